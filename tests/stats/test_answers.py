@@ -54,8 +54,6 @@ def test_what_earlier_questions_know_of_the_sd_saves_pairs() -> None:
 def test_pairs_that_differ_more_than_earlier_ones_count_with_their_own_sd() -> None:
     calm, wild = [0.01, -0.01, 0.0, 0.01], [0.5, -0.3, 0.7, 0.1]
     alone, guarded = difference(wild, []), difference(wild, [calm])
-    assert alone is not None
-    assert guarded is not None
     assert guarded.error == pytest.approx(alone.error)
     assert guarded.df == 6
 
@@ -82,7 +80,6 @@ def test_a_question_without_the_other_landmark_is_never_answered_with_absent() -
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=12), st.lists(st.floats(-1, 1), max_size=6))
 def test_of_one_group_the_pooled_estimate_is_the_paired_one(pairs: list[float], other: list[float]) -> None:
     found = pooled([pairs, other], [1.0, 0.0])
-    assert found is not None
     assert found.estimate == pytest.approx(float(np.mean(pairs)))
     assert found.units == pytest.approx(len(pairs))
     assert found.error >= float(np.std(pairs, ddof=1)) / math.sqrt(len(pairs)) * (1 - 1e-9)
@@ -90,7 +87,6 @@ def test_of_one_group_the_pooled_estimate_is_the_paired_one(pairs: list[float], 
 
 def test_a_difference_of_groups_adds_their_errors() -> None:
     found = pooled([[0.3, 0.1, 0.2, 0.2], [0.1, 0.0, 0.2, 0.1]], [1.0, -1.0])
-    assert found is not None
     assert found.estimate == pytest.approx(0.1)
     assert found.error == pytest.approx(np.sqrt(2 / 300 / 2))
     assert (found.units, found.df) == pytest.approx((2, 6))
@@ -100,7 +96,6 @@ def test_an_interval_in_percent_turns_over_with_its_pairs() -> None:
     pairs = [0.6, 0.7, 0.8, 0.7, 0.65, 0.75]
     mean, low, high = percents(pairs, [])
     assert low is not None
-    assert high is not None
     assert mean == pytest.approx(100 * math.expm1(0.7))
     turned = percents([-pair for pair in pairs], [])
     assert turned[0] == pytest.approx(100 * math.expm1(-0.7))

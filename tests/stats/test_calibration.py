@@ -462,7 +462,6 @@ def test_ratios_of_what_is_often_zero_cover(
         if not all(side.any() for side in sides):
             continue
         found = Ratio.of(*sides, paired=paired)
-        assert found is not None
         low, high = found.bounds(0.95)
         rejected.append(found.p <= 0.05)
         covered.append(low <= truth <= high)
@@ -525,8 +524,6 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
             sides.append(np.asarray(weights) @ drawn)
         difference = difference_of(*sides, paired=paired, sequential=sequential)
         ratio = Ratio.of(*sides, paired=paired, sequential=sequential)
-        assert difference is not None
-        assert ratio is not None
         low, high = difference.interval(0.95)
         differences.append(low <= truth[1] - truth[0] <= high)
         low, high = ratio.bounds(0.95)
@@ -610,7 +607,6 @@ def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, eve
     earlier = paused(generator, events, 10_000)
     spread = Spread(float(log_points(earlier, additive=True).std(ddof=1)), math.inf)
     forks = forks_to_find(math.log(effect), spread, Rule(0.0, paired=False)).forks
-    assert forks is not None
     found = [
         Ratio.of(paused(generator, events, forks), paused(generator, events * effect, forks), paired=False)
         for _ in range(calibration.calls)

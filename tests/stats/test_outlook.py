@@ -85,9 +85,7 @@ def test_forks_for_ten_percent_take_the_median_fork_of_each(*, paired: bool):
     comparison = compared(paired=paired)
     (found,) = costs(comparison)
     spread = spread_of(comparison)
-    assert spread is not None
     assert found.forks == forks_to_find(math.log(1.1), spread, rule_of(comparison))
-    assert found.forks.forks is not None
     assert found.pair_s == 30.0
     assert found.minutes == pytest.approx(found.forks.forks / 2)
     assert (found.task, found.label, found.metric, found.effect_percent) == (1, "range", "throughput", 10.0)
@@ -121,7 +119,6 @@ def test_an_open_row_lacks_further_blocks_by_the_rule_for_many_looks(*, paired: 
     assert found.further == forks_to_verdict(estimate, rule, 50)
     middle, low, high = found.further_minutes
     assert middle is not None
-    assert low is not None
     assert low <= middle == found.further.forks / 2
     assert high is None or high >= middle
 
@@ -140,8 +137,6 @@ def test_the_next_row_of_a_family_is_weighed_by_its_rank():
     assert family_weight(family, "holm") == 3
     assert family_weight(family[:2]) == 1
     alone, among_five = (further_forks(compared(), weight) for weight in (1, 5))
-    assert alone is not None
-    assert among_five is not None
     assert among_five.sort_key > alone.sort_key
 
 
@@ -149,7 +144,6 @@ def test_the_least_effect_of_a_row_is_that_of_its_adjusted_p():
     family = [compared(p_adjusted=0.5, margin_percent=0.1)] * 4
     (alone,), together = (with_least_effects(rows, "benjamini-hochberg") for rows in (family[:1], family))
     spread = spread_of(alone)
-    assert spread is not None
     # Exactly that of the two-sided t-test, by the noncentral t distribution.
     ncp = math.log1p(alone.mde_percent / 100) / (spread.sd * math.sqrt(2 / 5))
     assert nct.sf(t.isf(0.025, 8), 8, ncp) == pytest.approx(0.8, abs=0.005)
@@ -224,7 +218,6 @@ def test_forks_for_assumed_spreads_are_those_of_the_t_test():
 def test_forks_and_time_follow_from_the_history():
     found = plan_forks(history([(0.15, 0.15), (0.05, 0.05)]), PLAN, 0.10)
     hardest = found.hardest
-    assert hardest is not None
     assert (hardest.prospect.label, hardest.prospect.metric) == ("range", "throughput")
     forks = hardest.need.forks
     spread = Spread(0.15, 18).of_coming_run

@@ -174,5 +174,4 @@ def any_course(draw: st.DrawFn) -> Course:
 def test_a_wider_margin_never_settles_later(course: Course, margins: tuple[float, float]):
     narrow, wide = (settled_from(course, margin) for margin in sorted(margins))
     if narrow is not None:
-        assert wide is not None
         assert wide <= narrow <= course.steady_from

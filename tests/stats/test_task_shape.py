@@ -98,7 +98,6 @@ def test_distributions_are_of_successful_measured_operations_alone(chunks: list[
     if own.size == 0:
         assert found is None
         return
-    assert found is not None
     assert (found.requests, found.values_ns[0], found.values_ns[-1]) == (own.size, own.min(), own.max())
     np.testing.assert_allclose(found.levels_ns, np.quantile(own, (np.arange(100) + 0.5) / 100))
 
@@ -106,7 +105,6 @@ def test_distributions_are_of_successful_measured_operations_alone(chunks: list[
 def test_points_are_medians_of_as_many_requests_with_a_band():
     service = [float(1 + number % 10) for number in range(100)]
     shape = shape_of(make_samples(service, warmup=[True] * 20 + [False] * 80), points=10)
-    assert shape.course is not None
     assert shape.course.requests.tolist() == [10] * 10
     assert shape.course.ranks.tolist() == [*range(-20, 80, 10)]
     np.testing.assert_allclose(shape.course.p50_ns, 5.5e6)
@@ -116,7 +114,6 @@ def test_points_are_medians_of_as_many_requests_with_a_band():
 
 def test_starts_that_are_too_many_to_be_told_apart_still_give_even_points():
     shape = shape_of(make_samples([0.1] * 200_000, gap_ms=0.017), points=100)
-    assert shape.course is not None
     assert shape.course.requests.sum() == 200_000
     assert shape.course.requests.min() > 1_900
     assert shape.course.requests.max() < 2_100
@@ -128,9 +125,7 @@ def test_the_measured_window_of_an_open_loop_begins_when_its_first_request_was_d
     opened, closed = shape_of(rows, throttled=True), shape_of(rows)
     assert (opened.origin_ns, closed.origin_ns) == (11_000_000, 14_000_000)
     assert closed.latency is None
-    assert opened.latency is not None
     assert opened.latency.values_ns.tolist() == [7_000_000]
-    assert opened.service is not None
     assert opened.service.values_ns.tolist() == [4_000_000]
 
 
@@ -151,7 +146,6 @@ def test_a_task_that_ended_in_its_warm_up_lies_before_its_window():
     shape = shape_of(make_samples([10.0] * 3, warmup=True))
     assert shape.flow.end_s == pytest.approx(0)
     assert shape.flow.begin_s == pytest.approx(-0.03)
-    assert shape.course is not None
     assert shape.course.ranks.tolist() == [-3, -2, -1]
 
 
