@@ -71,12 +71,6 @@ def test_a_part_of_the_clients_has_that_part_of_the_rate():
     assert figures(mine, task=THROTTLED, share=0.5).offered_per_s == pytest.approx(50)
 
 
-def test_waiting_behind_a_slow_answer_is_not_lag():
-    found = figures(samples(due=[0, 10, 20], start=[1, 53, 60], end=[50, 58, 65]), task=THROTTLED)
-    assert (found.lag_p50_ns, found.lag_max_ns) == (2 * MS, 3 * MS)
-    assert found.think_share is None
-
-
 def test_requests_on_time_have_the_rate_of_the_target_however_few_they_are():
     for count in (1, 2, 10):
         due = [10 * number for number in range(count)]
@@ -84,62 +78,15 @@ def test_requests_on_time_have_the_rate_of_the_target_however_few_they_are():
         assert (found.offered_per_s, found.due_per_s, found.possible_per_s) == pytest.approx((100, 100, 100))
 
 
-def test_a_slow_engine_lowers_the_rate_that_is_possible_too():
-    starts = [0, 20, 40, 60]
-    late = samples(due=[0, 10, 20, 30], start=starts, end=[at + 20 for at in starts])
-    found = figures(late, task=THROTTLED)
-    assert found.offered_per_s == found.possible_per_s == pytest.approx(4 / 0.07)
-    assert found.due_per_s == pytest.approx(100)
-    assert found.lag_max_ns == 0
-
-
-def test_lags_that_add_up_behind_busy_clients_are_missing_from_the_possible_rate():
-    late = samples(due=[0, 10, 20, 30], start=[0, 15, 30, 45], end=[10, 25, 40, 55])
-    found = figures(late, task=THROTTLED)
-    assert found.possible_per_s == pytest.approx(100)
-    assert found.offered_per_s == pytest.approx(4 / 0.055)
-    assert found.lag_p50_ns == 5 * MS
-
-
 def test_the_rate_that_is_due_is_that_of_the_arrivals():
     found = figures(samples(due=[3, 9, 40], start=[3, 9, 40], end=[5, 11, 41]), task=THROTTLED)
     assert found.due_per_s == found.offered_per_s == pytest.approx(3 / 0.047)
-
-
-def test_warm_up_is_followed_but_not_counted():
-    rows = samples(start=[0, 10, 30], end=[9, 20, 40], warmup=[True, False, False])
-    found = figures(rows)
-    assert (found.requests, found.lag_p50_ns, found.lag_max_ns) == (2, 1 * MS, 10 * MS)
-    assert found.offered_per_s == pytest.approx(2 / 0.03)
-
-
-def test_the_pause_before_a_rejected_request_is_sent_again_is_not_lag():
-    rows = samples(start=[0, 60, 71], end=[10, 70, 80], attempt=[0, 1, 0])
-    assert figures(rows).lag_max_ns == 1 * MS
-    assert figures(rows).requests == 2
-    due = samples(due=[0, 0, 71], start=[0, 60, 71], end=[10, 70, 80], attempt=[0, 1, 0])
-    found = figures(due, task=THROTTLED)
-    assert (found.lag_max_ns, found.requests) == (0, 2)
-    assert found.offered_per_s == found.possible_per_s
 
 
 def test_pages_are_part_of_their_operation():
     rows = samples(start=[0, 8, 0, 22], end=[5, 20, 20, 30], part=[1, 2, 0, 0])
     found = figures(rows)
     assert (found.requests, found.lag_p50_ns) == (2, 2 * MS)
-
-
-def test_clients_are_followed_each_for_itself_and_in_any_order_of_chunks():
-    one = samples(start=[0, 11], end=[10, 20], client=3)
-    two = samples(start=[0, 13], end=[10, 20], client=1)
-    apart = [
-        {name: values[place : place + 1] for name, values in rows.items()}
-        for rows in (one, two)
-        for place in (0, 1)
-    ]
-    expected = figures(concatenate([one, two]))
-    assert (expected.lag_p50_ns, expected.lag_max_ns) == (1 * MS, 3 * MS)
-    assert figures(*(apart[place] for place in (0, 2, 1, 3))) == expected
 
 
 def test_what_waits_are_held_against():

@@ -115,12 +115,6 @@ def test_a_throttled_task_sends_when_it_is_due(serve: Serve, run: Run):
     assert most_lag_ns(columns) >= 0
 
 
-def test_poisson_tasks_repeat_with_their_seed(serve: Serve, run: Run):
-    options = {"clients": 2, "iterations": 8, "target_throughput": 1000, "schedule": "poisson"}
-    gaps = [np.diff(run(serve(), **options, seed=seed).columns["intended_ns"]).tolist() for seed in (1, 1, 2)]
-    assert gaps[0] == gaps[1] != gaps[2]
-
-
 def test_a_stalled_node_shows_in_the_latency_of_all_that_waited(serve: Serve, run: Run):
     stall_ns = 300 * MS
     server = serve(Reply(), Reply(delay_s=stall_ns / 1e9))
@@ -172,12 +166,6 @@ def test_an_operation_that_the_node_does_not_know_ends_the_task_at_once(serve: S
     assert "Unknown aggregation type [auto_date_histogram]" in result.unsupported
     assert len(server.searches) <= 8
     assert (result.columns["outcome"] == Outcome.HTTP_ERROR).all()
-
-
-def test_an_unknown_aggregation_later_on_is_an_ordinary_failure(serve: Serve, run: Run):
-    result = run(serve(Reply(), default=Reply(status=400, body=UNKNOWN)), iterations=4)
-    assert result.unsupported is None
-    assert result.columns["outcome"].size == 4
 
 
 def test_a_node_that_nobody_started_is_gone(serve: Serve, run: Run):

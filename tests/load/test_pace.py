@@ -61,17 +61,6 @@ def test_deterministic_arrivals_are_evenly_spaced_over_all_clients(rate: float, 
     assert due == round(number * NS_PER_S / rate)
 
 
-def test_clients_are_staggered_and_the_first_request_is_throttled_like_the_rest():
-    task = Task(operation="x", clients=4, iterations=3, target_throughput=100)
-    ms = 1_000_000
-    assert all_clients(task) == [
-        [0, 40 * ms, 80 * ms],
-        [10 * ms, 50 * ms, 90 * ms],
-        [20 * ms, 60 * ms, 100 * ms],
-        [30 * ms, 70 * ms, 110 * ms],
-    ]
-
-
 def test_a_target_interval_is_a_rate_over_all_clients():
     task = Task(operation="x", clients=2, iterations=2, target_interval=0.5)
     assert merged(task) == [0, NS_PER_S // 2, NS_PER_S, 3 * NS_PER_S // 2]
@@ -269,19 +258,6 @@ def test_no_turn_comes_after_halting(bounds: dict[str, Any]):
     next(pending)
     halt.set()
     assert list(pending) == []
-
-
-def test_an_open_loop_catches_up_without_leaving_an_arrival_out():
-    task = Task(operation="x", warmup_iterations=1, iterations=3, target_throughput=1000)
-    start_ns = time.monotonic_ns() - 10**9
-    found = list(turns(task, client=0, seed=1, start_ns=start_ns, timer=Waiter(threading.Event())))
-    assert found == [(start_ns + number * 1_000_000, number < 1) for number in range(4)]
-
-
-def test_a_closed_loop_has_no_intended_start():
-    task = Task(operation="x", warmup_iterations=2, iterations=1)
-    found = list(turns(task, client=0, seed=1, start_ns=0, timer=Waiter(threading.Event())))
-    assert found == [(None, True), (None, True), (None, False)]
 
 
 def test_work_that_ends_by_itself_warms_up_for_a_time():

@@ -17,7 +17,7 @@ from aws_signature import refusal, signature
 from benchctl.endpoint import Auth, Endpoint, Signing
 from benchctl.engine.client import SearchClient
 from benchctl.load.request import Request, judge_plain
-from benchctl.load.transport import RoundRobinClient, WireClient, open_client
+from benchctl.load.transport import WireClient, open_client
 from benchctl.results.samples import Outcome
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually
@@ -471,13 +471,6 @@ def test_an_interrupt_reaches_all_hosts(serve: Serve):
         wire.interrupt()
         assert wire.interrupted
         assert all(wire.send(ASK).failure is not None for _ in range(2))
-
-
-def test_closing_several_hosts_twice_is_harmless(serve: Serve):
-    wire = RoundRobinClient(endpoint_of([serve(), serve()]), 0)
-    wire.connect()
-    wire.close()
-    wire.close()
 
 
 def test_old_protocols_of_tls_are_refused(serve: Serve, ca: Path):
