@@ -15,9 +15,8 @@ from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from benchctl import network
-from benchctl.load.forms import answerable, judge_of
 from benchctl.load.plugin_work import OwnOperations, bulk_body
-from benchctl.load.request import Answer, Exchange, Request, shorten
+from benchctl.load.request import Answer, Exchange, Request, answerable, judge_of, shorten
 from benchctl.load.work.searches import searches_in
 from benchctl.load.workload import (
     CANCELLED,

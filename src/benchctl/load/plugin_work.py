@@ -19,8 +19,19 @@ import numpy as np
 from benchctl.errors import BenchctlError
 from benchctl.load.pace import NS_PER_S, Extent, Timer, Turn
 from benchctl.load.request import Answer, Request
-from benchctl.load.work.common import NDJSON, Envelope, cannot, lacking, with_body
-from benchctl.load.workload import Program, Script, WorkContext, Workload, WorkOrder, follow
+from benchctl.load.workload import (
+    NDJSON,
+    Envelope,
+    Program,
+    Script,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    cannot,
+    follow,
+    lacking,
+    with_body,
+)
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamSource
 from benchctl.plugin.rally_track import task_of

@@ -1,8 +1,10 @@
-"""Requests, exchanges and answers; judges an answer after the request's clock has stopped."""
+"""Requests, exchanges and answers; a response is judged after its clock has stopped, by the path asked."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Annotated, TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Annotated, NamedTuple, TypeVar
+from urllib.parse import quote, unquote_plus
 
 import msgspec
 
@@ -490,23 +492,8 @@ judge_shards = judging(_ShardsResponse, "an answer of shards", _judge_shards)
 judge_snapshot = judging(_SnapshotResponse, "a snapshot response", _judge_snapshot)
 """Judges taking or restoring a snapshot, whether or not it was waited for."""
 
-judge_rows = judging(_RowsResponse, "an answer of rows", _judge_rows)
-"""Judges ES|QL and EQL: if some shards gave nothing, the answer says so with status 200."""
-
-judge_count = judging(_CountResponse, "a count", _judge_count)
-"""Judges a count of documents."""
-
-judge_stated_shards = judging(_ShardsResponse, "a response of shards", _judge_stated_shards)
-"""Judges a request whose response states failed shards in some versions only."""
-
 judge_by_query = judging(_ByQueryResponse, "an answer of documents changed", _judge_by_query)
 """Judges what changes all documents of a query."""
-
-judge_listed = judging(_ListedResponse, "a list of results", _judge_listed)
-"""Judges field capabilities and several documents by id: a failed one makes it partial."""
-
-judge_begun = judging(_BegunResponse, "an asynchronous search", _judge_begun)
-"""Judges an asynchronous search as a search once it is done."""
 
 
 def refusal(status: int, body: bytes) -> Answer:
@@ -607,3 +594,154 @@ def shorten(text: str) -> str:
     """Return a reason on one line, truncated."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _REASON_LENGTH else flat[: _REASON_LENGTH - 3] + "..."
+
+
+# Forms of requests: which judge reads the response to a path, and which fields that judge needs.
+
+_FILTER = "filter_path="
+
+
+class _Kind(NamedTuple):
+    methods: frozenset[str]
+    path: re.Pattern[str]  # of the whole path, without slashes at its ends
+    judge: Judge
+    needs: tuple[str, ...]  # fields of a response, as `filter_path` writes them
+
+
+def _kind(methods: str, path: str, judge: Judge, *needs: str) -> _Kind:
+    return _Kind(frozenset(methods.split()), re.compile(path), judge, needs)
+
+
+_SHARDS = ("_shards.total", "_shards.failed")
+_SEARCH = ("took", "timed_out", *_SHARDS)
+
+_KINDS = (
+    _kind(
+        "GET POST",
+        r"(.+/)?(_search(/scroll(/[^/]+)?|/template)?|_knn_search|_rollup_search|_fleet_search)",
+        judge_search,
+        *_SEARCH,
+    ),
+    _kind(
+        "GET POST",
+        r"(.+/)?(_msearch(/template)?|_fleet_msearch)",
+        judge_multi_search,
+        "took",
+        "responses.status",
+        "responses.error",
+        *(f"responses.{name}" for name in _SEARCH),
+    ),
+    _kind("POST PUT", r"(.+/)?_bulk", judge_bulk, "took", "errors", "items.*.error"),
+    _kind("GET POST", r"(.+/)?_count", judging(_CountResponse, "a count", _judge_count), "count", *_SHARDS),
+    _kind(
+        "GET POST",
+        r"(.+/)?(_refresh|_flush|_forcemerge|_cache/clear)",
+        judge_shards,
+        "task",
+        *_SHARDS,
+    ),
+    _kind(
+        "POST",
+        r"(.+/)?(_pit|_search/point_in_time)",
+        judging(_ShardsResponse, "a response of shards", _judge_stated_shards),
+        "id",
+        "pit_id",
+        *_SHARDS,
+    ),
+    _kind(
+        "POST PUT DELETE",
+        r"[^/]+/(_doc|_create|_update)(/[^/]+)?",
+        judging(_ShardsResponse, "a response of shards", _judge_stated_shards),
+        *_SHARDS,
+    ),
+    _kind(
+        "GET POST",
+        r"(.+/)?(_async_search|_plugins/_asynchronous_search)(/[^/]+)?",
+        judging(_BegunResponse, "an asynchronous search", _judge_begun),
+        "id",
+        "is_running",
+        "is_partial",
+        "state",
+        "error",
+        *(f"response.{name}" for name in _SEARCH),
+    ),
+    _kind(
+        "POST",
+        r"(.+/)?(_update_by_query|_delete_by_query|_reindex)",
+        judge_by_query,
+        "took",
+        "timed_out",
+        "failures",
+        "task",
+    ),
+    _kind(
+        "GET POST",
+        r"(.+/)?(_field_caps|_mget)",
+        judging(_ListedResponse, "a list of results", _judge_listed),
+        "failures",
+        "docs.error",
+    ),
+    _kind(
+        "POST",
+        r"_query|(.+/)?_eql/search",
+        judging(_RowsResponse, "an answer of rows", _judge_rows),
+        "took",
+        "is_partial",
+        "timed_out",
+    ),
+    _kind("GET", r"_cluster/health(/.+)?", judge_health, "status", "timed_out"),
+    _kind(
+        "PUT POST",
+        r"_snapshot/[^/]+/[^_/][^/]*(/_restore)?",
+        judge_snapshot,
+        "accepted",
+        "snapshot.state",
+        "snapshot.shards.failed",
+    ),
+)
+
+
+def _kind_of(method: str, path: str) -> _Kind | None:
+    plain = path.partition("?")[0].strip("/")
+    return next((kind for kind in _KINDS if method in kind.methods and kind.path.fullmatch(plain)), None)
+
+
+def judge_of(method: str, path: str) -> Judge:
+    """Return the judge of a request's response; `path` may have a query."""
+    kind = _kind_of(method, path)
+    return judge_plain if kind is None else kind.judge
+
+
+def answerable(method: str, path: str, reads: Collection[str] = ()) -> str:
+    """Return the path whose `filter_path` lets through what the response is judged by.
+
+    Args:
+        method: of the request.
+        path: with its query, percent-encoded.
+        reads: further fields that the operation needs, as `filter_path` writes them.
+    """
+    plain, mark, query = path.partition("?")
+    if _FILTER not in query:
+        return path
+    kind = _kind_of(method, path)
+    needs = (*(() if kind is None else kind.needs), *reads)
+    parts = [_widened(part, needs) if part.startswith(_FILTER) else part for part in query.split("&")]
+    return plain + mark + "&".join(part for part in parts if part != _FILTER)
+
+
+def _widened(parameter: str, needs: Iterable[str]) -> str:
+    """`filter_path` without exclusions of what is needed, and with it where only some fields are included."""
+    patterns = [text for text in unquote_plus(parameter[len(_FILTER) :]).split(",") if text]
+    excluded = [text for text in patterns if text.startswith("-") and not _hides(text[1:], needs)]
+    included = [text for text in patterns if not text.startswith("-")]
+    if included:
+        included += [name for name in needs if name not in included]
+    return _FILTER + quote(",".join(included + excluded), safe=",*")
+
+
+def _hides(pattern: str, needs: Iterable[str]) -> bool:
+    """Return whether an exclusion takes one of these fields, or what they are in, away."""
+    texts = {"**": ".+", "*": r"[^.]+"}
+    keys = [texts.get(key) or re.escape(key).replace(r"\*", r"[^.]*") for key in pattern.split(".")]
+    hidden = re.compile(r"\.".join(keys) + r"(\..+)?")
+    return any(hidden.fullmatch(name) for name in needs)

@@ -7,9 +7,8 @@ import msgspec
 import pytest
 
 from benchctl.load.request import Request
-from benchctl.load.work.common import Envelope
 from benchctl.load.work.composite import Held, within_point
-from benchctl.load.workload import WorkContext
+from benchctl.load.workload import Envelope, WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.search import Search
 from load.playing import found, outcome, play, play_operation, request_of, scripted, workload

@@ -18,20 +18,25 @@ from benchctl.load.request import (
     judging,
     shorten,
 )
-from benchctl.load.work.common import LONG_TIMEOUT_S, Envelope, Verdict, own_query, poll, with_body
 from benchctl.load.work.searches import PATH_SAFE, searches_in
 from benchctl.load.workload import (
+    LONG_TIMEOUT_S,
     Driven,
+    Envelope,
     Item,
     Reply,
     Script,
     Send,
+    Verdict,
     WorkContext,
     Workload,
     WorkOrder,
     ask,
+    own_query,
+    poll,
     repeated,
     scripted,
+    with_body,
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome

@@ -20,8 +20,16 @@ from benchctl.corpus.bulk import (
 from benchctl.corpus.random_bits import key as mix_key
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request
-from benchctl.load.work.common import NDJSON, Envelope, with_body
-from benchctl.load.workload import Program, Source, WorkContext, Workload, WorkOrder
+from benchctl.load.workload import (
+    NDJSON,
+    Envelope,
+    Program,
+    Source,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    with_body,
+)
 from benchctl.track.operations.admin import Names, names_of
 from benchctl.track.operations.common import url_param
 from benchctl.track.operations.search import Bulk

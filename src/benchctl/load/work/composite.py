@@ -10,9 +10,9 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.load.request import RUNNING, UNDECODABLE, Answer, Request
-from benchctl.load.work.common import Envelope, poll, with_body
 from benchctl.load.work.searches import searches_of
 from benchctl.load.workload import (
+    Envelope,
     Item,
     Program,
     Reply,
@@ -22,7 +22,9 @@ from benchctl.load.workload import (
     WorkOrder,
     ask,
     follow,
+    poll,
     scripted,
+    with_body,
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome

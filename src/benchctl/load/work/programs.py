@@ -25,16 +25,6 @@ from benchctl.load.work.admin import (
     open_wait_for_transform,
 )
 from benchctl.load.work.bulk import open_bulk
-from benchctl.load.work.common import (
-    DEFAULT_TIMEOUT_S,
-    LONG_TIMEOUT_S,
-    Envelope,
-    cannot,
-    open_cannot,
-    own_query,
-    with_assertions,
-    with_retries,
-)
 from benchctl.load.work.composite import open_composite, open_standalone
 from benchctl.load.work.searches import (
     filled,
@@ -48,7 +38,20 @@ from benchctl.load.work.searches import (
     open_vector_search,
     searches_in,
 )
-from benchctl.load.workload import WorkContext, Workload, WorkOrder, repeated
+from benchctl.load.workload import (
+    DEFAULT_TIMEOUT_S,
+    LONG_TIMEOUT_S,
+    Envelope,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    cannot,
+    open_cannot,
+    own_query,
+    repeated,
+    with_assertions,
+    with_retries,
+)
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation

@@ -10,19 +10,21 @@ from urllib.parse import quote
 
 import msgspec
 
-from benchctl.load.forms import judge_of
 from benchctl.load.request import (
     UNDECODABLE,
     Answer,
     Judge,
     Request,
     judge_multi_search,
+    judge_of,
     judge_profiled,
     shorten,
 )
 from benchctl.load.values import Bodies
-from benchctl.load.work.common import JSON, NDJSON, Envelope, with_body
 from benchctl.load.workload import (
+    JSON,
+    NDJSON,
+    Envelope,
     Reply,
     Script,
     WorkContext,
@@ -32,6 +34,7 @@ from benchctl.load.workload import (
     numbered,
     repeated,
     scripted,
+    with_body,
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
