@@ -83,11 +83,6 @@ JSON = st.recursive(
 )
 
 
-@given(JSON)
-def test_nothing_stands_twice_in_what_a_writer_of_json_wrote(value: object):
-    assert list(repeated_keys(json.dumps(value))) == []
-
-
 @given(st.dictionaries(st.text(max_size=3), JSON, min_size=1, max_size=3), st.randoms(use_true_random=False))
 def test_every_key_that_is_written_again_is_found(value: dict[str, object], random: Random):
     key = random.choice(list(value))
@@ -179,9 +174,3 @@ def test_every_value_of_a_text_is_found_by_its_path(value: Any, indent: int | No
                 check(member, f"{where}[{place}]")
 
     check(value, "$")
-
-
-@given(values, st.text("$.[]0a-", max_size=12))
-def test_a_path_that_leads_nowhere_stops_on_the_way(value: Any, where: str):
-    text = json.dumps(value)
-    assert 0 <= offset_of(text, where) < len(text)

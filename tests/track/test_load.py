@@ -6,13 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import ExitCode, UsageError
 from benchctl.track.library import challenge_names, shipped, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
-from benchctl.track.model import Challenge, IndexBody, Task, Track
+from benchctl.track.model import IndexBody, Task, Track
 
 BLOG = {
     "range-only": [
@@ -69,14 +68,6 @@ def test_shards_are_where_engines_look_for_them(track: Track, settings: dict[str
     assert msgspec.structs.replace(track, indices=(index,)).shards == shards
 
 
-def test_warmup_drives_the_three_visitors(track: Track):
-    challenge, _ = load_challenge("warmup", track, {})
-    asked = [track.operations[task.operation].body for task in challenge.schedule]
-    assert any("sort" in body for body in asked)
-    assert any(body.get("size") == 1 and "aggs" in body for body in asked)
-    assert any(set(body) == {"query"} and "range" in body["query"] for body in asked)
-
-
 def test_parameters_set_the_key_of_every_task(track: Track):
     challenge, used = load_challenge("big5rangedebug", track, {"iterations": 300})
     assert [task.iterations for task in challenge.schedule] == [300, 300, 300]
@@ -115,15 +106,6 @@ def test_parameters_leave_alone_what_they_mean_nothing_for(track: Track, tmp_pat
 def test_a_rate_of_zero_takes_the_rate_away(track: Track):
     challenge, _ = load_challenge("range-only", track, {"target_throughput": 0})
     assert challenge.schedule[0].rate_per_s is None
-
-
-def test_a_rate_of_zero_takes_poisson_arrivals_away_with_it(track: Track, tmp_path: Path):
-    path = write(
-        tmp_path,
-        '{"name": "x", "schedule": [{"operation": "range", "target-throughput": 5, "schedule": "poisson"}]}',
-    )
-    (task,) = load_challenge(path, track, {"target_throughput": 0})[0].schedule
-    assert (task.rate_per_s, task.schedule) == (None, "deterministic")
 
 
 def test_documents_may_warm_up_for_a_time_and_go_on_to_their_end_as_in_rally(track: Track, tmp_path: Path):
@@ -283,8 +265,3 @@ tasks = st.builds(
     iterations=st.none() | st.integers(1, 10**9),
     target_throughput=st.none() | st.floats(0.01, 1e6),
 )
-
-
-@given(st.builds(Challenge, name=names, schedule=st.lists(tasks, max_size=5).map(tuple)))
-def test_a_challenge_survives_being_stored(challenge: Challenge):
-    assert msgspec.json.decode(msgspec.json.encode(challenge), type=Challenge) == challenge

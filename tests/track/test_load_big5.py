@@ -3,7 +3,6 @@
 import hashlib
 
 import msgspec
-import pytest
 
 from benchctl.track.load import load_challenge, load_track
 
@@ -73,18 +72,3 @@ def test_the_test_challenge_has_every_operation():
     challenge, _ = load_challenge("test", TRACK, {})
     assert sorted(task.operation for task in challenge.schedule) == sorted(TRACK.operations)
     assert {(one.warmup_iterations, one.iterations) for one in challenge.schedule} == {(1, 3)}
-
-
-@pytest.mark.parametrize("name", ["big5", "test"])
-def test_counts_are_parameters(name: str):
-    params = {"warmup_iterations": 0, "iterations": 7, "clients": 2}
-    challenge, used = load_challenge(name, TRACK, params)
-    found = {(one.warmup_iterations, one.iterations, one.clients) for one in challenge.schedule}
-    assert found == {(0, 7, 2)}
-    assert params.keys() <= used
-
-
-@pytest.mark.parametrize(("rate", "expected"), [(0, None), (0.5, 0.5), ("3 ops/s", 3), (20, 20)])
-def test_the_rate_is_a_parameter(rate: float | str, expected: float | None):
-    challenge, _ = load_challenge("big5", TRACK, {"target_throughput": rate})
-    assert {task.target_throughput for task in challenge.schedule} == {expected}

@@ -11,7 +11,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.track.library import find_track
 from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
-from benchctl.track.model import Challenge, Template, Track
+from benchctl.track.model import Template, Track
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.schedule import challenge_json
 from foreign_tracks import BOOKS, SHOP, write_files
@@ -45,6 +45,7 @@ def refused(folder: Path, main: Mapping[str, Any], **files: str) -> str:
 
 
 SEARCH = {"name": "s", "operation-type": "search"}
+DEFAULT = {"name": "a", "schedule": [{"operation": "refresh"}], "default": True}
 
 
 def with_schedule(*tasks: Any, **keys: Any) -> dict[str, Any]:
@@ -166,13 +167,6 @@ def test_a_challenge_of_the_track_is_loaded_by_its_name(books: Path):
     assert "did you mean 'lend-and-search'" in caught.value.hint
 
 
-def test_a_challenge_can_be_stored_with_what_a_plug_in_has(books: Path):
-    challenge = load(books).challenges["authors"]
-    operation = PluginOperation(name="o", type="mine", param_source="p", params={"a": [1]})
-    kept = msgspec.structs.replace(challenge, operations={"o": operation})
-    assert msgspec.json.decode(msgspec.json.encode(kept), type=Challenge) == kept
-
-
 def test_the_digest_follows_indices_and_corpora_too(books: Path):
     digests = {
         load(books, **params).digest
@@ -268,15 +262,6 @@ def test_inline_operations_may_share_a_name_as_in_rally(tmp_path: Path):
     assert len(challenge.operations) == 3
 
 
-def test_a_target_of_nothing_is_no_target_as_in_rally(tmp_path: Path):
-    tasks = [
-        {"name": str(place), "operation": "s", "target-throughput": value}
-        for place, value in enumerate((0, "", None))
-    ]
-    track = small(tmp_path, with_schedule(*tasks))
-    assert [task.rate_per_s for task in track.challenges["default"].schedule] == [None] * 3
-
-
 def test_a_task_beside_one_that_completes_all_needs_no_end_of_its_own(tmp_path: Path):
     bulk = {"operation-type": "bulk", "bulk-size": 5}
     parallel = {
@@ -307,11 +292,6 @@ def test_parameters_that_say_nothing_are_empty_objects_and_texts(tmp_path: Path)
     asked = {"operation-type": "vector-search", "filter_type": {}, "filter_body": {}, "data_set_path": ""}
     operation: Any = small(tmp_path, with_schedule({"operation": asked})).challenges["default"].operations
     assert operation["vector-search"].reads_data_set
-
-
-def test_an_index_may_be_somebody_elses_to_make(tmp_path: Path):
-    track = small(tmp_path, {"indices": [{"name": "i", "auto-managed": False}]})
-    assert any("'auto-managed' means nothing here" in str(remark) for remark in track.remarks)
 
 
 def test_beside_a_plug_in_a_task_may_have_keys_of_its_own(tmp_path: Path):
@@ -387,6 +367,9 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
             ["$.corpora[0].documents[0]: unknown key 'source-fil'"],
         ),
         ({"corpora": [{"name": "c", "documents": []}] * 2}, ["two corpora are called 'c'"]),
+        ({"challenges": [DEFAULT, {**DEFAULT, "name": "b"}]}, ["a and b are both the default"]),
+        ({"challenges": [DEFAULT] * 2}, ["two challenges are called 'a'"]),
+        (with_schedule({"operation": "s", "clients": 4.5}), ["$.schedule[0].clients"]),
     ],
 )
 def test_what_is_wrong_is_named_with_file_line_and_path(
@@ -396,13 +379,6 @@ def test_what_is_wrong_is_named_with_file_line_and_path(
     assert ".json, line 1: $" in text
     for word in words:
         assert word in text
-
-
-def test_two_defaults_are_one_too_many(tmp_path: Path):
-    one = {"schedule": [{"operation": "refresh"}], "default": True}
-    text = refused(tmp_path, {"challenges": [{"name": "a", **one}, {"name": "b", **one}]})
-    assert "a and b are both the default" in text
-    assert "two challenges are called 'a'" in refused(tmp_path, {"challenges": [{"name": "a", **one}] * 2})
 
 
 def test_a_mistake_in_a_part_is_named_by_the_parts_own_line(books: Path):
@@ -467,11 +443,6 @@ def test_a_bare_name_that_nothing_defines_is_a_type_for_a_plug_in(tmp_path: Path
     reject_lacking(track, track.challenges["sound"])
 
 
-def test_an_old_url_beside_corpora_is_passed_over(tmp_path: Path):
-    track = small(tmp_path, {**with_schedule(SOUND), "data-url": "http://x.invalid", "corpora": []})
-    assert any("'data-url' means nothing here" in str(remark) for remark in track.remarks)
-
-
 @pytest.mark.parametrize(("size", "read"), [(2500.0, 2500), ("2500", 2500), (1, 1)])
 def test_a_bulk_size_that_a_template_computes_is_a_whole_number(tmp_path: Path, size: Any, read: int):
     operation = {"name": "b", "operation-type": "bulk", "bulk-size": size}
@@ -485,14 +456,6 @@ def test_half_a_document_is_cut_off_as_in_rally_and_remarked(tmp_path: Path):
     (remark,) = track.remarks
     assert (remark.place.partition(": ")[2], remark.operation) == ("$.operations[0]", "b")
     assert "3,333" in remark.message
-
-
-def test_counts_of_tasks_that_a_template_computes_are_whole_numbers(tmp_path: Path):
-    task = {"operation": "s", "clients": 4.0, "iterations": 100.0, "warmup-iterations": 2.0}
-    element = {"parallel": {"clients": 8.0, "tasks": [task]}}
-    (read,) = small(tmp_path, with_schedule(element)).challenges["default"].schedule
-    assert (read.clients, read.iterations, read.warmup_iterations, read.lanes) == (4, 100, 2, 8)
-    assert "$.schedule[0].clients" in refused(tmp_path, with_schedule({"operation": "s", "clients": 4.5}))
 
 
 def test_documents_a_request_of_a_plug_ins_operation_may_be_computed(tmp_path: Path):
@@ -525,10 +488,21 @@ def test_no_rate_is_unthrottled(tmp_path: Path, key: str, value: float | str, sp
     assert [remark.place[-13:] for remark in track.remarks] == ["$.schedule[0]"] * (spacing == "poisson")
 
 
-@pytest.mark.parametrize(("interval", "rate"), [("0.1", 10), ("250 ms", 4), (2, 0.5), ("4", 0.25)])
-def test_an_interval_may_be_text(tmp_path: Path, interval: float | str, rate: float):
-    track = small(tmp_path, with_schedule({"operation": "s", "target-interval": interval}))
-    assert track.challenges["default"].schedule[0].rate_per_s == pytest.approx(rate)
+@pytest.mark.parametrize(
+    ("keys", "read"),
+    [
+        *(({"target-interval": interval}, {"rate_per_s": rate})
+          for interval, rate in (("0.1", 10), ("250 ms", 4), (2, 0.5), ("4", 0.25))),
+        ({"iterations": 5, "time-period": 9}, {"iterations": None, "time_period": 9}),
+        ({"clients": 4.0, "iterations": 100.0, "warmup-iterations": 2.0},
+         {"clients": 4, "iterations": 100, "warmup_iterations": 2}),
+    ],
+)  # fmt: skip
+def test_keys_of_tasks_are_read_as_rally_reads_them(
+    tmp_path: Path, keys: dict[str, Any], read: dict[str, Any]
+):
+    (task,) = small(tmp_path, with_schedule({"operation": "s", **keys})).challenges["default"].schedule
+    assert {name: getattr(task, name) for name in read} == pytest.approx(read)
 
 
 @pytest.mark.parametrize(
@@ -650,9 +624,3 @@ def test_iterations_and_a_time_period_that_meet_in_a_parallel_task_are_one_kind(
     found = (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period)
     assert found == left
     assert any("iterations and a" in str(remark) for remark in track.remarks)
-
-
-def test_a_time_period_counts_beside_iterations_as_in_rally(tmp_path: Path):
-    track = small(tmp_path, with_schedule({**SOUND, "iterations": 5, "time-period": 9}))
-    (task,) = track.challenges["default"].schedule
-    assert (task.iterations, task.time_period) == (None, 9)
