@@ -4,12 +4,13 @@ import queue
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from benchctl.errors import BenchctlError
-from benchctl.load.pace import Timer, Turn
+from benchctl.load.pace import Turn, Waiter
 from benchctl.load.recorder import Recorder, Tally, count_tooks, merge_failures
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
+from benchctl.load.transport import MeasuredClient, SeveralWires
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
@@ -26,31 +27,6 @@ _QUICK_NS = 1_000_000
 _MOST_WAITING = 128
 _MOST_WAITING_BYTES = 16 * 1024
 _LEFT_OPEN = Answer(Outcome.OK)
-
-
-class Wire(Protocol):
-    """A client's way to the cluster."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Return whether `interrupt` was called, on any client: a failure after that is not the node's."""
-        ...
-
-    def connect(self) -> Exchange:
-        """Open the connection with a request that is not a search, so that no measured one pays for it."""
-        ...
-
-    def send(self, request: Request) -> Exchange:
-        """Send a request and wait for the whole answer; failures are part of the result, not exceptions."""
-        ...
-
-    def interrupt(self) -> None:
-        """End a request in flight from another thread; the wire is of no use afterwards."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection; harmless when repeated."""
-        ...
 
 
 class Note(NamedTuple):
@@ -106,19 +82,14 @@ def in_order(branches: Sequence[Sequence[Note]], first: int) -> list[Note]:
     return [row._replace(part=parts[number, row.part]) for number, row in rows]
 
 
-class SharedWires:
+class SharedWires(SeveralWires):
     """Several open connections as one: a request takes a free one, or waits until one is."""
 
-    def __init__(self, wires: Sequence[Wire]) -> None:
-        self._wires = tuple(wires)
+    def __init__(self, wires: "Sequence[Wire]") -> None:
+        super().__init__(wires)
         self._free: queue.SimpleQueue[Wire] = queue.SimpleQueue()
-        for wire in self._wires:
+        for wire in wires:
             self._free.put(wire)
-
-    @property
-    def interrupted(self) -> bool:
-        """Return whether `interrupt` was called, on any client: a failure after that is not the node's."""
-        return any(wire.interrupted for wire in self._wires)
 
     def connect(self) -> Exchange:
         """Greet the node over a free connection; all are open already."""
@@ -136,15 +107,9 @@ class SharedWires:
         finally:
             self._free.put(wire)
 
-    def interrupt(self) -> None:
-        """End the requests in flight on all connections."""
-        for wire in self._wires:
-            wire.interrupt()
 
-    def close(self) -> None:
-        """Close all connections."""
-        for wire in self._wires:
-            wire.close()
+Wire = MeasuredClient | SharedWires
+"""A client's way to the cluster."""
 
 
 def first_failure(answers: Sequence[Answer]) -> Answer:
@@ -198,7 +163,7 @@ class Client:
         self,
         program: Program,
         wire: Wire,
-        timer: Timer,
+        timer: Waiter,
         recorder: Recorder | Notes,
         *,
         label: str = "",

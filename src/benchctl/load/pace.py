@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, dropwhile, islice, takewhile
-from typing import Protocol
 
 import numpy as np
 
@@ -121,24 +120,8 @@ _TURN: Turn = (None, False)
 _WARMUP_TURN: Turn = (None, True)
 
 
-class Timer(Protocol):
-    """A client's clock, and how it waits."""
-
-    def now_ns(self) -> int:
-        """Nanoseconds, monotonic."""
-        ...
-
-    def wait_until(self, moment_ns: int) -> bool:
-        """Return at `moment_ns`, never before; immediately when it has passed. False when halted."""
-        ...
-
-    def halted(self) -> bool:
-        """Return whether the client is to stop."""
-        ...
-
-
 class Waiter:
-    """Waits until a given moment, as precisely as the host wakes a thread.
+    """A client's clock, which waits for a moment as precisely as the host wakes a thread.
 
     A sleeping thread wakes late, by 0.1 ms on a busy core and more on an idle one. The waiter learns by how
     much and sleeps that much less. It spins only for what remains when it wakes earlier than usual, some
@@ -169,7 +152,7 @@ class Waiter:
 
 
 def turns(
-    task: Task, *, client: int, seed: int, start_ns: int, timer: Timer, ramp_up_ns: int = 0
+    task: Task, *, client: int, seed: int, start_ns: int, timer: Waiter, ramp_up_ns: int = 0
 ) -> Iterator[Turn]:
     """Yield once per request of a client, when it is time to send it.
 
@@ -198,7 +181,7 @@ def open_ended(task: Task) -> Extent:
 
 
 def endless_turns(
-    task: Task, *, client: int, seed: int, start_ns: int, timer: Timer, ramp_up_ns: int = 0
+    task: Task, *, client: int, seed: int, start_ns: int, timer: Waiter, ramp_up_ns: int = 0
 ) -> Iterator[Turn]:
     """Like `turns`, for a task that runs until its work is exhausted."""
     bounds = open_ended(task)
@@ -214,7 +197,7 @@ def endless_turns(
         position += 1
 
 
-def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Timer) -> Iterator[Turn]:
+def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Turn]:
     for position, offset_ns in enumerate(due):
         intended_ns = start_ns + offset_ns
         if not timer.wait_until(intended_ns):
@@ -222,7 +205,7 @@ def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Timer) 
         yield intended_ns, bounds.is_warmup(position, offset_ns)
 
 
-def _counted(bounds: Extent, requests: int, timer: Timer) -> Iterator[Turn]:
+def _counted(bounds: Extent, requests: int, timer: Waiter) -> Iterator[Turn]:
     halted = timer.halted
     for turn, times in (_WARMUP_TURN, bounds.warmup_requests), (_TURN, requests - bounds.warmup_requests):
         for _ in range(times):
@@ -231,7 +214,7 @@ def _counted(bounds: Extent, requests: int, timer: Timer) -> Iterator[Turn]:
             yield turn
 
 
-def _timed(bounds: Extent, period_ns: int, start_ns: int, timer: Timer) -> Iterator[Turn]:
+def _timed(bounds: Extent, period_ns: int, start_ns: int, timer: Waiter) -> Iterator[Turn]:
     now_ns, halted = timer.now_ns, timer.halted
     while (elapsed_ns := now_ns() - start_ns) < period_ns and not halted():
         yield None, bounds.is_warmup(0, elapsed_ns)

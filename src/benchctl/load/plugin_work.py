@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.pace import NS_PER_S, Extent, Timer, Turn
+from benchctl.load.pace import NS_PER_S, Clock, Extent, Turn, Waiter
 from benchctl.load.request import Answer, Request
 from benchctl.load.workload import (
     NDJSON,
@@ -461,8 +461,6 @@ def _size(source: Any) -> int | None:
 NewPace = Callable[[Program], "PluginPace"]
 """Makes the pace of a client with this program."""
 
-Clock = Callable[[], int]  # nanoseconds, monotonic
-
 _MOST_S = 1e9  # of the time that a scheduler gives: no task lasts for 30 years
 
 
@@ -541,7 +539,7 @@ class PluginPace:
 
         return next_one
 
-    def turns(self, bounds: Extent, start_ns: int, timer: Timer) -> Iterator[Turn]:
+    def turns(self, bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Turn]:
         """Like `pace.turns`, at the scheduler's times; immediately where it says 0 or less."""
         if not timer.wait_until(start_ns):
             return

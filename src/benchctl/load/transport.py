@@ -7,7 +7,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import pycurl
@@ -326,7 +326,29 @@ def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
     return good[-1] if lossy and good else found[-1]
 
 
-class RoundRobinClient(_Closing):
+class SeveralWires(_Closing):
+    """Several connections as one."""
+
+    def __init__(self, wires: Sequence[Any]) -> None:
+        self._wires = tuple(wires)
+
+    @property
+    def interrupted(self) -> bool:
+        """Return whether `interrupt` was called: a failure after that is not the cluster's."""
+        return any(wire.interrupted for wire in self._wires)
+
+    def interrupt(self) -> None:
+        """End the requests in flight from another thread; the connections are of no use afterwards."""
+        for wire in self._wires:
+            wire.interrupt()
+
+    def close(self) -> None:
+        """Close the connections; idempotent."""
+        for wire in self._wires:
+            wire.close()
+
+
+class RoundRobinClient(SeveralWires):
     """A connection to every host of a cluster, used in turn; a context manager.
 
     `first` is the host of the first request, so that clients do not all begin with the same.
@@ -334,14 +356,9 @@ class RoundRobinClient(_Closing):
 
     def __init__(self, endpoint: Endpoint, first: int) -> None:
         count = len(endpoint.hosts)
+        super().__init__([WireClient(endpoint, (first + step) % count) for step in range(count)])
         self._lossy = endpoint.lossy
-        self._wires = [WireClient(endpoint, (first + step) % count) for step in range(count)]
-        self._turns = itertools.cycle(self._wires)
-
-    @property
-    def interrupted(self) -> bool:
-        """Return whether `interrupt` was called: a failure after that is not the cluster's."""
-        return any(wire.interrupted for wire in self._wires)
+        self._turns: Iterator[WireClient] = itertools.cycle(self._wires)
 
     def connect(self) -> Exchange:
         """Open all connections; returns what is decisive: see `decisive`."""
@@ -350,16 +367,6 @@ class RoundRobinClient(_Closing):
     def send(self, request: Request) -> Exchange:
         """Send a request to the next host, whatever became of the previous one."""
         return next(self._turns).send(request)
-
-    def interrupt(self) -> None:
-        """End a request in flight from another thread; the client is of no use afterwards."""
-        for wire in self._wires:
-            wire.interrupt()
-
-    def close(self) -> None:
-        """Close the connections; idempotent."""
-        for wire in self._wires:
-            wire.close()
 
 
 MeasuredClient = WireClient | RoundRobinClient
