@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
+from benchctl.search.answers import Verdict
 from benchctl.search.bisect import (
     Found,
     answer_question,
@@ -23,7 +24,6 @@ from benchctl.search.bisect import (
 )
 from benchctl.search.record import Phase, Question, SearchRecord
 from benchctl.search.report import Ended, render_search
-from benchctl.stats.answers import Verdict
 from search.world import World, bisected
 
 HISTORIES = 200

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchctl.search.answers import Answer
 from benchctl.search.candidates import Subset, most_questions, smallest, usual_questions
-from benchctl.stats.answers import Answer
 
 Judge = Callable[[Subset], Answer]
 

@@ -10,10 +10,10 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.results.model import RunRecord
+from benchctl.search.answers import MIN_PAIRS
 from benchctl.search.candidates import Candidates, candidates_of
 from benchctl.search.minimize import Minimizing, direction_of, progress, rule_of, start_forecast, values_of
 from benchctl.search.record import Effect, MinimizeSpec, Phase, Question, SearchFolder, SearchRecord
-from benchctl.stats.answers import MIN_PAIRS
 from benchctl.stats.history import History, collect_history
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.track.load import load_challenge, load_track

@@ -2,7 +2,7 @@
 
 Points are numbered from 0, which is the reference; the last is known to differ from it. Every question is put
 to pairs of forks, one of the point and one of the reference, and answered as soon as they suffice: is the
-difference between the ends there, or gone (`stats.answers`)? The first one has a level of `ALPHA`, since it
+difference between the ends there, or gone (`search.answers`)? The first one has a level of `ALPHA`, since it
 can only be wrong where there is no change to be missed; the halvings share as much.
 
 Then the answer is checked, by questions that cannot change it, only put it into doubt: is the difference
@@ -26,6 +26,7 @@ from benchctl.errors import BenchctlError
 from benchctl.report.numbers import counted, duration, interval, percent, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
+from benchctl.search.answers import Pairs, Rule, Values, Verdict, answer, pooled
 from benchctl.search.record import (
     BisectSpec,
     Phase,
@@ -35,7 +36,6 @@ from benchctl.search.record import (
     SearchRecord,
     signed,
 )
-from benchctl.stats.answers import Pairs, Rule, Values, Verdict, answer, pooled
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at
 
 ALPHA: Final = 0.05

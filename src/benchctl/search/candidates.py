@@ -12,8 +12,8 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
+from benchctl.search.answers import Answer
 from benchctl.search.record import Direction, Effect
-from benchctl.stats.answers import Answer
 from benchctl.track.model import Challenge, Task, TrackOperation
 
 # The effect that is to stay, in a sentence: `range slower than fresh`, `range slower on os than on es`.

@@ -12,9 +12,9 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
 from benchctl.run.study import ending
+from benchctl.search.answers import percents
 from benchctl.search.nodes import Job
 from benchctl.search.record import Policy, Question, SearchFolder, SearchRecord, others_of
-from benchctl.stats.answers import percents
 
 _MOST_FAILURES = 2
 

@@ -12,6 +12,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.numbers import counted, duration, interval, percent, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
+from benchctl.search.answers import MIN_PAIRS, Answer, Pairs, Rule, Values, Verdict, answer
 from benchctl.search.candidates import (
     Candidates,
     Subset,
@@ -30,7 +31,6 @@ from benchctl.search.record import (
     others_of,
     signed,
 )
-from benchctl.stats.answers import MIN_PAIRS, Answer, Pairs, Rule, Values, Verdict, answer
 from benchctl.stats.forecast import Rule as ForecastRule
 from benchctl.stats.forecast import Spread, least_effect
 from benchctl.stats.history import History

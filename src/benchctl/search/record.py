@@ -14,7 +14,7 @@ from benchctl.results.folders import Shelf, read_versioned, readable, write_vers
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
-from benchctl.stats.answers import Pairs, Reply, Values, Verdict
+from benchctl.search.answers import Pairs, Reply, Values, Verdict
 from benchctl.track.model import Challenge
 
 SEARCH_VERSION = 4

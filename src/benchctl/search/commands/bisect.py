@@ -55,12 +55,12 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.run.prepare import check_host
+from benchctl.search.answers import MIN_PAIRS
 from benchctl.search.bisect import Bisecting, bisect_spec, questions_at_most
 from benchctl.search.build import Built, Commit, Workshop
 from benchctl.search.commands import Opened, SearchOptions, files_of, new_folder, search_options
 from benchctl.search.record import BisectSpec, Point, SearchFolder, SearchRecord, Source, all_searches
 from benchctl.spec import run_settings
-from benchctl.stats.answers import MIN_PAIRS
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by
 from benchctl.track.model import Track

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.stats.answers import Rule, answer, difference, percents, pooled
+from benchctl.search.answers import Rule, answer, difference, percents, pooled
 
 SEARCHES = 400
 WHOLE = 0.3
