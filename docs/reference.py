@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from benchctl.report.listing import pieces
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -14,7 +15,6 @@ from benchctl.cli import root
 from benchctl.cli.listing import metrics_listing
 from benchctl.cli.schema import Schema, schema
 from benchctl.home import Home
-from benchctl.report.listing import pieces
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.slices import hooks
 

@@ -43,8 +43,8 @@ from races import race, task_of, write
 from redlines import make_point, redline_fork, redline_plan
 from report.conftest import complete_record
 from report.test_formats_driver import CALIBRATION, driven
+from report.test_layout_tables import difficult
 from report.test_screen import cold
-from report.test_tables import difficult
 from search.commands.test_minimize import finished
 from sweeps import swept_record
 

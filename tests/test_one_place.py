@@ -73,7 +73,7 @@ import msgspec
 
 from benchctl.cli.compare import compare_command
 from benchctl.cli.comparison import Measures
-from benchctl.cli.listing import metrics_listing
+from benchctl.cli.listing import metrics_table
 from benchctl.errors import UsageError
 from benchctl.search.commands.minimize import minimize_command
 from benchctl.nightly.suite import load_suite
@@ -93,7 +93,7 @@ assert load_suite(Path(sys.argv[1])).margins == {"joules": 0.2}
 assert "joules" in schema("analysis")["$defs"]["Row"]["properties"]["metric"]["pattern"]
 (column,) = [one for one in TASKS if one.name == "joules"]
 assert column.meaning == "energy of the node for a request, J"
-(listed,) = [row for row in metrics_listing().rows if row[0] == "joules"]
+(listed,) = [row for row in metrics_table().lines if row[0] == "joules"]
 assert listed[4:7] == ("node", "no", "energy of the node for a request, J")
 assert {"run", "compare", "experiment", "minimize"} == {*listed[7]}
 try:

@@ -77,7 +77,7 @@ def test_show_says_what_ends_a_step_and_whose_iterations_are_meant(tmp_path: Pat
         ("any", ["30 x, until any ends", "4 x 9,000, until any ends"]),
     ):
         folder = write_files(tmp_path, {"track.json": f'{{"schedule": [{step(completed_by)}]}}'})
-        rows = [line for line in call("show", folder).output.splitlines() if line.startswith(" 1 ")]
+        rows = [line for line in call("show", folder).output.splitlines() if line.startswith("1 ")]
         assert all(text in row for text, row in zip(measured, rows, strict=True))
 
 

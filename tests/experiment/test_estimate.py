@@ -17,7 +17,7 @@ from benchctl.experiment.estimate import (
     variant_text,
 )
 from benchctl.experiment.plan import Changes, Experiment
-from benchctl.report.listing import pieces
+from benchctl.report.table import pieces
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.run.forecast import BOOT_S, FORK_S, REQUEST_S, Indexing, task_s

@@ -26,7 +26,7 @@ from benchctl.experiment.form import (
 from benchctl.experiment.plan import Changes, plan_measurement
 from benchctl.experiment.record import ExperimentRecord, Measurement
 from benchctl.home import Home
-from benchctl.report.listing import pieces
+from benchctl.report.table import pieces
 from benchctl.results.plan import Plan
 from benchctl.spec import Setting, run_settings
 from experiment_files import EXPERIMENT, load

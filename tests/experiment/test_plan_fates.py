@@ -10,7 +10,7 @@ from benchctl.experiment.file import read_experiment
 from benchctl.experiment.plan import Changes, change, left_out, load_experiment
 from benchctl.experiment.record import CallSite, FateExpectation
 from benchctl.home import Home
-from benchctl.report.listing import pieces
+from benchctl.report.table import pieces
 from benchctl.results.plan import EvidenceSpec
 from experiment_files import EXPERIMENT, write
 

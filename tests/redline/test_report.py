@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from benchctl.redline.judge import RedlineCurves, redline_curves
-from benchctl.redline.report import curve_grids, curve_plot, objective_text
+from benchctl.redline.report import curve_plot, curve_tables, objective_text
 from benchctl.report.charts.effects import forest_charts
-from benchctl.report.facts import fact_lines
 from benchctl.report.formats import render
-from benchctl.report.layout import change_cells, collect_notes, result_grids, value_text
+from benchctl.report.layout import change_cells, collect_notes, result_tables, value_text
 from benchctl.report.numbers import figure
 from benchctl.report.screen import render_screen
 from benchctl.results.figures import CurvePoint, RedlineEnd
@@ -20,6 +19,7 @@ from benchctl.stats.analyse import analyse
 from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan
+from report.conftest import fact_lines
 
 OVER_FORKS = "median over forks (range)"
 
@@ -81,7 +81,7 @@ def test_a_single_point_and_none_can_be_drawn():
 
 
 def test_every_rate_is_a_line_of_its_variants_table():
-    first, second = curve_grids(curves())
+    first, second = curve_tables(curves())
     assert first.title == f"es: range by offered rate; latency in ms, {OVER_FORKS}"
     assert first.titles == ("Rate/s", "Achieved/s", "p50", "p90", "p99", "Met", "Forks")
     assert first.texts[0] == ("5.892", "5.892", "2.657", "5.313", "10.63", "3 of 3", "3")
@@ -93,13 +93,13 @@ def test_a_range_over_forks_stands_behind_its_median():
         redline_fork("es", block, 100.0, [make_point(155, p90_ms)])
         for block, p90_ms in enumerate((40.0, 44.0, 48.0))
     ]
-    (grid,) = curve_grids(redline_curves({"es": forks}, SEARCH))
+    (grid,) = curve_tables(redline_curves({"es": forks}, SEARCH))
     assert grid.texts[0][3] == "44.00 (40.00-48.00)"
 
 
 def test_a_step_that_the_driver_spoilt_is_named_in_the_table():
     spoilt = [make_point(155, 70.0, verdict="driver-limited")]
-    (grid,) = curve_grids(redline_curves({"es": [redline_fork("es", 0, 90.0, spoilt)]}, SEARCH))
+    (grid,) = curve_tables(redline_curves({"es": [redline_fork("es", 0, 90.0, spoilt)]}, SEARCH))
     assert grid.texts[0][5] == "0 of 1, driver-limited"
 
 
@@ -108,7 +108,7 @@ def test_an_objective_beside_the_usual_percentiles_has_a_column():
         **{name: getattr(SEARCH, name) for name in SEARCH.__struct_fields__} | {"percentile": 99.9}
     )
     found = redline_curves({"es": forks("es", 100.0)}, search)
-    assert curve_grids(found)[0].titles[2:6] == ("p50", "p90", "p99", "p99.9")
+    assert curve_tables(found)[0].titles[2:6] == ("p50", "p90", "p99", "p99.9")
     assert objective_text(search) == "p99.9 of latency within 50 ms"
 
 
@@ -154,7 +154,7 @@ def test_a_change_from_or_to_a_bound_is_one_without_an_interval(ends: tuple[Redl
         for name, load, end in zip(("es", "os"), (100.0, 80.0), ends, strict=True)
     }
     analysis = analyse(sides, plan)
-    (grid,) = result_grids(analysis, collect_notes(analysis))
+    (grid,) = result_tables(analysis, collect_notes(analysis))
     assert (grid.texts[0][3], grid.texts[0][4] == "n/a") == (change, "max-rate" in ends)
     (line,) = [
         one for one in render_screen(analysis, plan=plan).plain.splitlines() if one.startswith("range ")
@@ -297,7 +297,7 @@ def test_a_factor_says_which_rates_it_means():
     }  # fmt: skip
     analysis = analyse(sides, plan)
     assert analysis.redline is not None
-    rates, first, _ = curve_grids(analysis.redline)
+    rates, first, _ = curve_tables(analysis.redline)
     assert rates.titles == ("Task", "Unit", "As written: 1x", "es: 2.5x", "os: 1.25x")
     assert rates.texts[0] == ("range", "queries/s", "20.00", "50.00", "25.00")
     assert rates.texts[1] == ("send", "units/s", "200.0", "500.0", "250.0")
@@ -325,7 +325,7 @@ def test_a_factor_says_which_rates_it_means():
 def test_clients_are_called_what_they_are():
     clients = msgspec.structs.replace(SEARCH, by="clients", clients=64)
     twelve = [redline_fork("es", 0, 12.0, [make_point(11, 40.0, rate_per_s=12.0)])]
-    (grid,) = curve_grids(redline_curves({"es": twelve}, clients))
+    (grid,) = curve_tables(redline_curves({"es": twelve}, clients))
     assert grid.titles[:2] == ("Clients", "Throughput/s")
     assert grid.texts[0][0] == "12"
     lines = fact_lines(make_record(plan=redline_plan(clients)))

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.report.blocks import plain
+from benchctl.report.facts import fact_sections
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import (
     AnswerCheck,
@@ -128,3 +130,8 @@ def build() -> Callable[..., RunRecord]:
 @pytest.fixture
 def replan() -> Callable[..., Plan]:
     return big5_plan
+
+
+def fact_lines(record: RunRecord, width: int = 1000) -> list[str]:
+    """The facts of a run, as a terminal of a width shows them."""
+    return plain([fact_sections(record)], width).splitlines()

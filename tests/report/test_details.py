@@ -7,14 +7,14 @@ import pytest
 
 from benchctl.report.command_line import command
 from benchctl.report.details import (
-    cost_grid,
-    further_grids,
-    order_grids,
-    times_grid,
-    units_grid,
+    cost_table,
+    further_tables,
+    order_tables,
+    times_table,
+    units_table,
 )
+from benchctl.report.formats import render
 from benchctl.report.table import judged
-from benchctl.report.tables import render_text
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
@@ -35,7 +35,7 @@ def analysed(build: Callable[..., RunRecord], **changes: object) -> Analysis:
 
 
 def test_there_is_a_column_for_every_time_that_is_known(build: Callable[..., RunRecord]):
-    grid = times_grid(analysed(build, took=TOOK, pages=TOOK))
+    grid = times_table(analysed(build, took=TOOK, pages=TOOK))
     assert grid is not None
     assert grid.titles == ("Operation", "Variant", "took", "service", "page")
     assert all(line[2] == "2.000 / 3.000 / 4.000" for line in grid.texts)
@@ -48,24 +48,24 @@ def test_few_requests_have_no_high_quantiles(build: Callable[..., RunRecord]):
         (99, "2.000 / 3.000"),
         (100, "2.000 / 3.000 / 4.000"),
     ):
-        grid = times_grid(analysed(build, took=TOOK, samples=samples))
+        grid = times_table(analysed(build, took=TOOK, samples=samples))
         assert grid is not None
         assert {line[2] for line in grid.texts} == {cell}
 
 
 def test_a_task_without_times_has_no_line(build: Callable[..., RunRecord]):
-    assert times_grid(analysed(build, service_time=None, latency=None)) is None
+    assert times_table(analysed(build, service_time=None, latency=None)) is None
 
 
 def test_only_details_show_them(build: Callable[..., RunRecord]):
     found = analysed(build, took=TOOK)
-    assert "Times: p50" in render_text(found, details=True)
-    assert "Times: p50" not in render_text(found)
+    assert "Times: p50" in render(found, details=True)
+    assert "Times: p50" not in render(found)
 
 
 def test_a_batch_has_a_line_for_every_search(build: Callable[..., RunRecord]):
     half = Quantiles(MS, 1.5 * MS, 2 * MS)
-    grid = times_grid(analysed(build, took=TOOK, took_sum=TOOK, took_parts=(half, TOOK)))
+    grid = times_table(analysed(build, took=TOOK, took_sum=TOOK, took_parts=(half, TOOK)))
     assert grid is not None
     assert grid.titles == ("Operation", "Variant", "took", "took sum", "service")
     searches = [line[2:] for line in grid.texts if line[0].endswith("range, search 1")]
@@ -79,15 +79,15 @@ def on_builds(record: RunRecord, builds: int) -> RunRecord:
 
 
 def test_builds_have_their_part_of_the_spread(build: Callable[..., RunRecord]):
-    grid = units_grid(analyse_run(on_builds(build(), 2)))
+    grid = units_table(analyse_run(on_builds(build(), 2)))
     assert grid is not None
     assert grid.texts[0][:4] == ("desc_sort_timestamp", "throughput", "es", "3 2")
-    assert units_grid(analyse_run(build())) is None
+    assert units_table(analyse_run(build())) is None
 
 
 def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecord]):
     record = on_builds(build(), 3)
-    words = " ".join(render_text(analyse_run(record), plan=record.plan).split())
+    words = " ".join(render(analyse_run(record), plan=record.plan).split())
     assert "Interval and p: Welch's t over index builds, on logarithms" in words
     assert "Precision of the noisiest row: minimum detectable effect" in words
     assert "with 3 index builds, " in words
@@ -112,7 +112,7 @@ def test_a_line_for_the_fresh_node_and_one_for_each_other_place():
         )
         for block, (fresh, later) in enumerate(TIMES)
     ]
-    throughput, service_time = order_grids(analyse({"es": forks}, PLAN))
+    throughput, service_time = order_tables(analyse({"es": forks}, PLAN))
     assert throughput.title == (
         "Order: throughput, queries/s, by what the same node had run before (paired over forks)"
     )
@@ -125,7 +125,7 @@ def test_a_line_for_the_fresh_node_and_one_for_each_other_place():
 
 def test_without_a_second_place_there_is_no_table():
     forks = [make_fork("es", block, make_summary("range", 1.0)) for block in range(3)]
-    assert order_grids(analyse({"es": forks}, make_plan())) == []
+    assert order_tables(analyse({"es": forks}, make_plan())) == []
 
 
 def analysis(extra: int, forks: int = 2) -> Analysis:
@@ -141,7 +141,7 @@ def analysis(extra: int, forks: int = 2) -> Analysis:
 
 
 def test_one_fork_has_no_interval():
-    grid = cost_grid(analysis(1))
+    grid = cost_table(analysis(1))
     assert grid is not None
     assert grid.title == (
         "What evidence (gc, jit) cost: mean service time of 1 fork with it over plain ones - 1; one fork: no "
@@ -152,15 +152,15 @@ def test_one_fork_has_no_interval():
 
 def test_several_have_one():
     found = analysis(3, forks=3)
-    grid = cost_grid(found)
+    grid = cost_table(found)
     assert grid is not None
     assert "of 3 forks with it over plain ones - 1, with 95 % intervals" in grid.title
     assert grid.texts[0][1].startswith("+22.8 (+20.")
-    assert grid in further_grids(found, details=False)
+    assert grid in further_tables(found, details=False)
 
 
 def test_without_extra_forks_there_is_no_table():
-    assert cost_grid(analysis(0)) is None
+    assert cost_table(analysis(0)) is None
 
 
 @pytest.mark.parametrize(

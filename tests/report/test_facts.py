@@ -4,7 +4,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.report.facts import fact_lines, fact_markdown, fact_sections
+from benchctl.report.blocks import markdown
+from benchctl.report.facts import fact_sections
 from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import (
     AnswerCheck,
@@ -19,6 +20,7 @@ from benchctl.results.model import (
 from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, Plan, PluginSpec
 from builders import ES, make_record
 from races import race, write
+from report.conftest import fact_lines
 
 
 def section(record: RunRecord, heading: str):
@@ -288,7 +290,7 @@ def test_lines_fit_a_width(record: RunRecord):
 
 
 def test_facts_as_markdown_are_headings_and_lists(record: RunRecord):
-    text = fact_markdown(record)
+    text = markdown([fact_sections(record)])
     assert text.startswith("### Run\n\n- 20260101-000000-big5rangedebug-abcd, ")
     assert "\n\n### Host\n\n- lab1: Debian 12, Linux 6.1.0 (kvm)\n" in text
     # What belongs to an index is a list of its own below it, and underscores stay what they are.

@@ -17,7 +17,7 @@ from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import SCHEMA_VERSION, Analysis
 from benchctl.stats.decisions import GateResult, gate
 from report.conftest import complete_record
-from report.test_tables import difficult
+from report.test_layout_tables import difficult
 from sweeps import swept_record
 
 
@@ -223,7 +223,7 @@ def test_what_a_gate_calls_a_regression_fails_and_what_it_leaves_open_is_an_erro
 def test_the_summary_has_the_gate_first_and_folds_the_rest_away():
     analysis = gated(RECORDS["plain"])
     text = render(analysis, "github", gate=gate(analysis))
-    marks = [text.index(mark) for mark in ("**Gate: ", "**Verdict:**", "<details>", "</details>")]
+    marks = [text.index(mark) for mark in ("### Gate: ", "**Verdict:**", "<details>", "</details>")]
     assert marks == sorted(marks)
     assert "Gate" not in render(analysis, "github")
 

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchctl.report.details import driver_grid
+from benchctl.report.details import driver_table
 from benchctl.report.facts import calibration_lines, fact_sections
 from benchctl.report.formats import Document, document, render
-from benchctl.report.tables import render_text
 from benchctl.results.figures import Calibration, PacedLag, ReadingCost, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
@@ -47,7 +46,7 @@ def test_three_variants(build: Callable[..., RunRecord]):
 
 
 def test_results_alone_have_no_table_of_the_driver_but_name_what_it_limited(build: Callable[..., RunRecord]):
-    text = render_text(analyse_run(build(edit=driven)), width=120)
+    text = render(analyse_run(build(edit=driven)), width=120)
     assert "Driver:" not in text
     _, _, throughput, service_time, _ = text.split("\n\n", 4)
     for table in (throughput, service_time):
@@ -59,7 +58,7 @@ def test_a_verdict_that_the_driver_leaves_standing_carries_its_mark(build: Calla
     def pausing(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
         return msgspec.structs.replace(summary, driver=make_driver(think_share=0.08))
 
-    text = render_text(analyse_run(build(edit=pausing)), width=120)
+    text = render(analyse_run(build(edit=pausing)), width=120)
     assert "os slower, driver-limited" in text
     assert "equal, driver-limited" in text
 
@@ -85,7 +84,7 @@ def test_json_and_csv_say_it_for_each_side(build: Callable[..., RunRecord]):
 
 
 def test_old_records_have_no_table_of_the_driver(record: RunRecord):
-    assert driver_grid(analyse_run(record)) is None
+    assert driver_table(analyse_run(record)) is None
     assert "Driver:" not in render(analyse_run(record), "text", details=True)
 
 
@@ -98,7 +97,7 @@ def test_unknown_figures_are_not_available_and_long_lags_have_no_decimals(build:
             driver = msgspec.structs.replace(driver, lag_p50_ns=None, lag_p99_ns=None, lag_max_ns=None)
         return msgspec.structs.replace(summary, driver=driver)
 
-    grid = driver_grid(analyse_run(build(edit=unknown)))
+    grid = driver_table(analyse_run(build(edit=unknown)))
     assert grid is not None
     assert grid.texts[0][2:] == ("n/a", "0.040", "1,234", "0.400", "n/a", "n/a", "")
     assert grid.texts[1][2:] == ("n/a",) * 6 + ("",)
@@ -115,7 +114,7 @@ def test_the_rate_stands_before_its_target_and_processes_before_their_share(buil
     plan = msgspec.structs.replace(
         record.plan, schedules=(msgspec.structs.replace(challenge, schedule=tasks),)
     )
-    grid = driver_grid(analyse_run(msgspec.structs.replace(record, plan=plan)))
+    grid = driver_table(analyse_run(msgspec.structs.replace(record, plan=plan)))
     assert grid is not None
     assert (grid.texts[0][2], grid.texts[0][6]) == ("99.80/100", "2 x 25.0 %")
 

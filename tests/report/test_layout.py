@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.layout import _listed, collect_notes, headline, said, verdict_sentence
+from benchctl.report.layout import collect_notes, said
 from benchctl.report.planning import next_command
+from benchctl.report.sentences import _listed, headline, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, OtherLoad, RunRecord
 from benchctl.stats.analyse import analyse, analyse_run

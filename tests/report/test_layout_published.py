@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.report.layout import collect_notes, result_grids
+from benchctl.report.layout import collect_notes, result_tables
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
@@ -21,7 +21,7 @@ BLOG = {**BLOG_MS, **BLOG_QPS}
 
 
 def differences(analysis: Analysis) -> dict[str, str]:
-    (grid,) = result_grids(analysis, collect_notes(analysis))
+    (grid,) = result_tables(analysis, collect_notes(analysis))
     place = grid.titles.index("Diff %")
     return {line[0]: line[place] for line in grid.texts}
 

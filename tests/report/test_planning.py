@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.layout import Command
+from benchctl.report.blocks import Command
 from benchctl.report.planning import forecast_lines, next_command, planning_lines, proposed_forks
 from benchctl.results.figures import RedlineEnd, TaskSummary
 from benchctl.results.model import RunRecord

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from benchctl.micro.results import MICRO_METRICS
+from benchctl.report.formats import render
 from benchctl.report.numbers import signed_figure
-from benchctl.report.tables import render_text
 from benchctl.results.figures import OPERATIONS
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import MicroSpec, VariantSpec
@@ -81,7 +81,7 @@ def test_a_curve_has_the_points_at_which_a_task_is_of_the_metric():
     assert (throughput.metric, throughput.axis.labels) == ("throughput", ("0", "50", "100"))
     assert (latency.metric, latency.axis.labels) == ("latency_p90", ("50", "100"))
     assert [len(point) for point in latency.comparisons] == [1, 1]
-    assert "100" in render_text(found)
+    assert "100" in render(found)
 
 
 def weakened(record: RunRecord, place: int) -> RunRecord:
@@ -105,7 +105,7 @@ def test_what_must_be_said_of_a_point_stands_beside_it(variants: tuple[VariantSp
     curve = found.curves[0]
     assert [[doubt.code for doubt in point] for point in curve.caveats] == [[], ["failures"], []]
     assert [line.remarks for line in curve.lines] == [((), ("requests failed",), ())] * len(variants)
-    assert render_text(found).count("requests failed") >= len(found.curves)
+    assert render(found).count("requests failed") >= len(found.curves)
 
 
 def test_means_are_those_that_the_difference_is_of():

@@ -3,15 +3,13 @@
 import msgspec
 import pytest
 
-from benchctl.report.layout import Notes
+from benchctl.report.blocks import Notes, markdown, page_of, plain
 from benchctl.report.screen import render_screen
-from benchctl.report.table import grid_table
-from benchctl.report.tables import render_page
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
 from benchctl.sweep.curve import Bounded, SweepAxis, SweepCurve
-from benchctl.sweep.report import sweep_answer, sweep_grids, verdict
+from benchctl.sweep.report import sweep_answer, sweep_tables, verdict
 from builders import ES
 from sweeps import AXIS, compared, forks, make_curve, swept_record, two_laws
 
@@ -29,42 +27,7 @@ def three() -> SweepCurve:
 
 
 def shown(curve: SweepCurve, width: int) -> list[str]:
-    return render_page(sweep_grids(curve), sweep_answer(curve), width).splitlines()
-
-
-def test_every_point_is_shown_and_what_they_add_up_to():
-    assert shown(two_laws(), 80) == [
-        "big5: range, p90 service time by clients, ms (lower is better; mean, its 95 %",
-        "interval)",
-        "clients         es         os Diff % 95 % interval      p Verdict",
-        "───────────────────────────────────────────────────────────────────",
-        "1            4.021      5.557  +38.2      +35.5 to <0.001 os slower",
-        "        3.95..4.09 5.39..5.73                +41.0",
-        "2            7.496      8.453  +12.8      +11.1 to <0.001 os slower",
-        "        7.43..7.56 8.34..8.57                +14.4",
-        "4            13.88      12.74   -8.2       -9.5 to <0.001 os faster",
-        "        13.7..14.0 12.6..12.9                 -6.9",
-        "8            26.08      19.43  -25.5      -26.8 to <0.001 os faster",
-        "        25.6..26.5 19.2..19.7                -24.2",
-        "",
-        "big5: range, p90 service time by clients: growth, b of clients^b",
-        "Variant clients Exponent  95 % interval Constant exponent?",
-        "─────────────────────────────────────────────────────────────",
-        "es      1 to 8      0.90   0.89 to 0.91 not refuted (p 0.229)",
-        "        1 to 2      0.90   0.87 to 0.93",
-        "        2 to 4      0.89   0.87 to 0.90",
-        "        4 to 8      0.91   0.88 to 0.94",
-        "os      1 to 8      0.60   0.59 to 0.62 not refuted (p 0.385)",
-        "        1 to 2      0.61   0.57 to 0.64",
-        "        2 to 4      0.59   0.57 to 0.61",
-        "        4 to 8      0.61   0.60 to 0.62",
-        "os - es 1 to 8     -0.30 -0.31 to -0.28 not refuted (p 1.000)",
-        "",
-        "os against es by clients: slower from 1 to 2 (+12.8 to +38.2 %), faster from 4",
-        "to 8 (-25.5 to -8.2 %).",
-        "Growth exponent in clients: es 0.90 (0.89 to 0.91), os 0.60 (0.59 to 0.62), os",
-        "against es -0.30 (-0.31 to -0.28).",
-    ]
+    return plain(page_of(sweep_tables(curve), sweep_answer(curve)), width).splitlines()
 
 
 def test_what_is_held_is_less_and_not_faster():
@@ -80,11 +43,11 @@ def test_each_further_variant_has_its_answer_and_lines():
     answer = sweep_answer(curve)
     assert answer[0].startswith("os against es by clients: slower from 1 to 2 (")
     assert answer[1].startswith("es@9.2.0 against es by clients: faster from 1 to 8 (")
-    points, growth = sweep_grids(curve)
+    points, growth = sweep_tables(curve)
     assert points.spans[:3] == (3, 0, 0)
     assert points.titles == ("clients", "Variant", "Value", "Diff %", "95 % interval", "p", "Verdict")
-    assert points.lines[2][6].verdict == "faster"
-    assert [line[0].text for line in growth.lines if line[0].text] == [
+    assert [*points.cells][2][6].verdict == "faster"
+    assert [line[0] for line in growth.texts if line[0]] == [
         "es", "os", "es@9.2.0", "os - es", "es@9.2.0 - es",
     ]  # fmt: skip
 
@@ -101,12 +64,12 @@ def by_name() -> SweepCurve:
 
 def test_points_that_are_no_numbers_have_a_table_and_verdicts_alone():
     curve = by_name()
-    (points,) = sweep_grids(curve)
+    (points,) = sweep_tables(curve)
     assert points.title == (
         "big5: range, p90 service time by index.refresh_interval, docs 1m, ms "
         "(lower is better; mean, its 95 % interval)"
     )
-    assert [line[0].text for line in points.lines] == ["1s", "30s", "off"]
+    assert [line[0] for line in points.texts] == ["1s", "30s", "off"]
     (answer,) = sweep_answer(curve)
     assert answer.startswith("os against es by index.refresh_interval: slower from 1s to off (+")
     assert answer.endswith(" %).")
@@ -114,9 +77,9 @@ def test_points_that_are_no_numbers_have_a_table_and_verdicts_alone():
 
 def test_one_variant_has_values_and_growth():
     curve = make_curve({"es": forks(lambda x: 100 * x / (x + 3))}, comparisons=())
-    points, growth = sweep_grids(curve)
+    points, growth = sweep_tables(curve)
     assert points.titles == ("clients", "es")
-    assert growth.lines[0][4].text.startswith("no, it falls (p ")
+    assert growth.texts[0][4].startswith("no, it falls (p ")
     first, second = sweep_answer(curve)
     assert first.startswith("Growth exponent in clients: es 0.")
     assert second.startswith("es is no power law (p <0.001): its exponent falls, 0.")
@@ -126,10 +89,10 @@ def test_forks_that_failed_are_counted_in_the_tables():
     os = forks(lambda x: 2 * x, seed=2)
     os[2] = {block: value for block, value in os[2].items() if block != 3}
     curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
-    points, growth = sweep_grids(curve)
-    assert [line[3].text for line in points.lines] == ["6, 6", "6, 6", "6, 5", "6, 6"]
-    lines = {line[0].text: line for line in growth.lines}
-    assert lines["os"][4].text.endswith("1 block without all points left out")
+    points, growth = sweep_tables(curve)
+    assert [line[3] for line in points.texts] == ["6, 6", "6, 6", "6, 5", "6, 6"]
+    lines = {line[0]: line for line in growth.texts}
+    assert lines["os"][4].endswith("1 block without all points left out")
 
 
 def test_why_there_is_no_exponent_is_said():
@@ -138,24 +101,24 @@ def test_why_there_is_no_exponent_is_said():
     assert sweep_answer(curve)[1:] == [
         "No growth exponent of es, os: values may be 0, and nothing is a multiple of 0."
     ]
-    (points,) = sweep_grids(curve)
-    assert points.lines[0][1].text == "0"
+    (points,) = sweep_tables(curve)
+    assert points.texts[0][1] == "0"
 
 
 def test_a_point_that_most_blocks_lack_is_named_where_it_matters():
     os = [*forks(lambda x: 2 * x, seed=2)[:3], {0: 16.0}]
     curve = make_curve({"es": forks(lambda x: x), "os": os}, comparisons=())
-    growth = {line[0].text: line for line in sweep_grids(curve)[1].lines}
-    assert growth["os - es"][4].text.endswith("without 8, which most blocks lack")
+    growth = {line[0]: line for line in sweep_tables(curve)[1].texts}
+    assert growth["os - es"][4].endswith("without 8, which most blocks lack")
 
 
 def test_what_is_one_fork_has_no_interval_and_what_is_missing_no_value():
     points = [{0: 1.0}, {0: 2.0}, {0: None}, {}]
-    (values, growth) = sweep_grids(make_curve({"es": points}, comparisons=()))
-    assert [line[1].text for line in values.lines] == ["1.000 (one fork)", "2.000 (one fork)", "n/a", "n/a"]
-    assert growth.lines[0][3].text == "n/a"
-    assert "only one block has all points" in growth.lines[0][4].text
-    assert "without 4, 8, which most blocks lack" in growth.lines[0][4].text
+    (values, growth) = sweep_tables(make_curve({"es": points}, comparisons=()))
+    assert [line[1] for line in values.texts] == ["1.000 (one fork)", "2.000 (one fork)", "n/a", "n/a"]
+    assert growth.texts[0][3] == "n/a"
+    assert "only one block has all points" in growth.texts[0][4]
+    assert "without 4, 8, which most blocks lack" in growth.texts[0][4]
     assert sweep_answer(make_curve({"es": points}, comparisons=())) == [
         "Growth exponent? in clients: es 1.00 (no interval)."
     ]
@@ -166,15 +129,15 @@ def test_doubts_are_numbered_where_there_are_notes():
     comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
     comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
     curve = two_laws(comparisons=comparisons)
-    assert "Notes" not in sweep_grids(curve)[0].titles
-    grid = sweep_grids(curve, Notes((doubt,), ()))[0]
-    assert [line[-1].text for line in grid.lines] == ["", "1", "", ""]
+    assert "Notes" not in sweep_tables(curve)[0].titles
+    grid = sweep_tables(curve, Notes((doubt,), ()))[0]
+    assert [line[-1] for line in grid.texts] == ["", "1", "", ""]
 
 
 def test_markdown_has_the_same_tables():
-    markdown = "\n".join(map(grid_table, sweep_grids(two_laws())))
-    assert "| clients | es | os | Diff % | 95 % interval | p | Verdict |" in markdown
-    assert "| os - es |" in markdown
+    text = markdown([sweep_tables(two_laws())])
+    assert "| clients | es | os | Diff % | 95 % interval | p | Verdict |" in text
+    assert "| os - es |" in text
 
 
 def test_undecided_points_are_told_as_such():
@@ -187,7 +150,7 @@ def test_undecided_points_are_told_as_such():
 
 def test_no_interval_of_a_mean_reaches_below_zero_or_is_told_as_a_percentage():
     curve = make_curve({"es": forks(lambda x: 100 * x, sd=1.5, blocks=3)}, comparisons=())
-    for line in sweep_grids(curve)[0].lines:
+    for line in sweep_tables(curve)[0].cells:
         low, high = line[1].aside.split("..")
         assert 0 < float(low.replace(",", "")) < float(high.replace(",", ""))
 
@@ -203,8 +166,8 @@ def test_what_few_blocks_say_of_growth_is_not_to_be_quoted(blocks: int, doubt: s
     answer = " ".join(sweep_answer(curve))
     assert f"Growth exponent{doubt} in clients: " in answer
     assert f"es is no power law{doubt} (p " in answer
-    _, growth = sweep_grids(curve)
-    assert growth.lines[0][4].text.startswith(f"no{doubt}, it falls")
+    _, growth = sweep_tables(curve)
+    assert growth.texts[0][4].startswith(f"no{doubt}, it falls")
 
 
 def test_what_weakens_a_point_weakens_what_is_said_of_the_curve():

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchctl.cli.options import TableFormat, print_listing, table_format_option
+from benchctl.cli.options import TableFormat, print_table, table_format_option
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.hosts.remote import VERSIONS, describe, describe_site, lacking, versions
-from benchctl.report.listing import Listing
+from benchctl.report.table import Column, Table
 
 if TYPE_CHECKING:
     from benchctl.hosts.pool import Link
 
-_COLUMNS = (
-    "host", "carries", "state", "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s",
-    "clock offset s", "± s", "other versions",
+_NUMBERS = (
+    "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s", "clock offset s", "± s",
 )  # fmt: skip
-_NUMERIC = frozenset(range(3, 11))
+_COLUMNS: tuple[Column | str, ...] = ("host", "carries", "state", *map(Column, _NUMBERS), "other versions")
 _READY = "ready"
 _NS_PER_MS = 1e6
 _CLOCK_DIGITS = 6
@@ -49,7 +48,7 @@ def check_command(file: Path, output_format: TableFormat) -> None:
     hosts.check_nodes()
     hints: dict[str, None] = {}
     rows = list(_rows(hosts, hints))
-    print_listing(Listing(_COLUMNS, rows, _NUMERIC, title=f"Hosts of {file}"), output_format)
+    print_table(Table.listed(f"Hosts of {file}", _COLUMNS, rows), output_format)
     unfit = [str(row[0]) for row in rows if row[2] != _READY]
     if unfit:
         raise BenchctlError(

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import TableFormat, open_store, print_listing, runs_option, table_format_option
+from benchctl.cli.options import TableFormat, open_store, print_table, runs_option, table_format_option
 from benchctl.cli.run_options import variants_option
 from benchctl.cli.runs import state_of
 from benchctl.cli.streams import note
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.home import resolve_home
-from benchctl.report.listing import Listing, Share
+from benchctl.report.table import Column, Share, Table
 from benchctl.results.figures import FIGURES
 from benchctl.results.likeness import beyond
 from benchctl.slices import hooks
@@ -43,8 +43,8 @@ def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         )
         for record, state in records
     ]
-    columns = ("run", "status", "variants", "documents", "forks", "tags")
-    print_listing(Listing(columns, rows, frozenset({3}), grouped=True, title="Stored runs"), output_format)
+    columns = ("run", "status", "variants", Column("documents", grouped=True), "forks", "tags")
+    print_table(Table.listed("Stored runs", columns, rows), output_format)
     resumable = [record.id for record, state in records if state in {"cut off", "interrupted"}]
     if resumable:
         note(f"resume an unfinished run with: benchctl resume {resumable[-1]}")
@@ -61,7 +61,7 @@ def challenges_command(track_name: str | None, output_format: TableFormat) -> No
         found = {name: load_challenge(str(find_challenge(name)), track, {})[0] for name in challenge_names()}
     rows = [(name, [_extent(task) for task in challenge.schedule]) for name, challenge in found.items()]
     title = "Shipped challenges" if track_name is None else f"Challenges of {track.name}"
-    print_listing(Listing(("challenge", "schedule"), rows, title=title), output_format)
+    print_table(Table.listed(title, ("challenge", "schedule"), rows), output_format)
 
 
 @list_group.command("tracks")
@@ -70,8 +70,8 @@ def tracks_command(output_format: TableFormat) -> None:
     """Shipped tracks."""
     tracks = [load_track(name, {})[0] for name in track_names()]
     rows = [(track.name, places(track), len(track.operations)) for track in tracks]
-    columns = ("track", "indices", "operations")
-    print_listing(Listing(columns, rows, frozenset({2}), title="Shipped tracks"), output_format)
+    columns = ("track", "indices", Column("operations"))
+    print_table(Table.listed("Shipped tracks", columns, rows), output_format)
 
 
 @list_group.command("operations")
@@ -92,17 +92,17 @@ def operations_command(track_name: str, output_format: TableFormat) -> None:
         body = getattr(operation, "body", None)
         rows.append((operation.name, operation.type_name, list(body) if isinstance(body, dict) else []))
     columns = ("operation", "type", "body")
-    print_listing(Listing(columns, rows, title=f"Operations of {track.name}"), output_format)
+    print_table(Table.listed(f"Operations of {track.name}", columns, rows), output_format)
 
 
 @list_group.command("metrics")
 @table_format_option
 def metrics_command(output_format: TableFormat) -> None:
     """Metrics: unit, margin, meaning, what compares by them, and whether a target can tell them."""
-    print_listing(metrics_listing(), output_format)
+    print_table(metrics_table(), output_format)
 
 
-def metrics_listing() -> Listing:
+def metrics_table() -> Table:
     """Return all metrics as they are declared."""
     rows = [
         (
@@ -117,8 +117,8 @@ def metrics_listing() -> Listing:
         )
         for one in FIGURES
     ]
-    columns = ("metric", "unit", "better", "margin", "level", "target", "meaning", "used by")
-    return Listing(columns, rows, frozenset({3}), title="Metrics")
+    columns = ("metric", "unit", "better", Column("margin"), "level", "target", "meaning", "used by")
+    return Table.listed("Metrics", columns, rows)
 
 
 @list_group.command("variants")
@@ -130,12 +130,12 @@ def variants_command(variants_file: Path | None, output_format: TableFormat) -> 
     if variants_file is None:
         rows: list[tuple[object, ...]] = [(spec.name, spec.engine, spec.version) for spec in specs]
         columns: tuple[str, ...] = ("variant", "engine", "version")
-        print_listing(Listing(columns, rows, title="Built-in variants"), output_format)
+        print_table(Table.listed("Built-in variants", columns, rows), output_format)
         return
     specs += load_variants(variants_file).values()
     rows = [(spec.name, spec.engine, spec.version, list(beyond(spec))) for spec in specs]
     title = f"Variants of {variants_file}, and built-in ones"
-    print_listing(Listing(("variant", "engine", "version", "with"), rows, title=title), output_format)
+    print_table(Table.listed(title, ("variant", "engine", "version", "with"), rows), output_format)
 
 
 for _command in hooks("listing"):

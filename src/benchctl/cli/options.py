@@ -17,7 +17,7 @@ from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root, resolve_home
 from benchctl.quantities import Kind, N
-from benchctl.report.listing import Listing, pieces
+from benchctl.report.table import Table, pieces
 from benchctl.results.figures import FIGURES
 from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord
@@ -164,9 +164,9 @@ def table_format_option(command: F) -> F:
     return printed_as(*FORMATS, about="How the table is printed.")(command)
 
 
-def print_listing(listing: Listing, output_format: TableFormat) -> None:
-    """Print a listing; text is folded to the width of `text_width`."""
-    for piece in pieces(listing, output_format, text_width()):
+def print_table(table: Table, output_format: TableFormat) -> None:
+    """Print a table alone; text is folded to the width of the terminal."""
+    for piece in pieces(table, output_format, text_width()):
         emit(piece)
 
 

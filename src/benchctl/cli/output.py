@@ -1,19 +1,20 @@
 """Results on standard output: coloured on a terminal, plain for programs."""
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from rich.text import Text
+
 from benchctl.cli.comparison import Measures
 from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
-from benchctl.report.facts import fact_lines, fact_markdown
-from benchctl.report.formats import Format, render
-from benchctl.report.numbers import counted, visible
+from benchctl.report.blocks import Items, Section, markdown, plain, text_of
+from benchctl.report.facts import fact_sections
+from benchctl.report.formats import Format, analysis_part, analysis_sections, render
+from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run
 from benchctl.report.screen import render_screen
-from benchctl.report.tables import render_part, terminal_report
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side
@@ -22,8 +23,6 @@ from benchctl.spec import ComparedAs
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult
-
-FOR_READERS: frozenset[Format] = frozenset({"text", "markdown"})
 
 Part = Literal["all", "notes", "precision", "host"]
 """What of a report is printed when it need not fit a screen."""
@@ -45,7 +44,7 @@ def print_run(
     """
     record = folder.load()
     if part == "host":
-        say("\n".join(fact_lines(record, width=text_width())))
+        say(plain([fact_sections(record)], text_width()), nl=False)
         return record
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
@@ -61,11 +60,11 @@ def print_run(
     more = f"benchctl show {reference(folder, usual)} -v"
     place = folder.path.absolute().parent
     runs = None if place == usual.absolute() else place
-    _print(found, output_format, plan, [record], part=part, more=more, runs=runs)
-    if output_format == "text" and part == "all":
-        say("\n" + "\n".join(fact_lines(record, width=text_width())) + f"\n\nRun: {folder.path}")
-    elif output_format == "markdown":
-        say(f"\n{fact_markdown(record)}" if part == "all" else f"\nRun: {folder.path}")
+    facts = [fact_sections(record)] if part == "all" else []
+    below: list[Section] = []
+    if facts or output_format == "markdown":
+        below = [*facts, [f"Run: {folder.path}"]]
+    _print(found, output_format, plan, [record], part=part, more=more, runs=runs, below=below)
     return record
 
 
@@ -84,8 +83,13 @@ def print_comparison(
     records = [part.run for part in selection.parts]
     runs = {record.id for record in records}
     plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
-    origins = [*map(_origin, selection.parts), *selection.remarks] if output_format in FOR_READERS else []
-    together = command_for_one_run(selection) if output_format in FOR_READERS else None
+    together = command_for_one_run(selection)
+    origins = [*map(_origin, selection.parts), *selection.remarks]
+    if together is not None:
+        origins.append(f"{together.purpose}: {together.line}")
+    below: list[Section] = [[Items("", tuple(origins))]]
+    if gate is not None:
+        below.append([Items(f"Gate: {gate.text}", tuple(gate.reasons))])
     _print(
         analysis,
         output_format,
@@ -94,18 +98,8 @@ def print_comparison(
         part="all" if verbose else None,
         gate=gate,
         more="the same command with -v",
-        below=len(origins) + (together is not None),
+        below=below,
     )
-    for text in origins:
-        say(textwrap.fill(visible(text), text_width(), subsequent_indent="  "))
-    if together is not None:
-        text = f"{together.purpose}: {visible(together.line)}"
-        say(textwrap.fill(text, text_width(), subsequent_indent="  ", break_on_hyphens=False))
-    if gate is not None and output_format in FOR_READERS:
-        say(f"\nGate: {gate.text}")
-        for reason in gate.reasons:
-            text = textwrap.fill(visible(reason), text_width(), initial_indent="  ", subsequent_indent="    ")
-            say(text)
 
 
 def _origin(side: Side) -> str:
@@ -127,30 +121,27 @@ def _print(
     more: str,
     runs: Path | None = None,
     gate: GateResult | None = None,
-    below: int = 0,
+    below: Sequence[Section] = (),
 ) -> None:
-    """Print an analysis; a screen keeps `below` lines free."""
+    """Print an analysis, and for readers what is `below` it."""
     width, terminal = text_width(), is_terminal(sys.stdout)
-    if output_format == "text" and part is None:
-        # A terminal's last line is the prompt's.
-        lines = text_height() - below - terminal
+    if output_format == "markdown":
+        emit(markdown([*analysis_sections(analysis, plan, details=part == "all"), *below]))
+    elif output_format != "text":
+        emit(render(analysis, output_format, records=records, gate=gate))
+    elif part is None:
+        # A terminal's last line is the prompt's; what a gate found may take more than a screen.
+        lines = text_height() - terminal - len(plain(below[:1], width).splitlines())
         shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more, runs=runs)
-        if terminal:
-            paint(shown)
-        else:
-            say(shown.plain)
-    elif output_format == "text" and part in ("notes", "precision"):
-        say(render_part(analysis, part, plan=plan, width=width), nl=False)
-    elif output_format == "text" and terminal:
-        paint(terminal_report(analysis, plan=plan, width=width, details=True))
+        _show(Text("\n").join([shown, text_of(below, width)] if below else [shown]))
+    elif part in ("notes", "precision"):
+        _show(text_of(analysis_part(analysis, part, plan), width))
     else:
-        written = render(
-            analysis,
-            output_format,
-            plan=plan,
-            records=records,
-            width=width,
-            details=part == "all",
-            gate=gate,
-        )
-        emit(written)
+        _show(text_of([*analysis_sections(analysis, plan, width=width, details=True), *below], width))
+
+
+def _show(text: Text) -> None:
+    if is_terminal(sys.stdout):
+        paint(text)
+    else:
+        say(text.plain)

@@ -11,6 +11,7 @@ from benchctl.cli.options import complete_runs, open_store, runs_option
 from benchctl.cli.streams import say
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
+from benchctl.report.blocks import Command
 from benchctl.report.html.page import (
     Entry,
     Subject,
@@ -21,7 +22,6 @@ from benchctl.report.html.page import (
     write_pages,
 )
 from benchctl.report.html.parts import anchor
-from benchctl.report.layout import Command
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Archive, Selection, choose_sides
 from benchctl.results.store import RunFolder

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import TableFormat, open_store, print_listing, runs_option, table_format_option
+from benchctl.cli.options import TableFormat, open_store, print_table, runs_option, table_format_option
 from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.report.listing import Listing
+from benchctl.report.table import Column, Table
 from benchctl.results.sql import ONE_ROW, FileView, StoredRun, answered, view_columns
 from benchctl.results.store import RunStore
 from benchctl.results.tables import moment
@@ -43,9 +43,8 @@ def sql_command(
     home = resolve_home()
     stored = stored_runs(open_store(home, runs_folder), runs)
     with answered(query, stored, _slice_views(home), note) as answer:
-        print_listing(
-            Listing(answer.columns, answer.rows, answer.numeric, title="Answer of a query"), output_format
-        )
+        columns = (Column(one) if at in answer.numeric else one for at, one in enumerate(answer.columns))
+        print_table(Table.listed("Answer of a query", columns, answer.rows), output_format)
 
 
 def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
@@ -79,7 +78,7 @@ def _describe(output_format: TableFormat, views: Sequence[FileView]) -> None:
     if output_format != "text":
         rows = [(name, *column) for name, _, columns in described for column in columns]
         heads = ("view", "column", "type", "meaning")
-        print_listing(Listing(heads, rows, title="What benchctl sql can be answered"), output_format)
+        print_table(Table.listed("What benchctl sql can be answered", heads, rows), output_format)
         return
     for name, one_row, columns in described:
         say(f"{name}: {one_row}")

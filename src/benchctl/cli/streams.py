@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.text import Text
 
 WITHOUT_TERMINAL_WIDTH: Final = 120
 
@@ -55,18 +55,15 @@ def emit(text: str) -> None:
     click.echo(shown(text) if is_terminal(sys.stdout) else text, nl=False, color=True)
 
 
-def paint(what: "RenderableType", *, width: int | None = None) -> None:
-    """Print a table, or what else Rich draws, on standard output; foreign text in it went through `shown`.
-
-    `width` is in columns; None for those of the terminal.
-    """
+def paint(text: "Text") -> None:
+    """Print a coloured text, which is folded already, on standard output; it went through `shown`."""
     from rich.console import Console  # noqa: PLC0415 - takes a while to load, and most output is plain text
 
     class Piped(Console):
         def on_broken_pipe(self) -> None:  # Rich itself would end the process with 1
             raise BrokenPipeError
 
-    Piped(highlight=False, markup=False, width=width).print(what)
+    Piped(highlight=False, markup=False).print(text, soft_wrap=True)
 
 
 def complain(text: str) -> None:

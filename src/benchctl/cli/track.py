@@ -5,16 +5,14 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from benchctl.cli.options import AmountType, ParamOptions, param_options
 from benchctl.cli.run_options import code_of, echo_plugin, settings_options, trust_option
-from benchctl.cli.streams import complain, is_terminal, note, paint, say, shown
+from benchctl.cli.streams import complain, emit, is_terminal, note, say, text_width
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import SearchClient
@@ -24,6 +22,7 @@ from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent
 from benchctl.quantities import COUNT
+from benchctl.report.table import Table, pieces
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
 from benchctl.track.load import (
@@ -37,7 +36,6 @@ from benchctl.track.load import (
 from benchctl.track.model import Challenge, Corpus, Task, Track
 from benchctl.track.operations.common import Cannot, Operation
 
-_UNFOLDED = 10_000
 _NOTHING = "-"
 
 _PATH = click.argument("path")
@@ -203,18 +201,18 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     for line in _holdings(track):
         say(line)
     if challenges:
-        table = _table("challenge", "tasks", "operation types", "needs")
+        rows = []
         default = track.default_challenge
         for name, challenge in challenges.items():
             lacking = track.lacking(challenge)
-            _add(
-                table,
+            row = (
                 f"{name} (default)" if default is not None and name == default.name else name,
                 str(len(challenge.schedule)),
                 _counted(_operation(track, challenge, task).type_name for task in challenge.schedule),
                 f"{len(lacking)}, see below" if lacking else _NOTHING,
             )
-        _print(table)
+            rows.append(row)
+        _print(("challenge", "tasks", "operation types", "needs"), rows)
     _echo_lacking(track, challenges.values())
     echo_plugin(path, track, challenges.values(), trust=trust)
     for remark in track.remarks:
@@ -252,7 +250,7 @@ def show_command(
         include=parse_filters(settings["include_tasks"]),
         exclude=parse_filters(settings["exclude_tasks"]),
     )
-    table = _table("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
+    lines = []
     for number, places in enumerate(challenge.steps, 1):
         tasks = [challenge.schedule[place] for place in places]
         ending = [task.label for task in tasks if task.completes]
@@ -263,8 +261,7 @@ def show_command(
                 measured = f"{measured}, until {ending[0]} ends".removeprefix(", ")
             elif len(ending) > 1:
                 measured = f"{measured}, until any ends".removeprefix(", ")
-            _add(
-                table,
+            line = (
                 str(number),
                 task.label,
                 operation.type_name,
@@ -273,8 +270,9 @@ def show_command(
                 measured or ("to its end" if operation.ends else _bound(task, 1, None)),
                 _rate(task),
             )
+            lines.append(line)
     say(f"{track.name}, challenge {challenge.name}")
-    _print(table)
+    _print(("step", "task", "operation type", "clients", "warm-up", "measured", "rate"), lines)
     _echo_lacking(track, [challenge])
     echo_plugin(path, track, [challenge], trust=trust)
     for remark in challenge.remarks:
@@ -415,17 +413,8 @@ def _plural(count: int, word: str) -> str:
     return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _add(table: Table, *cells: str) -> None:
-    table.add_row(*map(shown, cells))
-
-
-def _print(table: Table) -> None:
+def _print(columns: Sequence[str], lines: Sequence[tuple[str, ...]]) -> None:
     # Lines of a file or a pipe are not folded: programs read them.
-    paint(table, width=None if is_terminal(sys.stdout) else _UNFOLDED)
+    width = text_width() if is_terminal(sys.stdout) else None
+    for piece in pieces(Table.listed("", columns, lines), "text", width):
+        emit(piece)

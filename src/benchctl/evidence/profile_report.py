@@ -513,7 +513,7 @@ def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
     return render_flame(title, [f"Run {run}", *lines, how], flame_data(names, stacks))
 
 
-def profile_grids(folder: RunFolder, record: RunRecord) -> list[Table]:
+def profile_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
     """Return a short table for each variant of a run that has profiles, for its pages; none without any.
 
     Raises:

@@ -175,7 +175,7 @@ Cells = Sequence[tuple[str, Callable[[Sequence[A]], str]]]
 """(what the column is called, its cell of one variant's forks)."""
 
 
-def evidence_grids(found: RunEvidence) -> list[Table]:
+def evidence_tables(found: RunEvidence) -> list[Table]:
     """Return the tables of what was collected; kinds without anything have none."""
     grids = []
     if any(task.jit for task in found.tasks):

@@ -26,8 +26,8 @@ from benchctl.experiment.record import (
     side_text,
 )
 from benchctl.quantities import COUNT
-from benchctl.report.listing import Listing, pieces
 from benchctl.report.numbers import counted, duration, mebibytes
+from benchctl.report.table import Column, Table, text_lines
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
 from benchctl.run.forecast import (
@@ -305,43 +305,39 @@ def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
     )
 
 
-def content_listings(spec: ExperimentSpec) -> Iterator[Listing]:
+def content_listings(spec: ExperimentSpec) -> Iterator[Table]:
     """Return its variants, measurements, comparisons, call sites and expectations; no empty ones."""
-    yield Listing(
-        ("variant", "what it is"), [(one.name, variant_text(one)) for one in spec.variants], title="Variants"
-    )
-    yield Listing(
+    variants = [(one.name, variant_text(one)) for one in spec.variants]
+    yield Table.listed("Variants", ("variant", "what it is"), variants)
+    yield Table.listed(
+        "Measurements: runs, interleaved",
         ("measurement", "variants", "does", "about"),
         [(one.name, list(one.variants), _does(one), one.about or None) for one in spec.measurements],
-        title="Measurements: runs, interleaved",
     )
     if spec.tables:
-        yield Listing(
-            ("comparison", "metric", "baseline", "contender"),
-            [
-                (
-                    one.name,
-                    one.metric if one.compared_as == "ratio" else f"{one.metric}, {one.compared_as}",
-                    side_text(one.baseline),
-                    side_text(one.contender),
-                )
-                for one in spec.comparisons
-            ],
-            title="Comparisons",
-        )
+        compared = [
+            (
+                one.name,
+                one.metric if one.compared_as == "ratio" else f"{one.metric}, {one.compared_as}",
+                side_text(one.baseline),
+                side_text(one.contender),
+            )
+            for one in spec.comparisons
+        ]
+        yield Table.listed("Comparisons", ("comparison", "metric", "baseline", "contender"), compared)
     if spec.call_sites:
-        yield Listing(
+        yield Table.listed(
+            "Call sites: looked up in inlining logs",
             ("call site", "measurement", "variants", "call"),
             [
                 (one.name, one.measurement, list(one.variants), f"{one.callee} in {one.method}")
                 for one in spec.call_sites
             ],
-            title="Call sites: looked up in inlining logs",
         )
     if spec.expectations or spec.fates:
         both: list[Expectation | FateExpectation] = [*spec.expectations, *spec.fates]
         rows = [(one.statement, _holds(one)) for one in sorted(both, key=attrgetter("place"))]
-        yield Listing(("expectation", "holds when"), rows, title="Expectations")
+        yield Table.listed("Expectations", ("expectation", "holds when"), rows)
 
 
 def variant_text(spec: VariantSpec) -> str:
@@ -406,29 +402,29 @@ def estimate_lines(found: Estimate) -> Iterator[str]:
     known = [one for one in found.sights if _is_known(one)]
     if known:
         listing = sight_listing(msgspec.structs.replace(found, sights=tuple(known)))
-        yield from (line.rstrip() for line in "".join(pieces(listing, "text")).splitlines())
+        yield from (line.plain for line in text_lines(listing))
         if len(known) < len(found.sights):
             yield f"{counted(len(found.sights) - len(known), 'other')}: unknown"
     yield from sight_lines(found)
 
 
-def cost_listing(found: Estimate) -> Listing:
+def cost_listing(found: Estimate) -> Table:
     """Return what forks of each variant cost, as a table."""
 
     def row(one: ForkCost) -> tuple[str, str, str, str]:
         return one.measurement, one.variant, f"{one.seconds:.1f} s", _BASES[one.basis]
 
-    columns = ("measurement", "variant", "a fork", "known from")
-    return Listing(columns, [row(one) for one in found.costs], frozenset({2}), title="Time")
+    columns = ("measurement", "variant", Column("a fork"), "known from")
+    return Table.listed("Time", columns, tuple(map(row, found.costs)))
 
 
-def sight_listing(found: Estimate) -> Listing:
+def sight_listing(found: Estimate) -> Table:
     """Return the minimum difference that every comparison will detect."""
     rows = [
         (one.comparison, metric_of(one.metric).title, _least_text(one.least), _marks(one))
         for one in found.sights
     ]
-    return Listing(("comparison", "metric", "sees from", ""), rows, frozenset({2}), title="Precision")
+    return Table.listed("Precision", ("comparison", "metric", Column("sees from"), ""), rows)
 
 
 def sight_lines(found: Estimate) -> Iterator[str]:

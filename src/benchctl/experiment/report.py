@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from operator import add
 from pathlib import Path
@@ -32,11 +32,12 @@ from benchctl.experiment.record import (
     TableSpec,
     terms_of,
 )
+from benchctl.report.blocks import WIDE, Items, Notes, Section, Title, written
 from benchctl.report.charts import dark_palette
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import FOLDER, anchor, content_policy, embedded, templates
-from benchctl.report.layout import Notes, better, change_cells, verdict_cell
+from benchctl.report.layout import better, change_cells, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -46,8 +47,8 @@ from benchctl.report.numbers import (
     mebibytes,
     p_value,
     signed_percent,
-    visible,
 )
+from benchctl.report.sentences import in_spite_of_looks
 from benchctl.report.table import (
     ABOVE,
     INTERVAL,
@@ -57,14 +58,10 @@ from benchctl.report.table import (
     Cell,
     Column,
     Table,
-    escaped,
-    grid_table,
     judged,
     named,
-    note_lists,
     worded,
 )
-from benchctl.report.tables import WIDE, break_name, in_spite_of_looks, render_page
 from benchctl.results.likeness import unlike
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.results.plan import EVIDENCE_READERS
@@ -90,7 +87,7 @@ _AFTER_THE_FACT = (
 )
 
 
-def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Table | None:
+def _fate_table(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Table | None:
     """Return a line for every fate of every call site and variant; None without call sites."""
     if not spec.call_sites:
         return None
@@ -104,8 +101,8 @@ def _fate_grid(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Table | No
         f"{alone or 'Throughput'}, {units}",
     )  # fmt: skip
     lines = (line for site in spec.call_sites for line in _lines(site, results[site.name]))
-    grid = Table.of(_TITLE, columns, lines)
-    return grid.without(task.title) if alone else grid
+    table = Table.of(_TITLE, columns, lines)
+    return table.without(task.title) if alone else table
 
 
 def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[str]:
@@ -171,7 +168,7 @@ def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
             yield f"{name}: the JVM stopped using that compilation later on, in block {listed}."
 
 
-# Expectations and comparisons as grids.
+# Expectations and comparisons as tables.
 
 _LISTED = 4
 """So many comparisons of an expectation are shown one by one."""
@@ -189,7 +186,7 @@ def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
     return Notes(tuple(dict.fromkeys(doubt for own in caveats for doubt in own)), analysis.caveats)
 
 
-def _expectation_grid(analysis: ExperimentAnalysis, notes: Notes) -> Table | None:
+def _expectation_table(analysis: ExperimentAnalysis, notes: Notes) -> Table | None:
     if not analysis.expectations and not analysis.fates:
         return None
     labels = {row.name: row.label for row in analysis.rows}
@@ -227,7 +224,7 @@ def _expectation_summary(analysis: ExperimentAnalysis) -> str:
 
 
 def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
-    """Return remarks beyond the grid by expectation number, and what to run next."""
+    """Return remarks beyond the table by expectation number, and what to run next."""
     for number, one in analysis.numbered:
         remarks = [*one.doubts] if isinstance(one, FateResult) else [*_reasons(one, analysis)]
         if isinstance(one, ExpectationResult) and one.further is not None:
@@ -293,27 +290,27 @@ def _reasons(one: ExpectationResult, analysis: ExperimentAnalysis) -> Iterator[s
             yield reason
 
 
-def _table_grid(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Table:
+def _table_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Table:
     figures = worded("Figures")
     columns = (
-        worded("Comparison"), figures, spec.baseline, spec.contender, _diff(table), INTERVAL, "p", VERDICT,
-        NOTES,
+        Column("Comparison", "name", _LABEL_WIDTH), figures, spec.baseline, spec.contender, _diff(table),
+        INTERVAL, "p", VERDICT, NOTES,
     )  # fmt: skip
     lines: list[tuple[Cell | str, ...]] = []
     for row in table.rows:
         name = _row_label(row, table)
-        label: Cell | str = name if " " in name else break_name(name, _LABEL_WIDTH)
+        label: Cell | str = name
         if row.published is not None:
             *values, change = _published(row.published)
             unit = " %" if change and _diff(table) == "Diff" else ""
             lines.append((label, "published", *values, change + unit, "", "", "", ""))
             label = ABOVE
         lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
-    grid = Table.of(_grid_title(table), columns, lines)
-    return grid if any(row.published for row in table.rows) else grid.without(figures.title)
+    shown = Table.of(_table_title(table), columns, lines)
+    return shown if any(row.published for row in table.rows) else shown.without(figures.title)
 
 
-def _grid_title(table: ExperimentTable) -> str:
+def _table_title(table: ExperimentTable) -> str:
     """Return the table's title, with the metric if all rows share it."""
     metrics = dict.fromkeys((row.metric, row.unit) for row in table.rows)
     if len(metrics) != 1:
@@ -549,19 +546,15 @@ def render(
     Raises:
         UsageError: If there is no such format.
     """
-    match output_format:
-        case "text":
-            return _text(record, runs, analysis, width)
-        case "markdown":
-            return _markdown(record, runs, analysis)
-        case "json":
-            sources = {
-                name: ExperimentSource(run.id, run.status, run.environment, run.engines)
-                for name, run in runs.items()
-            }
-            return json_text(ExperimentDocument(record, analysis, sources))
-        case _:
-            raise UsageError(f"no output format '{output_format}'", hint="one of text, markdown, json")
+    if output_format == "json":
+        sources = {
+            name: ExperimentSource(run.id, run.status, run.environment, run.engines)
+            for name, run in runs.items()
+        }
+        return json_text(ExperimentDocument(record, analysis, sources))
+    if output_format not in ("text", "markdown"):
+        raise UsageError(f"no output format '{output_format}'", hint="one of text, markdown, json")
+    return written(record.spec.title, _sections(record, runs, analysis), output_format, width=width)
 
 
 _SECTIONS: Final = {"expectations": "Expectations", "jvm": _TITLE, "tables": "Tables"}
@@ -578,7 +571,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 def _parts(record: ExperimentRecord, analysis: ExperimentAnalysis, notes: Notes) -> Iterator[_Part]:
     """Yield expectations, what the JVM did, and tables."""
-    expected, fates = _expectation_grid(analysis, notes), _fate_grid(record.spec, analysis)
+    expected, fates = _expectation_table(analysis, notes), _fate_table(record.spec, analysis)
     if expected is not None:
         remarks = tuple(_expectation_remarks(record, analysis))
         yield _Part(_expectation_summary(analysis), expected, remarks, "expectations")
@@ -586,52 +579,20 @@ def _parts(record: ExperimentRecord, analysis: ExperimentAnalysis, notes: Notes)
         yield _Part("", fates, tuple(_fate_lines(record.spec, analysis)), "jvm")
     anchor = "tables"
     for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
-        yield _Part("", _table_grid(table, spec, notes), tuple(_table_lines(spec)), anchor)
+        yield _Part("", _table_table(table, spec, notes), tuple(_table_lines(spec)), anchor)
         anchor = ""
 
 
-def _text(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis, width: int) -> str:
+def _sections(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> list[Section]:
     notes = _collect_notes(analysis)
-
-    def lines(*sentences: str) -> str:
-        return render_page([], sentences, width)
-
-    blocks = [lines(record.spec.title)]
-    blocks += [lines(text) for text in _about_lines(record)]
-    blocks.append(lines(*_setting_lines(record, runs, analysis)))
+    sections: list[Section] = [[Title(record.spec.title)], *([text] for text in _about_lines(record))]
+    sections.append([*_setting_lines(record, runs, analysis)])
     for part in _parts(record, analysis, notes):
-        blocks.append(lines(*filter(None, [part.lead])))
-        blocks.append(render_page([part.table], part.lines, width))
-    blocks.append(render_page([], _legend(analysis), width, notes=notes))
-    blocks.append(_listed("How sides differ:", _difference_lines(runs, analysis), width))
-    blocks.append(_listed("Runs:", run_lines(record), width))
-    return "\n".join(block for block in blocks if block)
-
-
-def _listed(heading: str, items: Iterator[str], width: int) -> str:
-    lines = [render_page([], [item], width - 2).splitlines() for item in items]
-    if not lines:
-        return ""
-    return "\n".join([heading, *(f"  {line}" for own in lines for line in own)]) + "\n"
-
-
-def _markdown(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> str:
-    notes = _collect_notes(analysis)
-    parts = [f"## {escaped(record.spec.title)}"]
-    parts += [escaped(text) for text in _about_lines(record)]
-    parts.append(_items(_setting_lines(record, runs, analysis)))
-    for part in _parts(record, analysis, notes):
-        parts += [escaped(part.lead), grid_table(part.table), _items(part.lines)]
-    parts.append(_items(_legend(analysis)))
-    parts += note_lists(notes)
-    differences = _items(_difference_lines(runs, analysis))
-    parts += ["### How sides differ", differences] if differences else []
-    parts += ["### Runs", "\n".join(["```text", *map(visible, run_lines(record)), "```"])]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _items(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {escaped(line)}" for line in lines)
+        sections += [[part.lead] if part.lead else [], [part.table], [*part.lines]]
+    sections.append([*_legend(analysis), notes])
+    if differences := tuple(_difference_lines(runs, analysis)):
+        sections.append([Items("How sides differ", differences)])
+    return [*sections, [Items("Runs", tuple(run_lines(record)))]]
 
 
 # As a page: the frame, style and tables of the pages of runs.

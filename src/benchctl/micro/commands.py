@@ -16,7 +16,7 @@ from benchctl.cli.options import (
     format_option,
     open_run,
     open_store,
-    print_listing,
+    print_table,
     runs_option,
     table_format_option,
     tags_option,
@@ -32,14 +32,16 @@ from benchctl.home import resolve_home
 from benchctl.micro import jmh
 from benchctl.micro.conduct import micro_spec, own_table, parse_variant, plan_micro, profiles
 from benchctl.report.formats import Format
-from benchctl.report.listing import Listing
+from benchctl.report.table import Column, Table
 from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import reload_track
 
-_COLUMNS = ("variant", "benchmark", "mode", "count", "score", "error (99.9 %)", "unit")
+_COLUMNS = (
+    "variant", "benchmark", "mode", Column("count"), Column("score"), Column("error (99.9 %)"), "unit",
+)  # fmt: skip
 _POOLED = (
     "JMH's own table: its error covers how iterations vary, those of all forks in one pot. What forks differ "
     "by counts only as far as it is in iterations, which are not independent; intervals above count forks."
@@ -162,7 +164,7 @@ def list_command(source: Path, include: str, output_format: TableFormat) -> None
     rows = [
         (one.name, [f"{name}={','.join(values)}" for name, values in one.params.items()]) for one in found
     ]
-    print_listing(Listing(("benchmark", "parameters"), rows), output_format)
+    print_table(Table.listed("", ("benchmark", "parameters"), rows), output_format)
 
 
 @micro_group.command("table")
@@ -216,7 +218,7 @@ def _print_own(folder: RunFolder, output_format: TableFormat) -> None:
     ]
     if output_format in {"text", "markdown"}:
         say(f"\n{textwrap.fill(_POOLED, text_width())}\n")
-    print_listing(Listing(_COLUMNS, rows, frozenset({3, 4, 5}), title="JMH's own table"), output_format)
+    print_table(Table.listed("JMH's own table", _COLUMNS, rows), output_format)
 
 
 def _four(value: float | None) -> float | None:

@@ -93,7 +93,7 @@ def load_axis(found: RedlineCurves) -> str:
     return f"{title}, {unit}" if found.search.by == "rate" else title
 
 
-def rate_grids(found: RedlineCurves) -> list[Table]:
+def rate_tables(found: RedlineCurves) -> list[Table]:
     """Return what a factor means: the rates of the tasks that it multiplies; none for other searches."""
     if not found.tasks:
         return []
@@ -119,15 +119,15 @@ def rate_lines(found: RedlineCurves) -> list[str]:
     """Return the same, a line a variant."""
     return [
         f"{place}: {', '.join(f'{line[0]} {line[column]} {line[1]}' for line in grid.texts)}"
-        for grid in rate_grids(found)
+        for grid in rate_tables(found)
         for column, place in enumerate(grid.titles)
         if column > 1
     ]
 
 
-def curve_grids(found: RedlineCurves) -> list[Table]:
+def curve_tables(found: RedlineCurves) -> list[Table]:
     """Return what factors mean, then a table per variant, by load; none for one that never reached a step."""
-    return [*rate_grids(found), *(_grid(curve, found) for curve in found.curves if curve.rows)]
+    return [*rate_tables(found), *(_grid(curve, found) for curve in found.curves if curve.rows)]
 
 
 def _load_columns(found: RedlineCurves) -> tuple[str, str]:

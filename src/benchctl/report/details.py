@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import get_args
 
 from benchctl.evidence.activity import EvidenceCost, TaskCost
-from benchctl.report.layout import metric_title, precision_grid, verdict_cell
+from benchctl.report.layout import metric_title, precision_table, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.report.table import (
     ABOVE,
@@ -30,7 +30,7 @@ _LONG_MS = 10
 _COLUMNS = (OPERATION, VARIANT, "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU", "Gap", LOAD)
 
 
-def driver_grid(analysis: Analysis) -> Table | None:
+def driver_table(analysis: Analysis) -> Table | None:
     """Return a line a task and variant; None if nothing is known of the driver."""
     if not analysis.drivers:
         return None
@@ -47,7 +47,7 @@ _HOST_COLUMNS = (
 )  # fmt: skip
 
 
-def host_grid(analysis: Analysis) -> Table | None:
+def host_table(analysis: Analysis) -> Table | None:
     """Return a line a task, variant and host; None where the load came from one host."""
     if not analysis.hosts:
         return None
@@ -96,15 +96,15 @@ def _ms(lag_ns: float | None) -> str:
 _ORDER_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERVAL, "p", VERDICT)
 
 
-def order_grids(analysis: Analysis) -> list[Table]:
-    """Return one grid a metric; none when every operation runs in one place only."""
+def order_tables(analysis: Analysis) -> list[Table]:
+    """Return one table a metric; none when every operation runs in one place only."""
     metrics = dict.fromkeys(effect.metric for effect in analysis.order_effects)
     return [
-        _grid([effect for effect in analysis.order_effects if effect.metric == metric]) for metric in metrics
+        _table([effect for effect in analysis.order_effects if effect.metric == metric]) for metric in metrics
     ]
 
 
-def _grid(effects: Sequence[OrderEffect]) -> Table:
+def _table(effects: Sequence[OrderEffect]) -> Table:
     """The place where least had run, then the others, each against it."""
     lines: list[tuple[Cell | str, ...]] = []
     shown = None
@@ -130,7 +130,7 @@ def _grid(effects: Sequence[OrderEffect]) -> Table:
     return Table.of(f"{title} (paired over forks)", _ORDER_COLUMNS, lines)
 
 
-def cost_grid(analysis: Analysis) -> Table | None:
+def cost_table(analysis: Analysis) -> Table | None:
     """Return the table; None where no extra forks collected evidence, or none of them has a value."""
     cost = analysis.evidence
     if cost is None or not cost.tasks:
@@ -166,7 +166,7 @@ def _cell(one: TaskCost | None) -> str:
     return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
 
 
-def units_grid(analysis: Analysis) -> Table | None:
+def units_table(analysis: Analysis) -> Table | None:
     """Return a line a task, metric and variant; None where forks are the unit, or there is one unit."""
     lines = tuple(
         (
@@ -196,7 +196,7 @@ def _counts(figures: Figures) -> str:
     return " ".join(str(having.count(build)) for build in sorted(set(figures.units)))
 
 
-def times_grid(analysis: Analysis) -> Table | None:
+def times_table(analysis: Analysis) -> Table | None:
     """Return a line per task, search of a batch and variant, a column per kind of time, if any."""
     kinds = [kind for kind in get_args(TimeKind) if any(row.kind == kind for row in analysis.times)]
     if not kinds:
@@ -215,39 +215,39 @@ def times_grid(analysis: Analysis) -> Table | None:
             (
                 analysis.where(next(iter(found.values()))) + (f", search {search}" if search else ""),
                 variant,
-                *(_details_cell(found.get(kind)) for kind in kinds),
+                *(_times_cell(found.get(kind)) for kind in kinds),
             )
             for (_, _, variant, search), found in lines.items()
         ),
     )
 
 
-def _details_cell(row: TimeRow | None) -> str:
+def _times_cell(row: TimeRow | None) -> str:
     """Those of the three that are known."""
     if row is None:
         return ""
     return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)
 
 
-def further_grids(analysis: Analysis, *, details: bool) -> list[Table]:
+def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
     """Return tables with something to say: order effects first, which are results, too.
 
     `details` adds all kinds of times, and what the driver itself did.
     """
-    grids = [*order_grids(analysis), cost_grid(analysis)]
+    tables = [*order_tables(analysis), cost_table(analysis)]
     if details:
-        grids += [
-            *precision_grids(analysis),
-            times_grid(analysis),
-            driver_grid(analysis),
-            host_grid(analysis),
+        tables += [
+            *precision_tables(analysis),
+            times_table(analysis),
+            driver_table(analysis),
+            host_table(analysis),
         ]
     else:
-        grids.append(precision_grid(analysis))
-    return [grid for grid in grids if grid is not None]
+        tables.append(precision_table(analysis))
+    return [table for table in tables if table is not None]
 
 
-def precision_grids(analysis: Analysis) -> list[Table]:
+def precision_tables(analysis: Analysis) -> list[Table]:
     """Return detectable effects, what more precision costs, and the share of index builds in the spread."""
-    grids = [precision_grid(analysis), units_grid(analysis)]
-    return [grid for grid in grids if grid is not None]
+    tables = [precision_table(analysis), units_table(analysis)]
+    return [table for table in tables if table is not None]

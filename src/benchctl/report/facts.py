@@ -1,17 +1,16 @@
 """Where a run was measured, on what, and how it went: what a reader may doubt beside the speeds."""
 
 import re
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 import msgspec
 
 from benchctl.redline.report import objective_text
-from benchctl.report.layout import collect_notes, comparison_text, metric_title
-from benchctl.report.numbers import counted, figure, mebibytes, megabytes, visible
-from benchctl.report.table import escaped
-from benchctl.report.tables import builds_legend
+from benchctl.report.blocks import Items
+from benchctl.report.layout import collect_notes, metric_title
+from benchctl.report.numbers import counted, figure, mebibytes, megabytes
+from benchctl.report.sentences import builds_legend, comparison_text
 from benchctl.results.figures import FIGURES, Calibration, ReadingCost
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (
@@ -84,68 +83,27 @@ def _kind_of(flag: str) -> str:
     return f"-D{found['property']}" if found["property"] else found[0]
 
 
-class FactSection(msgspec.Struct, frozen=True):
-    """A heading and the lines below it."""
-
-    heading: str
-    lines: tuple[str, ...]
-
-
-def fact_sections(record: RunRecord) -> list[FactSection]:
+def fact_sections(record: RunRecord) -> list[Items]:
     """Return all facts of a run; sections without lines are left out."""
     if record.imported is not None:
-        run = FactSection("Run", tuple(imported_lines(record, record.imported)))
-        return [run, FactSection("Engines", tuple(_engine_lines(record)))]
+        run = Items("Run", tuple(imported_lines(record, record.imported)))
+        return [run, Items("Engines", tuple(_engine_lines(record)))]
     sections = [
-        FactSection("Run", tuple(_run_lines(record))),
-        FactSection("Host", tuple(_host_lines(record.environment))),
-        FactSection("Load", tuple(_load_lines(record))),
-        FactSection("Driver floor", tuple(calibration_lines(record.calibration))),
-        FactSection("Engines", tuple(_engine_lines(record))),
-        FactSection("Differences between variants", tuple(_difference_lines(record))),
-        FactSection("Indices", tuple(_index_lines(record))),
-        FactSection("Index builds compared", tuple(_build_lines(record))),
-        FactSection("Answers", tuple(_answer_lines(record))),
-        FactSection("Forks", tuple(_fork_lines(record))),
-        FactSection("Nodes", tuple(_node_lines(record))),
-        FactSection("Asked of targets meanwhile", tuple(_asked_lines(record))),
-        FactSection("Time", tuple(_time_lines(record))),
+        Items("Run", tuple(_run_lines(record))),
+        Items("Host", tuple(_host_lines(record.environment))),
+        Items("Load", tuple(_load_lines(record))),
+        Items("Driver floor", tuple(calibration_lines(record.calibration))),
+        Items("Engines", tuple(_engine_lines(record))),
+        Items("Differences between variants", tuple(_difference_lines(record))),
+        Items("Indices", tuple(_index_lines(record))),
+        Items("Index builds compared", tuple(_build_lines(record))),
+        Items("Answers", tuple(_answer_lines(record))),
+        Items("Forks", tuple(_fork_lines(record))),
+        Items("Nodes", tuple(_node_lines(record))),
+        Items("Asked of targets meanwhile", tuple(_asked_lines(record))),
+        Items("Time", tuple(_time_lines(record))),
     ]
     return [section for section in sections if section.lines]
-
-
-def fact_lines(record: RunRecord, *, width: int | None = None) -> list[str]:
-    """Return facts as plain lines, indented below their headings and wrapped to a width if there is one."""
-    lines: list[str] = []
-    for section in fact_sections(record):
-        lines.append(section.heading)
-        for line in section.lines:
-            lines += _wrapped(f"  {visible(line)}", width)
-    return lines
-
-
-def fact_markdown(record: RunRecord) -> str:
-    """Return facts as Markdown: a heading a section, and a list below it."""
-    return "\n\n".join(
-        "\n".join(
-            [
-                f"### {section.heading}",
-                "",
-                # An indented line belongs to the one before it.
-                *(f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in section.lines),
-            ]
-        )
-        for section in fact_sections(record)
-    )
-
-
-def _wrapped(line: str, width: int | None) -> list[str]:
-    if width is None:
-        return [line]
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
-    return textwrap.wrap(
-        line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _run_lines(record: RunRecord) -> Iterator[str]:

@@ -1,14 +1,11 @@
 """The table of `benchctl plan`: forks and time for a difference, task by task."""
 
-import csv
-import io
 from collections.abc import Iterator
 
-from benchctl.report.formats import Format, planning_item
-from benchctl.report.layout import Command
+from benchctl.report.blocks import WIDE, Command, page_of, written
+from benchctl.report.formats import Format
 from benchctl.report.numbers import duration, json_text, percent
-from benchctl.report.table import OPERATION, VARIANT, Table, grid_table, worded
-from benchctl.report.tables import WIDE, render_page
+from benchctl.report.table import OPERATION, VARIANT, Table, csv_pieces, worded
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement
@@ -32,15 +29,11 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
         return plan_csv(found)
     if output_format == "json":
         return json_text(found)
-    if output_format == "markdown":
-        listed = "\n".join(f"- {planning_item(line)}" for line in plan_lines(found))
-        return "\n\n".join([*(grid_table(grid) for grid in plan_grids(found)), listed]) + "\n"
-    if output_format == "html":
-        return _page(found)
-    return render_page(plan_grids(found), plan_lines(found), width)
+    title = f"Forks for a difference of {found.effect_percent:g} %"
+    return written(title, page_of(plan_tables(found), plan_lines(found)), output_format, width=width)
 
 
-def plan_grids(found: ForkPlan) -> list[Table]:
+def plan_tables(found: ForkPlan) -> list[Table]:
     """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
     unit = "Pairs" if found.paired else "Forks a side"
     size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power; a range that holds 80 %)"
@@ -124,26 +117,16 @@ def _verdict_lines(found: ForkPlan) -> Iterator[str]:
             yield f"Hardly to be found within {unlikely[0].need.forks.within:,}: {names}"
 
 
-def _page(found: ForkPlan) -> str:
-    # Templates take a while to load, which no other form needs.
-    from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
-
-    title = f"Forks for a difference of {found.effect_percent:g} %"
-    return render_tables(title, plan_grids(found), lines=plan_lines(found))
-
-
 def plan_csv(found: ForkPlan) -> str:
     """Return one line a comparison, in full precision; empty fields where nothing is known."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(_CSV_COLUMNS)
-    for one in found.requirements:
-        who = [getattr(one.prospect, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]]
-        writer.writerow([*who, *_values(one.need)])
-    for need in () if found.requirements else found.assumed:
-        empty = [""] * _CSV_COLUMNS.index("match")
-        writer.writerow([*empty, "assumed", "", "", *_values(need)])
-    return stream.getvalue()
+    lines = [
+        (*(getattr(one.prospect, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]), *_values(one.need))
+        for one in found.requirements
+    ]
+    empty = ("",) * _CSV_COLUMNS.index("match")
+    assumed = () if found.requirements else found.assumed
+    lines += [(*empty, "assumed", "", "", *_values(need)) for need in assumed]
+    return "".join(csv_pieces(_CSV_COLUMNS, lines))
 
 
 def _values(need: Need) -> tuple[float | None, ...]:

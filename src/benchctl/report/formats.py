@@ -1,7 +1,5 @@
 """An analysis as `--format` prints it: text, Markdown, CSV, JSON with its sources, and for build servers."""
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
@@ -9,13 +7,25 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.redline.report import curve_grids, curve_plot
-from benchctl.report.details import further_grids
-from benchctl.report.layout import Command, collect_notes, comparison_text, headline, metric_title
+from benchctl.redline.report import curve_plot, curve_tables
+from benchctl.report.blocks import (
+    WIDE,
+    Drawing,
+    Items,
+    Notes,
+    Section,
+    Title,
+    Verdict,
+    markdown,
+    page_of,
+    plain,
+)
+from benchctl.report.details import further_tables, precision_tables
+from benchctl.report.layout import collect_notes, metric_title
 from benchctl.report.numbers import json_text, visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.table import Table, escaped, grid_table, note_lists
-from benchctl.report.tables import WIDE, legend, render_text
+from benchctl.report.sentences import comparison_text, headline, legend
+from benchctl.report.table import csv_pieces
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
@@ -109,8 +119,8 @@ def render(
         UsageError: If the format is unknown.
     """
     written: dict[str, Callable[[], str]] = {
-        "text": lambda: render_text(analysis, plan=plan, width=width, details=details),
-        "markdown": lambda: _markdown(analysis, plan, details=details),
+        "text": lambda: plain(analysis_sections(analysis, plan, width=width, details=details), width),
+        "markdown": lambda: markdown(analysis_sections(analysis, plan, details=details)),
         "csv": lambda: _csv(analysis),
         "json": lambda: json_text(document(analysis, records, gate)),
         "junit": lambda: junit(analysis, gate),
@@ -121,48 +131,57 @@ def render(
     return written[output_format]()
 
 
-def _markdown(analysis: Analysis, plan: Plan | None, *, details: bool) -> str:
+def analysis_sections(
+    analysis: Analysis, plan: Plan | None = None, *, width: int = WIDE, details: bool = False
+) -> list[Section]:
+    """Return the whole report; `render` describes the arguments."""
     notes = collect_notes(analysis)
-    parts = [escaped(headline(analysis)), f"**Verdict:** {escaped(verdict(analysis))}"]
-    parts += [
-        escaped(result) if isinstance(result, str) else grid_table(result)
-        for result in all_results(analysis, notes)
+    sections: list[Section] = [
+        *_results(analysis, notes),
+        [*legend(analysis), notes],
+        *([table] for table in further_tables(analysis, details=details)),
     ]
-    parts.append(escaped(" ".join(legend(analysis))))
-    parts += note_lists(notes)
-    parts += [grid_table(grid) for grid in further_grids(analysis, details=details)]
     if analysis.redline is not None:
-        parts += [grid_table(grid) for grid in curve_grids(analysis.redline)]
-        plot = curve_plot(analysis.redline, WIDE)
-        parts.append("\n".join(["```text", *plot, "```"]) if plot else "")
-    parts.append("\n".join(f"- {planning_item(line)}" for line in planning_lines(analysis, plan)))
-    return "\n\n".join(part for part in parts if part) + "\n"
+        sections += [[table] for table in curve_tables(analysis.redline)]
+        sections.append([Drawing(tuple(curve_plot(analysis.redline, width)))])
+    return [*sections, planning_lines(analysis, plan)]
 
 
-def planning_item(line: str | Command) -> str:
-    """Return a planning line in Markdown: a sentence, or a command in code style."""
-    return escaped(line) if isinstance(line, str) else f"{line.purpose}: `{visible(line.line)}`"
+def _results(analysis: Analysis, notes: Notes) -> list[Section]:
+    answer: list[Section] = [[Title(headline(analysis))], [Verdict(verdict(analysis))]]
+    return [*answer, *([result] for result in all_results(analysis, notes))]
+
+
+def analysis_part(
+    analysis: Analysis, part: Literal["notes", "precision"], plan: Plan | None = None
+) -> list[Section]:
+    """Return one part of the whole report; without `plan` no command is proposed.
+
+    `notes` come each with the tasks that it is about, `precision` with what more forks would show.
+    """
+    if part == "precision":
+        run_doubts = [doubt.text for doubt in analysis.caveats if doubt.code in {"test-mode", "unfinished"}]
+        return page_of(precision_tables(analysis), [*run_doubts, *planning_lines(analysis, plan)])
+    notes = collect_notes(analysis)
+    lines = [
+        (dict.fromkeys(analysis.where(row) for row in analysis.rows if doubt in row.caveats), doubt)
+        for doubt in notes.numbered
+    ]
+    texts = [f"{', '.join(names)}: {doubt.text}" for names, doubt in lines]
+    return [[*texts, *(f"all: {doubt.text}" for doubt in notes.general), *legend(analysis)]]
 
 
 def _csv(analysis: Analysis) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow((*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS))
+    lines = []
     for row in (*analysis.rows, *analysis.beside):
         figures = {one.variant: one for one in row.figures}
         for comparison in row.comparisons:
-            writer.writerow(
-                _csv_line(
-                    row,
-                    analysis,
-                    {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS},
-                    figures[comparison.baseline],
-                    figures[comparison.contender],
-                )
-            )
+            fields = {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS}
+            sides = figures[comparison.baseline], figures[comparison.contender]
+            lines.append(_csv_line(row, analysis, fields, *sides))
         if not row.comparisons:
-            writer.writerow(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
-    return stream.getvalue()
+            lines.append(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
+    return "".join(csv_pieces((*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS), lines))
 
 
 def _alone(figures: Figures) -> dict[str, object]:
@@ -237,15 +256,9 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
 def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:
     """Return Markdown for GitHub's job summary: the answer and its tables, everything else folded away."""
     notes = collect_notes(analysis)
-    parts = [f"### {escaped(headline(analysis))}"]
+    title, *results = _results(analysis, notes)
     if gate is not None:
-        reasons = "".join(f"\n- {escaped(reason)}" for reason in gate.reasons)
-        parts.append(f"**Gate: {escaped(gate.text)}**\n{reasons}")
-    parts.append(f"**Verdict:** {escaped(verdict(analysis))}")
-    parts += [
-        grid_table(result) if isinstance(result, Table) else escaped(result)
-        for result in all_results(analysis, notes)
-    ]
-    parts += ["<details><summary>How to read it, and doubts</summary>", escaped(" ".join(legend(analysis)))]
-    parts += [*note_lists(notes), "</details>"]
-    return "\n\n".join(part for part in parts if part) + "\n"
+        results.insert(0, [Items(f"Gate: {gate.text}", tuple(gate.reasons))])
+    reading = markdown([[*legend(analysis), notes]])
+    folded = f"<details><summary>How to read it, and doubts</summary>\n\n{reading}\n</details>\n"
+    return f"{markdown([title, *results])}\n{folded}"

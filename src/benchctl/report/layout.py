@@ -1,19 +1,13 @@
 """An analysis in tables, numbered notes, and a sentence or two that may be quoted."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import NamedTuple, get_args
 
-import msgspec
-
-from benchctl.quantities import COUNT
+from benchctl.report.blocks import Notes
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
     figure,
-    interval,
     p_value,
     percent,
     signed_figure,
@@ -34,34 +28,16 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import Analysis, Figures, Row, Section, quotable, weaknesses
-from benchctl.stats.caveat import Caveat, CaveatCode
+from benchctl.stats.analysis import Analysis, Figures, Row, Section, weaknesses
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import (
     DECIDED,
-    FORKS_FOR_QUOTING,
     HELD_WORDS,
-    UNITS,
     VERDICT_WORDS,
     Comparison,
-    Verdict,
 )
-from benchctl.stats.metrics import HELD, INDEX_BUILDS, Metric, metric_of
+from benchctl.stats.metrics import HELD, Metric, metric_of
 from benchctl.stats.outlook import VerdictCost, estimate_of, rule_of
-from benchctl.stats.steady import Trend
-
-
-class Notes(msgspec.Struct, frozen=True):
-    """Notes below the tables: `numbered` ones about some rows, from 1, and `general` ones about every row."""
-
-    numbered: tuple[Caveat, ...]
-    general: tuple[Caveat, ...]
-
-    def cell(self, caveats: Sequence[Caveat], *remarks: str) -> Cell:
-        """Return remarks and the numbers of a row's notes, as a cell."""
-        return Cell(
-            (" ".join(remarks),),
-            notes=tuple(number for number, doubt in enumerate(self.numbered, 1) if doubt in caveats),
-        )
 
 
 def collect_notes(analysis: Analysis) -> Notes:
@@ -78,18 +54,11 @@ def collect_notes(analysis: Analysis) -> Notes:
 _TWO = 2
 
 
-class Command(msgspec.Struct, frozen=True):
-    """A command line, and what it is for."""
-
-    purpose: str
-    line: str
-
-
-def result_grids(analysis: Analysis, notes: Notes) -> list[Table]:
-    """Return a grid per challenge and metric, in the order of the challenges, then one of index builds."""
+def result_tables(analysis: Analysis, notes: Notes) -> list[Table]:
+    """Return a table per challenge and metric, in the order of the challenges, then one of index builds."""
     tasks = (*analysis.task_rows, *analysis.beside)
-    grids = [
-        _result_grid(
+    tables = [
+        _result_table(
             analysis,
             f"{section_title(section)}: {metric_title(rows[0])}, {rows[0].unit} ({better(rows[0])})",
             rows,
@@ -106,12 +75,12 @@ def result_grids(analysis: Analysis, notes: Notes) -> list[Table]:
         )
     ]
     if analysis.build_rows:
-        title = f"Index builds: {_each(analysis, analysis.builds, 'build')}"
-        grids.append(_result_grid(analysis, title, analysis.build_rows, notes))
-    return grids
+        title = f"Index builds: {each_count(analysis, analysis.builds, 'build')}"
+        tables.append(_result_table(analysis, title, analysis.build_rows, notes))
+    return tables
 
 
-def precision_grid(analysis: Analysis) -> Table | None:
+def precision_table(analysis: Analysis) -> Table | None:
     """Return what the run could detect, and the forks and minutes to detect a smaller difference.
 
     None if that says nothing: for one variant, or with one fork of each.
@@ -149,18 +118,18 @@ def precision_grid(analysis: Analysis) -> Table | None:
         title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80 %"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
-    grid = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
-    grid = grid if analysis.costs else grid.without("Forks", "Minutes")
-    return grid if len(analysis.variants) > _TWO else grid.without("Variant")
+    table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
+    table = table if analysis.costs else table.without("Forks", "Minutes")
+    return table if len(analysis.variants) > _TWO else table.without("Variant")
 
 
-def _to_go(cost: VerdictCost | None) -> str:
+def _to_go(cost: VerdictCost | None) -> Cell | str:
     if cost is None or cost.further is None:
         return ""
     if not cost.further.within_reach:
         return "far"
     middle, low, high = ("far" if minutes is None else _tenths(minutes) for minutes in cost.further_minutes)
-    return middle if low == high else f"{middle} ({low} to {high})"
+    return middle if low == high else Cell((middle,), aside=f"{low} to {high}")
 
 
 def _shrunk(comparison: Comparison) -> str:
@@ -206,13 +175,14 @@ def verdict_cell(
     `different` says in which direction: `different (faster)`. `who` is the contender if the line does not
     name it: `os faster`, `different (os faster)`; `remark` is one more weakness.
     """
-    word = _marked_word(comparison, who)
+    word = marked_word(comparison, who)
     said_instead = comparison.verdict == "n/a" and any(side.load for side in sides)
     remarks = [*([] if said_instead else [word]), *weaknesses(sides, caveats), *filter(None, [remark])]
     return judged(comparison.verdict, *remarks)
 
 
-def _marked_word(comparison: Comparison, who: str) -> str:
+def marked_word(comparison: Comparison, who: str = "") -> str:
+    """Return a verdict in words, marked if it is provisional."""
     return f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
 
 
@@ -242,7 +212,7 @@ def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
     return list(grouped.values())
 
 
-def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Table:
+def _result_table(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Table:
     variants = analysis.variants
     of_builds = rows[0].level == "build"
     in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
@@ -252,7 +222,7 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
     columns: tuple[Column | str, ...]
     if len(variants) == 1:
         columns = (head, variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
-        grid = Table.of(
+        table = Table.of(
             title,
             columns,
             (
@@ -261,7 +231,7 @@ def _result_grid(analysis: Analysis, title: str, rows: Sequence[Row], notes: Not
                 for only in row.figures[:1]
             ),
         )
-        return grid.without_empty(columns[2], NOTES.title)
+        return table.without_empty(columns[2], NOTES.title)
     if len(variants) == _TWO:
         columns = (head, *variants, *tested)
         return Table.of(title, columns, (_side_by_side(row, notes) for row in rows)).without_empty(
@@ -371,302 +341,8 @@ def line_name(row: Row) -> str:
     return title if title == row.unit else f"{title}, {row.unit}"
 
 
-def comparison_text(row: Row, one: Comparison) -> str:
-    """Return `es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
-    means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
-    values = f"{means} {row.unit}"
-    word = _marked_word(one, "")
-    if one.effect_percent is None:
-        return f"{values}: {word}"
-    reach = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
-    return f"{values}: {signed_percent(one.effect_percent)} %{reach}, p {p_value(one.p_adjusted)}, {word}"
-
-
-_MOST_NAMED = 3
-_NAMED = {
-    "slower": "slower{}{by} on",
-    "faster": "faster{}{by} on",
-    "mixed": "faster{} by one metric and slower by another{which} on",
-    "different": "different{}{by}, perhaps by too little to matter, on",
-}
-_NAMED_HELD = {
-    "slower": "heavier{} on",
-    "faster": "lighter{} on",
-    "mixed": "lighter{} by one metric and heavier by another on",
-}
-_DESIGNS: dict[CaveatCode, str] = {
-    "imported": "Measured by another tool.",
-    "few-runs": "One or two runs per variant do not show how much runs differ.",
-    "separate-runs": "Runs count, not forks: host, day and index build differ from run to run.",
-    "not-restarted": "Nodes were not restarted between forks.",
-}
-_THAN = {"different": "from"}
-_MANNERS = ("", "provisionally ")
-_COUNTED = {
-    "equivalent": "equal within the margin",
-    "inconclusive": "inconclusive",
-    "n/a": "without a verdict",
-}
-
-
-def headline(analysis: Analysis) -> str:
-    """Return `big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
-    names = list(dict.fromkeys(one.challenge for one in analysis.sections if one.level == "task"))
-    variants: Iterable[str] = analysis.variants
-    size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
-    if analysis.curves:
-        names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
-        variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
-    versions = {name: analysis.versions.get(name, "") for name in variants}
-    baseline, *others = (
-        name if not version or version in name else f"{name} {version}" for name, version in versions.items()
-    )
-    who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
-    on = {
-        side.variant: len({*side.units}) for row in analysis.task_rows for side in row.figures if side.units
-    }
-    found = [_each(analysis, analysis.forks, "fork")] if names else []
-    if on and analysis.replicate == "run":
-        found.insert(0, _each(analysis, on, "run"))
-    elif on and not analysis.builds:
-        found[-1] += f" on {counted(max(on.values()), 'index build')}"
-    found += [_each(analysis, analysis.builds, "index build")] if analysis.builds else []
-    return f"{_listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
-
-
-def _each(analysis: Analysis, counts: Mapping[str, int], word: str) -> str:
-    """`3 forks each`, or `forks: es 3, os 2`."""
+def each_count(analysis: Analysis, counts: Mapping[str, int], word: str) -> str:
+    """Return `3 forks each`, or `forks: es 3, os 2`."""
     if len({*counts.values()}) == 1:
         return f"{counted(next(iter(counts.values())), word)}{' each' if len(analysis.variants) > 1 else ''}"
     return f"{word}s: {', '.join(f'{name} {count}' for name, count in counts.items())}"
-
-
-def verdict_sentence(
-    analysis: Analysis, answer: Sequence[str] = (), doubts: Sequence[str] = (), *, by_task: bool = True
-) -> str:
-    """Return the answer, `by_task` what differs, is equal or inconclusive, and the warnings.
-
-    A verdict that is provisional is called so, and takes nothing away from others; `doubts` are about the
-    answer.
-    """
-    found = list(answer)
-    if not any(analysis.forks.values()) and not analysis.build_rows:
-        found = found or ["Nothing was measured: no fork was finished."]
-    elif by_task and analysis.task_rows:
-        found += [_about(contender, analysis) for contender in analysis.variants[1:]]
-        found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
-    found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
-    if not found:
-        alone = map(_sentence, _stalls(analysis, analysis.rows))
-        found = [*alone, "One variant: there is nothing to compare it with."]
-    found += [_sentence(doubt.text) for doubt in analysis.caveats if doubt.code == "busy-host"]
-    reasons = [*doubts, *_reservations(analysis, _provisional(analysis))]
-    found += [f"Provisional: {'; '.join(reasons)}."] if reasons else []
-    unready = _reservations(analysis, _unready(analysis))
-    found += [_sentence(reason) for reason in unready if reason not in reasons]
-    ordered = dict.fromkeys(
-        one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
-    )
-    places = f"At several places of a fork, after different tasks, {_listed(list(ordered))} differs."
-    found += [places] if ordered else []
-    found += _unsound(analysis)
-    return " ".join(found)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
-
-
-def _about(contender: str, analysis: Analysis) -> str:
-    tasks: dict[str, list[Comparison]] = {}
-    # What nodes hold is in the sentence only where nothing else was asked for.
-    fast = [row for row in analysis.task_rows if row.metric not in HELD]
-    named = _NAMED if fast else {**_NAMED, **_NAMED_HELD}
-    for row in fast or analysis.task_rows:
-        own = [one for one in row.comparisons if one.contender == contender]
-        tasks.setdefault(analysis.where(row), []).extend(own)
-    outcomes = {name: _outcome(comparisons) for name, comparisons in tasks.items()}
-    deciding = {name: _unusual(tasks[name]) for name in tasks} if fast else {}
-    every, baseline = counted(len(tasks), "task"), analysis.variants[0]
-    parts: list[str] = []
-    for manner, (outcome, words) in product(_MANNERS, named.items()):
-        groups: dict[tuple[str, ...], list[str]] = {}
-        for name in (name for name, found in outcomes.items() if found == (outcome, manner)):
-            groups.setdefault(deciding.get(name, ()), []).append(name)
-        for metrics, names in groups.items():
-            than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
-            where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
-            by, which = (f" by {_listed(metrics)}", f" ({_listed(metrics)})") if metrics else ("", "")
-            parts.append(f"{manner}{words.format(than, by=by, which=which)} {where}")
-    if not parts and len(outcomes) == 1 and len(fast or analysis.rows) > 1:
-        return _by_metric(contender, analysis, fast or analysis.rows)
-    counts = Counter(outcomes.values())
-    rest = [
-        f"{count} {manner}{words}"
-        for (outcome, words), manner in product(_COUNTED.items(), _MANNERS)
-        if (count := counts[_Outcome(outcome, manner)])
-    ]
-    if parts:
-        return f"{contender} is {'; '.join([*parts, *([', '.join(rest)] if rest else [])])}."
-    return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
-
-
-class _Outcome(NamedTuple):
-    """What the metrics of a task show together."""
-
-    word: str  # a verdict, or `mixed`
-    manner: str  # of `_MANNERS`
-
-
-def _about_cpu(contender: str, analysis: Analysis) -> str:
-    """`os costs 94% more CPU on the node than es on range.`, where what was asked for is inconclusive."""
-    costs: dict[str, list[str]] = {}
-    for row in analysis.beside:
-        judged = [
-            one
-            for other in analysis.task_rows
-            if (other.schedule, other.task) == (row.schedule, row.task)
-            for one in other.comparisons
-            if one.contender == contender
-        ]
-        for one in row.comparisons:
-            if one.contender != contender or _outcome(judged).word != "inconclusive":
-                continue
-            own = costs.setdefault(_outcome([one]).manner, [])
-            if one.verdict in _SIZED and one.effect_percent is not None:
-                way = "more" if one.effect_percent > 0 else "less"
-                first = "" if own else f" CPU on the node than {one.baseline}"
-                own.append(f"{abs(one.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
-            elif one.verdict == "equivalent":
-                first = "" if own else f" CPU on the node as {one.baseline}"
-                own.append(f"as much{first} on {analysis.where(row)}")
-    sentences = []
-    for manner, own in costs.items():
-        more = [f"and is decided on {len(own) - _MOST_NAMED} more"] if len(own) > _MOST_NAMED else []
-        listed = ", ".join([*own[:_MOST_NAMED], *more])
-        sentences += [f"{contender} {manner}costs {listed}."] if own else []
-    return " ".join(sentences)
-
-
-def _about_builds(contender: str, analysis: Analysis) -> str:
-    """`Index builds of os against es: slower? in CPU; inconclusive in docs/s; equal in size.`."""
-    told: dict[str, list[str]] = {}
-    baseline = ""
-    for row in analysis.build_rows:
-        for one in row.comparisons:
-            if one.contender == contender:
-                baseline = one.baseline
-                size = f" ({signed_percent(one.effect_percent)} %)" if one.verdict in _SIZED else ""
-                word = _marked_word(one, "")
-                word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
-                told.setdefault(word, []).append(f"{metric_title(row)}{size}")
-    if not told:
-        return ""
-    parts = [f"{word} in {_listed(names)}" for word, names in told.items()]
-    return f"Index builds of {contender} against {baseline}: {'; '.join(parts)}."
-
-
-_SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
-
-
-def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
-    """Of the only task, where no metric shows a difference, metrics with the same outcome together."""
-    titles: dict[_Outcome, list[str]] = {}
-    for row in rows:
-        outcome = _outcome([one for one in row.comparisons if one.contender == contender])
-        titles.setdefault(outcome, []).append(metric_title(row))
-    told = (f"{manner}{_COUNTED[word]} by {_listed(names)}" for (word, manner), names in titles.items())
-    return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
-
-
-def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
-    found = [metric_of(one.metric).figure for one in comparisons if one.verdict in _SIZED]
-    usual = any(figure.usual or figure.loop == "search" for figure in found)
-    return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
-
-
-def _outcome(comparisons: Sequence[Comparison]) -> _Outcome:
-    """Of one task over its metrics; what a metric leaves open does not undo what another one shows."""
-    firm = {one.verdict for one in comparisons if not one.provisional}
-    for found in (firm, {one.verdict for one in comparisons}):
-        if {"faster", "slower"} <= found:
-            return _Outcome("mixed", _MANNERS[found is not firm])
-        decided = [verdict for verdict in ("slower", "faster", "different") if verdict in found]
-        if decided:
-            return _Outcome(decided[0], _MANNERS[found is not firm])
-    word = next((verdict for verdict in ("inconclusive", "equivalent") if verdict in found), "n/a")
-    return _Outcome(word, _MANNERS[word == "equivalent" and word not in firm])
-
-
-_Pairs = Sequence[tuple[Row, Comparison]]
-
-
-def _provisional(analysis: Analysis) -> _Pairs:
-    rows = (*analysis.rows, *analysis.beside)
-    return [(row, one) for row in rows for one in row.comparisons if one.provisional]
-
-
-def _unready(analysis: Analysis) -> _Pairs:
-    """Inconclusive rows that more forks or warm-up may change, of tasks without a provisional verdict."""
-    told = {analysis.where(row) for row, _ in _provisional(analysis)}
-    return [
-        (row, one)
-        for row in analysis.rows
-        for one in row.comparisons
-        if one.verdict == "inconclusive" and analysis.where(row) not in told
-        if not quotable(one, row.figures)
-    ]
-
-
-def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
-    """Yield why these verdicts are provisional, or these rows not to be relied on."""
-    tasks = {analysis.where(row) for row in analysis.task_rows}
-    yield from _stalls(analysis, [row for row, _ in doubtful])
-    for trend in get_args(Trend):
-        rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
-        names = list(dict.fromkeys(analysis.where(row) for row in rows))
-        if names:
-            where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
-            yield f"{trend} on {where}"
-    few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
-    for kind in dict.fromkeys(few):
-        yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} a side"
-
-
-def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:
-    stalled = {
-        analysis.where(row): max(side.stalled for side in row.figures)
-        for row in rows
-        if any(side.stalled for side in row.figures)
-    }
-    if stalled:
-        share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
-        yield f"{share} on {_listed(list(stalled))}"
-
-
-def _unsound(analysis: Analysis) -> Iterator[str]:
-    """Failed requests or different answers: no verdict may stand without that."""
-    for doubt in analysis.caveats:
-        if doubt.code in {"failed-forks", "other-tasks", "test-mode", "unfinished", "unlike"}:
-            yield _sentence(doubt.text)
-    general = {doubt.code for doubt in analysis.caveats}
-    yield from (text for code, text in _DESIGNS.items() if code in general)
-    for codes, text in (
-        ({"counted-less"}, "Something other than the nodes answered searches of {}."),
-        ({"failures"}, "Requests failed on {}."),
-        ({"hits-changed"}, "The same requests matched different documents on {}."),
-        ({"nothing-found"}, "Searches found nothing on {}."),
-        ({"answers-differ"}, "Answers are not alike on {}."),
-    ):
-        rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]
-        names = list(dict.fromkeys(analysis.where(row) for row in rows))
-        if names:
-            yield text.format(_listed(names))
-
-
-def _listed(names: Sequence[str]) -> str:
-    """`a, b and c`; of many, the first and how many more."""
-    if len(names) > _MOST_NAMED:
-        names = [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} others"]
-    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

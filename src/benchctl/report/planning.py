@@ -8,8 +8,8 @@ from statistics import median
 import msgspec
 
 from benchctl.quantities import COUNT
+from benchctl.report.blocks import Command
 from benchctl.report.command_line import command
-from benchctl.report.layout import Command
 from benchctl.report.numbers import counted, duration, percent
 from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT

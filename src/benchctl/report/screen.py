@@ -9,11 +9,11 @@ import msgspec
 from rich.text import Text
 
 from benchctl.redline.report import PLOT_LINES, curve_plot, rate_lines
+from benchctl.report.blocks import command_lines, paragraph, text_of
 from benchctl.report.layout import (
     bound_mark,
     change_cells,
     cv_text,
-    headline,
     line_name,
     metric_title,
     said,
@@ -30,8 +30,8 @@ from benchctl.report.numbers import (
     visible,
 )
 from benchctl.report.planning import next_command
-from benchctl.report.table import Cell, judged
-from benchctl.report.tables import VERDICT_STYLES, break_name, command_lines, paragraph, render_page
+from benchctl.report.sentences import headline
+from benchctl.report.table import Cell, Column, Layout, judged, worded
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
@@ -39,12 +39,11 @@ from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
 from benchctl.stats.steady import Trend
 from benchctl.sweep.curve import SweepCurve
-from benchctl.sweep.report import sweep_answer, sweep_grids, verdict
+from benchctl.sweep.report import sweep_answer, sweep_tables, verdict
 
 LINES = 24
 _LEAST_WIDTH = 80
 _LEAST_NAME = 20
-_GAP = 2
 _LONGEST_VARIANT = 10
 _LEAST_PLOT, _MOST_PLOT = 6, 16
 _COARSE_PERCENT = 10
@@ -222,8 +221,8 @@ def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: 
 
 def _curve_text(curve: SweepCurve, width: int) -> Text:
     """The points of a curve, and what they add up to."""
-    points, *_ = sweep_grids(curve)
-    return Text(render_page([points], sweep_answer(curve), width))
+    points, *_ = sweep_tables(curve)
+    return text_of([[points], sweep_answer(curve)], width)
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
@@ -285,45 +284,27 @@ def _blocks(lines: Sequence[_Line], shared: Collection[str], width: int) -> Iter
     """A table a metric and contender; their columns line up."""
     if not lines:
         return
-    cells = [line.headers for line in lines] + [line.figures for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    judged = max(len(_judged(line.verdict, shared)) for line in lines)
-    longest = max(len(text) for line in lines for text in (line.name, line.block[1]))
-    least = max(_LEAST_NAME, *(len(line.block[1]) for line in lines))
-    taken = sum(widths) + judged
-    gap = _GAP if longest + taken + _GAP * (len(widths) + 1) <= width else 1
-    room = min(longest, max(least, width - taken - gap * (len(widths) + 1)))
-    for block in dict.fromkeys(line.block for line in lines):
-        own = [line for line in lines if line.block == block]
-        head = _row(block[1], own[0].headers, widths, room, gap, style="bold")
-        head.rstrip()
-        yield head
-        for line in own:
-            first, *rest = _row(line.name, line.figures, widths, room, gap).split("\n")
-            style = VERDICT_STYLES.get(line.verdict.verdict, "")
-            words, below = _judged(line.verdict, shared).split(" "), list[str]()
-            while words and len(first) + gap + len(" ".join(words)) > width:
-                below.insert(0, words.pop())
-            if below:
-                name = rest[0].plain if rest else ""
-                rest = [Text(f"{name:<{room}}{' ' * gap}{' '.join(below)}", style), *rest[1:]]
-            first.append(f"{' ' * gap}{' '.join(words)}", style=style)
-            first.rstrip()
-            yield Text("\n").join([first, *rest])
+    heads = {line.block: _cells(line.block[1], *line.headers, "") for line in lines}
+    rows = [
+        (line.block, (*_cells(line.name, *line.figures), _judged(line.verdict, shared))) for line in lines
+    ]
+    # Titles stay whole.
+    name = Column("", "name", max(_LEAST_NAME, *(len(title) for _, title in heads)))
+    columns = (name, *(Column("") for _ in lines[0].headers), worded(""))
+    layout = Layout.of(columns, [*heads.values(), *(row for _, row in rows)], width)
+    for block, head in heads.items():
+        yield from layout.rows(head, style="bold")
+        for row in (row for of, row in rows if of == block):
+            yield from layout.rows(row)
         yield Text()
 
 
-def _row(
-    name: str, figures: Sequence[str], widths: Sequence[int], room: int, gap: int, style: str = ""
-) -> Text:
-    """A name, folded at its joints, with its figures set flush right."""
-    first, *rest = break_name(name, room).split("\n") if len(name) > room else [name]
-    cells = "".join(f"{text:>{width + gap}}" for text, width in zip(figures, widths, strict=True))
-    return Text("\n".join([f"{first:<{room}}{cells}", *rest]), style=style)
+def _cells(*texts: str) -> tuple[Cell, ...]:
+    return tuple(Cell((text,)) for text in texts)
 
 
-def _judged(cell: Cell, shared: Collection[str]) -> str:
-    return " ".join(word for word in cell.words if word and word not in shared)
+def _judged(cell: Cell, shared: Collection[str]) -> Cell:
+    return judged(cell.verdict, " ".join(word for word in cell.words if word and word not in shared))
 
 
 def _meanings(analysis: Analysis) -> Mapping[str, tuple[str, str]]:

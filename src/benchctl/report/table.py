@@ -1,22 +1,39 @@
-"""Tables of typed columns and cells, and the same in Markdown: renderers never look at what words say."""
+"""The one table: typed columns and cells, and what text, Markdown, CSV and JSON make of them.
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+Renderers go by the types of columns and cells, never by what their words say.
+"""
+
+import csv
+import datetime as dt
+import io
+import json
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from itertools import groupby, zip_longest
+from typing import Any, Literal
 
 import msgspec
+from rich.cells import cell_len
+from rich.text import Text
 
 from benchctl.report.numbers import ends, signed_percent, visible
-
-if TYPE_CHECKING:
-    from benchctl.report.layout import Notes
-
 
 Kind = Literal["name", "words", "verdict", "figure"]
 """What a column holds: names, which break at their joints alone, words, verdicts, or figures."""
 
 _NAME_WIDTH, _VARIANT_WIDTH = 20, 12
-_LOAD_WIDTH = len("saturated,")
+VERDICT_STYLES: dict[str | None, str] = {
+    "equivalent": "green",
+    "faster": "bold green",
+    "slower": "bold red",
+    "different": "yellow",
+}
+_JOINT = re.compile(r"(?<=[-_.@:])(?=\S)")
+_RULE = "─"
+_TIED = "\N{NO-BREAK SPACE}%"
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -24,7 +41,10 @@ class Column(msgspec.Struct, frozen=True):
 
     title: str
     kind: Kind = "figure"
-    fold: int = 0  # characters that its cells are folded to in a narrow table; 0 for as many as there are
+    fold: int = 0  # characters that a name is folded to before anything else gets too narrow
+    grouped: bool = False  # whether digits of whole numbers are grouped
+    swatch: int | None = None  # on pages, the position of the variant's colour beside its title
+    html_class: str = ""
 
     @property
     def flush_left(self) -> bool:
@@ -44,14 +64,18 @@ def worded(title: str) -> Column:
 
 OPERATION = named("Operation")
 VARIANT = Column("Variant", "name", _VARIANT_WIDTH)
-LOAD = Column("Load", "words", _LOAD_WIDTH)
+LOAD = worded("Load")
 NOTES = worded("Notes")
 VERDICT = Column("Verdict", "verdict")
 INTERVAL = Column("95 % interval")
 
 
+class Share(float):
+    """A fraction of 1 that readers get in per cent; programs get the number."""
+
+
 class Cell(msgspec.Struct, frozen=True):
-    """A cell of a table."""
+    """A cell of a table: words for readers, and what pages make of them."""
 
     words: tuple[str, ...]  # pieces that stay whole; in a narrow table they stand one below the other
     between: str = " "  # separates them on one line
@@ -59,6 +83,10 @@ class Cell(msgspec.Struct, frozen=True):
     notes: tuple[int, ...] = ()  # numbers of the notes that it refers to, behind its words
     above: bool = False  # it is empty because the cell above stands for its line, too
     aside: str = ""  # what stands in brackets behind its words, or below them
+    link: str = ""  # on pages, what its words lead to
+    mark: str = ""  # on pages, the class of a mark in front of its words
+    badge: str = ""  # on pages, what stands out behind its words
+    drawing: Any = None  # on pages, a small picture in front of its words
 
     @property
     def words_text(self) -> str:
@@ -93,22 +121,27 @@ def bounds(
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A table: the first column holds names; lines are tuples of cells, as long as the columns."""
+    """A table: the first column holds names; lines are tuples, as long as the columns.
+
+    A value is a `Cell`, a text, a number, a `Share`, a date, a list of these, or None for none. Lines that
+    are not a tuple can be read once only.
+    """
 
     title: str
     columns: tuple[Column, ...]
-    lines: tuple[tuple[Cell, ...], ...]
+    lines: Iterable[tuple[object, ...]]
 
     @classmethod
-    def of(
-        cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[Cell | str]]
+    def of(cls, title: str, columns: Iterable[Column | str], lines: Iterable[Iterable[object]]) -> "Table":
+        """Return a table; a column given as text is one of figures."""
+        return cls(title, tuple(map(_column, columns)), tuple(map(tuple, lines)))
+
+    @classmethod
+    def listed(
+        cls, title: str, columns: Iterable[Column | str], lines: Iterable[tuple[object, ...]]
     ) -> "Table":
-        """Return a grid; a column given as text is one of figures, and a cell given as text says that."""
-        return cls(
-            title,
-            tuple(Column(one) if isinstance(one, str) else one for one in columns),
-            tuple(tuple(Cell((one,)) if isinstance(one, str) else one for one in line) for line in lines),
-        )
+        """Return a list, which may be long; a column given as text is one of words."""
+        return cls(title, tuple(worded(one) if isinstance(one, str) else one for one in columns), lines)
 
     @property
     def titles(self) -> tuple[str, ...]:
@@ -116,15 +149,24 @@ class Table(msgspec.Struct, frozen=True):
         return tuple(column.title for column in self.columns)
 
     @property
+    def cells(self) -> Iterator[tuple[Cell, ...]]:
+        """The lines as cells."""
+        for line in self.lines:
+            yield tuple(
+                value if isinstance(value, Cell) else Cell((_shown(value, grouped=column.grouped),))
+                for value, column in zip(line, self.columns, strict=True)
+            )
+
+    @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The lines as words alone."""
-        return tuple(tuple(cell.text for cell in line) for line in self.lines)
+        return tuple(tuple(cell.text for cell in line) for line in self.cells)
 
     @property
     def spans(self) -> tuple[int, ...]:
         """How many lines the first cell of each stands for; 0 where it continues the one above."""
         heads, numbered = 0, []
-        for first, *_ in self.lines:
+        for first, *_ in self.cells:
             heads += not first.above or not heads
             numbered.append(heads)
         counts = (len(list(members)) for _, members in groupby(numbered))
@@ -134,21 +176,178 @@ class Table(msgspec.Struct, frozen=True):
         """Return the table without some of its columns."""
         # The first of that title: a variant may be called the same.
         gone = {self.titles.index(title) for title in titles if title in self.titles}
-        return self._of([place for place in range(len(self.columns)) if place not in gone])
+        places = [place for place in range(len(self.columns)) if place not in gone]
+        lines = tuple(tuple(line[place] for place in places) for line in self.lines)
+        return Table(self.title, tuple(self.columns[place] for place in places), lines)
 
     def without_empty(self, *titles: str) -> "Table":
         """Return the table without those of these columns that are empty."""
-        return self.without(
-            *(
-                column.title
-                for place, column in enumerate(self.columns)
-                if column.title in titles and not any(line[place].text for line in self.lines)
-            )
-        )
+        texts = dict(zip(self.titles, zip(*self.texts, strict=True), strict=True)) if self.lines else {}
+        return self.without(*(title for title in titles if not any(texts.get(title, ()))))
 
-    def _of(self, places: Sequence[int]) -> "Table":
-        lines = tuple(tuple(line[place] for place in places) for line in self.lines)
-        return Table(self.title, tuple(self.columns[place] for place in places), lines)
+
+def _column(one: Column | str) -> Column:
+    return Column(one) if isinstance(one, str) else one
+
+
+def _shown(value: object, *, grouped: bool = False) -> str:
+    """Return a value for readers: empty without one, six digits of a fraction."""
+    match value:
+        case None:
+            return ""
+        case Share():
+            return f"{100 * value:g} %"
+        case float():
+            return f"{value:.6g}"
+        case list() | tuple():
+            return ", ".join(map(_shown, value))
+        case int() if grouped and not isinstance(value, bool):
+            return f"{value:,}"
+        case _:
+            return " ".join(str(value).split())
+
+
+def pieces(table: Table, output_format: str, width: int | None = None) -> Iterator[str]:
+    """Yield a table alone, without its title, a piece at a time: a long one needs no memory in CSV and JSON.
+
+    Text, Markdown and HTML (a page) are for readers; csv (empty for no value, a semicolon between the items
+    of a list) and json (an array of objects) for programs. Text is folded between words to `width` columns,
+    None for as wide as it is; a word is never broken, so that an id can be copied and found by grep.
+    """
+    match output_format:
+        case "csv":
+            yield from csv_pieces(table.titles, table.lines)
+        case "json":
+            yield from _json_pieces(table)
+        case "markdown":
+            yield f"{markdown_lines(table)}\n"
+        case "html":
+            # Templates take a while to load, which no other form needs.
+            from benchctl.report.html.parts import render_blocks  # noqa: PLC0415 - see above
+
+            yield render_blocks(table.title, [Table(table.title, table.columns, tuple(table.lines))])
+        case _:
+            yield from (f"{line.plain}\n" for line in text_lines(table, width))
+
+
+# As text.
+
+
+def text_lines(table: Table, width: int | None = None) -> Iterator[Text]:
+    """Yield head, rule and lines, in `width` columns or as many as it takes; nothing is cut."""
+    head = tuple(Cell((title.replace(" %", _TIED),)) for title in table.titles)
+    lines = list(table.cells)
+    layout = Layout.of(table.columns, [head, *lines], width)
+    yield from layout.rows(head, head=True)
+    yield Text(_RULE * layout.width)
+    for line in lines:
+        yield from layout.rows(line)
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """Widths of columns and of the gap between them."""
+
+    columns: tuple[Column, ...]
+    widths: tuple[int, ...]
+    gap: int
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], lines: Sequence[Sequence[Cell]], width: int | None) -> "Layout":
+        """Fit lines, of which the first is the head, to a width.
+
+        Where that is too much, figures stand in pieces below each other first, the widest column before
+        others; then names and words give way, but no word is broken.
+        """
+        texts = [[visible(cell.text) for cell in line] for line in lines]
+        widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
+        gaps = len(columns) - 1
+        if width is None or sum(widths) + 2 * gaps <= width:
+            return cls(tuple(columns), tuple(widths), 2)
+        floor = [
+            max(_least(line[place], column, head=not number) for number, line in enumerate(lines))
+            for place, column in enumerate(columns)
+        ]
+        least = [
+            min(full, max(low, column.fold)) for full, low, column in zip(widths, floor, columns, strict=True)
+        ]
+        for bound in (least, floor):
+            while (excess := sum(widths) + gaps - width) > 0:
+                place = max(
+                    range(len(widths)),
+                    key=lambda one: (widths[one] > bound[one], _is_stacked(columns[one]), widths[one]),
+                )
+                if widths[place] <= bound[place]:
+                    break
+                widths[place] = max(
+                    bound[place], widths[place] - (excess if _is_stacked(columns[place]) else 1)
+                )
+        return cls(tuple(columns), tuple(widths), 1)
+
+    @property
+    def width(self) -> int:
+        """Of all columns and gaps."""
+        return sum(self.widths) + self.gap * (len(self.widths) - 1)
+
+    def rows(self, line: Sequence[Cell], *, head: bool = False, style: str = "") -> Iterator[Text]:
+        """Yield a line of the table, over as many lines as its highest cell takes."""
+        parts = [
+            _folded(cell, column, width, head=head)
+            for cell, column, width in zip(line, self.columns, self.widths, strict=True)
+        ]
+        for row in zip_longest(*parts, fillvalue=""):
+            text = Text()
+            for place, (piece, column, width) in enumerate(zip(row, self.columns, self.widths, strict=True)):
+                pad = " " * (width - cell_len(piece))
+                colour = VERDICT_STYLES.get(line[place].verdict, "")
+                text.append((" " * self.gap if place else "") + ("" if column.flush_left else pad))
+                text.append(piece.replace(_TIED, " %"), style=style or colour)
+                text.append(pad if column.flush_left else "")
+            text.rstrip()
+            yield text
+
+
+def _is_stacked(column: Column) -> bool:
+    return column.kind in ("figure", "verdict")
+
+
+def _least(cell: Cell, column: Column, *, head: bool) -> int:
+    """Return the longest piece of a cell that must stay whole."""
+    text = visible(cell.text)
+    if head:
+        return min(max(map(cell_len, text.split(" ")), default=0), _NAME_WIDTH)
+    if column.kind == "name":
+        parts = (cell_len(part) for word in text.split() for part in _JOINT.split(word))
+        return min(max(parts, default=0), column.fold or _NAME_WIDTH)
+    if _is_stacked(column):
+        return max(map(cell_len, visible(cell.stacked).split("\n")))
+    return max(map(cell_len, text.split()), default=0)
+
+
+def _folded(cell: Cell, column: Column, width: int, *, head: bool) -> list[str]:
+    text = visible(cell.text)
+    if cell_len(text) <= width:
+        return [text]
+    if head or column.kind == "name":
+        return break_name(text, width).split("\n")
+    if _is_stacked(column):
+        return visible(cell.stacked).split("\n")
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def break_name(name: str, width: int) -> str:
+    """Fold a name between words, else at joints: `composite-date_histogram-daily` -> two lines."""
+    lines: list[str] = []
+    for line in textwrap.wrap(name, width, break_long_words=False, break_on_hyphens=False):
+        lines.append("")
+        parts = _JOINT.split(line) if cell_len(line) > width else [line]
+        for piece in (piece for part in parts for piece in textwrap.wrap(part, width)):
+            if lines[-1] and cell_len(lines[-1] + piece) > width:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(lines)
+
+
+# As Markdown.
 
 
 def escaped(text: str) -> str:
@@ -158,22 +357,56 @@ def escaped(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def table(headers: Iterable[str], lines: Iterable[Iterable[str]], words: frozenset[int]) -> str:
-    """Return one table; `words` are the positions of the columns that are set flush left."""
-    headers = tuple(headers)
-    rules = ["---" if place in words else "---:" for place in range(len(headers))]
-    rows = [[escaped(cell) for cell in headers], rules, *([escaped(cell) for cell in line] for line in lines)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+def markdown_lines(table: Table) -> str:
+    """Return a table without its title."""
+    rules = ["---" if column.flush_left else "---:" for column in table.columns]
+    rows = [map(escaped, table.titles), rules, *(map(escaped, line) for line in table.texts)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def grid_table(grid: Table) -> str:
-    """Return a grid with its title as a heading."""
-    left = frozenset(place for place, column in enumerate(grid.columns) if column.flush_left)
-    return f"### {escaped(grid.title)}\n\n{table(grid.titles, grid.texts, left)}"
+# For programs.
 
 
-def note_lists(notes: "Notes") -> tuple[str, str]:
-    """Return the numbered notes, and those for every row; empty where there are none."""
-    numbered = [f"{number}. {escaped(doubt.text)}" for number, doubt in enumerate(notes.numbered, 1)]
-    general = [f"- {escaped(doubt.text)}" for doubt in notes.general]
-    return "\n".join(numbered), "\n".join(general)
+def csv_pieces(titles: Iterable[str], lines: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Yield comma-separated values: empty for no value, a semicolon between the items of a list."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(titles)
+    for line in lines:
+        writer.writerow([_csv_value(value) for value in line])
+        yield stream.getvalue()
+        stream.seek(0)
+        stream.truncate()
+    yield stream.getvalue()
+
+
+def _csv_value(value: object) -> object:
+    if isinstance(value, Cell):
+        return value.text
+    return ";".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
+def _json_pieces(table: Table) -> Iterator[str]:
+    before = "["
+    for line in table.lines:
+        values = dict(zip(table.titles, map(_json_value, line), strict=True))
+        yield f"{before}\n {json.dumps(values, ensure_ascii=False)}"
+        before = ","
+    yield "[]\n" if before == "[" else "\n]\n"
+
+
+def _json_value(value: object) -> object:
+    """Return what JSON can hold; it has no NaN and no infinity."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case Decimal():
+            return float(value)
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case list() | tuple():
+            return [_json_value(one) for one in value]
+        case dict():
+            return {str(key): _json_value(one) for key, one in value.items()}
+        case _:
+            return value if value is None or isinstance(value, (int, str)) else str(value)

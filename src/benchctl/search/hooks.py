@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchctl.cli.options import TableFormat, print_listing, table_format_option
+from benchctl.cli.options import TableFormat, print_table, table_format_option
 from benchctl.cli.streams import note
 from benchctl.home import Home, resolve_home
-from benchctl.report.listing import Listing
+from benchctl.report.table import Column, Table
 from benchctl.search.record import MinimizeSpec, SearchFolder, all_searches, shelf
 
 if TYPE_CHECKING:
@@ -53,5 +53,5 @@ def listing(output_format: TableFormat) -> None:
         )
         for _, record in all_searches(resolve_home(), note)
     ]
-    columns = ("search", "status", "challenge", "looks for", "questions", "found")
-    print_listing(Listing(columns, rows, frozenset({4}), title="Searches"), output_format)
+    columns = ("search", "status", "challenge", "looks for", Column("questions"), "found")
+    print_table(Table.listed("Searches", columns, rows), output_format)

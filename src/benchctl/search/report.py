@@ -1,16 +1,12 @@
 """A search as it is printed: what it found, its questions as a table, and what to do next."""
 
-import csv
-import io
 from collections.abc import Iterator
 
 import msgspec
 
-from benchctl.report.formats import planning_item
-from benchctl.report.layout import Command
+from benchctl.report.blocks import WIDE, Command, Drawing, page_of, written
 from benchctl.report.numbers import duration, json_text, signed_percent
-from benchctl.report.table import INTERVAL, Cell, Column, Table, bounds, grid_table, worded
-from benchctl.report.tables import WIDE, render_page
+from benchctl.report.table import INTERVAL, Cell, Column, Table, bounds, csv_pieces, worded
 from benchctl.search import bisect, minimize
 from benchctl.search.record import MinimizeSpec, Question, SearchRecord
 from benchctl.stats.metrics import metric_of
@@ -57,19 +53,11 @@ def render_search(ended: Ended, output_format: str = "text", *, width: int = WID
     commands = (Command(purpose, line) for purpose, line in ended.commands.items())
     lines = [*kind.conclusion(record), *kind.explanation(record), *files, *commands]
     table = _table(record)
-    if output_format == "html":
-        # Templates take a while to load, which no other form needs.
-        from benchctl.report.html.parts import render_tables  # noqa: PLC0415 - see above
-
-        return render_tables(f"Search {record.id}", [table], lines=lines)
-    # A page has its address; in a terminal, or in an issue, the schedule itself is what is wanted.
-    found = "" if ended.found is None else challenge_text(ended.found)
-    if output_format == "markdown":
-        listed = "\n".join(f"- {planning_item(line)}" for line in lines)
-        fenced = f"\n```json\n{found}```\n" if found else ""
-        return f"{grid_table(table)}\n\n{listed}\n{fenced}"
-    text = render_page([table], lines, width)
-    return f"{text}\n{found}" if found else text
+    sections = page_of([table], lines)
+    # A page has its address; in a terminal, or in an issue, the schedule itself is what is needed.
+    if ended.found is not None and output_format != "html":
+        sections.append([Drawing(tuple(challenge_text(ended.found).splitlines()), "json")])
+    return written(f"Search {record.id}", sections, output_format, width=width)
 
 
 def _table(record: SearchRecord) -> Table:
@@ -106,10 +94,13 @@ def _line(one: Question, *, of_steps: bool) -> Iterator[Cell | str]:
 
 def _csv(record: SearchRecord) -> str:
     """One line a question, in full precision; labels are joined by vertical bars."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*_CSV_COLUMNS, "pairs", "subject", "against"])
-    for one in record.questions:
-        labels = ("|".join(one.subject), "|".join(one.against))
-        writer.writerow([*(getattr(one, name) for name in _CSV_COLUMNS), len(one.pairs), *labels])
-    return stream.getvalue()
+    lines = (
+        (
+            *(getattr(one, name) for name in _CSV_COLUMNS),
+            len(one.pairs),
+            "|".join(one.subject),
+            "|".join(one.against),
+        )
+        for one in record.questions
+    )
+    return "".join(csv_pieces((*_CSV_COLUMNS, "pairs", "subject", "against"), lines))

@@ -6,16 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from benchctl.redline.report import redline_answer
-from benchctl.report.layout import (
-    Notes,
-    better,
-    change_cells,
-    paired_points,
-    result_grids,
-    said,
-    verdict_cell,
-    verdict_sentence,
-)
+from benchctl.report.blocks import Notes
+from benchctl.report.layout import better, change_cells, paired_points, result_tables, said, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -24,6 +16,7 @@ from benchctl.report.numbers import (
     signed_figure,
     signed_percent,
 )
+from benchctl.report.sentences import verdict_sentence
 from benchctl.report.table import (
     ABOVE,
     INTERVAL,
@@ -200,19 +193,19 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
 def all_results(analysis: Analysis, notes: Notes) -> Iterator[Table | str]:
     """Return the tables of each curve and their sum, then the tasks that are points of none."""
     for curve in analysis.curves:
-        points, *others = sweep_grids(curve, notes)
+        points, *others = sweep_tables(curve, notes)
         yield points
         yield from sweep_answer(curve)
         yield from others
-    yield from result_grids(analysis, notes)
+    yield from result_tables(analysis, notes)
 
 
-def sweep_grids(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:
+def sweep_tables(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:
     """Return all points; then growth, where there is any.
 
     `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
     """
-    return [grid for grid in (_points(curve, notes), _growth(curve)) if grid.lines]
+    return [table for table in (_points(curve, notes), _growth(curve)) if table.lines]
 
 
 def _points(curve: SweepCurve, notes: Notes | None) -> Table:
@@ -249,9 +242,9 @@ def _points(curve: SweepCurve, notes: Notes | None) -> Table:
             for place, label in enumerate(curve.axis.labels)
             for line in _stacked(curve, place, label, notes)
         ]
-    grid = Table.of(title, columns, lines).without_empty(NOTES.title).without_empty("Remarks")
+    table = Table.of(title, columns, lines).without_empty(NOTES.title).without_empty("Remarks")
     same = len({count for line in curve.lines for count in line.forks}) == 1
-    return grid.without("Forks") if same else grid
+    return table.without("Forks") if same else table
 
 
 def _values(curve: SweepCurve, place: int) -> list[Cell]:

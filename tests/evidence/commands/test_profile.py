@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.evidence.profile import PROFILE_NAME, Sample, expand, profile_of
-from benchctl.evidence.profile_report import profile_grids
+from benchctl.evidence.profile_report import profile_tables
 from benchctl.results.model import BootRecord
 from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder
@@ -80,7 +80,7 @@ def test_without_samples_only_all_that_was_recorded_can_be_shown(run: RunFolder)
     assert isinstance(error, UnknownTimesError)
     assert "--recorded" in error.hint
     assert "from 5 events (total: 6)" in call("--variant", "es", "--recorded").stdout
-    first, _ = profile_grids(run, run.load())
+    first, _ = profile_tables(run, run.load())
     assert first.title.startswith("Profile of es: 5 samples of threads that ran Java, 1 fork, all that was")
 
 

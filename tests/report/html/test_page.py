@@ -9,10 +9,10 @@ import msgspec
 import plotly.graph_objects as go
 import pytest
 
+from benchctl.report.blocks import Command
 from benchctl.report.charts import Chart
 from benchctl.report.charts.panels import plot_layout
 from benchctl.report.html.page import Entry, comparison_subject, render_index, render_page, run_subject
-from benchctl.report.layout import Command
 from benchctl.report.numbers import visible
 from benchctl.report.table import Table, named
 from benchctl.results.figures import TaskSummary

@@ -8,9 +8,9 @@ import click
 from benchctl.cli.options import check_node, complete_runs, open_run, printed_as, runs_option
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
-from benchctl.evidence.report import COUNTED, evidence_grids, evidence_lines, read_run_evidence
+from benchctl.evidence.report import COUNTED, evidence_lines, evidence_tables, read_run_evidence
+from benchctl.report.blocks import page_of, plain
 from benchctl.report.numbers import json_text
-from benchctl.report.tables import render_page
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
 from benchctl.results.store import RunFolder
@@ -58,9 +58,9 @@ def evidence_command(
     if output_format == "json":
         emit(json_text(found))
         return
-    grids = evidence_grids(found)
+    grids = evidence_tables(found)
     if grids:
-        say(render_page(grids, evidence_lines(found), text_width()))
+        say(plain(page_of(grids, evidence_lines(found)), text_width()))
     for line in _elsewhere(folder, record):
         say(line)
 

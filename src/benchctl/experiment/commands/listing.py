@@ -2,13 +2,13 @@
 
 import click
 
-from benchctl.cli.options import TableFormat, print_listing, table_format_option
+from benchctl.cli.options import TableFormat, print_table, table_format_option
 from benchctl.cli.streams import note
 from benchctl.experiment.execution import runs_of
 from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.home import resolve_home
-from benchctl.report.listing import Listing
+from benchctl.report.table import Column, Table
 from benchctl.results.store import RunStore
 
 Row = tuple[object, ...]
@@ -27,8 +27,8 @@ def list_command(output_format: TableFormat) -> None:
     # Whoever only looks makes no folder.
     for _, record in ExperimentStore(home.root / "experiments").records(note):
         rows.append(_executed(record, runs))
-    columns = ("experiment", "id", "status", "measurements", "forks", "title")
-    print_listing(Listing(columns, rows, frozenset({3}), title="Experiments"), output_format)
+    columns = ("experiment", "id", "status", Column("measurements"), "forks", "title")
+    print_table(Table.listed("Experiments", columns, rows), output_format)
 
 
 def _executed(record: ExperimentRecord, store: RunStore) -> Row:

@@ -15,7 +15,6 @@ from benchctl.cli.options import (
     ParamOptions,
     grouped,
     param_options,
-    print_listing,
     printed_as,
 )
 from benchctl.cli.run_options import test_mode_option
@@ -42,8 +41,9 @@ from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
 from benchctl.quantities import COUNT, DURATION, SIZE
+from benchctl.report.blocks import written
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
-from benchctl.report.listing import Listing
+from benchctl.report.table import Table
 from benchctl.results.model import MOST_FORKS, RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
@@ -260,9 +260,8 @@ def _paragraphs(lines: list[str]) -> str:
     return "\n".join(textwrap.fill(line, text_width()) for line in lines)
 
 
-def _titled(listing: Listing, output_format: Literal["text", "markdown"]) -> None:
-    say(f"\n## {listing.title}\n" if output_format == "markdown" else f"\n{listing.title}")
-    print_listing(listing, output_format)
+def _titled(table: Table, output_format: Literal["text", "markdown"]) -> None:
+    emit("\n" + written("", [[table]], output_format, width=text_width()))
 
 
 # `benchctl experiment report`: an experiment that was run, judged again from what is kept.

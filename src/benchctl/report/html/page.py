@@ -8,8 +8,9 @@ import msgspec
 import benchctl
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.evidence.profile_report import profile_grids
-from benchctl.redline.report import curve_grids
+from benchctl.evidence.profile_report import profile_tables
+from benchctl.redline.report import curve_tables
+from benchctl.report.blocks import Command
 from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
@@ -19,7 +20,7 @@ from benchctl.report.charts import (
     not_drawn,
 )
 from benchctl.report.command_line import command
-from benchctl.report.details import further_grids, order_grids
+from benchctl.report.details import further_tables, order_tables
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.parts import (
     FOLDER,
@@ -35,11 +36,11 @@ from benchctl.report.html.parts import (
     templates,
     text_of,
 )
-from benchctl.report.layout import Command, collect_notes, headline
+from benchctl.report.layout import collect_notes
 from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run, planning_lines
+from benchctl.report.sentences import headline, legend
 from benchctl.report.table import OPERATION, Table, worded
-from benchctl.report.tables import legend
 from benchctl.results.alignment import JoinedRuns
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -166,9 +167,9 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
     analysis = subject.analysis
     notes = collect_notes(analysis)
     charts = [*_analysis_charts(analysis), *subject.charts]
-    curves = [] if analysis.redline is None else curve_grids(analysis.redline)
-    orders = order_grids(analysis)
-    details = [grid for grid in further_grids(analysis, details=True) if grid not in orders]
+    curves = [] if analysis.redline is None else curve_tables(analysis.redline)
+    orders = order_tables(analysis)
+    details = [grid for grid in further_tables(analysis, details=True) if grid not in orders]
     plan, lines = subject.plan, planning_lines(analysis, subject.plan)
     commands = [
         *subject.commands,
@@ -196,7 +197,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         left_out=f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} "
         "readings, are left out.",
         origins=subject.origins,
-        setting=list(_setting_grids(analysis, subject.plan)),
+        setting=list(_setting_tables(analysis, subject.plan)),
         parts=[_part(record) for record in subject.records],
         details=[*details, *subject.profiles],
         planning=[line for line in lines if isinstance(line, str)],
@@ -248,7 +249,7 @@ def _part(record: RunRecord) -> _Part:
     return _Part(record.id, sections)
 
 
-def _setting_grids(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
+def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     """Yield what every task's node had run before it: part of what was measured."""
     if plan is None or plan.redline is not None:
         return
@@ -288,7 +289,7 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
 def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Table, ...]:
     """Profiles of its nodes, or why they cannot be read: that does not cost a reader the page."""
     try:
-        return tuple(profile_grids(folder, record))
+        return tuple(profile_tables(folder, record))
     except BenchctlError as err:
         return (Table.of("Profiles", (worded("Cannot be read"),), ((err.message,),)),)
 

@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 
 import benchctl
 from benchctl.errors import BenchctlError
+from benchctl.report.blocks import Block, Command
 from benchctl.report.charts import Chart
-from benchctl.report.layout import Command
 from benchctl.report.numbers import visible
 from benchctl.report.table import Table
 
@@ -204,16 +204,16 @@ def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) else value
 
 
-def render_tables(title: str, tables: Sequence[Table], *, lines: Sequence[str | Command] = ()) -> str:
-    """Write a page: tables one below the other, then sentences, then commands."""
+def render_blocks(title: str, blocks: Sequence[Block]) -> str:
+    """Write a page without scripts."""
     return (
         templates()
         .get_template("tables.html.jinja")
         .render(
             title=title,
-            tables=tables,
-            lines=[line for line in lines if isinstance(line, str)],
-            commands=[line for line in lines if isinstance(line, Command)],
+            tables=[block for block in blocks if isinstance(block, Table)],
+            lines=[block for block in blocks if isinstance(block, str)],
+            commands=[block for block in blocks if isinstance(block, Command)],
             style=inline_style(),
             version=benchctl.__version__,
             policy=scriptless_policy(),

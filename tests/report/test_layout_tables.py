@@ -7,8 +7,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchctl.report.layout import Notes, headline, precision_grid, result_grids, value_text, verdict_sentence
-from benchctl.report.tables import break_name, render_part, render_text, terminal_report
+from benchctl.report.blocks import Notes, plain, text_of
+from benchctl.report.formats import analysis_part, analysis_sections, render
+from benchctl.report.layout import precision_table, result_tables, value_text
+from benchctl.report.sentences import headline, verdict_sentence
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import StopSpec
@@ -33,7 +35,7 @@ def difficult(summary: TaskSummary, variant: str, block: int):
 
 def test_text_begins_with_the_verdict(build: Callable[..., RunRecord]):
     analysis = analyse_run(build())
-    first, verdict, _ = render_text(analysis, width=80).split("\n\n", 2)
+    first, verdict, _ = render(analysis, width=80).split("\n\n", 2)
     assert first == headline(analysis)
     assert " ".join(verdict.split()) == f"VERDICT {verdict_sentence(analysis)}"
 
@@ -41,10 +43,10 @@ def test_text_begins_with_the_verdict(build: Callable[..., RunRecord]):
 def test_parts_of_the_report_stand_alone(build: Callable[..., RunRecord]):
     record = build(edit=difficult)
     analysis = analyse_run(record)
-    notes = render_part(analysis, "notes", width=200)
+    notes = plain([*analysis_part(analysis, "notes")], 200)
     assert "composite-date_histogram-daily: os cannot do this operation: unknown aggregation" in notes
     assert "all: one index build per engine" in notes
-    precision = render_part(analysis, "precision", plan=record.plan)
+    precision = plain(analysis_part(analysis, "precision", record.plan))
     assert precision.startswith("Precision: ")
     assert "MDE %" in precision
     assert "forks a side that find 10 %, and their minutes" in " ".join(precision.split())
@@ -56,7 +58,7 @@ def test_a_verdict_says_that_requests_failed(build: Callable[..., RunRecord]):
         failures = {"http_error": 1} if (summary.label, variant) == ("range", "os") else {}
         return msgspec.structs.replace(summary, failures=failures)
 
-    lines = render_text(analyse_run(build(edit=failing)), width=140).splitlines()
+    lines = render(analyse_run(build(edit=failing)), width=140).splitlines()
     assert sum("os slower, requests failed" in line for line in lines if line.startswith("range ")) == 2
     assert sum("requests failed" in line for line in lines) == 2
 
@@ -65,13 +67,13 @@ def test_text_has_no_control_sequences_even_where_colour_is_forced(
     record: RunRecord, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b" not in render_text(analyse_run(record))
+    assert "\x1b" not in render(analyse_run(record))
 
 
 def test_a_terminal_gets_colours(record: RunRecord):
     stream = io.StringIO()
     console = Console(file=stream, width=100, force_terminal=True, color_system="standard")
-    console.print(terminal_report(analyse_run(record), width=100))
+    console.print(text_of(analysis_sections(analyse_run(record))))
     assert "\x1b[1;31mos slower" in stream.getvalue()
 
 
@@ -102,58 +104,47 @@ def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it_and_whoever_it_
     )
     stream = io.StringIO()
     console = Console(file=stream, width=200, force_terminal=True, color_system="standard")
-    console.print(terminal_report(analysis, width=200))
+    console.print(text_of(analysis_sections(analysis), 200))
     shown = f"{text.format(contender)}, not warmed up"
     assert (f"\x1b[{style}m{shown}\x1b[0m" if style else f" {shown} ") in stream.getvalue()
-    (cell,) = [cell for cell in result_grids(analysis, Notes((), ()))[0].lines[0] if cell.verdict is not None]
+    (cell,) = [
+        cell for cell in next(result_tables(analysis, Notes((), ()))[0].cells) if cell.verdict is not None
+    ]
     assert (cell.text, cell.verdict) == (shown, verdict)
 
 
 def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord]):
     analysis = analyse_run(build())
-    grid = precision_grid(analysis)
+    grid = precision_table(analysis)
     assert grid is not None
     assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
     # Forks of 20 s on either side, which differ by 2 %: three are enough.
     assert (analysis.costs[0].forks.forks, analysis.costs[0].pair_s) == (3, 40.0)
     assert grid.texts[0][-3:] == ("3 (3 to 4)", "2.0", "6.0 (2.0 to 12.0)")
-    unknown = precision_grid(msgspec.structs.replace(analysis, costs=()))
+    unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
     assert unknown is not None
     assert unknown.titles[-1] == "MDE %"
-    several = precision_grid(analyse_run(build(variants=("es", "os", "noinline"))))
+    several = precision_table(analyse_run(build(variants=("es", "os", "noinline"))))
     assert several is not None
     assert (several.titles[2], len(several.texts)) == ("Variant", 12)
-    assert precision_grid(analyse_run(build(forks=1))) is None
+    assert precision_table(analyse_run(build(forks=1))) is None
 
 
 def test_markup_in_reasons_is_shown_as_it_is(build: Callable[..., RunRecord]):
     def reasoned(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
         return msgspec.structs.replace(summary, throughput_per_s=None, unsupported="[bold]no[/bold] [x]")
 
-    assert "[bold]no[/bold] [x]" in render_text(analyse_run(build(edit=reasoned)))
+    assert "[bold]no[/bold] [x]" in render(analyse_run(build(edit=reasoned)))
 
 
 def test_long_names_of_variants_lose_nothing(record: RunRecord):
     name = "es@8.19.0-with-a-rather-long-name.and-more"
     forks = {name: record.done("es"), "os": record.done("os")}
-    wide = render_text(analyse(forks, record.plan), width=120)
+    wide = render(analyse(forks, record.plan), width=120)
     assert [part in wide for part in ("es@8.19.0-with-a-", "rather-long-name.and-", "more")] == [True] * 3
-    narrow = render_text(analyse(forks, record.plan), width=80)
+    narrow = render(analyse(forks, record.plan), width=80)
     assert max(len(line) for line in narrow.splitlines()) <= 80
     assert "…" not in narrow
-
-
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("range", ["range"]),
-        ("composite-date_histogram-daily", ["composite-date_", "histogram-daily"]),
-        ("a" * 45, ["a" * 20, "a" * 20, "a" * 5]),
-        ("", [""]),
-    ],
-)
-def test_names_break_at_joints(name: str, lines: list[str]):
-    assert break_name(name, 20).split("\n") == lines
 
 
 def test_rows_of_several_challenges_are_told_apart_everywhere(record: RunRecord):
@@ -161,7 +152,7 @@ def test_rows_of_several_challenges_are_told_apart_everywhere(record: RunRecord)
     again = [msgspec.structs.replace(one, schedule=1) for one in record.forks[0].summaries]
     forks = tuple(msgspec.structs.replace(fork, summaries=(*fork.summaries, *again)) for fork in record.forks)
     plan = msgspec.structs.replace(record.plan, schedules=schedules)
-    text = render_text(analyse_run(msgspec.structs.replace(record, plan=plan, forks=forks)), width=160)
+    text = render(analyse_run(msgspec.structs.replace(record, plan=plan, forks=forks)), width=160)
     for number in (1, 2):
         assert f"big5rangedebug ({number} of 2): throughput" in text
         assert f"big5rangedebug ({number} of 2): range " in text
@@ -173,7 +164,7 @@ def test_the_legend_names_the_test_that_holds_at_all_looks(
 ):
     plan = msgspec.structs.replace(record.plan, stop=stop)
     seen = msgspec.structs.replace(record, looks=looks, plan=plan)
-    named = "mixture t-test" in render_text(analyse_run(seen), width=400)
+    named = "mixture t-test" in render(analyse_run(seen), width=400)
     assert named == (looks > 1 or stop is not None)
 
 
@@ -199,10 +190,10 @@ def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunR
 
 def test_precision_without_costs_says_nothing_of_forks_and_minutes(record: RunRecord):
     analysis = analyse_run(record)
-    told = precision_grid(analysis)
+    told = precision_table(analysis)
     assert told is not None
     assert "; forks a side that find 10 %, and their minutes" in told.title
-    bare = precision_grid(msgspec.structs.replace(analysis, costs=()))
+    bare = precision_table(msgspec.structs.replace(analysis, costs=()))
     assert bare is not None
     assert bare.title.endswith("(MDE, 80 % power)")
     assert "Minutes" not in bare.titles

@@ -1,0 +1,384 @@
+"""What a report says in sentences: what was compared, the verdict that may be quoted, and how to read it."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple, get_args
+
+from benchctl.quantities import COUNT
+from benchctl.report.layout import each_count, marked_word, metric_title, paired_points
+from benchctl.report.numbers import (
+    counted,
+    figure,
+    interval,
+    p_value,
+    signed_percent,
+)
+from benchctl.stats.analysis import Analysis, Row, quotable
+from benchctl.stats.caveat import CaveatCode, Replicate
+from benchctl.stats.compare import (
+    DECIDED,
+    FORKS_FOR_QUOTING,
+    UNITS,
+    Comparison,
+    Verdict,
+)
+from benchctl.stats.metrics import HELD, INDEX_BUILDS, metric_of
+from benchctl.stats.steady import Trend
+
+_TESTED_OVER: Mapping[Replicate, tuple[str, str]] = {
+    "fork": ("blocks", "forks"),
+    "build": ("pairs of index builds", "index builds"),
+    "run": ("pairs of runs", "runs"),
+}
+
+
+def comparison_text(row: Row, one: Comparison) -> str:
+    """Return `es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
+    means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
+    values = f"{means} {row.unit}"
+    word = marked_word(one)
+    if one.effect_percent is None:
+        return f"{values}: {word}"
+    reach = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
+    return f"{values}: {signed_percent(one.effect_percent)} %{reach}, p {p_value(one.p_adjusted)}, {word}"
+
+
+_MOST_NAMED = 3
+_NAMED = {
+    "slower": "slower{}{by} on",
+    "faster": "faster{}{by} on",
+    "mixed": "faster{} by one metric and slower by another{which} on",
+    "different": "different{}{by}, perhaps by too little to matter, on",
+}
+_NAMED_HELD = {
+    "slower": "heavier{} on",
+    "faster": "lighter{} on",
+    "mixed": "lighter{} by one metric and heavier by another on",
+}
+_DESIGNS: dict[CaveatCode, str] = {
+    "imported": "Measured by another tool.",
+    "few-runs": "One or two runs per variant do not show how much runs differ.",
+    "separate-runs": "Runs count, not forks: host, day and index build differ from run to run.",
+    "not-restarted": "Nodes were not restarted between forks.",
+}
+_THAN = {"different": "from"}
+_MANNERS = ("", "provisionally ")
+_COUNTED = {
+    "equivalent": "equal within the margin",
+    "inconclusive": "inconclusive",
+    "n/a": "without a verdict",
+}
+
+
+def headline(analysis: Analysis) -> str:
+    """Return `big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
+    names = list(dict.fromkeys(one.challenge for one in analysis.sections if one.level == "task"))
+    variants: Iterable[str] = analysis.variants
+    size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
+    if analysis.curves:
+        names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
+        variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
+    versions = {name: analysis.versions.get(name, "") for name in variants}
+    baseline, *others = (
+        name if not version or version in name else f"{name} {version}" for name, version in versions.items()
+    )
+    who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
+    on = {
+        side.variant: len({*side.units}) for row in analysis.task_rows for side in row.figures if side.units
+    }
+    found = [each_count(analysis, analysis.forks, "fork")] if names else []
+    if on and analysis.replicate == "run":
+        found.insert(0, each_count(analysis, on, "run"))
+    elif on and not analysis.builds:
+        found[-1] += f" on {counted(max(on.values()), 'index build')}"
+    found += [each_count(analysis, analysis.builds, "index build")] if analysis.builds else []
+    return f"{_listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
+
+
+def verdict_sentence(
+    analysis: Analysis, answer: Sequence[str] = (), doubts: Sequence[str] = (), *, by_task: bool = True
+) -> str:
+    """Return the answer, `by_task` what differs, is equal or inconclusive, and the warnings.
+
+    A verdict that is provisional is called so, and takes nothing away from others; `doubts` are about the
+    answer.
+    """
+    found = list(answer)
+    if not any(analysis.forks.values()) and not analysis.build_rows:
+        found = found or ["Nothing was measured: no fork was finished."]
+    elif by_task and analysis.task_rows:
+        found += [_about(contender, analysis) for contender in analysis.variants[1:]]
+        found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
+    found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
+    if not found:
+        alone = map(_sentence, _stalls(analysis, analysis.rows))
+        found = [*alone, "One variant: there is nothing to compare it with."]
+    found += [_sentence(doubt.text) for doubt in analysis.caveats if doubt.code == "busy-host"]
+    reasons = [*doubts, *_reservations(analysis, _provisional(analysis))]
+    found += [f"Provisional: {'; '.join(reasons)}."] if reasons else []
+    unready = _reservations(analysis, _unready(analysis))
+    found += [_sentence(reason) for reason in unready if reason not in reasons]
+    ordered = dict.fromkeys(
+        one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
+    )
+    places = f"At several places of a fork, after different tasks, {_listed(list(ordered))} differs."
+    found += [places] if ordered else []
+    found += _unsound(analysis)
+    return " ".join(found)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _about(contender: str, analysis: Analysis) -> str:
+    tasks: dict[str, list[Comparison]] = {}
+    # What nodes hold is in the sentence only where nothing else was asked for.
+    fast = [row for row in analysis.task_rows if row.metric not in HELD]
+    named = _NAMED if fast else {**_NAMED, **_NAMED_HELD}
+    for row in fast or analysis.task_rows:
+        own = [one for one in row.comparisons if one.contender == contender]
+        tasks.setdefault(analysis.where(row), []).extend(own)
+    outcomes = {name: _outcome(comparisons) for name, comparisons in tasks.items()}
+    deciding = {name: _unusual(tasks[name]) for name in tasks} if fast else {}
+    every, baseline = counted(len(tasks), "task"), analysis.variants[0]
+    parts: list[str] = []
+    for manner, (outcome, words) in product(_MANNERS, named.items()):
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name in (name for name, found in outcomes.items() if found == (outcome, manner)):
+            groups.setdefault(deciding.get(name, ()), []).append(name)
+        for metrics, names in groups.items():
+            than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
+            where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
+            by, which = (f" by {_listed(metrics)}", f" ({_listed(metrics)})") if metrics else ("", "")
+            parts.append(f"{manner}{words.format(than, by=by, which=which)} {where}")
+    if not parts and len(outcomes) == 1 and len(fast or analysis.rows) > 1:
+        return _by_metric(contender, analysis, fast or analysis.rows)
+    counts = Counter(outcomes.values())
+    rest = [
+        f"{count} {manner}{words}"
+        for (outcome, words), manner in product(_COUNTED.items(), _MANNERS)
+        if (count := counts[_Outcome(outcome, manner)])
+    ]
+    if parts:
+        return f"{contender} is {'; '.join([*parts, *([', '.join(rest)] if rest else [])])}."
+    return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
+
+
+class _Outcome(NamedTuple):
+    """What the metrics of a task show together."""
+
+    word: str  # a verdict, or `mixed`
+    manner: str  # of `_MANNERS`
+
+
+def _about_cpu(contender: str, analysis: Analysis) -> str:
+    """`os costs 94% more CPU on the node than es on range.`, where what was asked for is inconclusive."""
+    costs: dict[str, list[str]] = {}
+    for row in analysis.beside:
+        judged = [
+            one
+            for other in analysis.task_rows
+            if (other.schedule, other.task) == (row.schedule, row.task)
+            for one in other.comparisons
+            if one.contender == contender
+        ]
+        for one in row.comparisons:
+            if one.contender != contender or _outcome(judged).word != "inconclusive":
+                continue
+            own = costs.setdefault(_outcome([one]).manner, [])
+            if one.verdict in _SIZED and one.effect_percent is not None:
+                way = "more" if one.effect_percent > 0 else "less"
+                first = "" if own else f" CPU on the node than {one.baseline}"
+                own.append(f"{abs(one.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
+            elif one.verdict == "equivalent":
+                first = "" if own else f" CPU on the node as {one.baseline}"
+                own.append(f"as much{first} on {analysis.where(row)}")
+    sentences = []
+    for manner, own in costs.items():
+        more = [f"and is decided on {len(own) - _MOST_NAMED} more"] if len(own) > _MOST_NAMED else []
+        listed = ", ".join([*own[:_MOST_NAMED], *more])
+        sentences += [f"{contender} {manner}costs {listed}."] if own else []
+    return " ".join(sentences)
+
+
+def _about_builds(contender: str, analysis: Analysis) -> str:
+    """`Index builds of os against es: slower? in CPU; inconclusive in docs/s; equal in size.`."""
+    told: dict[str, list[str]] = {}
+    baseline = ""
+    for row in analysis.build_rows:
+        for one in row.comparisons:
+            if one.contender == contender:
+                baseline = one.baseline
+                size = f" ({signed_percent(one.effect_percent)} %)" if one.verdict in _SIZED else ""
+                word = marked_word(one)
+                word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
+                told.setdefault(word, []).append(f"{metric_title(row)}{size}")
+    if not told:
+        return ""
+    parts = [f"{word} in {_listed(names)}" for word, names in told.items()]
+    return f"Index builds of {contender} against {baseline}: {'; '.join(parts)}."
+
+
+_SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
+
+
+def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
+    """Of the only task, where no metric shows a difference, metrics with the same outcome together."""
+    titles: dict[_Outcome, list[str]] = {}
+    for row in rows:
+        outcome = _outcome([one for one in row.comparisons if one.contender == contender])
+        titles.setdefault(outcome, []).append(metric_title(row))
+    told = (f"{manner}{_COUNTED[word]} by {_listed(names)}" for (word, manner), names in titles.items())
+    return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
+
+
+def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
+    """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
+    found = [metric_of(one.metric).figure for one in comparisons if one.verdict in _SIZED]
+    usual = any(figure.usual or figure.loop == "search" for figure in found)
+    return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
+
+
+def _outcome(comparisons: Sequence[Comparison]) -> _Outcome:
+    """Of one task over its metrics; what a metric leaves open does not undo what another one shows."""
+    firm = {one.verdict for one in comparisons if not one.provisional}
+    for found in (firm, {one.verdict for one in comparisons}):
+        if {"faster", "slower"} <= found:
+            return _Outcome("mixed", _MANNERS[found is not firm])
+        decided = [verdict for verdict in ("slower", "faster", "different") if verdict in found]
+        if decided:
+            return _Outcome(decided[0], _MANNERS[found is not firm])
+    word = next((verdict for verdict in ("inconclusive", "equivalent") if verdict in found), "n/a")
+    return _Outcome(word, _MANNERS[word == "equivalent" and word not in firm])
+
+
+_Pairs = Sequence[tuple[Row, Comparison]]
+
+
+def _provisional(analysis: Analysis) -> _Pairs:
+    rows = (*analysis.rows, *analysis.beside)
+    return [(row, one) for row in rows for one in row.comparisons if one.provisional]
+
+
+def _unready(analysis: Analysis) -> _Pairs:
+    """Inconclusive rows that more forks or warm-up may change, of tasks without a provisional verdict."""
+    told = {analysis.where(row) for row, _ in _provisional(analysis)}
+    return [
+        (row, one)
+        for row in analysis.rows
+        for one in row.comparisons
+        if one.verdict == "inconclusive" and analysis.where(row) not in told
+        if not quotable(one, row.figures)
+    ]
+
+
+def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
+    """Yield why these verdicts are provisional, or these rows not to be relied on."""
+    tasks = {analysis.where(row) for row in analysis.task_rows}
+    yield from _stalls(analysis, [row for row, _ in doubtful])
+    for trend in get_args(Trend):
+        rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
+        names = list(dict.fromkeys(analysis.where(row) for row in rows))
+        if names:
+            where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
+            yield f"{trend} on {where}"
+    few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
+    for kind in dict.fromkeys(few):
+        yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} a side"
+
+
+def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:
+    stalled = {
+        analysis.where(row): max(side.stalled for side in row.figures)
+        for row in rows
+        if any(side.stalled for side in row.figures)
+    }
+    if stalled:
+        share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
+        yield f"{share} on {_listed(list(stalled))}"
+
+
+def _unsound(analysis: Analysis) -> Iterator[str]:
+    """Failed requests or different answers: no verdict may stand without that."""
+    for doubt in analysis.caveats:
+        if doubt.code in {"failed-forks", "other-tasks", "test-mode", "unfinished", "unlike"}:
+            yield _sentence(doubt.text)
+    general = {doubt.code for doubt in analysis.caveats}
+    yield from (text for code, text in _DESIGNS.items() if code in general)
+    for codes, text in (
+        ({"counted-less"}, "Something other than the nodes answered searches of {}."),
+        ({"failures"}, "Requests failed on {}."),
+        ({"hits-changed"}, "The same requests matched different documents on {}."),
+        ({"nothing-found"}, "Searches found nothing on {}."),
+        ({"answers-differ"}, "Answers are not alike on {}."),
+    ):
+        rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]
+        names = list(dict.fromkeys(analysis.where(row) for row in rows))
+        if names:
+            yield text.format(_listed(names))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a, b and c`; of many, the first and how many more."""
+    if len(names) > _MOST_NAMED:
+        names = [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} others"]
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+def legend(analysis: Analysis) -> list[str]:
+    """Return how to read the tables."""
+    counts = ", ".join(f"{name} {count}" for name, count in analysis.forks.items())
+    lines = [f"Values: geometric means over forks ({counts})."] if analysis.task_rows else []
+    if analysis.redline is not None:
+        lines.append(
+            "A fork's other figures are those of its last step at the red-line, when its node is warmest; in "
+            "curves, a fork counts with the median of its steps at a load."
+        )
+    if len(analysis.variants) > 1 and analysis.task_rows:
+        comparisons = [one for row in analysis.task_rows for one in row.comparisons]
+        units = _TESTED_OVER[analysis.replicate]
+        baseline = "the first one at the same point" if paired_points(analysis) else analysis.variants[0]
+        test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
+        lines.append(
+            f"Diff %: variant / {baseline} - 1. Interval and p: {test}, on logarithms; intervals "
+            f"are unadjusted, p is adjusted {adjustment(analysis)}{in_spite_of_looks(comparisons)}."
+        )
+    if analysis.build_rows:
+        lines.append(builds_legend(analysis))
+    comparisons = [one for row in analysis.rows for one in row.comparisons]
+    if any(one.compared_as == "difference" for one in comparisons):
+        lines.append("Differences: of arithmetic means; p and interval on the values, not on logarithms.")
+    elif any(metric_of(row.metric).additive for row in analysis.rows):
+        lines.append(
+            "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
+        )
+    return [*lines, *(f"{line}." for line in analysis.differences)]
+
+
+def builds_legend(analysis: Analysis) -> str:
+    """Return how to read the table of index builds."""
+    found = [one for row in analysis.build_rows for one in row.comparisons]
+    if not found:
+        return "Index builds: geometric means over builds."
+    made = "paired t over builds, which were made in turns" if found[0].paired else "Welch's t over builds"
+    usual = sum(metric_of(row.metric).figure.usual for row in analysis.build_rows)
+    rows = (
+        f"its first {usual} rows, and over the others" if 0 < usual < len(analysis.build_rows) else "its rows"
+    )
+    family = adjustment(analysis) if analysis.method == "holm" else f"over {rows} (Benjamini-Hochberg)"
+    return f"Index builds: geometric means over builds; {made}, on logarithms; p is adjusted {family}."
+
+
+def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
+    """Return the test that looks at a run before its end ask for; empty if there were none."""
+    sequential = any(one.sequential for one in comparisons)
+    return "; both hold however often the run was looked at (mixture t-test)" if sequential else ""
+
+
+def adjustment(analysis: Analysis) -> str:
+    """Return the family over which p-values are adjusted, and the method."""
+    if analysis.method == "holm":
+        return "over all tasks and metrics (Holm)"
+    return "over all tasks of its metric (Benjamini-Hochberg)"
