@@ -213,8 +213,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
         patch.setattr("benchctl.cli.measuring.measuring", lambda **_: nullcontext(SilentObserver()))
         patch.setattr("benchctl.cli.measuring.check_host", lambda *_: None)
-        for module in ("run", "redline"):
-            patch.setattr(f"benchctl.cli.{module}.start_run", begun)
+        for module in ("cli.run", "redline.commands"):
+            patch.setattr(f"benchctl.{module}.start_run", begun)
         yield
 
 
