@@ -440,13 +440,13 @@ class RemoteNode(Member):
             raise BenchctlError(self.here(err.message), hint=self.here(err.hint)) from err
 
 
+@dataclass(frozen=True)
 class RemoteCollector:
     """The collectors of a node of another host; what they leave comes with its logs."""
 
-    def __init__(self, link: NodeLink, name: str, flags: tuple[str, ...]) -> None:
-        self._link = link
-        self._name = name
-        self._flags = flags
+    _link: NodeLink
+    _name: str
+    _flags: tuple[str, ...]
 
     def flags(self) -> tuple[str, ...]:
         """Return the JVM flags of all."""
@@ -467,12 +467,12 @@ class RemoteCollector:
         self._link.do("check_collected", self._name)
 
 
+@dataclass(frozen=True, eq=False)
 class _RemoteGauge:
     """Reads the process of a node of another host."""
 
-    def __init__(self, link: NodeLink, name: str) -> None:
-        self._link = link
-        self._name = name
+    _link: NodeLink
+    _name: str
 
     def read(self) -> Usage:
         """Return the usage now; nothing of a host that is gone, which others notice."""

@@ -248,13 +248,13 @@ class LoadLink(Link):
                 line.close()
 
 
+@dataclass(eq=False)
 class HostWorker:
     """A process of another host; translates between its clock and disk and ours."""
 
-    def __init__(self, link: LoadLink, number: int, line: Connection) -> None:
-        self.line = line
-        self._link = link
-        self._number = number
+    _link: LoadLink
+    _number: int
+    line: Connection
 
     def tell(self, message: Message) -> None:
         """Send it."""

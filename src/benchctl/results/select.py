@@ -197,7 +197,7 @@ def select_sides(
         if next(newest.of(side), None) is None:
             raise _missing(side, newest, challenge)
     plain = _comparable(newest, wanted)
-    chosen = _comparable(_Candidates(records, challenge, named, sound=True), wanted) or plain
+    chosen = _comparable(replace(newest, sound=True), wanted) or plain
     differences: tuple[str, ...] = ()
     if chosen is None:
         chosen, differences = _unlike(newest, wanted, force=force)
@@ -229,7 +229,7 @@ def _in_runs(
         more = (found for one in side.further for found in newest.of(one))
     elif side.tag and apart:
         tagged = [record for record in newest if side.tag in record.tags]
-        more = _Candidates(tagged, None, ()).of(replace(side, run=None))
+        more = _Candidates(tagged).of(replace(side, run=None))
     elif every and side.run is None:
         more = newest.of(side)
     results = {first[1].id: first}
@@ -270,27 +270,17 @@ def with_baseline(selection: Selection, name: str) -> Selection:
     return replace(selection, sides=tuple(ordered))
 
 
+@dataclass(frozen=True)
 class _Candidates:
-    """The runs that may be chosen, newest first: those of a challenge, or all.
+    """The runs that may be chosen, newest first."""
 
-    Runs with ids in `named` are taken as they are; `sound` excludes unsound results of all others.
-    """
-
-    def __init__(
-        self,
-        records: Iterable[RunRecord],
-        challenge: str | None,
-        named: Collection[str],
-        *,
-        sound: bool = False,
-    ) -> None:
-        self._records = records
-        self._challenge = challenge
-        self._named = named
-        self._sound = sound
+    records: Iterable[RunRecord]
+    challenge: str | None = None  # only those of this one
+    named: Collection[str] = ()  # ids of runs that are taken as they are
+    sound: bool = False  # whether to exclude unsound results of all others
 
     def __iter__(self) -> Iterator[RunRecord]:
-        return (record for record in self._records if self._ran(record))
+        return (record for record in self.records if self._ran(record))
 
     def of(self, side: Wanted) -> Iterator[Variant]:
         """Return results of one side, newest first."""
@@ -301,12 +291,12 @@ class _Candidates:
     def name_in(self, record: RunRecord, side: Wanted) -> str | None:
         """Return the name of a side in a run whose results of it may be chosen."""
         name = side.variant_in(record)
-        passed = self._sound and name is not None and record.id not in self._named and record.unsound(name)
+        passed = self.sound and name is not None and record.id not in self.named and record.unsound(name)
         return None if passed else name
 
     def _ran(self, record: RunRecord) -> bool:
         names = [schedule.name for schedule in record.plan.schedules]
-        return self._challenge is None or self._challenge in names
+        return self.challenge is None or self.challenge in names
 
 
 def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageError:

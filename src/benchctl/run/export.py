@@ -129,13 +129,13 @@ def _unsampled(run: StoredRun, race: Race, done: Exported) -> bool:
     return True
 
 
+@dataclass(frozen=True)
 class _Store:
     """A store of records."""
 
-    def __init__(self, client: SearchClient, endpoint: Endpoint, pause: Callable[[float], None]) -> None:
-        self._client = client
-        self._endpoint = endpoint
-        self._pause = pause
+    _client: SearchClient
+    _endpoint: Endpoint
+    _pause: Callable[[float], None]
 
     def prepare(self, layout: Layout) -> None:
         """Make the templates that are not there; those of the tools themselves stay as they are."""
