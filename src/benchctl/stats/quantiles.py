@@ -167,8 +167,10 @@ def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collecti
         quantiles: probabilities between 0 and 1, both excluded.
     """
     times: dict[Place, _Times] = {}
-    for chunk in chunks:
-        _add(times, chunk)
+    for place, rows in by_place(chunks):
+        ok = select(rows, ~rows["warmup"] & (rows["part"] == 0) & (rows["outcome"] == Outcome.OK))
+        for field, counts in times.setdefault(place, {field: ValueCounts() for field in TIMES}).items():
+            counts.add(TIMES[field](ok))
     summaries = tuple(
         _with_more(summary, times.get((summary.schedule, summary.task)), quantiles)
         for summary in fork.summaries
@@ -176,14 +178,12 @@ def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collecti
     return msgspec.structs.replace(fork, summaries=summaries)
 
 
-def _add(times: dict[Place, _Times], chunk: Columns) -> None:
-    kept = ~chunk["warmup"] & (chunk["part"] == 0) & (chunk["outcome"] == Outcome.OK)
-    ok = select(chunk, kept)
-    for schedule, task in np.unique(np.stack([ok["schedule"], ok["task"]]), axis=1).T.tolist():
-        own = select(ok, (ok["schedule"] == schedule) & (ok["task"] == task))
-        found = times.setdefault((schedule, task), {field: ValueCounts() for field in TIMES})
-        for field, counts in found.items():
-            counts.add(TIMES[field](own))
+def by_place(chunks: Iterable[Columns]) -> Iterator[tuple[Place, Columns]]:
+    """Yield the rows of samples by (schedule, task), chunk by chunk."""
+    for chunk in chunks:
+        keys = chunk["schedule"].astype(np.int64) << 16 | chunk["task"]
+        for key in np.unique(keys).tolist():
+            yield (key >> 16, key & 0xFFFF), select(chunk, keys == key)
 
 
 def _with_more(summary: TaskSummary, times: _Times | None, quantiles: Collection[float]) -> TaskSummary:

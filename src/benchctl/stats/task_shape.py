@@ -1,7 +1,7 @@
 """The samples of a run's forks as the few points that charts of them need, task by task."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -20,6 +20,7 @@ from benchctl.stats.quantiles import (
     Box,
     GroupedCounts,
     boxes,
+    by_place,
     ecdf,
     linear_quantiles,
     magnitudes,
@@ -441,7 +442,7 @@ def _points(plan: Plan) -> int:
 def _surveys(chunks: Iterable[Columns], throttled: Mapping[Place, bool]) -> dict[Place, Survey]:
     """The first reading of one fork."""
     surveys: dict[Place, Survey] = {}
-    for place, rows in _by_place(chunks):
+    for place, rows in by_place(chunks):
         if place in throttled:
             surveys.setdefault(place, Survey(throttled=throttled[place])).add(rows)
     return surveys
@@ -455,18 +456,11 @@ def _fork_shapes(
 ) -> dict[Place, TaskShape]:
     """The tasks of one fork that sent anything."""
     sequels = {place: Sequel(survey, points) for place, survey in surveys.items() if survey.began}
-    for place, rows in _by_place(chunks):
+    for place, rows in by_place(chunks):
         if place in sequels:
             sequels[place].add(rows)
             hits[place].add(select(ok := successes(rows), ~ok["warmup"]))
     return {place: sequels[place].shape() for place in sorted(sequels)}
-
-
-def _by_place(chunks: Iterable[Columns]) -> Iterator[tuple[Place, Columns]]:
-    for chunk in chunks:
-        keys = chunk["schedule"].astype(np.int64) << 16 | chunk["task"]
-        for key in np.unique(keys).tolist():
-            yield (key >> 16, key & 0xFFFF), select(chunk, keys == key)
 
 
 def _usage(source: ForkSource, shape: TaskShape) -> Usage | None:
