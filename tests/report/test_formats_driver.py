@@ -3,7 +3,6 @@
 import csv
 import io
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 
@@ -15,7 +14,6 @@ from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from builders import make_driver
 
-GOLDEN = Path(__file__).parent / "golden"
 CALIBRATION = Calibration(
     error_p50_ns=41_000,
     error_p99_ns=95_000,
@@ -37,12 +35,6 @@ def driven(summary: TaskSummary, variant: str, block: int):
             driver, lag_p50_ns=260_000, lag_p99_ns=310_000, lag_max_ns=14_000_000, **changes
         )
     return msgspec.structs.replace(summary, driver=driver)
-
-
-def test_three_variants(build: Callable[..., RunRecord]):
-    record = build(edit=driven, calibration=CALIBRATION, variants=("es", "os", "noinline"))
-    text = render(analyse_run(record), "text", plan=record.plan, width=120, details=True)
-    assert text == (GOLDEN / "driver-three-variants-120.txt").read_text(encoding="utf-8")
 
 
 def test_results_alone_have_no_table_of_the_driver_but_name_what_it_limited(build: Callable[..., RunRecord]):

@@ -22,6 +22,7 @@ from benchctl.nightly.model import (
     Shift,
     alarms_of,
 )
+from benchctl.report.blocks import command_lines
 from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
 from benchctl.stats.metrics import metric_of
 
@@ -329,49 +330,37 @@ def _summary(record: NightRecord, events: Sequence[Event], site: str, width: int
 
 def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
     """Return what, how much, since when, what changed then, what confirmed it, and what repeats it."""
-    found = _cut(_wrapped(f"#{event.alarm}  {event.title}", width), sizes.wrapped)
+    found = _wrapped(f"#{event.alarm}  {event.title}", width, most=sizes.wrapped)
     since = f"since {night_label(event.since)}" if event.since else ""
     good = f"last good {night_label(event.last_good)}" if event.last_good else ""
     facts = [part for part in (effect_text(event), since, good) if part]
     if facts:
-        found += _cut(_wrapped(", ".join(facts), width, _INDENT), sizes.wrapped)
+        found += _wrapped(", ".join(facts), width, _INDENT, sizes.wrapped)
     if event.detail:
-        found += _cut(_wrapped(event.detail, width, _INDENT), sizes.wrapped)
+        found += _wrapped(event.detail, width, _INDENT, sizes.wrapped)
     changed = _changes(event.changes) or "nothing that benchctl knows of"
-    found += _cut(_wrapped(f"Changed then: {changed}", width, _INDENT), sizes.wrapped)
+    found += _wrapped(f"Changed then: {changed}", width, _INDENT, sizes.wrapped)
     if event.confirmation is not None:
         one = event.confirmation
         forks = f"{one.forks_good} + {one.forks_tonight} forks"
         text = f"Confirmed by run {one.run}: {forks}, p {p_value(one.p_adjusted)}"
-        found += _cut(_wrapped(text, width, _INDENT), sizes.wrapped)
+        found += _wrapped(text, width, _INDENT, sizes.wrapped)
         if one.shifts:
             text = f"Profile, last good to tonight: {'; '.join(map(shift_text, one.shifts))}"
-            found += _cut(_wrapped(text, width, _INDENT), sizes.wrapped)
+            found += _wrapped(text, width, _INDENT, sizes.wrapped)
     return [*found, *_command_lines(event.command, width)]
 
 
 def _command_lines(line: str, width: int) -> list[str]:
     """Return a command as a shell takes it, over some lines; a longer one is on the alarm's page."""
-    if not line:
-        return []
-    words = _quoted(line)
-    found = [_INDENT]
-    for place, word in enumerate(words):
-        room = width - (0 if place == len(words) - 1 else len(" \\"))
-        if found[-1].strip() and len(found[-1]) + len(word) > room:
-            found[-1] += "\\"
-            found.append(2 * _INDENT)
-        found[-1] += f"{visible(word)} "
-    if len(found) > _MOST_COMMAND_LINES:
-        return [f"{_INDENT}The command that reproduces it is long: see the page of alarms."]
-    return [text.rstrip() for text in found]
-
-
-def _quoted(line: str) -> list[str]:
     try:
-        return [shlex.quote(word) for word in shlex.split(line)]
+        words = shlex.split(line)
     except ValueError:  # no shell would take it, either: it is shown as it is
-        return line.split()
+        words = line.split()
+    lines = list(map(visible, command_lines(words, width, lead=_INDENT)))
+    if len(lines) > _MOST_COMMAND_LINES:
+        return [f"{_INDENT}The command that reproduces it is long: see the page of alarms."]
+    return lines if words else []
 
 
 def _listed(title: str, entries: Sequence[str], width: int, sizes: _Sizes) -> list[str]:
@@ -380,7 +369,7 @@ def _listed(title: str, entries: Sequence[str], width: int, sizes: _Sizes) -> li
         return []
     found = [f"{title}:"]
     for entry in entries[: sizes.listed]:
-        found += _cut(_wrapped(entry, width - len(_INDENT), ""), sizes.wrapped, indent="  ")
+        found += _wrapped(entry, width - 2, "  ", sizes.wrapped)
     more = len(entries) - sizes.listed
     return [*found, f"  and {more} more"] if more > 0 else found
 
@@ -408,28 +397,17 @@ def _changes(changes: Sequence[Change]) -> str:
     return "; ".join([*texts, *([f"and {more} more"] if more > 0 else [])])
 
 
-def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    plain = " ".join(visible(text).split())
+def _wrapped(text: str, width: int, indent: str = "", most: int | None = None) -> list[str]:
+    """Fold a text, to at most so many lines, the last of which tells if there is more."""
     return textwrap.wrap(
-        plain, width, initial_indent=indent, subsequent_indent=f"{indent}{_INDENT}" if indent else _INDENT,
+        " ".join(visible(text).split()),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}{_INDENT}",
         break_on_hyphens=False,
-    )  # fmt: skip
-
-
-def _cut(found: Iterable[str], most: int, indent: str = "") -> list[str]:
-    """Return the first lines, the last of which tells if there are more."""
-    texts = [f"{indent}{line}" for line in found]
-    if len(texts) <= most:
-        return texts
-    return [*texts[: most - 1], f"{_shorter(texts[most - 1])} ..."]
-
-
-def _shorter(line: str) -> str:
-    """Drop as many last words as make room for four characters; a single long word is cut."""
-    kept = line[: -len(" ...")]
-    if not line[len(kept)].isspace() and kept.split()[1:]:
-        kept = kept.rpartition(" ")[0]
-    return kept.rstrip()
+        max_lines=most,
+        placeholder=" ...",
+    )
 
 
 def message_of(
