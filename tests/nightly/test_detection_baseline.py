@@ -30,57 +30,53 @@ def usual(
     return Baselines.of(nights, events, night(tonight)).usual(key)
 
 
-def test_every_earlier_night_that_was_measured_is_usual() -> None:
-    nights = [night(number) for number in range(1, 12)]
-    assert usual(nights) == tuple(range(1, 10))
+EVERY = tuple(range(1, 10))
+ALARM = raised(1, since=5)
 
 
-@pytest.mark.parametrize("fields", [{"status": "failed"}, {"status": "discarded"}, {"era": "another"}])
-def test_a_night_that_was_not_measured_or_measured_something_else_is_not(fields: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("events", "key", "expected"),
+    [
+        ([], KEY, EVERY),
+        # From an alarm on, its own level is usual; not of another series.
+        ([ALARM], KEY, (5, 6, 7, 8, 9)),
+        ([ALARM, Acknowledged(1, "", "ann")], KEY, (5, 6, 7, 8, 9)),
+        ([ALARM], OTHER, EVERY),
+        # Once it has recovered, the nights that it lasted are left out.
+        ([ALARM, Recovered(1, "", night(8).id)], KEY, (1, 2, 3, 4, 8, 9)),
+        # Levels begin anew where somebody said so, also for the next night alone.
+        ([Annotated("", night(6).id, 6, "new disk", rebase=True)], KEY, (6, 7, 8, 9)),
+        ([Annotated("", night(6).id, 6, "new disk")], KEY, EVERY),
+        ([Annotated("", "", 10, "new disk", rebase=True)], KEY, ()),
+        ([Annotated("", "", 11, "new disk", rebase=True)], KEY, EVERY),
+    ],
+)
+def test_what_was_said_decides_which_nights_are_usual(
+    events: list[Event], key: SeriesKey, expected: tuple[int, ...]
+) -> None:
+    # Night 11 is later than tonight.
+    nights = [night(number) for number in (*EVERY, 11)]
+    assert usual(nights, events, key=key) == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "of_others"),
+    [
+        ({"status": "failed"}, (1, 3)),
+        ({"status": "discarded"}, (1, 3)),
+        ({"era": "another"}, (1, 3)),
+        ({"canary_moved": "all of it"}, (1, 3)),
+        ({"findings": (finding(2, "held"),)}, (1, 2, 3)),
+        ({"findings": (finding(2, "unconfirmed"),)}, (1, 2, 3)),
+        ({"findings": (finding(2, "known"),)}, (1, 2, 3)),
+    ],
+)
+def test_a_night_that_nobody_can_go_by_is_not_usual(
+    fields: dict[str, Any], of_others: tuple[int, ...]
+) -> None:
     nights = [night(1), night(2, **fields), night(3)]
     assert usual(nights) == (1, 3)
-
-
-def test_from_an_alarm_on_its_own_level_is_usual() -> None:
-    nights = [night(number) for number in range(1, 10)]
-    assert usual(nights, [raised(1, since=5)]) == (5, 6, 7, 8, 9)
-    assert usual(nights, [raised(1, since=5), Acknowledged(1, "", "ann")]) == (5, 6, 7, 8, 9)
-
-
-def test_an_alarm_about_another_series_changes_nothing() -> None:
-    nights = [night(number) for number in range(1, 10)]
-    assert usual(nights, [raised(1, since=5)], key=OTHER) == tuple(range(1, 10))
-
-
-def test_once_it_has_recovered_the_nights_that_it_lasted_are_left_out() -> None:
-    nights = [night(number) for number in range(1, 10)]
-    events: list[Event] = [raised(1, since=5), Recovered(1, "", night(8).id)]
-    assert usual(nights, events) == (1, 2, 3, 4, 8, 9)
-
-
-def test_levels_begin_anew_where_somebody_said_so() -> None:
-    nights = [night(number) for number in range(1, 10)]
-    assert usual(nights, [Annotated("", night(6).id, 6, "new disk", rebase=True)]) == (6, 7, 8, 9)
-    assert usual(nights, [Annotated("", night(6).id, 6, "new disk")]) == tuple(range(1, 10))
-
-
-def test_a_rebase_for_the_next_night_leaves_it_nothing_to_be_held_against() -> None:
-    nights = [night(number) for number in range(1, 10)]
-    assert usual(nights, [Annotated("", "", 10, "new disk", rebase=True)]) == ()
-    assert usual(nights, [Annotated("", "", 11, "new disk", rebase=True)]) == tuple(range(1, 10))
-
-
-def test_nights_in_which_the_host_moved_are_usual_for_nobody() -> None:
-    nights = [night(1), night(2, canary_moved="all of it"), night(3)]
-    assert usual(nights) == (1, 3)
-    assert usual(nights, key=OTHER) == (1, 3)
-
-
-@pytest.mark.parametrize("status", ["held", "unconfirmed", "known"])
-def test_a_figure_that_nobody_could_look_into_does_not_become_usual(status: str) -> None:
-    nights = [night(1), night(2), night(3, findings=(finding(3, status),))]
-    assert usual(nights) == (1, 2)
-    assert usual(nights, key=OTHER) == (1, 2, 3)
+    assert usual(nights, key=OTHER) == of_others
 
 
 @pytest.mark.parametrize(("status", "expected"), [("unconfirmed", {3}), ("known", {3}), ("held", set())])

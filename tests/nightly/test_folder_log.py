@@ -1,5 +1,3 @@
-import fcntl
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -113,27 +111,6 @@ def test_two_processes_at_once_lose_and_mix_nothing(path: Path):
     for alarm in alarms:
         mine = [event for event in events if isinstance(event, Acknowledged) and event.alarm == alarm]
         assert [event.text.split()[0] for event in mine] == [str(number) for number in range(50)]
-
-
-def test_an_event_is_added_with_the_log_to_oneself(path: Path, monkeypatch: pytest.MonkeyPatch):
-    refusals = []
-    sync = os.fsync
-
-    def tried(descriptor: int) -> None:
-        with path.open() as other, pytest.raises(BlockingIOError) as caught:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        refusals.append(caught)
-        sync(descriptor)
-
-    monkeypatch.setattr(os, "fsync", tried)
-    append_event(path, acknowledged(1))
-    assert len(refusals) == 1
-
-
-def test_ten_thousand_events_are_read(path: Path):
-    append_event(path, acknowledged(1, "x" * 200))
-    path.write_bytes(path.read_bytes() * 10_000)
-    assert len(read_events(path, refused)) == 10_000
 
 
 def test_a_log_that_cannot_be_read_is_an_error(path: Path):

@@ -43,10 +43,8 @@ def test_a_suite_that_never_ran_and_a_damaged_file_are_told_apart(folder: SuiteF
     (folder.root / KNOWN_NAME).write_text("{")
     with pytest.raises(BenchctlError, match="is damaged"):
         recall(folder)
-
-
-def test_a_suite_is_found_by_its_name(home: Home, folder: SuiteFolder):
-    assert find_suite(home, "search") == folder
+    # It is about to be written anew.
+    check_name(folder, "/suites/search.yml")
 
 
 def test_a_suite_is_found_by_its_file_before_its_first_night(home: Home, tmp_path: Path):
@@ -67,6 +65,7 @@ def test_a_file_of_a_suite_that_has_no_folder_is_refused_with_the_command_that_r
 
 
 def test_an_unknown_suite_is_refused_with_those_that_there_are(home: Home, folder: SuiteFolder):
+    assert find_suite(home, "search") == folder
     with pytest.raises(UsageError, match="no such suite 'serch'") as refused:
         find_suite(home, "serch")
     assert refused.value.hint == f"known: {folder.root.name}"
@@ -99,8 +98,3 @@ def test_a_start_that_never_came_to_a_night_leaves_no_suite_behind(home: Home, f
     with SuiteFolder(home.nightly / "busy").lock():
         pass
     assert suites(home) == [folder]
-
-
-def test_a_damaged_memory_refuses_nobody(folder: SuiteFolder):
-    (folder.root / KNOWN_NAME).write_text("{")
-    check_name(folder, "/suites/search.yml")
