@@ -36,7 +36,7 @@ SLICES: Mapping[str, tuple[Hook, ...]] = {
     "micro": ("fork_runner", "imported", "micro_caveats", "micro_source", "micro_subjects"),
     "nightly": ("references", "schemas", "sql_view"),
     "redline": ("redline_search",),
-    "search": ("listing", "references"),
+    "search": ("listing", "references", "whole"),
     "sweep": ("sweep",),
 }
 
