@@ -47,14 +47,6 @@ def test_health_is_asked_again_until_the_wanted_state_is_there():
     assert outcome(played) is Outcome.OK
 
 
-def test_another_failure_ends_the_wait_for_health():
-    error = {"error": {"type": "x", "reason": "no"}}
-    played = play_operation(
-        answers(LATE, (503, error)), operation_type="cluster-health", retry_until_success=True
-    )
-    assert (len(played.requests), outcome(played)) == (2, Outcome.HTTP_ERROR)
-
-
 def merging(current: int) -> dict[str, Any]:
     return {"_shards": {"failed": 0}, "_all": {"total": {"merges": {"current": current}}}}
 

@@ -98,12 +98,6 @@ class _IndexStages(msgspec.Struct):
     shards: list[_ShardStage]
 
 
-_decode_task = msgspec.json.Decoder(_Task).decode
-_decode_task_state = msgspec.json.Decoder(_TaskState).decode
-_decode_snapshots = msgspec.json.Decoder(_SnapshotStates).decode
-_decode_stages = msgspec.json.Decoder(dict[str, _IndexStages]).decode
-
-
 def open_sleep(operation: Sleep, _order: WorkOrder) -> Workload:
     """Open a pause; nothing is sent."""
 
@@ -227,7 +221,7 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
         if started.answer.outcome is not Outcome.OK:
             return started.answer
         try:
-            task = _decode_task(started.exchange.body).task
+            task = msgspec.json.decode(started.exchange.body, type=_Task).task
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"the merge has no task to ask after: {err}"))
         question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}")
@@ -237,7 +231,7 @@ def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload
 
 
 def _merge_verdict(reply: Reply) -> Answer | None:
-    state = _decode_task_state(reply.exchange.body)
+    state = msgspec.json.decode(reply.exchange.body, type=_TaskState)
     if not state.completed:
         return None
     if error := bytes(state.error).decode(errors="replace"):
@@ -248,8 +242,15 @@ def _merge_verdict(reply: Reply) -> Answer | None:
     return _OK
 
 
+def _snapshots(reply: Reply) -> list[_SnapshotState]:
+    return msgspec.json.decode(reply.exchange.body, type=_SnapshotStates).snapshots
+
+
 def _snapshot_verdict(reply: Reply) -> Answer | None:
-    states = {snapshot.state for snapshot in _decode_snapshots(reply.exchange.body).snapshots}
+    states = {
+        snapshot.state
+        for snapshot in msgspec.json.decode(reply.exchange.body, type=_SnapshotStates).snapshots
+    }
     if not states:
         return Answer(Outcome.HTTP_ERROR, reason="there is no such snapshot")
     if states & {"FAILED", "PARTIAL", "ABORTED"}:
@@ -259,7 +260,7 @@ def _snapshot_verdict(reply: Reply) -> Answer | None:
 
 def _recovery_verdict(reply: Reply) -> Answer | None:
     # There is nothing yet when the question comes before the recovery is planned.
-    indices = _decode_stages(reply.exchange.body).values()
+    indices = msgspec.json.decode(reply.exchange.body, type=dict[str, _IndexStages]).values()
     stages = [shard.stage for index in indices for shard in index.shards]
     return _OK if stages and all(stage == "DONE" for stage in stages) else None
 
@@ -267,7 +268,7 @@ def _recovery_verdict(reply: Reply) -> Answer | None:
 PROGRESS: Mapping[Progress, Verdict] = {
     "recovered": _recovery_verdict,
     "snapshot complete": _snapshot_verdict,
-    "no snapshot running": lambda reply: None if _decode_snapshots(reply.exchange.body).snapshots else _OK,
+    "no snapshot running": lambda reply: None if _snapshots(reply) else _OK,
 }
 """What is asked for again and again -> its verdict."""
 
@@ -289,9 +290,6 @@ _PATHS: Mapping[TemplateKind, str] = {
 def _kind_of(operation: CreateTemplate | DeleteTemplate) -> TemplateKind:
     """The kind of templates that an operation's name names."""
     return next(kind for kind in _PATHS if f"-{kind}-" in operation.type_name)
-
-
-_decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
@@ -480,7 +478,7 @@ def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterabl
     if reply.answer.outcome is not Outcome.OK or reply.exchange.status == HTTPStatus.NOT_FOUND:
         return reply.answer
     try:
-        names = list(_decode_names(reply.exchange.body))
+        names = list(msgspec.json.decode(reply.exchange.body, type=dict[str, msgspec.Raw]))
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a list of indices: {err}"))
     # Another client may have deleted one meanwhile.
@@ -740,11 +738,8 @@ class _Model(msgspec.Struct):
     error: str = ""
 
 
-_decode_model = msgspec.json.Decoder(_Model).decode
-
-
 def _trained(reply: Reply) -> Answer | None:
-    found = _decode_model(reply.exchange.body)
+    found = msgspec.json.decode(reply.exchange.body, type=_Model)
     if found.state == "training":
         return None
     if found.state == "created":

@@ -106,19 +106,8 @@ def _open_force_merge(operation: admin.ForceMerge, order: WorkOrder) -> Workload
     return (open_polled_force_merge if operation.mode == "polling" else _open_form)(operation, order)
 
 
-def _open_search(operation: search.Search, order: WorkOrder) -> Workload:
-    """As in Rally, `pages` makes a search a scroll."""
-    return (open_search if operation.pages is None else open_scroll)(operation, order)
-
-
-def _open_vector_search(operation: search.VectorSearch, order: WorkOrder) -> Workload:
-    if operation.reads_data_set:
-        return cannot("vector-search takes vectors from a data set: benchctl reads none")
-    return open_vector_search(operation, order)
-
-
 _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
-    search.Search: _open_search,
+    search.Search: open_search,
     search.PaginatedSearch: open_paginated_search,
     search.ScrollSearch: open_scroll,
     search.CompositeAgg: open_composite_agg,
@@ -126,7 +115,7 @@ _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     search.RawRequest: open_raw_request,
     search.Bulk: open_bulk,
     search.Sleep: open_sleep,
-    search.VectorSearch: _open_vector_search,
+    search.VectorSearch: open_vector_search,
     search.Sql: open_sql,
     composite.Composite: open_composite,
     composite.DeletePointInTime: open_standalone,

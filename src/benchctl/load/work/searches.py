@@ -31,6 +31,7 @@ from benchctl.load.workload import (
     Workload,
     WorkOrder,
     ask,
+    cannot,
     numbered,
     repeated,
     scripted,
@@ -60,7 +61,9 @@ _COUNTS_NEIGHBOURS = (9, 2)
 
 
 def open_search(operation: Search, order: WorkOrder) -> Workload:
-    """Open a single search."""
+    """Open a single search; as in Rally, `pages` makes it a scroll."""
+    if operation.pages is not None:
+        return open_scroll(operation, order)
     body = dict(operation.body)
     if operation.results_per_page is not None:
         body["size"] = operation.results_per_page
@@ -71,6 +74,8 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
 
 def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
     """Open a single search for the nearest vectors, with the body as given."""
+    if operation.reads_data_set:
+        return cannot("vector-search takes vectors from a data set: benchctl reads none")
     body = {**operation.body, "profile": True} if operation.profile_query else operation.body
     return _single_search(operation, order, f"/{order.index(operation.index)}/_search", body)
 
