@@ -34,7 +34,7 @@ SLICES: Mapping[str, tuple[Hook, ...]] = {
     "evidence": ("check_runtime", "collectors", "foreign_lines"),
     "experiment": ("references", "whole"),
     "micro": ("fork_runner", "imported", "micro_caveats", "micro_source", "micro_subjects"),
-    "nightly": ("references", "schemas", "sql_view"),
+    "nightly": ("references", "schemas", "sql_view", "whole"),
     "redline": ("redline_search",),
     "search": ("listing", "references", "whole"),
     "sweep": ("sweep",),

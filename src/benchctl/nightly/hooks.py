@@ -1,11 +1,16 @@
 """The hooks of nightly suites that the core calls."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
+from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.folder import COLUMNS, SuiteFolder, suites
-from benchctl.nightly.model import MESSAGE_VERSION, Message
+from benchctl.nightly.model import CUT_OFF, MESSAGE_VERSION, Message
 from benchctl.results.sql import FileView
+
+if TYPE_CHECKING:
+    from benchctl.cli.resume import Whole
 
 schemas = {"message": (Message, "schema-version", MESSAGE_VERSION)}
 
@@ -16,6 +21,29 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
         for night in suite.nights(unread):
             for run in filter(None, (night.run, *night.runs)):
                 yield run, f"night {night.id} of {suite.root.name}"
+
+
+def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
+    """Return the night of that id, or the one that was cut off and that a run with such tags is of."""
+    names = {name} if name else set(tags)
+    for suite in suites(home):
+        for one in names if name or suite.root.name in names else ():
+            if "/" in one or not one.strip(".") or not suite.night_path(one).is_dir():
+                continue
+            # The commands load all that measures, which whoever only deletes runs need not wait for.
+            from benchctl.nightly.commands.resume import BegunNight  # noqa: PLC0415 - see above
+
+            night = BegunNight(suite, one)
+            if name or _cut_off(suite, one):
+                return night
+    return None
+
+
+def _cut_off(suite: SuiteFolder, night_id: str) -> bool:
+    try:
+        return suite.load(night_id).status in CUT_OFF
+    except BenchctlError:
+        return False
 
 
 def sql_view(home: Home) -> FileView:

@@ -32,7 +32,7 @@ from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.folder import FigureRow, SuiteFolder
-from benchctl.nightly.model import NightRecord, NightVariant, Role, Shift, TaskProfile
+from benchctl.nightly.model import CUT_OFF, NightRecord, NightVariant, Role, Shift, TaskProfile
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
@@ -392,23 +392,28 @@ def cut_off(
     Others are marked as discarded: what they measured stays in their runs. The suite's lock is held, so
     that a night that is `running` has no process any more.
     """
-    if not nights or nights[-1].status not in ("running", "interrupted"):
+    if not nights or nights[-1].status not in CUT_OFF:
         return None
     last = nights[-1]
-    hours = (now - datetime.fromisoformat(last.started)).total_seconds() / _SECONDS_PER_HOUR
-    reason = ""
-    if suite.on_cut_off == "discard":
-        reason = "the suite does not go on with nights that were cut off"
-    elif hours < -RESUME_WITHIN_H:
-        reason = "the clock was set back since it began, so that nobody knows how long ago that was"
-    elif hours > RESUME_WITHIN_H:
-        reason = f"it began {hours:.0f} hours ago, and would be two nights in one"
+    reason = reason_to_discard(suite, last, now)
     if not reason:
         bench.observer.note(f"night {last.id} was cut off: going on with it")
         return msgspec.structs.replace(last, status="running", reason="")
     bench.observer.note(f"night {last.id} was cut off and is discarded: {reason}")
     folder.save(msgspec.structs.replace(last, status="discarded", reason=f"it was cut off: {reason}"))
     return None
+
+
+def reason_to_discard(suite: Suite, night: NightRecord, now: datetime) -> str:
+    """Return why a night that was cut off is not gone on with; empty if it is."""
+    hours = (now - datetime.fromisoformat(night.started)).total_seconds() / _SECONDS_PER_HOUR
+    if suite.on_cut_off == "discard":
+        return "the suite does not go on with nights that were cut off"
+    if hours < -RESUME_WITHIN_H:
+        return "the clock was set back since it began, so that nobody knows how long ago that was"
+    return (
+        f"it began {hours:.0f} hours ago, and would be two nights in one" if hours > RESUME_WITHIN_H else ""
+    )
 
 
 def _own_runs(store: RunStore, tags: tuple[str, ...]) -> Iterator[tuple[RunFolder, RunRecord]]:

@@ -21,6 +21,9 @@ Role = Literal["watched", "canary"]
 
 NightStatus = Literal["running", "done", "refused", "failed", "interrupted", "discarded"]
 """`refused`: the host was not fit to measure on. `discarded`: cut off, and the suite does not resume."""
+CUT_OFF: Final = frozenset({"running", "interrupted"})
+"""Of a night that nobody is at work on."""
+
 
 Direction = Literal["faster", "slower"]
 

@@ -1,6 +1,7 @@
 """`benchctl nightly run`: what is refused before a lock is waited for, and who gets which message."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
+from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.nightly.commands import run
+from benchctl.nightly.folder import Known, SuiteFolder, remember
 from benchctl.nightly.model import Message, NightRecord
 from nightly.laboratory import SLOW_FLAG, World
 from receivers import Web, web_server
@@ -84,3 +87,29 @@ def test_a_night_that_was_killed_before_its_message_is_reported_by_the_next(worl
     assert f"night {killed.id}" in ended.stderr
     assert "candidate is slower" in ended.stderr
     assert [msgspec.json.decode(one.body, type=Message).night for one in web.posted] == [killed.id]
+
+
+def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    done, path = last(world), world.write_suite()
+    remember(world.folder, Known("suite", "suite", str(path), str(path.parent), str(world.home.runs)))
+    ended = CliRunner().invoke(root, ["resume", done.id])
+    assert ended.exception is None
+    assert f"night {done.id} of {world.folder.root.name} is done" in ended.stderr
+    ended = CliRunner().invoke(root, ["extend", done.id])
+    assert isinstance(ended.exception, UsageError)
+
+    begun = SuiteFolder(world.folder.root).begin("big5", datetime.now(UTC))
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(run.run_command, "callback", lambda **words: asked.append(words))
+    assert CliRunner().invoke(root, ["resume", begun.id, "-q"]).exception is None
+    (words,) = asked
+    assert (Path(str(words["path"])).name, words["quiet"], words["output_format"]) == (
+        "big5.yml",
+        True,
+        "text",
+    )
+    late = msgspec.structs.replace(begun, started="2026-01-01T03:00:00+00:00")
+    world.folder.save(late)
+    assert "would be two nights in one" in str(CliRunner().invoke(root, ["resume", begun.id]).exception)
