@@ -105,11 +105,7 @@ def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
     monkeypatch.setattr(run.run_command, "callback", lambda **words: asked.append(words))
     assert CliRunner().invoke(root, ["resume", begun.id, "-q"]).exception is None
     (words,) = asked
-    assert (Path(str(words["path"])).name, words["quiet"], words["output_format"]) == (
-        "big5.yml",
-        True,
-        "text",
-    )
+    assert words == {"path": path, "output_format": "text", "wait": False, "quiet": True}
     late = msgspec.structs.replace(begun, started="2026-01-01T03:00:00+00:00")
     world.folder.save(late)
     assert "would be two nights in one" in str(CliRunner().invoke(root, ["resume", begun.id]).exception)
