@@ -17,6 +17,7 @@ from benchctl.home import Home
 from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.results.store import RunFolder, RunStore
+from benchctl.search.record import shelf
 from builders import make_record
 from made_experiment import made_record
 
@@ -114,14 +115,14 @@ def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):
     suite.save(msgspec.structs.replace(began, run="a", runs=("a", "b")))
     experiment = ExperimentStore(home.experiments).create("x", "20260101-000000")
     experiment.save(made_record([], id=experiment.path.name, runs={"m": "c"}))
-    search = RunStore(home.minimize / "s" / "runs").create("e")
+    search = RunStore(shelf(home).root / "s" / "runs").create("e")
     search.save(make_record("e"))
     assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"
     assert refused("rm", "c").message == f"experiment {experiment.path.name} refers to run c"
-    bisected = RunStore(home.bisections / "b" / "runs").create("f")
+    bisected = RunStore(shelf(home).root / "b" / "runs").create("f")
     bisected.save(make_record("f"))
     assert refused("rm", search.path).message == "search s refers to run e"
-    assert refused("rm", bisected.path).message == "bisection b refers to run f"
+    assert refused("rm", bisected.path).message == "search b refers to run f"
     assert call("prune", "--keep", 0).stdout.endswith("; kept: 3 referred to\n")
     assert left(home) == ["a", "b", "c"]
     assert call("rm", "a", "b", "c", search.path, "--force").exit_code == 0

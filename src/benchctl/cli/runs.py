@@ -2,8 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -19,7 +18,7 @@ from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, p
 from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.results.folders import LATEST
-from benchctl.results.model import RunRecord
+from benchctl.results.model import RunRecord, moment
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.slices import hooks
 
@@ -96,7 +95,7 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
     references = References(home)
     kept: Counter[str] = Counter()
     gone = freed = 0
-    for folder, record in Age(keep, before).old(store.runs(note)):
+    for folder, record in _old(store.runs(note), keep, before):
         if _measuring(folder):
             kept["being measured"] += 1
         elif references.to(folder):
@@ -158,27 +157,15 @@ class References:
         return self._by_run.get(str(path)) or self._by_run.get(path.name, "")
 
 
-@dataclass(frozen=True)
-class Age:
-    """Which runs are old: those that meet all given conditions."""
-
-    keep: int | None = None  # so many of the newest are not; None for no such number
-    before: datetime | None = None  # only those that began before this are; None for any
-
-    def old(self, runs: Iterable[tuple[RunFolder, RunRecord]]) -> list[tuple[RunFolder, RunRecord]]:
-        """Return the old runs, from oldest to newest."""
-        ordered = list(runs)
-        if self.keep is not None:
-            ordered = ordered[: max(len(ordered) - self.keep, 0)]
-        return [(folder, record) for folder, record in ordered if self._is_before(record)]
-
-    def _is_before(self, record: RunRecord) -> bool:
-        if self.before is None:
-            return True
-        try:
-            return datetime.fromisoformat(record.created).astimezone() < self.before
-        except ValueError:
-            return False  # another tool's file did not say
+def _old(
+    runs: Iterable[tuple[RunFolder, RunRecord]], keep: int | None, before: datetime | None
+) -> Iterator[tuple[RunFolder, RunRecord]]:
+    """Yield all but the newest `keep` runs, those that began before a time, from oldest to newest."""
+    ordered = list(runs)
+    for folder, record in ordered if keep is None else ordered[: max(len(ordered) - keep, 0)]:
+        began = moment(record.created)  # another tool's file may not say
+        if before is None or (began is not None and began < before):
+            yield folder, record
 
 
 def remove_run(folder: RunFolder) -> int:

@@ -10,9 +10,9 @@ from benchctl.cli.streams import note, say
 from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.report.table import Column, Table
+from benchctl.results.model import moment
 from benchctl.results.sql import ONE_ROW, FileView, StoredRun, answered, view_columns
 from benchctl.results.store import RunStore
-from benchctl.results.tables import moment
 from benchctl.slices import hooks
 
 

@@ -1,6 +1,7 @@
 """The record of a run, written as run.json: plan, environment and forks; the answers of variants."""
 
 from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
 from itertools import count, islice
 from typing import Annotated, Any, Final, Literal
 
@@ -22,6 +23,16 @@ DEFAULT_FORKS = 6
 
 MOST_FORKS = 50
 """With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
+
+
+def moment(text: str) -> datetime | None:
+    """Return a time of a record, in UTC; None for a text that is not a time."""
+    try:
+        found = datetime.fromisoformat(text)
+        # What has no zone was written in UTC.
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
 
 
 class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from benchctl.results.figures import FIGURES, Quantiles, TaskSummary
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord, RunRecord, moment
 from benchctl.results.plan import brief
 from benchctl.results.reading import CHART_COLUMNS, SampleFile
 from benchctl.results.samples import Columns, Outcome
@@ -128,13 +128,8 @@ class Race:
     @property
     def started(self) -> datetime:
         """Return the start of the fork, UTC."""
-        for text in (self.fork.started, self.record.created):
-            try:
-                found = datetime.fromisoformat(text)
-                return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-            except (ValueError, OverflowError):
-                continue
-        return datetime.fromtimestamp(0, UTC)
+        began = moment(self.fork.started) or moment(self.record.created)
+        return began or datetime.fromtimestamp(0, UTC)
 
     @property
     def epoch_ms(self) -> int:

@@ -3,13 +3,13 @@
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
 from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary, described_fields
-from benchctl.results.model import ForkRecord, IndexFacts, RunRecord
+from benchctl.results.model import ForkRecord, IndexFacts, RunRecord, moment
 from benchctl.results.samples import SAMPLE_DTYPES, Sample
 
 T = TypeVar("T")
@@ -71,15 +71,9 @@ class TaskRow:
     task: TaskSummary
 
 
-def moment(text: str) -> str | None:
-    """Return a time of a record as DuckDB reads it, in UTC; None for a text that is not a time."""
-    try:
-        found = datetime.fromisoformat(text)
-        # What has no zone was written in UTC.
-        utc = found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        return None
-    return utc.isoformat(" ")
+def _created(row: RunRow) -> datetime | None:
+    found = moment(row.record.created)
+    return None if found is None else found.replace(tzinfo=None)
 
 
 def _required(kind: Any) -> Any:
@@ -160,7 +154,7 @@ def _unless_imported(path: str) -> Column[RunRow]:
 
 RUNS: tuple[Column[RunRow], ...] = (
     _field(RunRow, "record.id", "run"),
-    Column("created", "TIMESTAMP", "when it began, UTC", lambda row: moment(row.record.created)),
+    Column("created", "TIMESTAMP", "when it began, UTC", _created),
     *_fields(RunRow, "record", "status tags"),
     _field(RunRow, "record.plan.track"),
     Column(
