@@ -52,13 +52,6 @@ def test_a_node_says_itself_whether_it_has_a_master(client: SearchClient, node: 
     assert node.seen[-1][2] == {"local": "true"}
 
 
-def test_a_search_carries_body_and_parameters(client: SearchClient, node: FakeNode):
-    node.answers["POST", "/big5/_search"] = (200, {"took": 1})
-    body = {"query": {"match_all": {}}}
-    assert client.search("big5", body, {"request_cache": "false", "timeout": "5s"}) == {"took": 1}
-    assert node.seen == [("POST", "/big5/_search", {"request_cache": "false", "timeout": "5s"}, body)]
-
-
 def test_a_refusal_has_the_status_and_the_innermost_reason(client: SearchClient, node: FakeNode):
     shard = {"reason": {"type": "illegal_argument_exception", "reason": "no such field"}}
     error = {
@@ -81,17 +74,22 @@ def test_health_waits_on_the_nodes_side(client: SearchClient, node: FakeNode, st
     assert node.seen[0][2] == {"wait_for_status": "yellow", "timeout": "1500ms"}
 
 
-@pytest.mark.parametrize("status", [200, 408])
-def test_red_health_is_an_error_whatever_the_status(client: SearchClient, node: FakeNode, status: int):
-    node.answers["GET", "/_cluster/health"] = (status, {"status": "red", "timed_out": True})
-    with pytest.raises(NodeRequestError, match="still red after 2 s"):
-        client.health(None, 2.0)
+NO_MASTER = {"error": {"type": "master_not_discovered_exception", "reason": None}, "status": 503}
 
 
-def test_health_of_a_masterless_node_is_an_error(client: SearchClient, node: FakeNode):
-    error = {"type": "master_not_discovered_exception", "reason": None}
-    node.answers["GET", "/_cluster/health"] = (503, {"error": error, "status": 503})
-    with pytest.raises(NodeRequestError, match="master_not_discovered"):
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (200, {"status": "red", "timed_out": True}, "still red after 2 s"),
+        (408, {"status": "red", "timed_out": True}, "still red after 2 s"),
+        (503, NO_MASTER, "master_not_discovered"),
+    ],
+)
+def test_other_health_is_an_error_whatever_the_status(
+    client: SearchClient, node: FakeNode, status: int, answer: dict[str, Any], said: str
+):
+    node.answers["GET", "/_cluster/health"] = (status, answer)
+    with pytest.raises(NodeRequestError, match=said):
         client.health(None, 2.0)
 
 
@@ -210,6 +208,10 @@ STEPS: list[tuple[Step, tuple[str, str, dict[str, str], Any]]] = [
     ),
     (lambda client: client.force_merge("a", 2), ("POST", "/a/_forcemerge", {"max_num_segments": "2"}, None)),
     (lambda client: client.create_index("a/b?c", {}), ("PUT", "/a%2Fb%3Fc", {}, {})),
+    (
+        lambda client: client.search("a", {"size": 0}, {"request_cache": "false"}),
+        ("POST", "/a/_search", {"request_cache": "false"}, {"size": 0}),
+    ),
 ]
 
 

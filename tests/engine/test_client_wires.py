@@ -16,7 +16,7 @@ from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
-from engine.fake_node import FakeNode, closed_port, fake_node
+from engine.fake_node import FakeNode, fake_node
 from load.hostile_acts import BOMB, BROKEN, HEADS, LARGE, SLOW
 from load.hostile_server import PLAIN, Act, HostileServer
 from waiting import eventually
@@ -43,22 +43,6 @@ def test_refusals_are_answers_and_nothing_is_retried(wire: SearchClient, node: F
     node.answers["POST", "/big5/_search"] = (status, {"error": "busy"})
     assert wire.send("POST", "/big5/_search", {}, {}, PATIENCE_S) == (status, {"error": "busy"})
     assert len(node.seen) == 1
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_nobody_listening_is_no_answer(engine: EngineName):
-    with closed_port() as port, SearchClient(engine, f"http://127.0.0.1:{port}") as wire:
-        with pytest.raises(NodeRequestError, match="GET /x got no answer") as caught:
-            wire.send("GET", "/x", {}, None, PATIENCE_S)
-        assert caught.value.status == 0
-
-
-def test_a_node_that_hangs_is_given_up(wire: SearchClient, node: FakeNode):
-    node.hold.clear()
-    with pytest.raises(NodeRequestError) as caught:
-        wire.send("POST", "/big5/_search", {}, {}, 0.1)
-    node.hold.set()
-    assert caught.value.status == 0
 
 
 def test_an_answer_that_is_no_json_is_told_with_its_status(wire: SearchClient, node: FakeNode):

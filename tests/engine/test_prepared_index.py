@@ -73,6 +73,16 @@ def whole(prepared: PreparedIndex) -> PreparedIndex:
     return PreparedIndex(prepared.root, msgspec.structs.replace(FACTS, store_bytes=size))
 
 
+@pytest.fixture
+def kept(whole: PreparedIndex, key: IndexKey, tmp_path: Path) -> tuple[Home, Path]:
+    """A home that has the index, and the folder of that."""
+    home = Home(tmp_path / "home")
+    root = home.indices / key.folder_name
+    shutil.copytree(whole.root, root)
+    (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
+    return home, root
+
+
 SEGMENT = "indices/AbC/0/index/_0.cfs"
 
 
@@ -102,13 +112,8 @@ def test_a_file_of_an_index_that_is_gone_cut_off_or_unreadable_is_found(whole: P
     assert "it cannot be read: No such file" in whole.damage()
 
 
-def test_a_damaged_index_is_not_used_and_its_folder_is_named(
-    whole: PreparedIndex, key: IndexKey, tmp_path: Path
-):
-    home = Home(tmp_path / "home")
-    root = home.indices / key.folder_name
-    shutil.copytree(whole.root, root)
-    (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
+def test_a_damaged_index_is_not_used_and_its_folder_is_named(kept: tuple[Home, Path], key: IndexKey):
+    home, root = kept
     found = find_prepared(home, key.folder_name)
     assert found is not None
     assert found.facts.cached
@@ -127,12 +132,9 @@ def flip(path: Path) -> None:
 
 
 def test_a_bit_that_a_disk_flips_is_found_by_a_fork_or_the_next_day(
-    whole: PreparedIndex, key: IndexKey, tmp_path: Path
+    kept: tuple[Home, Path], key: IndexKey, tmp_path: Path
 ):
-    home = Home(tmp_path / "home")
-    root = home.indices / key.folder_name
-    shutil.copytree(whole.root, root)
-    (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
+    home, root = kept
     found = find_prepared(home, key.folder_name)
     assert found is not None
     flip(root / "data" / SEGMENT)
@@ -163,12 +165,9 @@ def test_a_fork_reads_some_files_of_many(whole: PreparedIndex, monkeypatch: pyte
 
 
 def test_an_index_that_was_whole_is_read_again_only_when_a_file_of_it_is_another(
-    whole: PreparedIndex, key: IndexKey, tmp_path: Path
+    kept: tuple[Home, Path], key: IndexKey, tmp_path: Path
 ):
-    home = Home(tmp_path / "home")
-    root = home.indices / key.folder_name
-    shutil.copytree(whole.root, root)
-    (root / "manifest.json").write_bytes(msgspec.json.encode(whole.facts))
+    home, root = kept
     segment = root / "data" / SEGMENT
     found = find_prepared(home, key.folder_name)
     assert found is not None
@@ -273,25 +272,19 @@ def test_index_settings_of_a_variant_go_over_the_tracks_and_make_an_index_of_its
     assert other.digest != key.digest
 
 
-def test_plug_ins_make_another_index_and_replaced_jars_do_not(key: IndexKey):
+def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: IndexKey):
     def equipped(**changes: Any) -> IndexKey:
         return dataclasses.replace(key, installation=dataclasses.replace(key.installation, **changes))
 
-    icu = equipped(plugins=(PluginFacts("analysis-icu", "1", "i" * 64),))
-    again = equipped(plugins=(PluginFacts("analysis-icu", "1", "j" * 64),))
-    assert len({key.digest, icu.digest, again.digest}) == 3
-    assert equipped(jars=(("lucene-core-9.7.0.jar", "l" * 64),)).digest == key.digest
-
-
-def test_every_build_has_a_place_of_its_own(key: IndexKey):
     builds = [dataclasses.replace(key, build=number) for number in range(4)]
-    assert len({build.digest for build in builds}) == 4
-    assert len({build.folder_name for build in builds}) == 4
+    others = [
+        *builds,
+        dataclasses.replace(key, transport="client"),
+        *(equipped(plugins=(PluginFacts("analysis-icu", "1", sha * 64),)) for sha in "ij"),
+    ]
+    assert len({one.digest for one in others}) == len({one.folder_name for one in others}) == len(others)
     assert builds[3].folder_name.endswith(f"-{builds[3].digest[:12]}-build-3")
-
-
-def test_builds_by_another_transport_are_kept_apart_from_those_by_the_wire(key: IndexKey):
-    assert dataclasses.replace(key, transport="client").digest != key.digest
+    assert equipped(jars=(("lucene-core-9.7.0.jar", "l" * 64),)).digest == key.digest
     assert dataclasses.replace(key, transport="wire").digest == key.digest
 
 
@@ -314,11 +307,6 @@ def test_space_for_all_builds_is_looked_for_before_the_first(
     with building(home, key, free=lambda _: RESERVE_BYTES + (free_mb + 1) * 10**6, more=more) as root:
         assert (root / "data").is_dir()
     assert not root.exists()
-
-
-def test_indices_of_the_shipped_track_that_were_kept_before_are_found_again(key: IndexKey):
-    """From the version that knew tracks of one index only: another digest would build everybody's anew."""
-    assert key.digest == "f0e8c0782ff128bfcefffbd600aee5f351d586f283b03bc9e86d0852444efbdc"
 
 
 def test_whatever_is_made_on_the_node_makes_another_key(key: IndexKey):

@@ -19,10 +19,13 @@ from benchctl.engine.settings import (
     BootFolders,
     adapt_jvm_options,
     check_environment,
+    check_flag,
     check_flags,
     environment,
     hand_over,
     joining,
+    secret_property,
+    without_secrets,
     write_config,
 )
 from benchctl.errors import BenchctlError, UsageError
@@ -89,15 +92,14 @@ def boot(tmp_path: Path) -> BootFolders:
     return BootFolders.create(tmp_path / "boot")
 
 
-def test_a_module_that_the_runtime_lacks_is_not_added():
-    adapted = adapt_jvm_options(SHIPPED, frozenset({"java.base"}), LOGS)
-    assert "add-modules" not in adapted
-    assert len(adapted.splitlines()) == len(SHIPPED.splitlines()) - 1
+VECTOR = "20-:--add-modules=jdk.incubator.vector"
 
 
-def test_a_module_that_the_runtime_has_is_added_as_shipped():
-    adapted = adapt_jvm_options(SHIPPED, frozenset({"java.base", "jdk.incubator.vector"}), LOGS)
-    assert "20-:--add-modules=jdk.incubator.vector" in adapted.splitlines()
+@pytest.mark.parametrize("modules", [{"java.base"}, {"java.base", "jdk.incubator.vector"}])
+def test_a_module_is_added_as_shipped_where_the_runtime_has_it(modules: set[str]):
+    adapted = adapt_jvm_options(SHIPPED, frozenset(modules), LOGS).splitlines()
+    assert (VECTOR in adapted) == ("jdk.incubator.vector" in modules)
+    assert len(adapted) == len(SHIPPED.splitlines()) - (VECTOR not in adapted)
 
 
 @pytest.mark.parametrize(
@@ -167,48 +169,52 @@ def test_requests_come_in_at_an_address_and_other_nodes_only_where_they_are_else
     assert spread["transport.host"] == "10.0.0.1"
 
 
-def test_what_a_distribution_brings_is_switched_off(installed: Installed, boot: BootFolders):
-    modules = ("ingest-geoip", "x-pack-core", "x-pack-ml", "x-pack-security")
-    settings = configured(installed("elasticsearch", *modules), boot)
-    assert settings["xpack.security.enabled"] is False
-    assert settings["xpack.ml.enabled"] is False
-    assert settings["ingest.geoip.downloader.enabled"] is False
+ES_EXTRAS = ("ingest-geoip", "x-pack-core", "x-pack-ml", "x-pack-security")
 
 
-def test_opensearch_has_no_geoip_downloader_to_switch_off(installed: Installed, boot: BootFolders):
-    settings = configured(installed("opensearch", "ingest-geoip", plugins=("opensearch-security",)), boot)
-    assert settings["plugins.security.disabled"] is True
-    assert not any("geoip" in name for name in settings)
-
-
-def test_the_users_settings_win(installed: Installed, boot: BootFolders):
-    settings = configured(installed("opensearch"), boot, settings={"http.port": 9209, "a.b": [1, "x"]})
-    assert settings["http.port"] == 9209
-    assert settings["a.b"] == [1, "x"]
-
-
-@pytest.mark.parametrize("name", sorted(OWN_SETTINGS))
-def test_what_is_benchctls_own_cannot_be_set(installed: Installed, boot: BootFolders, name: str):
-    with pytest.raises(UsageError, match=name):
-        configured(installed("opensearch"), boot, settings={name: "x"})
-    assert not boot.config.exists()
+@pytest.mark.parametrize(
+    ("engine", "modules", "plugins", "off"),
+    [
+        (
+            "elasticsearch",
+            ES_EXTRAS,
+            (),
+            {
+                "xpack.security.enabled": False,
+                "xpack.ml.enabled": False,
+                "ingest.geoip.downloader.enabled": False,
+            },
+        ),
+        ("opensearch", ES_EXTRAS, ("opensearch-security",), {"plugins.security.disabled": True}),
+    ],
+)
+def test_what_a_distribution_brings_is_switched_off_and_the_users_settings_win(
+    installed: Installed,
+    boot: BootFolders,
+    engine: EngineName,
+    modules: tuple[str, ...],
+    plugins: tuple[str, ...],
+    off: dict[str, bool],
+):
+    # Those at the end only sound like what would open a node to the network.
+    own = {"http.port": 9209, "a.b": [1, "x"], "http.hostess": "x", "reindex.remote.host": "x"}
+    settings = configured(installed(engine, *modules, plugins=plugins), boot, settings=own)
+    assert settings.items() >= (off | own).items()
+    assert not any("geoip" in name for name in settings.keys() - off.keys())
 
 
 @pytest.mark.parametrize(
     "name",
-    ["http.host", "http.bind_host", "http.host.0", "network.bind_host", "network.publish_host.1",
-     "transport.host", "transport.bind_host", "transport.profiles.x.bind_host", "remote_cluster.host",
-     "grpc.bind_host"],
+    [*sorted(OWN_SETTINGS), "http.host", "http.bind_host", "http.host.0", "network.bind_host",
+     "network.publish_host.1", "transport.host", "transport.bind_host", "transport.profiles.x.bind_host",
+     "remote_cluster.host", "grpc.bind_host"],
 )  # fmt: skip
-def test_no_setting_opens_a_node_to_the_network(installed: Installed, boot: BootFolders, name: str):
+def test_what_is_benchctls_own_or_opens_a_node_to_the_network_cannot_be_set(
+    installed: Installed, boot: BootFolders, name: str
+):
     with pytest.raises(UsageError, match=f"the node setting {name} is benchctl's own"):
-        configured(installed("elasticsearch"), boot, settings={name: "_site_"})
+        configured(installed("opensearch"), boot, settings={name: "x"})
     assert not boot.config.exists()
-
-
-def test_settings_that_only_sound_alike_are_taken(installed: Installed, boot: BootFolders):
-    settings = {"http.hostess": "x", "http.max_header_size": "8kb", "reindex.remote.host": "x"}
-    assert settings.items() <= configured(installed("elasticsearch"), boot, settings=settings).items()
 
 
 @pytest.mark.parametrize(
@@ -236,18 +242,13 @@ def test_flags_that_keep_to_this_host_are_given_back(flags: tuple[str, ...]):
             "open the node",
         ),
         (("-Djavax.net.ssl.keyStorePassword=hunter2",), "keyStorePassword seems to hold a secret"),
+        *(((flag,), "is not a JVM flag") for flag in ("Xmx1g", "", "-Xmx1g\n-Xms1g", "-Xmx1g\r-Xms1g")),
     ],
 )
-def test_flags_that_open_a_node_or_hold_a_secret_are_refused(flags: tuple[str, ...], word: str):
+def test_flags_that_open_a_node_hold_a_secret_or_are_none_are_refused(flags: tuple[str, ...], word: str):
     with pytest.raises(UsageError, match=word) as caught:
         check_flags("elasticsearch", flags)
     assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize("flag", ["Xmx1g", "", "-Xmx1g\n-Xms1g", "-Xmx1g\r-Xms1g"])
-def test_a_flag_that_is_none_is_refused(installed: Installed, boot: BootFolders, flag: str):
-    with pytest.raises(UsageError, match="is not a JVM flag"):
-        configured(installed("elasticsearch"), boot, jvm_flags=(flag,))
 
 
 def test_a_flag_that_opensearch_would_tear_apart_is_refused(installed: Installed, boot: BootFolders):
@@ -317,12 +318,6 @@ def test_a_variable_that_seems_to_hold_a_secret_is_refused_since_it_would_be_rec
 @pytest.mark.parametrize("name", ["MALLOC_ARENA_MAX", "KEYBOARD", "PASS", "ACCESS_LOG"])
 def test_other_variables_are_no_secrets(name: str):
     assert check_environment({name: "1"}) == {name: "1"}
-
-
-def test_nothing_is_handed_over_without_an_owner(boot: BootFolders):
-    before = boot.logs.stat()
-    hand_over(boot.root, None)
-    assert boot.logs.stat() == before
 
 
 def test_the_whole_tree_is_handed_over_and_nothing_else(
@@ -401,3 +396,32 @@ def test_a_node_of_several_has_its_name_and_is_not_alone(installed: Installed, t
     assert yaml.safe_load(file.read_text()) == written | {"http.port": 9200, "transport.port": 9300}
     assert not folders.http_ports.exists()
     assert not list(folders.config.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    ("flag", "shown"),
+    [
+        ("-Xmx1g", "-Xmx1g"),
+        ("-Djava.io.tmpdir=/tmp", "-Djava.io.tmpdir=/tmp"),
+        ("-Des.secret_thing=hunter2=x", "-Des.secret_thing={secret}"),
+        ("-Dtrust.PASSWORD=", "-Dtrust.PASSWORD={secret}"),
+        ("-Dauth.token=a.b", "-Dauth.token={secret}"),
+        ("-Dmail.pass=x", "-Dmail.pass={secret}"),
+        ("-XX:OnError=/bin/tell -Da=1 -Dpassword=1 now", "-XX:OnError=/bin/tell -Da=1 -Dpassword={secret}"),
+        ("-Dindex.tokenizer=standard", "-Dindex.tokenizer=standard"),
+        ("-Dbypass.cache=1", "-Dbypass.cache=1"),
+    ],
+)
+def test_flags_are_shown_without_secrets(flag: str, shown: str):
+    assert without_secrets(flag) == shown
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["-Da.passphrase=x", "-Da.api-key=x", "-Da.private_key=x", "-Da.accessKey=x", "-Dcredentials=x\ny"],
+)
+def test_what_would_be_masked_is_refused(flag: str):
+    assert "{secret}" in without_secrets(flag)
+    assert secret_property(flag) == flag[2:].partition("=")[0]
+    with pytest.raises(UsageError):
+        check_flag("elasticsearch", flag)

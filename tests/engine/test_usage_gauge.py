@@ -5,11 +5,12 @@ import math
 import os
 import threading
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
-from benchctl.engine.usage import ProcessGauge, Usage, storage_bytes
+from benchctl.engine.usage import ProcessGauge, storage_bytes
 
 # Above what Linux gives out by default, and within what its calls take.
 NOBODY = 2**31 - 1
@@ -63,25 +64,8 @@ def test_a_process_that_is_gone_reads_as_unknown():
     assert all(math.isnan(value) for value in dataclasses.astuple(gauge.read()))
 
 
-def test_an_unknown_usage_is_nothing_but_unknown():
-    assert all(math.isnan(value) for value in dataclasses.astuple(Usage()))
-
-
-class Guarded:
-    """A process whose storage counters the kernel keeps to itself."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    def io_counters(self) -> object:
-        raise self._error
-
-
 @pytest.mark.parametrize("error", [psutil.AccessDenied(1), NotImplementedError()])
-def test_storage_that_may_not_be_read_is_unknown(error: Exception):
-    assert all(math.isnan(value) for value in storage_bytes(Guarded(error)))
-
-
-def test_storage_is_read_in_bytes():
+def test_storage_is_read_in_bytes_and_unknown_where_it_may_not_be_read(error: Exception):
     counters = SimpleNamespace(read_bytes=5, write_bytes=7, read_count=1, write_count=2)
-    assert storage_bytes(SimpleNamespace(io_counters=lambda: counters)) == (5, 7)
+    assert storage_bytes(Mock(io_counters=lambda: counters)) == (5, 7)
+    assert all(math.isnan(value) for value in storage_bytes(Mock(io_counters=Mock(side_effect=error))))

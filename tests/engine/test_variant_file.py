@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.variant import VariantEntry, parse_variant
-from benchctl.engine.variant_file import load_variants, resolve_variants_mapping
+from benchctl.engine.variant import LATEST, VariantEntry, parse_variant
+from benchctl.engine.variant_file import check_spec, load_variants, resolve_variants_mapping, with_newest
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.yaml_file import Document
+from builders import ES, OS
 
 WORDS = st.text(string.ascii_letters + string.digits + "_.-", min_size=1, max_size=10)
 KEYS = st.from_regex(r"[a-z]{1,6}(\.[a-z_]{1,6}){1,2}", fullmatch=True)
@@ -333,3 +334,32 @@ def test_nodes_have_roles_attributes_and_settings_of_their_own(tmp_path: Path):
     ]
     assert [node.name for node in found["smaller"].nodes] == ["node-1", "node-2"]
     assert found["smaller"].index_settings == found["zoned"].index_settings
+
+
+def test_each_engine_is_asked_about_once_and_only_where_its_newest_is_wanted():
+    asked: list[EngineName] = []
+
+    def newest(engine: EngineName) -> str:
+        asked.append(engine)
+        return "9.9.9"
+
+    moving = msgspec.structs.replace(ES, name="es@latest", version=LATEST)
+    again = msgspec.structs.replace(moving, name="again", jvm_flags=("-Xint",))
+    found = with_newest((OS, moving, again), newest)
+    assert found == (
+        OS,
+        msgspec.structs.replace(moving, version="9.9.9"),
+        msgspec.structs.replace(again, version="9.9.9"),
+    )
+    assert asked == ["elasticsearch"]
+    assert with_newest((), newest) == ()
+
+
+def test_what_no_node_can_be_given_is_refused():
+    assert check_spec(ES) is ES
+    with pytest.raises(UsageError, match="benchctl's own"):
+        check_spec(msgspec.structs.replace(ES, settings={"path.data": "/x"}))
+    with pytest.raises(UsageError, match="not a JVM flag"):
+        check_spec(msgspec.structs.replace(ES, jvm_flags=("Xint",)))
+    with pytest.raises(UsageError, match="seems to hold a secret"):
+        check_spec(msgspec.structs.replace(ES, environment={"MY_PASSWORD": "x"}))

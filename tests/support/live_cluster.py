@@ -72,7 +72,9 @@ class LiveCluster:
 
     @property
     def client(self) -> SearchClient:
-        return SearchClient(self)
+        client = SearchClient("elasticsearch", "http://127.0.0.1:1")
+        vars(client)["send"] = self.send  # nothing goes over the network
+        return client
 
     def send(
         self, method: str, path: str, params: Mapping[str, str], body: Any, timeout_s: float

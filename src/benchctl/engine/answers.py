@@ -85,7 +85,7 @@ def top_hits(
     """
     # Whether the top documents depend on anything but their content.
     unsettled = _settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params})
-    unsettled = unsettled or "knn" in _keys(body.get("query")) or "sort" in params
+    unsettled = unsettled or any(key == "knn" for key, _ in _pairs(body.get("query"))) or "sort" in params
     if unsettled or not all(any(key in hit for key in _CONTENT) for hit in hits):
         return ()
     groups = list(_groups(body, hits))
@@ -106,15 +106,6 @@ def top_hits(
         for first, group in groups
         if first < TOP_HITS
     )
-
-
-def _keys(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        yield from value
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            yield from _keys(one)
 
 
 def _sort_names(sort: object) -> list[str]:
@@ -340,14 +331,9 @@ def estimates(asked: Any, shards: int) -> frozenset[str]:
 
 
 def _aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(asked, list):
-        for one in asked:
-            yield from _aggregations(one)
-    elif isinstance(asked, dict):
-        for key, value in asked.items():
-            if key in _SUB_AGGREGATIONS and isinstance(value, dict):
-                yield from ((name, one) for name, one in value.items() if isinstance(one, dict))
-            yield from _aggregations(value)
+    for key, value in _pairs(asked):
+        if key in _SUB_AGGREGATIONS and isinstance(value, dict):
+            yield from ((name, one) for name, one in value.items() if isinstance(one, dict))
 
 
 def without(names: frozenset[str], found: Any) -> Any:
@@ -557,10 +543,7 @@ def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
 
 def cut(found: Any) -> Cut | None:
     """Return the digest of something large; None for what is kept as it is."""
-    encoded = msgspec.json.encode(found)
-    if len(encoded) <= WHOLE_BYTES:
-        return None
-    return digested(found)
+    return digested(found) if len(msgspec.json.encode(found)) > WHOLE_BYTES else None
 
 
 def digested(found: Any) -> Cut:

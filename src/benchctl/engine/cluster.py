@@ -32,7 +32,7 @@ from benchctl.engine.node import (
 from benchctl.engine.prepared_index import entries, link
 from benchctl.engine.process import Command, NodeProcess, describe_exit
 from benchctl.engine.settings import ALONE, hand_over, joining
-from benchctl.engine.usage import Reading
+from benchctl.engine.usage import Reading, wait_idle
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
 from benchctl.results.model import Fate
@@ -124,18 +124,13 @@ class Cluster:
         Raises:
             BenchctlError: If a node died.
         """
-        start = time.monotonic()
-        used, since = self._cpu_seconds(), start
-        while True:
-            # A node that dies meanwhile ends the wait.
-            self.check_alive(IDLE_WINDOW_S / len(self.nodes))
-            now, now_used = time.monotonic(), self._cpu_seconds()
-            if now_used - used < IDLE_CORES * (now - since) or now - start >= max_s:
-                return now - start
-            used, since = now_used, now
-
-    def _cpu_seconds(self) -> float:
-        return sum(node.cpu_seconds() for node in self.nodes)
+        # A node that dies meanwhile ends the wait.
+        return wait_idle(
+            lambda: sum(node.cpu_seconds() for node in self.nodes),
+            lambda: self.check_alive(IDLE_WINDOW_S / len(self.nodes)),
+            cores=IDLE_CORES,
+            max_s=max_s,
+        )
 
     def check_alive(self, within_s: float = 0.0) -> None:
         """Check that all nodes run that should; the loss of a node may be tolerated, and is then kept.

@@ -15,6 +15,7 @@ from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, by_nam
 from benchctl.engine.live_index import integer_setting
 from benchctl.engine.readings import STATISTICS
 from benchctl.engine.settings import without_secrets
+from benchctl.engine.usage import wait_idle
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
 from benchctl.results.model import Fate
@@ -424,19 +425,14 @@ class Target:
         Returns:
             Seconds waited; 0 for a cluster that was not restarted.
         """
-        start = time.monotonic()
         if self.start_s == 0 or STATISTICS in self.withheld:
             return 0.0
-        used_ms, since = reported(self.client, "cpu_ms"), start
-        while True:
-            time.sleep(IDLE_WINDOW_S)
-            now, now_used_ms = time.monotonic(), reported(self.client, "cpu_ms")
-            if used_ms is None or now_used_ms is None:
-                return now - start
-            calm = now_used_ms - used_ms < IDLE_CORES * 1000 * (now - since)
-            if calm or now - start >= max_s:
-                return now - start
-            used_ms, since = now_used_ms, now
+
+        def used_s() -> float | None:
+            used_ms = reported(self.client, "cpu_ms")
+            return None if used_ms is None else used_ms / 1000
+
+        return wait_idle(used_s, lambda: time.sleep(IDLE_WINDOW_S), cores=IDLE_CORES, max_s=max_s)
 
     def check_alive(self, within_s: float = 0.0) -> None:
         """Check that the cluster answers and none of its nodes was restarted.

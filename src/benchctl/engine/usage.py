@@ -8,14 +8,14 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import psutil
 
@@ -257,6 +257,30 @@ class Gauge(Protocol):
         ...
 
 
+def wait_idle(
+    used_s: Callable[[], float | None], watch: Callable[[], object], *, cores: float, max_s: float
+) -> float:
+    """Wait until processes use few cores between two looks at them.
+
+    Args:
+        used_s: their CPU seconds since they started; None where they are unknown, which ends the wait.
+        watch: lets a while pass between two looks.
+        cores: that they may use.
+        max_s: about how long to wait at most.
+
+    Returns:
+        Seconds waited.
+    """
+    start = since = time.monotonic()
+    before = used_s()
+    while True:
+        watch()
+        now, after = time.monotonic(), used_s()
+        if before is None or after is None or after - before < cores * (now - since) or now - start >= max_s:
+            return now - start
+        before, since = after, now
+
+
 class ProcessGauge:
     """A reader of a local process; one that is gone, or another user's, reads as NaN."""
 
@@ -317,15 +341,7 @@ class ProcessGauge:
         return self._switched
 
 
-class Storage(Protocol):
-    """Storage traffic of a process, as psutil reports it."""
-
-    def io_counters(self) -> Any:
-        """Return counters with read_bytes and write_bytes."""
-        ...
-
-
-def storage_bytes(process: Storage) -> tuple[float, float]:
+def storage_bytes(process: psutil.Process) -> tuple[float, float]:
     """Return bytes read and written; NaN where the kernel hides them from other users."""
     try:
         counters = process.io_counters()
