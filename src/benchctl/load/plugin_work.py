@@ -19,9 +19,8 @@ import numpy as np
 from benchctl.errors import BenchctlError
 from benchctl.load.pace import NS_PER_S, Clock, Extent, Turn, Waiter
 from benchctl.load.request import Answer, Request
+from benchctl.load.work.bulk import bulk_request
 from benchctl.load.workload import (
-    NDJSON,
-    Envelope,
     Program,
     Script,
     WorkContext,
@@ -40,7 +39,7 @@ from benchctl.results.samples import Outcome
 from benchctl.track.document import encoded_names
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
-from benchctl.track.operations.common import Operation, url_param
+from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Bulk
 
 if TYPE_CHECKING:
@@ -133,15 +132,7 @@ class OwnOperations:
             raise TypeError(f"{self._kind} is not a bulk operation")
         # Action lines name the index themselves, as in Rally.
         index = None if params.get("action-metadata-present", True) else operation.index
-        own = {name: getattr(operation, name) for name in ("pipeline", "refresh", "timeout")}
-        return Envelope(operation, content_type=NDJSON).request(
-            "POST",
-            f"/{self._order.index(index)}/_bulk" if index else "/_bulk",
-            params={
-                **{name: url_param(value) for name, value in own.items() if value is not None},
-                **operation.url_params,
-            },
-        )
+        return bulk_request(operation, f"/{self._order.index(index)}/_bulk" if index else "/_bulk")
 
 
 def _own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:

@@ -159,20 +159,17 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
     return Workload(program, endless=reader.looped, close=reader.close)
 
 
-def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
-    params = {
-        "pipeline": operation.pipeline,
-        "refresh": operation.refresh,
-        "timeout": operation.timeout,
-    }
-    request = Envelope(operation, content_type=NDJSON).request(
-        "POST",
-        _path(operation, order, source),
-        params={
-            **{name: url_param(value) for name, value in params.items() if value is not None},
-            **operation.url_params,
-        },
+def bulk_request(operation: Bulk, path: str) -> Request:
+    """Return what all requests to a path have in common: all but the body and its weight."""
+    own = {name: getattr(operation, name) for name in ("pipeline", "refresh", "timeout")}
+    said = {name: url_param(value) for name, value in own.items() if value is not None}
+    return Envelope(operation, content_type=NDJSON).request(
+        "POST", path, params={**said, **operation.url_params}
     )
+
+
+def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
+    request = bulk_request(operation, _path(operation, order, source))
     if source.has_actions:
         return _Kind(request, frame_lines, lines=2)
     if source.data_stream or (operation.data_stream and not source.index):
