@@ -84,6 +84,7 @@ class Cell(msgspec.Struct, frozen=True):
     above: bool = False  # it is empty because the cell above stands for its line, too
     aside: str = ""  # what stands in brackets behind its words, or below them
     link: str = ""  # on pages, what its words lead to
+    label: str = ""  # of the link, for those who hear it alone
     mark: str = ""  # on pages, the class of a mark in front of its words
     badge: str = ""  # on pages, what stands out behind its words
     drawing: Any = None  # on pages, a small picture in front of its words

@@ -51,6 +51,7 @@ from benchctl.report.html.parts import (
     text_of,
 )
 from benchctl.report.numbers import counted, duration, figure, interval, mebibytes, p_value, signed_percent
+from benchctl.report.table import Cell, Column, Table, worded
 
 # Templates of the site: written down once, with the frame and the macros that pages of runs have.
 
@@ -144,6 +145,39 @@ def _night_row(suite: SuitePages, night: NightRecord, pages: Collection[str]) ->
     )
 
 
+_NIGHT_COLUMNS = (
+    worded("Night"),
+    Column("Started", "words", html_class="when"),
+    worded("State"),
+    worded("To know"),
+    Column("Changed", "words", html_class="changed"),
+    Column("Took", html_class="took"),
+    worded("Run"),
+)
+_CHANGES_SHOWN = 3
+
+
+def _night_table(title: str, nights: Iterable[NightRow]) -> Table:
+    """Return a list of nights for a page in the suite's folder."""
+    return Table.of(title, _NIGHT_COLUMNS, map(_night_line, nights))
+
+
+def _night_line(night: NightRow) -> tuple[Cell | str, ...]:
+    changes = [*night.changes[:_CHANGES_SHOWN]]
+    if len(night.changes) > _CHANGES_SHOWN:
+        changes.append(f"and {len(night.changes) - _CHANGES_SHOWN} more")
+    run = Cell(("run",), link=f"runs/{night.run}.html", label=f"run of night {night.number}")
+    return (
+        Cell((str(night.number),), link=f"nights/{night.id}.html"),
+        night.started,
+        Cell((night.headline,), mark=f"dot {night.standing}"),
+        ", ".join(night.marks),
+        "; ".join(changes),
+        night.took,
+        run if night.run else "",
+    )
+
+
 def nights_page(suite: SuitePages, pages: Collection[str]) -> str:
     """Write the list of all nights, newest first."""
     return rendered(
@@ -151,7 +185,10 @@ def nights_page(suite: SuitePages, pages: Collection[str]) -> str:
         depth=1,
         title="Nights",
         subtitle=(f"Suite {suite.heading}, {counted(len(suite.nights), 'night')}",),
-        nights=[_night_row(suite, night, pages) for night in reversed(suite.nights)],
+        nights=_night_table(
+            "All nights, newest first",
+            (_night_row(suite, night, pages) for night in reversed(suite.nights)),
+        ),
     )
 
 
@@ -177,7 +214,11 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
             or (alarm.recovered is not None and alarm.recovered.night == night.id)
         ],
         findings=[_finding(one, pages) for one in night.findings],
-        answers=night.answers,
+        answers=Table.of(
+            "Answers that changed",
+            map(worded, ("Operation", "Variant", "Before", "Tonight")),
+            ((one.operation, one.variant, one.before, one.after) for one in night.answers),
+        ),
         changes=[change_text(change) for change in night.changes],
         unseen=not_watched(night),
         facts=list(_facts(night)),
@@ -307,27 +348,17 @@ _DIGEST_LENGTH = 8
 _MOST_MARKS = 150
 _SPARK_SIZE = (330, 34)
 
+_ROW_COLUMNS = (
+    worded("Variant"),
+    Column("Metric", "words", html_class="unit"),
+    "Newest value",
+    "Range of forks",
+    "Night",
+    Column("All nights", "words", html_class="line"),
+)
+
 Shifts = Mapping[SeriesKey, Sequence[Mark]]
 """Change points of every series, as marks."""
-
-
-class Row(msgspec.Struct, frozen=True):
-    """A variant and metric: its newest value, and all of its history as a line."""
-
-    name: str
-    metric: str
-    value: str
-    forks: str
-    night: str
-    spark: Markup
-
-
-class _Listed(msgspec.Struct, frozen=True):
-    number: int
-    kind: str
-    title: str
-    text: str
-    page: str
 
 
 def page_name(challenge: str, task: str) -> str:
@@ -358,7 +389,11 @@ def task_page(
             f"Suite {suite.heading}, {counted(len(suite.nights), 'night')}",
             f"Challenge {task.challenge}",
         ),
-        rows=[_row(suite, one) for histories in task.metrics.values() for one in histories],
+        rows=Table.of(
+            "The newest value of every variant, and all nights as a line",
+            _ROW_COLUMNS,
+            (_row(suite, one) for histories in task.metrics.values() for one in histories),
+        ),
         figures=figures,
         nights=embedded(nights),
         listed=_listed(suite, [*own, *common]),
@@ -377,34 +412,42 @@ def _of_chart(histories: Sequence[History]) -> Callable[[Raised], bool]:
     return lambda alarm: any(alarm.concerns(history.key) for history in histories)
 
 
-def _row(suite: SuitePages, history: History) -> Row:
+def _row(suite: SuitePages, history: History) -> tuple[Cell | str, ...]:
     label = suite.named(history.key.variant)
     empty = history.numbers.size == 0
-    return Row(
-        name=label,
-        metric=metric_title(history.key.metric),
-        value="n/a" if empty else f"{figure(float(history.means[-1]))} {history.unit}",
-        forks="" if empty else f"{figure(float(history.lows[-1]))} to {figure(float(history.highs[-1]))}",
-        night="" if empty else str(int(history.numbers[-1])),
-        spark=sparkline(
-            history.numbers,
-            history.means,
-            span=(suite.nights[0].number, suite.nights[-1].number) if suite.nights else (0, 0),
-            label=f"{label}, {metric_title(history.key.metric)}, all nights",
-            position=suite.styles[history.key.variant],
-            marked=alarmed(suite, history.key),
-            size=_SPARK_SIZE,
-        ),
+    spark = sparkline(
+        history.numbers,
+        history.means,
+        span=(suite.nights[0].number, suite.nights[-1].number) if suite.nights else (0, 0),
+        label=f"{label}, {metric_title(history.key.metric)}, all nights",
+        position=suite.styles[history.key.variant],
+        marked=alarmed(suite, history.key),
+        size=_SPARK_SIZE,
+    )
+    return (
+        label,
+        metric_title(history.key.metric),
+        "n/a" if empty else f"{figure(float(history.means[-1]))} {history.unit}",
+        "" if empty else f"{figure(float(history.lows[-1]))} to {figure(float(history.highs[-1]))}",
+        "" if empty else str(int(history.numbers[-1])),
+        Cell((), drawing=spark),
     )
 
 
-def _listed(suite: SuitePages, marks: Sequence[Mark]) -> list[_Listed]:
+def _listed(suite: SuitePages, marks: Sequence[Mark]) -> Table:
     pages = {night.number: f"nights/{night.id}.html" for night in suite.nights}
     newest = sorted(marks, key=lambda mark: -mark.number)[:_MOST_MARKS]
-    return [
-        _Listed(one.number, one.kind, KIND_TITLES[one.kind], one.text, one.page or pages.get(one.number, ""))
-        for one in newest
-    ]
+    lines = ((str(one.number), _kind(one, one.page or pages.get(one.number, "")), one.text) for one in newest)
+    columns = (
+        worded("Night"),
+        Column("What", "words", html_class="kind"),
+        Column("Details", "words", html_class="details"),
+    )
+    return Table.of("What happened, newest first", columns, lines)
+
+
+def _kind(mark: Mark, page: str) -> Cell:
+    return Cell((KIND_TITLES[mark.kind],), mark=f"mark {mark.kind}", link=page and f"../{page}")
 
 
 # The page of a suite: its last night, what is open, every task at a glance; and the page of all suites.
@@ -429,20 +472,6 @@ class Card(msgspec.Struct, frozen=True, rename="kebab"):
     started: str
     open: int  # alarms that nobody has acknowledged
     nights: int  # how many there are
-
-
-class _Cell(msgspec.Struct, frozen=True):
-    variant: str
-    spark: Markup
-    value: str
-
-
-class _Line(msgspec.Struct, frozen=True):
-    name: str
-    page: str
-    metric: str
-    open: int
-    cells: tuple[_Cell, ...]
 
 
 def card_of(suite: SuitePages) -> Card:
@@ -476,11 +505,9 @@ def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
         strip=rows,
         alarms=_open(suite),
         known=[alarm for alarm in suite.alarms if alarm.state == "acknowledged"],
-        variants=[suite.named(label) for label in suite.roles],
-        styles=list(suite.styles.values()),
-        tasks=[_line(suite, task) for task in suite.tasks],
+        tasks=_task_table(suite),
         spark_nights=min(_SPARK_NIGHTS, len(suite.nights)),
-        nights=rows[-_LAST_NIGHTS:][::-1],
+        nights=_night_table("The last nights", rows[-_LAST_NIGHTS:][::-1]),
         more=max(0, len(suite.nights) - _LAST_NIGHTS),
     )
 
@@ -511,18 +538,28 @@ def _subtitle(suite: SuitePages) -> tuple[str, ...]:
     return (when, f"{counted(len(suite.tasks), 'task')} on {variants}") if suite.tasks else (when,)
 
 
-def _line(suite: SuitePages, task: Task) -> _Line:
+def _task_table(suite: SuitePages) -> Table:
+    variants = (
+        Column(suite.named(label), "words", swatch=style, html_class="line")
+        for label, style in suite.styles.items()
+    )
+    columns = (worded("Task"), Column("Metric", "words", html_class="unit"), *variants)
+    title = "Tasks: last value and last nights of every variant"
+    return Table.of(title, columns, (_line(suite, task) for task in suite.tasks))
+
+
+def _line(suite: SuitePages, task: Task) -> tuple[Cell | str, ...]:
     metric, histories = next(iter(task.metrics.items()))
     found = {history.key.variant: history for history in histories}
     key = SeriesKey("", task.challenge, task.task, metric)
     about = sum(_is_about(alarm, task) for alarm in _open(suite))
-    return _Line(
-        name=task_name(key, challenges=suite.challenges),
-        page=f"tasks/{page_name(task.challenge, task.task)}",
-        metric=f"{metric_title(metric)}, {histories[0].unit}",
-        open=about,
-        cells=tuple(_cell(suite, label, found.get(label), metric) for label in suite.roles),
+    name = Cell(
+        (task_name(key, challenges=suite.challenges),),
+        link=f"tasks/{page_name(task.challenge, task.task)}",
+        badge=f"{about} open" if about else "",
     )
+    cells = (_cell(suite, label, found.get(label), metric) for label in suite.roles)
+    return (name, f"{metric_title(metric)}, {histories[0].unit}", *cells)
 
 
 def _is_about(alarm: Alarm, task: Task) -> bool:
@@ -533,21 +570,18 @@ def _is_about(alarm: Alarm, task: Task) -> bool:
     return raised.key.task == task.task and raised.key.challenge in ("", task.challenge)
 
 
-def _cell(suite: SuitePages, label: str, history: History | None, metric: str) -> _Cell:
+def _cell(suite: SuitePages, label: str, history: History | None, metric: str) -> Cell:
     if history is None or history.numbers.size == 0:
-        return _Cell(suite.named(label), Markup('<span class="nothing">no value</span>'), "")
+        return Cell((), drawing=Markup('<span class="nothing">no value</span>'))
     last = suite.nights[-1].number if suite.nights else int(history.numbers[-1])
     stale = int(history.numbers[-1]) != last
     value = figure(float(history.means[-1]))
-    return _Cell(
-        suite.named(label),
-        sparkline(
-            history.numbers,
-            history.means,
-            span=(max(1, last - _SPARK_NIGHTS + 1), last),
-            label=f"{suite.named(label)}, {metric_title(metric)}, last {counted(_SPARK_NIGHTS, 'night')}",
-            position=suite.styles[label],
-            marked=alarmed(suite, history.key),
-        ),
-        f"{value} (night {int(history.numbers[-1])})" if stale else value,
+    spark = sparkline(
+        history.numbers,
+        history.means,
+        span=(max(1, last - _SPARK_NIGHTS + 1), last),
+        label=f"{suite.named(label)}, {metric_title(metric)}, last {counted(_SPARK_NIGHTS, 'night')}",
+        position=suite.styles[label],
+        marked=alarmed(suite, history.key),
     )
+    return Cell((f"{value} (night {int(history.numbers[-1])})" if stale else value,), drawing=spark)
