@@ -4,10 +4,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.redline.judge import ScaledTask
 from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.parts import ScaledTask
 from benchctl.track.model import Challenge, Task
 from builders import make_summary
 from redlines import SEARCH, make_point, redline_fork, redline_plan

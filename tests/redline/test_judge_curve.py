@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchctl.redline.judge import RedlineCurves, Spread, redline_curves
+from benchctl.redline.judge import redline_curves
+from benchctl.stats.parts import RedlineCurves, Spread
 from redlines import SEARCH, make_point, redline_fork
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.redline.judge import RedlineCurves, redline_curves
+from benchctl.redline.judge import redline_curves
 from benchctl.redline.report import curve_plot, curve_tables, objective_text
 from benchctl.report.charts.effects import forest_charts
 from benchctl.report.formats import render
@@ -16,6 +16,7 @@ from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.analyse import analyse
+from benchctl.stats.parts import RedlineCurves
 from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan

@@ -10,7 +10,8 @@ from benchctl.results.model import RunRecord
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.metrics import metric_of
-from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.stats.parts import SweepAxis, SweepCurve
+from benchctl.sweep.curve import ByBlock, sweep_curve
 from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
 
 AXIS = SweepAxis("clients", ("1", "2", "4", "8"), (1.0, 2.0, 4.0, 8.0))

@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import linregress, ttest_1samp, ttest_ind
 
-from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.stats.parts import SweepAxis, SweepCurve
+from benchctl.sweep.curve import ByBlock, sweep_curve
 from sweeps import AXIS, BLOCKS, forks, two_laws
 
 LOGS = st.lists(st.lists(st.floats(-2, 2, allow_nan=False), min_size=4, max_size=4), min_size=3, max_size=7)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.stats.parts import SweepAxis, SweepCurve
+from benchctl.sweep.curve import ByBlock, sweep_curve
 from stats.processes import Table
 
 CLIENTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])

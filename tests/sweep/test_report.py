@@ -8,7 +8,7 @@ from benchctl.report.screen import render_screen
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
-from benchctl.sweep.curve import Bounded, SweepAxis, SweepCurve
+from benchctl.stats.parts import Bounded, SweepAxis, SweepCurve
 from benchctl.sweep.report import sweep_answer, sweep_tables, verdict
 from builders import ES
 from sweeps import AXIS, compared, forks, make_curve, swept_record, two_laws

@@ -15,33 +15,7 @@ from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.inference import difference_of
 from benchctl.stats.metrics import collect, places, task_at
-
-
-class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What evidence cost in one task of one variant."""
-
-    schedule: int
-    task: int
-    label: str
-    variant: str
-    plain: int
-    evidence: int
-    # Mean service time of the forks with evidence over that of the plain ones - 1, in percent, by geometric
-    # means over forks.
-    percent: float
-    # `low_percent`, `high_percent`: its 95 % interval, from Welch's t on logarithms; None with one fork of
-    # either kind.
-    low_percent: float | None = None
-    high_percent: float | None = None
-
-
-class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What evidence cost in a run that collected it in forks of its own."""
-
-    kinds: tuple[EvidenceKind, ...]  # what was collected
-    forks: int
-    # By challenge, task and variant; those without a value on both sides are missing.
-    tasks: tuple[TaskCost, ...]
+from benchctl.stats.parts import EvidenceCost, TaskCost
 
 
 def evidence_cost(record: RunRecord) -> EvidenceCost | None:

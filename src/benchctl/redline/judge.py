@@ -12,14 +12,16 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict, TaskSummary
+from benchctl.results.figures import CurvePoint, StepVerdict
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.stats.arrays import Integers, ValueCounts
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import own_interval
-from benchctl.stats.metrics import ForkSummaries
+from benchctl.stats.driver import MOST_THINK_SHARE
+from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric
+from benchctl.stats.parts import Curve, CurveRow, ForkCurve, RedlineCurves, ScaledTask, Spread
 from benchctl.stats.quantiles import quantile
 from benchctl.stats.steady import Steadiness, Trend
 from benchctl.track.model import Task
@@ -27,8 +29,6 @@ from benchctl.track.model import Task
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
 _LEAST_SHARE = 0.99
-# Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
-MOST_THINK_SHARE = 0.05
 # Throughput of a step over that of the first at the same load: a node that has warmed up keeps within it.
 _SETTLED = 1.1
 # A percentile rests on at least so many samples beyond it.
@@ -272,75 +272,6 @@ def hardest(judged: Sequence[tuple[Task, CurvePoint, int]], factor: float) -> Cu
     )
 
 
-class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A figure over forks."""
-
-    median: float
-    low: float
-    high: float
-
-
-class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A load of a curve; a fork that tried it several times counts once, with the median of its steps."""
-
-    rung: int
-    rate_per_s: float  # offered, the median over forks: each shifts the grid by a part of a rung
-    forks: int
-    steps: int  # how often it was tried
-    passed: int
-    driver_limited: int
-    achieved_per_s: Spread | None  # completed of it; like the figures below, None when no fork has one
-    # `p50_ms`, `p90_ms`, `p99_ms`: of latency, from when requests were due.
-    p50_ms: Spread | None
-    p90_ms: Spread | None
-    p99_ms: Spread | None
-    objective_ms: Spread | None  # the percentile of latency that the objective bounds
-
-
-class ForkCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The steps of one fork, in order, the load that it found and why its search ended; None for none."""
-
-    block: int
-    points: tuple[CurvePoint, ...]
-    redline: float | None = None
-    end: RedlineEnd | None = None
-
-
-class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A variant's curve."""
-
-    variant: str
-    rows: tuple[CurveRow, ...]  # by load, ascending
-    forks: tuple[ForkCurve, ...]
-    # The load that was found, geometric mean over forks; None when a fork found none.
-    redline: float | None = None
-    # `low`, `high`: its 95 % interval; None of a bound, and under two forks.
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def at_least(self) -> bool:
-        """Whether a fork's load is a bound: then so is their mean."""
-        return any(fork.redline is not None and fork.end != "found" for fork in self.forks)
-
-
-class ScaledTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A task whose rate a factor multiplies."""
-
-    label: str
-    unit: str
-    rate_per_s: float  # at a factor of 1
-
-
-class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The curves of all variants, and what was searched for."""
-
-    search: RedlineSpec
-    curves: tuple[Curve, ...]
-    unit: str = "queries/s"
-    tasks: tuple[ScaledTask, ...] = ()  # those that a factor scales, where one was searched for
-
-
 def redline_curves(
     done: Mapping[str, Sequence[ForkRecord]], search: RedlineSpec, plan: Plan | None = None
 ) -> RedlineCurves:
@@ -468,12 +399,22 @@ def _spread(forks: Sequence[Sequence[float | None]]) -> Spread | None:
 
 
 def redline_doubts(
+    search: RedlineSpec,
+    metric: Metric,
+    found: Mapping[str, ForkSummaries],
+    done: Mapping[str, Sequence[ForkRecord]],
+) -> tuple[list[Caveat], list[Caveat]]:
+    """Return doubts before and after those of any row, by label; `done` has the steps of forks."""
+    by_clients = search.by == "clients" and metric.key == REDLINE.key
+    return [*_doubts(search, found, done)], [*(_whole_clients(search, found) if by_clients else ())]
+
+
+def _doubts(
     search: RedlineSpec, found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
 ) -> Iterator[Caveat]:
-    """Doubts about the red-lines of variants, by label; `done` has their steps."""
     for label, forks in found.items():
         summaries = [summary for _, summary in forks]
-        bounded = [one for one in summaries if is_bound(one)]
+        bounded = [one for one in summaries if one.redline_is_bound]
         if bounded:
             yield Caveat(
                 "lower-bound",
@@ -493,7 +434,7 @@ def redline_doubts(
             yield Caveat("course", f"{label} {text}")
 
 
-def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Numbers of clients are cut to a grid that no block shifts, so forks may agree without being equal.
 
     Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
@@ -511,7 +452,11 @@ def whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> It
             "apart: too little for a verdict",
         )
     for label, known in values.items():
-        if len(known) > 1 and len(set(known)) == 1 and not any_bound([one for _, one in found[label]]):
+        if (
+            len(known) > 1
+            and len(set(known)) == 1
+            and not any(one.redline_is_bound for _, one in found[label])
+        ):
             yield Caveat(
                 "whole-clients",
                 f"all {len(known)} forks of {label} found {known[0]:g} clients: what they differ by is less "
@@ -550,16 +495,6 @@ def _contradicted(forks: Sequence[ForkRecord]) -> str:
         f"failed at {loads}, below the {worst.found:,.4g} that it passed at "
         f"({len(contradictions)} of {len(forks)} forks)"
     )
-
-
-def is_bound(summary: TaskSummary) -> bool:
-    """Return whether a fork's red-line is only known to be at least its rate."""
-    return summary.redline_per_s is not None and summary.redline_end != "found"
-
-
-def any_bound(summaries: Sequence[TaskSummary]) -> bool:
-    """Return whether any fork's red-line is a bound: then so is their mean."""
-    return any(is_bound(summary) for summary in summaries)
 
 
 def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from benchctl.redline.judge import Curve, CurveRow, RedlineCurves, Spread, percentile_name
+from benchctl.redline.judge import percentile_name
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import Table
 from benchctl.results.figures import RedlineEnd, load_text
@@ -14,6 +14,7 @@ from benchctl.results.plan import RedlineSpec
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import own_interval
 from benchctl.stats.metrics import THROUGHPUT
+from benchctl.stats.parts import Curve, CurveRow, RedlineCurves, Spread
 
 _MARKS = "ox+*#@%&"
 _BOTH = "?"

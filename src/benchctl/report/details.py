@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import get_args
 
-from benchctl.evidence.activity import EvidenceCost, TaskCost
 from benchctl.report.layout import metric_title, precision_table, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
 from benchctl.report.table import (
@@ -23,6 +22,7 @@ from benchctl.results.plan import Place
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, TimeKind, TimeRow
 from benchctl.stats.compare import UNITS
 from benchctl.stats.order import OrderEffect, describe_before
+from benchctl.stats.parts import EvidenceCost, TaskCost
 
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3

@@ -37,8 +37,8 @@ from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
+from benchctl.stats.parts import SweepCurve
 from benchctl.stats.steady import Trend
-from benchctl.sweep.curve import SweepCurve
 from benchctl.sweep.report import sweep_answer, sweep_tables, verdict
 
 LINES = 24

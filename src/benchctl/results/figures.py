@@ -294,6 +294,11 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     ] = {}
 
     @property
+    def redline_is_bound(self) -> bool:
+        """Return whether its red-line is only known to be at least its rate."""
+        return self.redline_per_s is not None and self.redline_end != "found"
+
+    @property
     def unanswered(self) -> int:
         """Measured operations that failed for good: a rejected one that was sent again is none."""
         return max(0, sum(self.failures.values()) - self.retries)

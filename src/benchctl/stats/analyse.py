@@ -10,8 +10,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from benchctl.evidence.activity import evidence_cost, evidence_everywhere
-from benchctl.redline.judge import any_bound, redline_curves, redline_doubts, unsteady_nodes, whole_clients
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
 from benchctl.results.foreign import TITLES
 from benchctl.results.likeness import resolved, variant_differences
@@ -24,6 +22,7 @@ from benchctl.results.model import (
     RunRecord,
 )
 from benchctl.results.plan import Place, Plan
+from benchctl.slices import hook
 from benchctl.stats.analysis import (
     SCHEMA_VERSION,
     Analysis,
@@ -76,7 +75,6 @@ from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.outlook import verdict_costs, with_least_effects
 from benchctl.stats.scale import operation_scale
 from benchctl.stats.steady import Steadiness, steadiness
-from benchctl.sweep.rows import swept_curves
 from benchctl.track.model import Task
 
 LEAST_FOR_P90 = 10
@@ -133,7 +131,7 @@ def analyse_run(
         found,
         caveats=(*own, *found.caveats),
         differences=variant_differences(resolved(record)),
-        evidence=evidence_cost(record),
+        evidence=hook("evidence_cost")(record) if record.plan.evidence else None,
         versions=versions_of(record),
     )
     return with_imports(found, dict.fromkeys(forks, record.imported))
@@ -233,7 +231,9 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     rows = _adjusted([*rows, *built_rows], method)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
-    curves = () if several else tuple(swept_curves(tasks, plan, paired=paired, sequential=sequential))
+    curves = ()
+    if plan.swept is not None and not several:
+        curves = tuple(hook("swept_curves")(tasks, plan, paired=paired, sequential=sequential))
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -255,9 +255,9 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),
             *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
-            *([evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
+            *([hook("evidence_everywhere")(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
-        redline=None if plan.redline is None else redline_curves(done, plan.redline, plan),
+        redline=None if plan.redline is None else hook("redline_curves")(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
@@ -407,7 +407,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
         metric, plan, task, found, done, steady, answers=answers, calibration=calibration, noisy=noisy
     )
     if plan.redline is not None:
-        steady |= unsteady_nodes(plan.redline, done)
+        steady |= hook("redline_steadiness")(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
@@ -496,12 +496,8 @@ def task_doubts(
     )
     if plan.redline is None:
         return doubts
-    by_clients = plan.redline.by == "clients" and metric.key == REDLINE.key
-    return (
-        *redline_doubts(plan.redline, found, done),
-        *doubts,
-        *(whole_clients(plan.redline, found) if by_clients else ()),
-    )
+    before, after = hook("redline_doubts")(plan.redline, metric, found, done)
+    return (*before, *doubts, *after)
 
 
 def doubting(comparison: Comparison, doubts: Iterable[Caveat]) -> Comparison:
@@ -533,7 +529,7 @@ def side_figures(
 ) -> Figures:
     """Return a variant's figures, of one task or of several that were combined; checks of the load if any."""
     summaries = [summary for found, _ in tasks for _, summary in found]
-    bounded = metric.key == REDLINE.key and any_bound(summaries)
+    bounded = metric.key == REDLINE.key and any(one.redline_is_bound for one in summaries)
     alone = Series.of(side.values, additive=side.additive, signed=side.signed)
     figures = Figures(
         variant=side.label,

@@ -5,8 +5,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from benchctl.evidence.activity import EvidenceCost, TaskCost
-from benchctl.redline.judge import RedlineCurves
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
@@ -14,9 +12,9 @@ from benchctl.stats.metrics import MetricKey
 from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
 from benchctl.stats.outlook import VerdictCost
+from benchctl.stats.parts import EvidenceCost, RedlineCurves, SweepCurve, TaskCost
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
-from benchctl.sweep.curve import SweepCurve
 
 SCHEMA_VERSION: Final = 3
 

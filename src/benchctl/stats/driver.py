@@ -5,7 +5,6 @@ from statistics import median
 
 import msgspec
 
-from benchctl.redline.judge import MOST_THINK_SHARE
 from benchctl.results.figures import FIGURES, Calibration, DriverFigures, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
@@ -13,6 +12,8 @@ from benchctl.stats.analysis import DriverRow, HostRow, LoadState
 from benchctl.stats.metrics import METRICS, collect, places, task_at
 from benchctl.track.model import Task
 
+# Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
+MOST_THINK_SHARE = 0.05
 _NS_PER_S = 1e9
 _NS_PER_MS = 1e6
 

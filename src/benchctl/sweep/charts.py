@@ -11,7 +11,7 @@ from benchctl.report.charts.panels import plain, plot_layout, scaled_axis
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
 from benchctl.stats.metrics import metric_of
-from benchctl.sweep.curve import Bounded, SweepCurve, SweepLine
+from benchctl.stats.parts import Bounded, SweepCurve, SweepLine
 from benchctl.sweep.report import sweep_answer, sweep_title
 
 _BAND_ALPHA = 0.18

@@ -13,11 +13,11 @@ import msgspec
 import numpy as np
 
 from benchctl.stats.arrays import Floats
-from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import LEVEL, Comparison, Series, own_interval
 from benchctl.stats.inference import contrast
 from benchctl.stats.metrics import MetricKey, metric_of
 from benchctl.stats.multiplicity import holm
+from benchctl.stats.parts import Bounded, PowerLaw, SweepAxis, SweepCurve, SweepLine, SweepPair
 
 _TWO = 2
 _CONFIDENCE = 0.95
@@ -27,77 +27,6 @@ ByBlock = Mapping[int, float | None]
 
 Where index builds are the unit of replication: build -> the mean of its forks.
 """
-
-
-class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is swept."""
-
-    name: str  # such as `clients`
-    labels: tuple[str, ...]  # of the points, as they were asked for: `1`, `250k`, `1s`
-    numbers: tuple[float, ...] = ()  # of the points, ascending; empty for flags and names
-    fixed: str = ""  # what the other axes are held at: `docs 1m`; empty without any
-
-
-class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value with its 95 % interval; without ends where nothing tells how exact it is."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-class PowerLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line as y ~ x^b, or the exponents of two lines compared."""
-
-    exponent: Bounded | None = None  # b; None where there is none, for `reason`
-    steps: tuple[tuple[str, str, Bounded], ...] = ()
-    blocks: int = 0
-    left_out: int = 0
-    without: tuple[str, ...] = ()
-    # Of the test that b is the same all along (orthogonal polynomials in ln x, Holm); None under three
-    # points or two blocks.
-    misfit_p: float | None = None
-    # What b does along the axis if that test says it is not the same; empty if it does not.
-    misfit: Literal["", "rises", "falls", "changes"] = ""
-    reason: str = ""  # why `exponent` is missing, or has no interval
-
-
-class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A variant along the axis."""
-
-    variant: str
-    # By point, over forks: geometric, or arithmetic of what may be 0 or is told by its difference; None
-    # where no fork has a value.
-    means: tuple[Bounded | None, ...]
-    forks: tuple[int, ...]  # by point, that have a value
-    growth: PowerLaw
-    # By point, what must stand beside its value; empty where nothing is said of any.
-    remarks: tuple[tuple[str, ...], ...] = ()
-
-
-class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line against the first one."""
-
-    baseline: str
-    contender: str
-    growth: PowerLaw
-
-
-class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A metric of one task along one axis."""
-
-    task: str
-    challenge: str
-    metric: MetricKey
-    unit: str
-    higher_is_better: bool
-    axis: SweepAxis
-    lines: tuple[SweepLine, ...]  # by variant, the baseline first
-    pairs: tuple[SweepPair, ...]
-    # By point, every further line against the first, as anywhere else.
-    comparisons: tuple[tuple[Comparison, ...], ...] = ()
-    paired: bool = True
-    caveats: tuple[tuple[Caveat, ...], ...] = ()  # by point, doubts about what was measured there
 
 
 def sweep_curve(

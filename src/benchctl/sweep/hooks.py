@@ -1,3 +1,4 @@
 """The hooks of sweeps that the core calls."""
 
 sweep = "benchctl.sweep.points:Sweep.of"
+swept_curves = "benchctl.sweep.rows:swept_curves"

@@ -34,7 +34,7 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.metrics import metric_of
-from benchctl.sweep.curve import Bounded, PowerLaw, SweepCurve
+from benchctl.stats.parts import Bounded, PowerLaw, SweepCurve
 
 _TWO = 2
 _WHOLE = 100

@@ -10,7 +10,8 @@ from benchctl.results.plan import Axis, Plan, SweepSpec, Swept
 from benchctl.stats.analysis import Figures, Row, weaknesses
 from benchctl.stats.compare import Series
 from benchctl.stats.metrics import MetricKey, metric_of
-from benchctl.sweep.curve import ByBlock, SweepAxis, SweepCurve, sweep_curve
+from benchctl.stats.parts import SweepAxis, SweepCurve
+from benchctl.sweep.curve import ByBlock, sweep_curve
 from benchctl.track.model import Task
 
 _FEWEST_POINTS = 3

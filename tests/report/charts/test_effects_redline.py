@@ -1,6 +1,7 @@
-from benchctl.redline.judge import RedlineCurves, redline_curves
+from benchctl.redline.judge import redline_curves
 from benchctl.report.charts.effects import redline_charts
 from benchctl.results.figures import CurvePoint
+from benchctl.stats.parts import RedlineCurves
 from figures import drawn
 from redlines import SEARCH, make_point, redline_fork
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import plotly.graph_objects as go
 
-from benchctl.redline.judge import CurveRow, RedlineCurves, percentile_name
+from benchctl.redline.judge import percentile_name
 from benchctl.redline.report import load_axis, load_title, objective_text
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, tint, variant_style
 from benchctl.report.charts.panels import GUIDE, plain, plot_layout, shaded, time_axis, upright
@@ -18,6 +18,7 @@ from benchctl.results.figures import load_suffix
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
 from benchctl.stats.metrics import metric_of
+from benchctl.stats.parts import CurveRow, RedlineCurves
 
 _LABEL_PX = 22
 _IN_KEYS = str.maketrans("_.@", "---")
