@@ -232,7 +232,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
     curves = ()
-    if not several and any(row.swept for row in tasks):
+    if not several:
         curves = tuple(hook("swept_curves")(tasks, plan, paired=paired, sequential=sequential))
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
