@@ -57,13 +57,6 @@ def test_what_to_do_about_a_refusal_is_said_in_words_of_tracks(files: FileServer
     assert "goes on from there" in caught.value.hint
 
 
-def test_progress_counts_bytes(files: FileServer, home: Home):
-    files.files["/documents.json.zst"] = Served(BODY)
-    told: list[tuple[str, int, int]] = []
-    get(corpus(base_url=files.url), Fetch(home, lambda *args: told.append(args)))
-    assert told[-1] == ("bytes", len(BODY), len(BODY))
-
-
 def test_a_file_may_have_an_address_of_its_own(files: FileServer, home: Home):
     files.files["/elsewhere?key=1"] = Served(BODY)
     assert get(corpus(source_url=f"{files.url}/elsewhere?key=1"), fetch(home)).read_bytes() == BODY
@@ -180,9 +173,3 @@ def test_what_is_known_of_big5s_files_agrees_with_itself(size: int, packing: Pac
         parts = sum(part.size for part in documents.source_file_parts)
         assert parts in {0, documents.compressed_bytes}
     assert msgspec.structs.asdict(documents)["base_url"] is None
-
-
-def test_there_are_no_other_sizes():
-    with pytest.raises(UsageError, match="no published big5 corpus of size 61") as caught:
-        big5_corpus(61, "zst")
-    assert "60, 100, 880, 1000" in caught.value.hint

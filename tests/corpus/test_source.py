@@ -303,12 +303,6 @@ def test_what_is_no_file_of_documents_is_told(tmp_path: Path):
     path = tmp_path / "documents.json"
     with pytest.raises(UsageError, match="there is no file"):
         local_file(path, index="logs", home=home)
-    path.write_bytes(b'{"a":1}\n{"a":2}\n\n{"a":3}\n')
-    with pytest.raises(UsageError, match=r"line 3 of .* is empty"):
-        local_file(path, index="logs", home=home)
-    path.write_bytes(b'\n{"a":1}\n')
-    with pytest.raises(UsageError, match=r"line 1 of .* is empty"):
-        local_file(path, index="logs", home=home)
     path.write_bytes(b'{"index":{}}\n{"a":1}\n{"index":{}}\n')
     with pytest.raises(UsageError, match="the last action line is without a document"):
         local_file(path, index="logs", home=home, has_actions=True)

@@ -231,18 +231,6 @@ def test_operation_types_are_named_as_tracks_name_them():
     assert served_modules(registry)["esrally.driver.runner"].runner_for(kind) is own
 
 
-def test_a_runner_of_rallys_is_benchctls_operation_of_that_type():
-    module = served_modules(Registry())["esrally.driver.runner"]
-    assert [
-        repr(getattr(module, name)()) for name in ("PutSettings", "ForceMerge", "IndicesStats", "Query")
-    ] == [
-        "put-settings",
-        "force-merge",
-        "index-stats",
-        "search",
-    ]
-
-
 def test_a_runner_that_blocks_can_be_registered_and_cannot_be_run():
     registry = Registry()
     registry.register_runner("old", print)
@@ -297,11 +285,6 @@ def test_a_template_that_the_track_does_not_declare_is_named():
 def test_parameters_of_a_command_line_become_a_dictionary():
     assert rally_helpers.to_dict("a:1,b:'x',c:true") == {"a": 1, "b": "x", "c": True}
     assert rally_helpers.to_dict('{"a": [1]}') == {"a": [1]}
-
-
-def test_the_folder_of_a_driver_is_at_home_or_where_its_variable_says(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("RALLY_HOME", "/somewhere")
-    assert rally_helpers.confdir("rally")() == "/somewhere/.rally"
 
 
 def test_a_corpus_can_be_cut_to_the_documents_of_an_index():
