@@ -7,7 +7,8 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.nightly.measure import Resolved, night_seed, plan_options, resolve
+from benchctl.nightly.measure import night_seed, plan_options, resolve
+from benchctl.nightly.model import NightVariant
 from benchctl.nightly.suite import Suite, load_suite
 from benchctl.results.plan import VariantSpec
 from benchctl.run.plan import plan_run
@@ -42,19 +43,20 @@ def _suite(tmp_path: Path) -> Suite:
     return load_suite(path)
 
 
-def resolved(suite: Suite) -> tuple[Resolved, ...]:
+def resolved(suite: Suite) -> tuple[NightVariant, ...]:
     return resolve(suite, newest=lambda _: "9.9.9")
 
 
 def test_variants_are_called_as_in_the_suite_whatever_version_that_is(suite: Suite, tmp_path: Path):
     assert resolved(suite) == (
-        Resolved("watched", "es@latest", VariantSpec("es@latest", "elasticsearch", "9.9.9")),
-        Resolved(
+        NightVariant("es@latest", "watched", "es@latest", VariantSpec("es@latest", "elasticsearch", "9.9.9")),
+        NightVariant(
+            "mine",
             "watched",
             f"mine=es@9.1.0,distribution:{tmp_path / 'build'}",
             VariantSpec("mine", "elasticsearch", "9.1.0", distribution=str(tmp_path / "build")),
         ),
-        Resolved("canary", "old=es@8.11.0", VariantSpec("old", "elasticsearch", "8.11.0")),
+        NightVariant("old", "canary", "old=es@8.11.0", VariantSpec("old", "elasticsearch", "8.11.0")),
     )
 
 

@@ -11,7 +11,8 @@ from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun
-from benchctl.search.nodes import Job, Nodes, _CalmObserver
+from benchctl.run.study import Side
+from benchctl.search.nodes import Job, Nodes, _CalmObserver, _Until
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record
 
@@ -81,3 +82,14 @@ def test_a_question_whose_runs_are_gone_is_asked_anew(tmp_path: Path) -> None:
     with pytest.raises(OpenedAnew):
         nodes.measure(Job((make_plan(),), names, started=print, enough=str, left_s=None))
     assert heard.told == [("note", "20260101-gone is gone; its forks are measured again")]
+
+
+@pytest.mark.parametrize(
+    ("planned", "reason", "further"),
+    [(2, "", (Side(0, "es"), Side(0, "os"))), (2, "answered", "answered"), (3, "", "")],
+)
+def test_runs_of_a_question_that_may_take_more_pairs_get_further_blocks(
+    planned: int, reason: str, further: Any
+) -> None:
+    job = Job((make_plan(forks=3),), (), started=print, enough=lambda _: reason, left_s=None)
+    assert _Until(job).further([make_record("r", plan=make_plan(forks=planned))]) == further

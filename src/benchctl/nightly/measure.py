@@ -32,7 +32,7 @@ from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.folder import FigureRow, SuiteFolder
-from benchctl.nightly.model import CUT_OFF, NightRecord, NightVariant, Role, Shift, TaskProfile
+from benchctl.nightly.model import CUT_OFF, NightRecord, NightVariant, Shift, TaskProfile
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
@@ -141,16 +141,7 @@ _SECONDS_PER_HOUR = 3600
 _SEED_BYTES = 7  # less than 2^63, the most that a seed may be
 
 
-@dataclass(frozen=True)
-class Resolved:
-    """A variant of a suite, as it is tonight."""
-
-    role: Role  # watched, or a canary
-    asked: str  # as the suite has it
-    spec: VariantSpec  # with a version; its name is what suite, run and pages call it
-
-
-def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) -> tuple[Resolved, ...]:
+def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) -> tuple[NightVariant, ...]:
     """Return a suite's variants as of tonight: watched ones first, then canaries.
 
     Raises:
@@ -158,7 +149,10 @@ def resolve(suite: Suite, newest: Callable[[EngineName], str] = latest_version) 
     """
     members = [(role, variant) for role, variant, _ in suite.members()]
     specs = with_newest((suite.spec_of(variant) for _, variant in members), newest)
-    return tuple(Resolved(role, variant, spec) for (role, variant), spec in zip(members, specs, strict=True))
+    return tuple(
+        NightVariant(spec.name, role, variant, spec)
+        for (role, variant), spec in zip(members, specs, strict=True)
+    )
 
 
 def night_seed(suite: Suite, night: int) -> int:
@@ -295,7 +289,7 @@ class Measuring:
             raise NotResumable(f"its run is not in {self.bench.store.root}")
         # A release since then is not what the user edited.
         was = {one.spec.engine: one.spec.version for one in record.variants if f"@{LATEST}" in one.asked}
-        variants = self._variants(lambda engine: was.get(engine) or latest_version(engine))
+        variants = resolve(self.suite, lambda engine: was.get(engine) or latest_version(engine))
         plan, _, _ = self._plan(record.number, variants)
         if self._digest(plan) != record.plan_digest:
             raise NotResumable("the suite, or a file that it names, has been edited since")
@@ -304,7 +298,7 @@ class Measuring:
         return folder, self.laboratory.resume(self.bench, folder, track, ask_anew=True), track, variants
 
     def _new(self, record: NightRecord, tags: tuple[str, ...]) -> _Run:
-        variants = self._variants(latest_version)
+        variants = resolve(self.suite, latest_version)
         self.keep(variants=variants, forks_planned=self.suite.forks)
         plan, track, files = self._plan(record.number, variants)
         # Known before the first node starts: what is cut off is gone on with only as it was meant.
@@ -312,10 +306,6 @@ class Measuring:
         extras = Extras(tags=tags, files=files, left_s=self.left_s, ask_anew=True)
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
-
-    def _variants(self, newest: Callable[[EngineName], str]) -> tuple[NightVariant, ...]:
-        resolved = resolve(self.suite, newest)
-        return tuple(NightVariant(one.spec.name, one.role, one.asked, one.spec) for one in resolved)
 
     def _digest(self, plan: Plan) -> str:
         budget_s = self.suite.budget_s
