@@ -214,7 +214,11 @@ def render_blocks(title: str, blocks: Sequence[Block]) -> str:
             tables=[block for block in blocks if isinstance(block, Table)],
             lines=[block for block in blocks if isinstance(block, str)],
             commands=[block for block in blocks if isinstance(block, Command)],
+            subtitle=(),
+            inline=True,
             style=inline_style(),
+            script="",
+            palette="",
             version=benchctl.__version__,
             policy=scriptless_policy(),
         )
