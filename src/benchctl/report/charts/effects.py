@@ -1,4 +1,4 @@
-"""Charts of effects, of forks, and of red-line searches."""
+"""Charts of effects and of forks."""
 
 import math
 from collections.abc import Sequence
@@ -7,18 +7,14 @@ from typing import Any
 import msgspec
 import plotly.graph_objects as go
 
-from benchctl.redline.judge import percentile_name
-from benchctl.redline.report import load_axis, load_title, objective_text
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, tint, variant_style
-from benchctl.report.charts.panels import GUIDE, plain, plot_layout, shaded, time_axis, upright
+from benchctl.report.charts.panels import plain, plot_layout, shaded, upright
 from benchctl.report.layout import better, metric_title, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
 from benchctl.report.table import INTERVAL, OPERATION, VARIANT, Column, Table, bounds, worded
-from benchctl.results.figures import load_suffix
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.parts import CurveRow, RedlineCurves
 
 _LABEL_PX = 22
 _IN_KEYS = str.maketrans("_.@", "---")
@@ -40,7 +36,6 @@ _LEAST_TICK_SHARE = 0.09
 _ROW_PX = 76
 _SPREAD = 0.56
 _UNITS = {"task": "fork", "build": "index build"}
-_NS_PER_MS = 1e6
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -146,7 +141,7 @@ def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[go.Scatter]:
                 name=plain(variant),
                 x=middles,
                 y=[mark.y for mark in own],
-                error_x=_errors([-low for low, _ in ends], [high for _, high in ends], style.colour, 2.5, 5),
+                error_x=errors([-low for low, _ in ends], [high for _, high in ends], style.colour, 2.5, 5),
                 marker={"color": style.colour, "symbol": style.symbol, "size": 11},
                 text=[_hover(mark.comparison) for mark in own],
                 hovertemplate="%{text}<extra></extra>",
@@ -155,9 +150,10 @@ def _traces(analysis: Analysis, marks: Sequence[_Mark]) -> list[go.Scatter]:
     return traces
 
 
-def _errors(
+def errors(
     below: Sequence[float], above: Sequence[float], colour: str, thickness: float, width: float
 ) -> dict[str, Any]:
+    """Return error bars, from distances to the mark."""
     return {
         "type": "data", "symmetric": False, "array": above, "arrayminus": below,
         "color": colour, "thickness": thickness, "width": width,
@@ -303,7 +299,7 @@ def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
         name=f"{plain(side.variant)}, mean",
         x=[value],
         y=[place],
-        error_x=None if found is None else _errors([value - found[0]], [found[1] - value], colour, 2.5, 8),
+        error_x=None if found is None else errors([value - found[0]], [found[1] - value], colour, 2.5, 8),
         marker={"color": colour, "symbol": "line-ns", "size": 34, "line": {"color": colour, "width": 3}},
         text=[f"{plain(side.variant)}: mean {figure(value)}{f' ({ends})' if ends else ''}"],
         hovertemplate="%{text}<extra></extra>",
@@ -336,76 +332,3 @@ def _fork_table(row: Row) -> Table:
     )
     columns = (VARIANT, "Mean", "95 % interval of it", worded("Forks by number"))
     return Table.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
-
-
-def redline_charts(found: RedlineCurves | None) -> list[Chart]:
-    """Return one plot of the percentile by load, for all variants; none where nothing was measured."""
-    if found is None:
-        return []
-    unit = load_suffix(found.unit)
-    traces = [_trace(place, curve.variant, curve.rows, unit) for place, curve in enumerate(found.curves)]
-    traces = [trace for trace in traces if trace.x]
-    if not traces:
-        return []
-    objective = objective_text(found.search)
-    limit_ms = found.search.limit_ns / _NS_PER_MS
-    by = load_title(found.search)
-    name = percentile_name(found.search.percentile)
-    layout = plot_layout(
-        "offered requests/s" if found.unit == "queries/s" else load_axis(found),
-        f"{name} of latency, ms",
-        yaxis=time_axis([found.search.limit_ns, *(_NS_PER_MS * y for trace in traces for y in trace.y)]),
-        shapes=[
-            go.layout.Shape(
-                type="line", xref="paper", x0=0, x1=1, y0=limit_ms, y1=limit_ms,
-                line={"color": GUIDE, "width": 2, "dash": "dash"},
-            )
-        ],
-    )  # fmt: skip
-    chart = Chart(
-        key="redline",
-        group=OVERVIEW,
-        title=f"Latency by {by}: {found.search.operation}",
-        about=(
-            f"Each mark is a load that was tried: the median over forks of the {name} of latency, with the "
-            f"range over forks. The dashed line is the objective "
-            f"({objective}); hollow marks are loads at which the driver itself was the limit. The tables of "
-            "the results have the same figures."
-        ),
-        data=traces,
-        layout=layout,
-    )
-    return [chart]
-
-
-def _trace(place: int, variant: str, rows: Sequence[CurveRow], unit: str) -> go.Scatter:
-    style = variant_style(place)
-    known = [(row, row.objective_ms) for row in rows if row.objective_ms is not None]
-    return go.Scatter(
-        mode="lines+markers",
-        name=plain(variant),
-        x=[row.rate_per_s for row, _ in known],
-        y=[latency.median for _, latency in known],
-        error_y=_errors(
-            [latency.median - latency.low for _, latency in known],
-            [latency.high - latency.median for _, latency in known],
-            style.colour, 1, 3,
-        ),
-        line={"color": style.colour, "dash": style.dash, "width": 2},
-        marker={
-            "color": style.colour,
-            "symbol": [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known],
-            "size": 8,
-        },
-        text=[_hover_of_search(variant, row, unit) for row, _ in known],
-        hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
-
-
-def _hover_of_search(variant: str, row: CurveRow, unit: str) -> str:
-    spread = row.objective_ms
-    latency = (
-        "" if spread is None else f"{figure(spread.median)} ms ({figure(spread.low)}-{figure(spread.high)})"
-    )
-    load = f"{figure(row.rate_per_s)}{unit}"
-    return f"{plain(variant)}, {load}: {latency}<br>met {row.passed} of {row.steps} times"

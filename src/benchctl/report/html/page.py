@@ -207,7 +207,8 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
 
 def _analysis_charts(analysis: Analysis) -> list[Chart]:
     # Imported here, since plotly is slow to import and few commands write pages.
-    from benchctl.report.charts.effects import forest_charts, fork_charts, redline_charts  # noqa: PLC0415
+    from benchctl.redline.charts import redline_charts  # noqa: PLC0415
+    from benchctl.report.charts.effects import forest_charts, fork_charts  # noqa: PLC0415
     from benchctl.sweep.charts import sweep_chart  # noqa: PLC0415
 
     return [

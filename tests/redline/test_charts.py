@@ -1,5 +1,5 @@
+from benchctl.redline.charts import redline_charts
 from benchctl.redline.judge import redline_curves
-from benchctl.report.charts.effects import redline_charts
 from benchctl.results.figures import CurvePoint
 from benchctl.stats.parts import RedlineCurves
 from figures import drawn
