@@ -23,6 +23,7 @@ _SCHEMAS = {
     "analysis": "What `--format json` prints",
     "run": "run.json",
     "message": "What is told of a night",
+    "config": "A file of `--config`",
 }
 
 

@@ -32,24 +32,26 @@ from benchctl.cli.schema import schema
 from benchctl.experiment.record import ExperimentSpec
 from benchctl.results.plan import Plan
 from benchctl.run.plan import RunSpec
-from benchctl.spec import check_settings, setting_words, settings_in
+from benchctl.run.form import read_form
+from benchctl.spec import RunForm, check_settings, setting_words, settings_in
 
 for command in (run_command, plan_command):
     (option,) = [one for one in command.params if one.name == "replicas"]
     assert (option.opts, option.help, option.default) == (["--replicas"], "Copies of every shard.", 0)
-for kind in (Suite, ExperimentFile, ExperimentSpec, RunSpec, Plan):
+for kind in (RunForm, Suite, ExperimentFile, ExperimentSpec, RunSpec, Plan):
     assert "replicas" in kind.__struct_fields__, kind
 assert schema("run")["$defs"]["Plan"]["properties"]["replicas"]["description"] == "Copies of every shard."
 
 file = Path(sys.argv[1])
 suite = load_suite(file)
 assert suite.replicas == 2
-assert setting_words(suite) == ["--replicas", "2"]
+assert "--replicas 2" in " ".join(setting_words(suite))
+assert setting_words(RunForm(replicas=2)) == ["--replicas", "2"]
 assert settings_in(suite)["replicas"] == 2
 try:
     check_settings(msgspec.structs.replace(suite, replicas=-1))
 except UsageError as err:
-    assert err.message == "--replicas must be at least 0"
+    assert err.message == "--replicas: must be at least 0"
 """
 
 
@@ -271,8 +273,8 @@ def look(sources: Path, script: str, place: Path) -> None:
 def test_a_setting_of_runs_is_one_declaration(sources: Path, tmp_path: Path):
     declared = sources / "spec.py"
     text = declared.read_text(encoding="utf-8")
-    before, after = text.split("\n\nclass Setting(", 1)
-    declared.write_text(f"{before.rstrip()}{SETTING}\n\nclass Setting({after}", encoding="utf-8")
+    before, after = text.split("\n\nclass EvidenceEntry(", 1)
+    declared.write_text(f"{before.rstrip()}{SETTING}\n\nclass EvidenceEntry({after}", encoding="utf-8")
     suite = tmp_path / "s.yml"
     suite.write_text("variants: [es]\nchallenges: [range-only]\nreplicas: 2\n", encoding="utf-8")
     look(sources, LOOK_FOR_SETTING, suite)

@@ -57,10 +57,12 @@ class Kind(Generic[N]):
             UsageError: If it is no amount of this kind, is too small or too large, or has to be whole.
         """
         found = self.amount(text.strip())
-        if found is not None and self.whole and found.denominator != 1:
-            raise UsageError(f"invalid {self.name} '{text}' (expected a whole number of {self.whole})")
-        if found is None or found < self.least:
+        if found is None or (self.least and not found):
             raise UsageError(f"invalid {self.name} '{text}' (expected e.g. {self.examples})")
+        if self.whole and found.denominator != 1:
+            raise UsageError(f"invalid {self.name} '{text}' (expected a whole number of {self.whole})")
+        if found < self.least:
+            raise UsageError(f"invalid {self.name} '{text}' (expected at least {self.text(self.least)})")
         if found > self.most:
             raise UsageError(f"invalid {self.name} '{text}' (expected at most {self.most_text})")
         return self.number(found)
@@ -85,12 +87,12 @@ SIZE: Final = Kind(
     number=int,
     units={form: Fraction(size, _MIB) for unit, size in _BYTES.items() for form in (unit, unit.upper())},
     printed=("m",),
-    least=1,
+    least=256,  # no engine starts with less
     most=2**40,
     most_text="2^40 MiB",
     whole="MiB",
 )
-"""Of memory, in MiB."""
+"""Of the heap of a node, in MiB."""
 
 DURATION: Final = Kind(
     name="duration",

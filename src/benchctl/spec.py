@@ -1,17 +1,19 @@
-"""Settings of a run, each stated once.
+"""The form: what can be asked for, each stated once.
 
-Options of commands, keys of suites and experiments, their JSON Schema, the checks, what a plan keeps and the
-command that repeats a run all follow from the fields of `RunSettings`: a new setting is a new field.
+Options of commands, keys of suites, experiments and files of `--config`, their JSON Schema, the checks, what
+a plan keeps and the command that repeats a run follow from the fields below: a new setting is a new field.
+Values are as people write them; `run/form.py` makes plans' own of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
 from benchctl.errors import UsageError
+from benchctl.quantities import KINDS, Count, Duration, Kind, Percent, Size
 
 Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "Evidence", "Output"]
 """Sections of a command's help, in its order; a command's own options come before all of these."""
@@ -19,8 +21,25 @@ Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 TransportName = Literal["wire", "client"]
+EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
+AS_MANY_WORKERS_AS_NEEDED: Final = 0
+DEFAULT_FORKS: Final = 6
+"""One more than a verdict takes that may be quoted, so that one fork may fail."""
+MOST_FORKS: Final = 50
+"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
+MOST_FORKS_IN_FILE: Final = 10_000
+"""Of every variant: months of measuring, and few enough to be listed one by one."""
+
+Text = Annotated[str, Meta(min_length=1)]
+Positive = Annotated[int, Meta(ge=1)]
+Seed = Annotated[int, Meta(ge=0, le=MAX_SEED - 1)]
+Workers = Annotated[int, Meta(ge=1, le=MOST_WORKERS)]
+Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
+_WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+TAG_FORM: Final = "a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots, hyphens and underscores"
+Tag = Annotated[str, Meta(pattern=f"^{_WORD}(:{_WORD})?$", description=TAG_FORM)]
 
 IndexManner = Literal["usual", "deterministic"]
 PageCache = Literal["as-is", "cold", "warm"]
@@ -150,18 +169,268 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     ] = "as-is"
 
 
+class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The evidence to collect beside the figures: in how many further forks of every variant, or in all."""
+
+    kinds: Annotated[
+        tuple[EvidenceKind, ...],
+        Meta(
+            min_length=1,
+            description="Collect what explains the figures, in separate forks: "
+            f"{', '.join(get_args(EvidenceKind))}, or all; see: benchctl evidence RUN.",
+            extra={"heading": "Evidence", "option": "--evidence", "metavar": "KIND[,KIND]"},
+        ),
+    ]
+    forks: Annotated[
+        Forks | Literal["all"],
+        _said(
+            "How many extra forks of every variant carry the evidence, and enter no comparison; or all: then "
+            "every fork carries it, and what it costs is in the figures of all variants  [default: 1]",
+            "Evidence",
+            option="--evidence-forks",
+        ),
+    ] = 1
+
+
+_WORKERS = _said(
+    "Processes that clients work in; auto is one, unless targets ask for more than one offers.",
+    "Load",
+    metavar="auto|N",
+)
+_AS_WRITTEN = _said(
+    "Keep the counts of shipped challenges that only say `iterations`, instead of those that warm the JIT up "
+    "on a small corpus.",
+    "What is measured",
+)
+"""What forms have different defaults for."""
+
+
+class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """How something is measured: of a run, a suite, an experiment or one of its measurements."""
+
+    track: Annotated[
+        Text,
+        _said(
+            "Indices, documents and operations: a shipped track, or a folder or file of your own.",
+            "What is measured",
+            option="--track/--track-path/--workload-path",
+            metavar="NAME|PATH",
+        ),
+    ] = "big5"
+    docs: Annotated[
+        Positive | Count | None,
+        _said(
+            "Documents: of files an even share  [default: 1m generated ones, 100k where run raises the "
+            "counts of shipped challenges; all of files]",
+            "What is measured",
+        ),
+    ] = None
+    corpus: Annotated[
+        str,
+        _said(
+            "Documents for the only index of the track, or the named one: JSON, one a line; .zst, .bz2 and "
+            ".gz, too.",
+            "What is measured",
+            metavar="[INDEX=]FILE",
+        ),
+    ] = ""
+    corpus_has_actions: Annotated[
+        bool,
+        _said("Before each document of --corpus, a line says what to do with it.", "What is measured"),
+    ] = False
+    corpus_dirs: Annotated[
+        tuple[Text, ...],
+        _said(
+            "Where files of the track's documents are, beside the track's own folder; repeatable.",
+            "What is measured",
+            option="--corpus-dir",
+            metavar="DIR",
+        ),
+    ] = ()
+    corpus_seed: Annotated[Seed, _said("Seed of the corpus.", "How much")] = 1
+    seed: Annotated[
+        Seed | None, _said("Seed of block order, arrivals and values  [default: 1]", "How much")
+    ] = None
+    heap: Annotated[
+        Size | None,
+        _said(
+            "Heap of every node  [default: a quarter of memory, at most 4g, for few documents less]",
+            "Nodes and indices",
+        ),
+    ] = None
+    pin: Annotated[
+        str,
+        _said(
+            "Give nodes and benchctl CPUs of their own; chosen when none are named.",
+            "Nodes and indices",
+            metavar="[node=CPUS,driver=CPUS]",
+        ),
+    ] = ""
+    workers: Annotated[Workers, _WORKERS] = 1
+    paired: Annotated[
+        bool,
+        _said(
+            "Analyse blocks as pairs, which takes the drift of the host out; declared before the run.",
+            "How much",
+            option="--paired/--unpaired",
+        ),
+    ] = True
+    as_written: Annotated[bool, _AS_WRITTEN] = True
+    tags: Annotated[
+        tuple[Tag, ...],
+        _said(
+            "Words to find the run by, with compare and list runs. Repeatable.",
+            "Output",
+            option="--tag",
+            metavar="NAME|KEY:VALUE,...",
+        ),
+    ] = ()
+    calibrate: Annotated[
+        bool,
+        _said(
+            "First measure what the driver itself costs on this machine, and keep that with the run.", "Load"
+        ),
+    ] = False
+
+
+class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What is measured, as often as that, beside the variants."""
+
+    challenges: Annotated[
+        tuple[Text, ...],
+        _said(
+            "What to run; repeat it to run schedules in order on one fork.",
+            "What is measured",
+            option="--challenge/--test-procedure",
+            metavar="NAME|FILE",
+        ),
+    ] = ()
+    warmup_challenges: Annotated[
+        tuple[Text, ...],
+        _said(
+            "Run unmeasured on every fresh node before the schedule.",
+            "What is measured",
+            option="--warmup-challenge",
+            metavar="NAME|FILE",
+        ),
+    ] = ()
+    params: dict[str, Any] = msgspec.field(default_factory=dict)  # as `--param` takes them
+    forks: Annotated[
+        Forks | None,
+        _said(
+            f"Passes of every variant on fresh nodes  [default: {DEFAULT_FORKS}; at most {MOST_FORKS} with "
+            "--until-decided, --precision or --budget]",
+            "How much",
+        ),
+    ] = None
+    evidence: EvidenceEntry | None = None
+
+
+class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What `benchctl run` can be asked for, by options or a file."""
+
+    variants: Annotated[
+        tuple[Text, ...],
+        _said(
+            "es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
+            "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, "
+            "plugin:PLUGIN, warmup:CHALLENGE, start:script, nodes:N, shards:N, replicas:N; repeatable, the "
+            "first is the baseline  [default: all of --variants; else the targets, or es and os]",
+            "What is measured",
+            option="--variant",
+            metavar="VARIANT",
+        ),
+    ] = ()
+    variants_file: Annotated[
+        str,
+        _said(
+            "YAML file of further variants that can be named: NAME: {extends: es, jvm: [-Xint]}.",
+            "What is measured",
+            option="--variants",
+            metavar="FILE",
+        ),
+    ] = ""
+    jdks: Annotated[
+        tuple[Text, ...],
+        _said(
+            "Java home, or a major version to fetch  [default: the bundled 21]",
+            "Nodes and indices",
+            option="--jdk",
+            metavar="[VARIANT=]PATH|MAJOR",
+        ),
+    ] = ()
+    workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED
+    as_written: Annotated[bool, _AS_WRITTEN] = False
+    until_decided: Annotated[
+        bool,
+        _said(
+            "End when every difference is faster, slower, different or equal; looked at after every block, "
+            "by a test that holds in spite of it.",
+            "How much",
+        ),
+    ] = False
+    margin: Annotated[
+        Percent | None,
+        _said(
+            "Difference that does not matter to --until-decided  [default: 3% of throughput, 5% of times]",
+            "How much",
+        ),
+    ] = None
+    precision: Annotated[
+        Percent | None,
+        _said(
+            "End when the 95 % interval of every difference reaches no further than this either side, such "
+            "as 5%; looked at after every block from the 8th on, whatever p is.",
+            "How much",
+        ),
+    ] = None
+    budget: Annotated[
+        Duration | None,
+        _said(
+            "End in time, such as 30m: no block begins that is not expected to fit. It is the time of the "
+            "forks; the preparation is not counted.",
+            "How much",
+        ),
+    ] = None
+    until_steady: Annotated[
+        bool,
+        _said(
+            "First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
+            "How much",
+        ),
+    ] = False
+
+
 class Setting(msgspec.Struct, frozen=True):
-    """A field of `RunSettings` as declared."""
+    """A field of the form as declared."""
 
     name: str
-    default: str | int | bool | tuple[str, ...]
-    choices: tuple[str, ...]  # all values that it may have; empty for any of the default's type
-    meta: Meta  # what else is said of it
+    within: str  # the field that holds the struct that it is of; empty for the form itself
+    default: Any
+    meta: Meta  # what is said of it
+    several: bool = False  # whether it is a list
+    choices: tuple[str, ...] = ()  # words that it may be, besides a number; empty for any
+    is_flag: bool = False
+    kind: Kind[Any] | None = None  # of its amounts; None for something else
+    is_number: bool = False
+    least: int | None = None
+    most: int | None = None
+
+    @property
+    def parameter(self) -> str:
+        """The name of the option's value."""
+        return f"{self.within}_{self.name}" if self.within else self.name
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The option on the command line, and other names of it."""
+        own: str = self._extra["option"]
+        return tuple(own.split("/")) if own else (f"--{self.name.replace('_', '-')}",)
 
     @property
     def option(self) -> str:
         """The option on the command line."""
-        return self._extra["option"] or f"--{self.name.replace('_', '-')}"
+        return self.options[0]
 
     @property
     def heading(self) -> Heading:
@@ -175,47 +444,117 @@ class Setting(msgspec.Struct, frozen=True):
         found: str | None = self._extra["metavar"]
         return found
 
+    def value_in(self, source: object) -> Any:
+        """Return its value in a form; None where it has none."""
+        holder = getattr(source, self.within) if self.within else source
+        return None if holder is None else getattr(holder, self.name)
+
     @property
     def _extra(self) -> Mapping[str, Any]:
         return self.meta.extra or {}
 
 
+def _settings(form: type[msgspec.Struct], within: str = "") -> Iterator[Setting]:
+    hints = get_type_hints(form, include_extras=True)
+    bases = [one for one in form.__mro__ if issubclass(one, msgspec.Struct) and one is not msgspec.Struct]
+    later = {name: place for place, base in enumerate(bases) for name in base.__struct_fields__}
+    for field in sorted(msgspec.structs.fields(form), key=lambda one: later[one.name]):
+        hint = hints[field.name]
+        plain, metas = _unwrapped(hint)
+        members = [_unwrapped(one) for one in get_args(plain) or (plain,) if one is not type(None)]
+        if get_origin(plain) in {tuple, Literal}:
+            members = [_unwrapped(plain)]
+        inner, bounds = members[0]
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            yield from _settings(inner, field.name)
+        elif any(one.extra for one in metas):
+            several = get_origin(inner) is tuple
+            members = [_unwrapped(get_args(inner)[0])] if several else members
+            words = [get_args(kind) for kind, _ in members if get_origin(kind) is Literal]
+            patterns = {one.pattern for _, found in members for one in found}
+            yield Setting(
+                name=field.name,
+                within=within,
+                default=field.default,
+                meta=next(one for one in metas if one.extra),
+                several=several,
+                choices=words[0] if words else (),
+                is_flag=inner is bool,
+                kind=next((kind for kind in KINDS if kind.written.pattern in patterns), None),
+                is_number=inner is int,
+                least=next((int(one.ge) for one in (*metas, *bounds) if one.ge is not None), None),
+                most=next((int(one.le) for one in (*metas, *bounds) if one.le is not None), None),
+            )
+
+
+def _unwrapped(hint: Any) -> tuple[Any, tuple[Meta, ...]]:
+    """Return a type without what is said of it, and that."""
+    if get_origin(hint) is not Annotated:
+        return hint, ()
+    plain, *metas = get_args(hint)
+    return plain, tuple(metas)
+
+
 @cache
+def settings(form: type[msgspec.Struct]) -> tuple[Setting, ...]:
+    """Return all settings of a form in the order of their declaration, its own before those of its bases."""
+    return tuple(_settings(form))
+
+
+def setting(name: str) -> Setting:
+    """Return a setting of `benchctl run` by its name."""
+    return next(one for one in settings(RunForm) if one.name == name)
+
+
 def run_settings() -> tuple[Setting, ...]:
-    """Return all settings, in the order of their declaration."""
-    hints = get_type_hints(RunSettings, include_extras=True)
-    found = []
-    for field in msgspec.structs.fields(RunSettings):
-        kind, meta = get_args(hints[field.name])
-        choices = get_args(kind) if get_origin(kind) is Literal else ()
-        found.append(Setting(field.name, field.default, choices, meta))
-    return tuple(found)
+    """Return the settings that plans keep as they are."""
+    return settings(RunSettings)
 
 
 def settings_in(source: RunSettings) -> dict[str, Any]:
-    """Return the settings of whatever has them, by name: arguments for another that has them."""
+    """Return the settings that plans keep, by name: arguments for another that has them."""
     return {one.name: getattr(source, one.name) for one in run_settings()}
 
 
-def setting_words(source: RunSettings) -> list[str]:
-    """Return the options of a command line for the settings that differ from the default."""
+def setting_words(source: msgspec.Struct) -> list[str]:
+    """Return the options of a command line for the settings that differ from the default, in help's order."""
     words: list[str] = []
-    for one in run_settings():
-        value = getattr(source, one.name)
-        if isinstance(value, tuple):
-            words += [word for text in value for word in (one.option, text)]
-        elif value != one.default:
-            words += [one.option] if value is True else [one.option, str(value)]
+    headings = get_args(Heading)
+    for one in sorted(settings(type(source)), key=lambda setting: headings.index(setting.heading)):
+        value = one.value_in(source)
+        if value is None or value == one.default:
+            continue
+        if one.is_flag:
+            words.append(one.options[0 if value else -1])
+        elif one.several:
+            shown = [",".join(value)] if one.choices else value
+            words += [word for text in shown for word in (one.option, text)]
+        else:
+            text = str(value) if one.kind is None or isinstance(value, str) else one.kind.text(value)
+            words += [one.option, text]
     return words
 
 
-def check_settings(source: RunSettings) -> None:
-    """Refuse numbers out of range, under the names that they have on the command line.
+def problems(source: msgspec.Struct) -> Iterator[tuple[Setting, str]]:
+    """Yield what is wrong with numbers and amounts, which may come from anywhere."""
+    for one in settings(type(source)):
+        value = one.value_in(source)
+        if isinstance(value, str) and one.kind is not None:
+            try:
+                one.kind.parse(value)
+            except UsageError as err:
+                yield one, err.message
+        elif isinstance(value, int) and one.least is not None and value < one.least:
+            yield one, f"must be at least {one.least}"
+        elif isinstance(value, int) and one.most is not None and value > one.most:
+            yield one, f"must be at most {one.most}"
+
+
+def check_settings(source: msgspec.Struct) -> None:
+    """Refuse what is out of range, under the names that it has on the command line.
 
     Raises:
-        UsageError: If a number is out of range.
+        UsageError: If a number or an amount is out of range.
     """
-    for one in run_settings():
-        least = one.meta.ge
-        if least is not None and getattr(source, one.name) < least:
-            raise UsageError(f"{one.option} must be at least {least}")
+    for one, problem in problems(source):
+        raise UsageError(f"{one.option}: {problem}")

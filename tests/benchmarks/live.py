@@ -20,7 +20,7 @@ from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.home import open_folder, resolve_home
 from benchctl.lock import host_lock
-from benchctl.run.plan import default_heap_mb
+from benchctl.run.form import default_heap_mb
 from benchctl.track.load import load_track
 
 _CHALLENGE = {"name": "one", "schedule": [{"operation": "range", "iterations": 1}]}

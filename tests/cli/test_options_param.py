@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from benchctl.cli.options import ParamOptions, once, param_options
-from benchctl.cli.run_options import settings_options
+from benchctl.cli.run_options import form_options
 from benchctl.errors import UsageError
+from benchctl.spec import RunForm
 from foreign_tracks import write_files
 
 
@@ -19,9 +20,11 @@ def given(*arguments: str) -> tuple[dict[str, Any], dict[str, str]]:
 
     @click.command()
     @param_options
-    @settings_options("include_tasks", "exclude_tasks")
-    def command(param_options: ParamOptions, settings: dict[str, str]) -> None:
-        seen.append((param_options, settings))
+    @form_options("include_tasks", "exclude_tasks")
+    def command(param_options: ParamOptions, form: RunForm) -> None:
+        seen.append(
+            (param_options, {"include_tasks": form.include_tasks, "exclude_tasks": form.exclude_tasks})
+        )
 
     result = CliRunner().invoke(command, arguments)
     assert result.exit_code == 0, result.output

@@ -53,7 +53,7 @@ def test_without_earlier_runs_it_says_how_to_get_one():
     done = call("plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g")
     assert done.exit_code == 0, done.output
     assert "ASSUMED" in done.output
-    assert "benchctl run --challenge range-only-short --heap 1024m --docs 100k --forks 6" in done.output
+    assert "benchctl run --challenge range-only-short --docs 100k --heap 1024m --forks 6" in done.output
 
 
 def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Path):

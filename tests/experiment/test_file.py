@@ -19,7 +19,7 @@ from benchctl.experiment.record import (
     forks_of,
     side_text,
 )
-from benchctl.results.model import DEFAULT_FORKS
+from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT
 from experiment_files import EXPERIMENT, write
 
@@ -104,7 +104,7 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
             "forks",
         ),
         ("docs: 20k", "docs: many", "a document count such as 300k"),
-        ("heap: 512m", "heap: 10m", "a node needs at least 256m"),
+        ("heap: 512m", "heap: 10m", "expected at least 256m"),
         (
             "variants: [es, os]",
             "variants: [es, oss]",

@@ -16,19 +16,16 @@ from benchctl.errors import UsageError
 from benchctl.experiment.commands.run import run_command as experiment_run_command
 from benchctl.experiment.estimate import content_listings
 from benchctl.experiment.form import (
-    CommonEntry,
-    EvidenceEntry,
     ExpectationEntry,
     ExperimentFile,
     MeasurementEntry,
     RedlineEntry,
 )
 from benchctl.experiment.plan import Changes, plan_measurement
-from benchctl.experiment.record import ExperimentRecord, Measurement
 from benchctl.home import Home
 from benchctl.report.table import pieces
 from benchctl.results.plan import Plan
-from benchctl.spec import Setting, run_settings
+from benchctl.spec import EvidenceEntry, Setting, run_settings
 from experiment_files import EXPERIMENT, load
 
 PAGE = Path(__file__).parents[2] / "docs" / "pages" / "how-to" / "experiments.md"
@@ -278,23 +275,6 @@ def test_the_usual_search_is_the_commands():
             assert str(default).replace("Sentinel.UNSET", "None") == str(field.default), field.name
 
 
-def test_records_from_before_measurements_had_settings_of_their_own_are_planned_alike(tmp_path: Path):
-    found = load(tmp_path, f"segments: 3\n{EXPERIMENT}")
-    record = ExperimentRecord(id="x", created="", status="running", spec=found.spec)
-    kept = msgspec.json.decode(msgspec.json.encode(record))
-    for one in kept["spec"]["measurements"]:
-        del one["own"], one["redline"]
-    for key in (
-        keys(CommonEntry) - {"docs", "seed", "track"} - {one.name.replace("_", "-") for one in run_settings()}
-    ):
-        kept["spec"].pop(key, None)
-    old = msgspec.convert(kept, ExperimentRecord).spec
-    for measurement in old.measurements:
-        assert isinstance(measurement, Measurement)
-        again = plan_measurement(old, measurement, Home(tmp_path))
-        assert again.plan == found.plans[measurement.name].plan
-
-
 def test_own_conditions_survive_the_record(tmp_path: Path):
     found = load(tmp_path, with_own("tags: [mine], segments: 4"))
     spec = msgspec.json.decode(msgspec.json.encode(found.spec), type=type(found.spec))
@@ -361,7 +341,7 @@ def test_what_no_index_has_is_told(tmp_path: Path, old: str, new: str, message: 
 def test_a_heap_that_nobody_gives_is_that_of_a_run_of_so_many_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("benchctl.run.plan.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
+    monkeypatch.setattr("benchctl.run.form.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
 
     def heaps(text: str, **changes: Any) -> tuple[object, ...]:
         found = load(tmp_path, text.replace("heap: 512m\n", ""), Changes(**changes))
@@ -375,4 +355,4 @@ def test_a_heap_that_nobody_gives_is_that_of_a_run_of_so_many_documents(
     assert heaps(with_own("docs: 30m")) == (4096, 1024, 1024)
     assert heaps(with_own("docs: 30m"), docs=5000) == (1024, 1024, 1024)
     assert heaps(with_own("heap: 700m, docs: 30m")) == (700, 1024, 1024)
-    assert heaps(EXPERIMENT, heap_mb=300) == (300, 300, 300)
+    assert heaps(EXPERIMENT, heap="300m") == (300, 300, 300)

@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.experiment.plan import Changes, change, left_out
 from benchctl.experiment.record import Expectation
-from benchctl.results.model import MOST_FORKS
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.anytime import FIRST_LOOK
 from experiment_files import load
 

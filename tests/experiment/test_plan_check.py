@@ -49,7 +49,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path):
     text = swapped(
         "challenges: [range-only-short]}", "challenges: [range-only-short], params: {iterations: 5}}"
     )
-    changes = Changes(forks=9, docs=1000, heap_mb=300, seed=4, params={"iterations": 3})
+    changes = Changes(forks=9, docs=1000, heap="300m", seed=4, params={"iterations": 3})
     found = load(tmp_path, text, changes)
     for planned in found.plans.values():
         plan = planned.plan

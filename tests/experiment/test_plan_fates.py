@@ -11,7 +11,7 @@ from benchctl.experiment.plan import Changes, change, left_out, load_experiment
 from benchctl.experiment.record import CallSite, FateExpectation
 from benchctl.home import Home
 from benchctl.report.table import pieces
-from benchctl.results.plan import EvidenceSpec
+from benchctl.spec import EvidenceEntry
 from experiment_files import EXPERIMENT, write
 
 WITH_CALLS = (
@@ -39,8 +39,8 @@ tables:""",
 def test_call_sites_and_fates_are_read(tmp_path: Path):
     spec = read_experiment(write(tmp_path, WITH_CALLS)).spec
     *_, jit, costly = spec.measurements
-    assert (jit.forks, jit.evidence) == (2, EvidenceSpec(("gc", "inlining"), extra_forks=1))
-    assert (costly.forks, costly.evidence) == (None, EvidenceSpec(("gc",), extra_forks=0))
+    assert (jit.forks, jit.evidence) == (2, EvidenceEntry(("inlining", "gc", "gc"), 1))
+    assert (costly.forks, costly.evidence) == (None, EvidenceEntry(("gc",), "all"))
     assert spec.call_sites == (
         CallSite(
             name="visit",
@@ -99,7 +99,7 @@ def test_they_are_listed(tmp_path: Path):
     spec = read_experiment(write(tmp_path, WITH_CALLS)).spec
     tables = {one.title: "".join(pieces(one, "text")) for one in content_listings(spec)}
     measured = tables["Measurements: runs, interleaved"]
-    assert "2 forks; evidence gc, inlining in 1 further fork" in measured
+    assert "2 forks; evidence inlining, gc in 1 further fork" in measured
     assert "evidence gc in all forks" in measured
     assert "visit in DocIdsWriter::readInts24" in tables["Call sites: looked up in inlining logs"]
     assert "visit: inlined in es" in tables["Expectations"]

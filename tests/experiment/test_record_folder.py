@@ -33,7 +33,7 @@ def record(name: str, experiment_id: str) -> ExperimentRecord:
         title="T",
         forks=1,
         docs=1,
-        heap_mb=256,
+        heap="256m",
         seed=1,
         variants=(ES,),
         measurements=(Measurement(name="m", variants=("es",), challenges=("c",)),),

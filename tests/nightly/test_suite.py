@@ -10,7 +10,8 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.nightly.notify import Notifier
 from benchctl.nightly.suite import Suite, load_suite
-from benchctl.results.model import DEFAULT_FORKS
+from benchctl.run.form import documents_of, heap_of
+from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.history import metrics_of
 from builders import make_plan
 
@@ -39,8 +40,6 @@ def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
     assert suite.margins == {}
     assert suite.report is None
     assert suite.runs is None
-    assert suite.documents is None
-    assert suite.heap_mb >= 256
 
 
 def test_amounts_are_read(tmp_path: Path):
@@ -48,11 +47,10 @@ def test_amounts_are_read(tmp_path: Path):
     text += "margins: {throughput: 4%, service_time_p99: 10%, latency: 8%}\n"
     suite = suite_of(tmp_path, LEAST + text)
     assert suite.budget_s == 5400
-    assert suite.heap_mb == 2048
-    assert suite.documents == 300_000
+    assert (heap_of(suite), documents_of(suite)) == (2048, 300_000)
     assert suite.margins == {"throughput": 0.04, "service_time_p99": 0.1, "latency_p90": 0.08}
     assert suite.seed == 7
-    assert suite_of(tmp_path, LEAST + "docs: 20000\n").documents == 20_000
+    assert documents_of(suite_of(tmp_path, LEAST + "docs: 20000\n")) == 20_000
 
 
 def test_variants_come_before_canaries_and_know_their_place(tmp_path: Path):
@@ -182,7 +180,6 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         ("variants: [a]\nmicro: {source: no.java}\n", "2:8: micro: there is no", "a file of Java"),
         ("variants: [a=heap:1g]\nmicro: {source: no.java}\n", "1:12: variants, entry 1", "--variant"),
         ("variants: []\nchallenges: [test]\n", "1:11: variants: it is empty", "a list of variants"),
-        ("variants: [es]\nchallenges: []\n", "2:13: challenges: it is empty", "a list of challenges"),
         ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list of variants", "write [es]"),
         ("variants: [ess]\nchallenges: [test]\n", "1:12: variants, entry 1: there is no variant", "'es'"),
         (
@@ -233,7 +230,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}heap: 4\n", "3:7: heap: expected a size such as 512m or 4g", "write 4m or 4g"),
         (f"{LEAST}heap: '512'\n", "3:7: heap: expected a size such as 512m", "write 512m or 512g"),
         (f"{LEAST}heap: big\n", "3:7: heap: expected a size such as 512m or 4g, found 'big'", ""),
-        (f"{LEAST}heap: 100m\n", "3:7: heap: a node needs at least 256m", ""),
+        (f"{LEAST}heap: 100m\n", "3:7: heap: invalid size '100m' (expected at least 256m)", ""),
         (f"{LEAST}docs: many\n", "3:7: docs: expected a document count", ""),
         (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a document count", ""),
         (f"{LEAST}docs: '0'\n", "3:7: docs: invalid document count '0'", ""),

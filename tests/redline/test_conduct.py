@@ -324,11 +324,6 @@ def test_only_a_search_has_a_red_line(tmp_path: Path):
         plan_redline(options(track=str(tmp_path)), SEARCH)
 
 
-def test_options_of_a_run_are_checked_as_well():
-    with pytest.raises(UsageError, match="--forks"):
-        plan_redline(options(forks=0), SEARCH)
-
-
 @pytest.mark.parametrize("plan_it", [lambda asked: plan_redline(asked, SEARCH), plan_ingest])
 def test_a_sweep_of_what_is_not_swept_is_refused(plan_it: Callable[[RunSpec], object]):
     """A measurement of an experiment may be told one; it was passed over."""

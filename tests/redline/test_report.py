@@ -263,7 +263,7 @@ def test_the_proposed_command_repeats_the_search():
     )
     assert (
         "`benchctl redline --operation range --slo p90=50ms --clients 16 --schedule poisson --warm-up 10 "
-        "--settle 2 --step-time 5 --tolerance 3% --heap 512m --unpaired --docs 1m --forks 6`"
+        "--settle 2 --step-time 5 --tolerance 3% --docs 1m --unpaired --heap 512m --forks 6`"
     ) in proposal.replace("\\", "")
 
 

@@ -24,7 +24,7 @@ from builders import make_plan
 def test_command_repeats_the_plan_with_other_sizes(replan: Callable[..., Plan]):
     plan = replan()
     assert command(plan, forks=10, corpus_documents=4_000_000, iterations=None) == (
-        "benchctl run --challenge big5rangedebug --heap 1024m --unpaired --param iterations=300 --docs 4m "
+        "benchctl run --challenge big5rangedebug --docs 4m --unpaired --heap 1024m --param iterations=300 "
         "--forks 10"
     )
 
@@ -52,15 +52,15 @@ def test_command_names_whatever_is_not_ordinary(replan: Callable[..., Plan]):
     )
     words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=100))
     assert words == [
-        *("benchctl", "run", "--challenge", "big5rangedebug"),
-        *("--variant", "es@8.19.0"),
+        *("benchctl", "run", "--challenge", "big5rangedebug", "--variant", "es@8.19.0"),
         *(
             "--variant",
             "tuned=os@2.11.0,distribution:/d/os.zip,jvm:-XX:-Inline,setting:a.b=true,setting:c=x y",
         ),
-        *("--jdk", "tuned=17", "--warmup-challenge", "warmup"),
-        *("--restart", "never", "--segments", "4", "--heap", "1024m"),
-        *("--param", "query=a b", "--param", "iterations=100", "--docs", "1", "--forks", "5"),
+        *("--warmup-challenge", "warmup", "--docs", "1"),
+        *("--restart", "never"),
+        *("--jdk", "tuned=17", "--heap", "1024m", "--segments", "4"),
+        *("--param", "query=a b", "--param", "iterations=100", "--forks", "5"),
     ]
 
 
@@ -89,13 +89,13 @@ def test_command_makes_the_load_in_the_same_way(replan: Callable[..., Plan]):
     plan = msgspec.structs.replace(replan(), workers=2, on_error="abort", assertions=True)
     text = command(plan, forks=5, corpus_documents=1, iterations=None)
     assert "--workers 2 --on-error abort --enable-assertions" in text
-    assert "--enable-assertions" in text
 
 
 def test_command_builds_as_often_and_pins_to_the_same_cpus(replan: Callable[..., Plan]):
     plan = msgspec.structs.replace(replan(), index_builds=3, pin=PinSpec((0, 1, 2, 5), (3,)))
     text = command(plan, forks=5, corpus_documents=1, iterations=None)
-    assert "--index-builds 3 --heap 1024m --pin node=0-2,5,driver=3" in text
+    assert "--index-builds 3" in text
+    assert "--heap 1024m --pin node=0-2,5,driver=3" in text
     assert command(plan, forks=2, corpus_documents=1, iterations=None).endswith("--forks 3")
 
 
@@ -127,25 +127,27 @@ def test_clusters_that_run_already_are_named_and_need_no_sizes(replan: Callable[
     )
     plan = msgspec.structs.replace(replan(), variants=variants)
     assert shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None)) == [
-        *("benchctl", "run", "--challenge", "big5rangedebug"),
+        *("benchctl", "run", "--challenge", "big5rangedebug", "--unpaired"),
         *("--target", "prod=https://a:1,https://b:2", "--target-ca", "prod=/c/ca.pem"),
         *("--target-auth", "prod=/c/auth.yml", "--restart-command", "prod=restart 'my node'"),
         *("--target", "lab=http://127.0.0.1:9200", "--insecure", "lab"),
-        *("--unpaired", "--param", "iterations=300", "--forks", "5"),
+        *("--param", "iterations=300", "--forks", "5"),
     ]
     mixed = msgspec.structs.replace(
         plan, variants=(VariantSpec("es", "elasticsearch", "8.11.0"), variants[1])
     )
     assert command(mixed, forks=5, corpus_documents=1000, iterations=None) == (
-        "benchctl run --challenge big5rangedebug --variant es --target lab=http://127.0.0.1:9200 --insecure "
-        "lab --heap 1024m --unpaired --param iterations=300 --docs 1k --forks 5"
+        "benchctl run --challenge big5rangedebug --variant es --docs 1k --unpaired --heap 1024m "
+        "--target lab=http://127.0.0.1:9200 --insecure lab --param iterations=300 --forks 5"
     )
 
 
 def test_command_repeats_the_rule_that_ends_a_run_and_its_tags(replan: Callable[..., Plan]):
     plan = msgspec.structs.replace(replan(), stop=StopSpec(precision=0.025, budget_s=5400.0))
     text = command(plan, forks=50, corpus_documents=1, iterations=None, tags=("nightly", "a"))
-    assert text.endswith("--tag nightly --tag a --precision 2.5% --budget 90m --forks 50")
+    assert "--precision 2.5% --budget 90m " in text
+    assert text.endswith("--forks 50")
+    assert "--tag nightly --tag a" in text
     seconds = msgspec.structs.replace(plan, stop=StopSpec(budget_s=90.5))
     assert "--budget 90.5s " in command(seconds, forks=50, corpus_documents=1, iterations=None)
 

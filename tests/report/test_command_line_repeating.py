@@ -57,8 +57,8 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
     "paired": (("--paired",),),
     "index_builds": (("--index-builds", "3"),),
     "pin": (("--pin",), ("--pin", "node=0-1,driver=3")),
-    "corpus_file": (("--corpus", "docs.json"), ("--corpus", "docs.json", "--docs", "2")),
-    "has_actions": (("--corpus", "acted.json", "--corpus-has-actions"),),
+    "corpus": (("--corpus", "docs.json"), ("--corpus", "docs.json", "--docs", "2")),
+    "corpus_has_actions": (("--corpus", "acted.json", "--corpus-has-actions"),),
     "corpus_dirs": (
         ("--track-path", "filed/track.json", "--corpus-dir", "."),
         ("--track-path", "filed/track.json", "--corpus-dir", ".", "--docs", "2"),
@@ -74,12 +74,13 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
         ("--param", "range-only.iterations=7", "--challenge", "range-only"),
     ),
     "challenges": (("--challenge", "range-only-short"), ("--challenge", "own challenge.json")),
+    "config": (("--config", "run.yml"), ("--config", "run.yml", "--docs", "3k", "--evidence", "gc,jit")),
     "sweep": (
         ("--sweep", "clients=1,2"),
         ("--sweep", "clients=1,2", "--sweep", "target_throughput=50,100"),
     ),
     "restart": (("--restart", "never"), ("--restart", "task")),
-    "warmups": (("--warmup-challenge", "warmup", "--param", "warmup.iterations=3"),),
+    "warmup_challenges": (("--warmup-challenge", "warmup", "--param", "warmup.iterations=3"),),
     "as_written": (("--as-written",), ("--as-written", "--challenge", "range-only-short")),
     "include_tasks": (("--include-tasks", "range,type:search"),),
     "exclude_tasks": (("--exclude-tasks", "desc_sort_timestamp"),),
@@ -106,10 +107,10 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
     "precision": (("--precision", "2.5%"),),
-    "decided": (("--until-decided",),),
+    "until_decided": (("--until-decided",),),
     "margin": (("--until-decided", "--margin", "4%"),),
-    "budget_s": (("--budget", "90m"), ("--budget", "100s"), ("--budget", "0.3s")),
-    "evidence": (("--evidence", "gc,jit"),),
+    "budget": (("--budget", "90m"), ("--budget", "100s"), ("--budget", "0.3s")),
+    "evidence_kinds": (("--evidence", "gc,jit"),),
     "evidence_forks": (
         ("--evidence", "all", "--evidence-forks", "all"),
         ("--evidence", "gc", "--evidence-forks", "2"),
@@ -152,7 +153,7 @@ LEAST: Final = {
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
-    "calibrating", "tags", "until_steady", "require_quiet", "resume", "more", "wait", "quiet", "verbose",
+    "calibrate", "tags", "until_steady", "require_quiet", "resume", "more", "wait", "quiet", "verbose",
     "dry_run",
     "runs_folder", "output_format",
 }  # fmt: skip
@@ -180,6 +181,8 @@ FILES: Final = {
     "auth.yml": "bearer: x\n",
     "hosts.yml": "hosts: {here: {local: true, carries: [load]}}\n",
     "es.zip": "",
+    "run.yml": "variants: [os, new=es@8.19.0]\nchallenges: [own challenge.json]\nheap: 2g\ndocs: 2k\n"
+    "jdks: [os=17]\nevidence: {kinds: [gc], forks: 2}\nas-written: true\nbudget: 1h\npaired: false\n",
 }
 
 
@@ -209,7 +212,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("BENCHCTL_HOME", str(folder / "home"))
         patch.setattr("benchctl.home._check_reachable", lambda *_: None)
         patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
-        patch.setattr("benchctl.cli.run_options.allowed_cpus", lambda: (0, 1, 2, 3))
+        patch.setattr("benchctl.run.form.allowed_cpus", lambda: (0, 1, 2, 3))
         patch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
         patch.setattr("benchctl.cli.measuring.measuring", lambda **_: nullcontext(SilentObserver()))
         patch.setattr("benchctl.cli.measuring.check_host", lambda *_: None)

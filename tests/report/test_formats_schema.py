@@ -22,6 +22,7 @@ DIGESTS: dict[SchemaName, str] = {
     "analysis": "30ce212f0c817de2",
     "run": "c47a3ea8afbeceae",
     "message": "6b8b00108b615d04",
+    "config": "7890c7b04c820b7a",
 }
 
 

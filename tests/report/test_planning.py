@@ -141,7 +141,7 @@ def test_chosen_counts_are_chosen_anew_for_more_documents(build: Callable[..., R
     cold = (Caveat("not-steady", "not warmed up: es was still getting faster"), small_scale("1000"))
     analysis = msgspec.structs.replace(analyse_run(record), caveats=cold)
     line = following(analysis, plan).line
-    assert line.endswith("--docs 4m --forks 6")
+    assert line.endswith("--docs 4m --unpaired --heap 1024m --forks 6")
     assert not any(word in line for word in ("--until-steady", "iterations", "--as-written"))
     whole = msgspec.structs.replace(plan, corpus=msgspec.structs.replace(plan.corpus, documents=4_000_000))
     line = following(msgspec.structs.replace(analysis, documents=4_000_000), whole).line
@@ -162,7 +162,7 @@ def test_to_see_more_a_plug_in_is_trusted_again_and_the_run_is_no_trial(build: C
     changes = {"track": "/my books", "plugin": PluginSpec("/my books/track.py", "d"), "test_mode": True}
     plan = msgspec.structs.replace(record.plan, **changes)
     line = proposed(analyse_run(record), plan)
-    assert "--track-path '/my books'" in line
+    assert "--track '/my books'" in line
     assert "--trust" in line
     assert "--test-mode" not in line
 

@@ -18,7 +18,6 @@ from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import (
     CorpusFile,
     CorpusSpec,
-    EvidenceKind,
     EvidenceSpec,
     NodeSpec,
     PinSpec,
@@ -26,6 +25,7 @@ from benchctl.results.plan import (
     TargetSpec,
     VariantSpec,
 )
+from benchctl.spec import EvidenceKind
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan, make_record
 from redlines import SEARCH

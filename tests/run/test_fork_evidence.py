@@ -11,9 +11,10 @@ import zstandard
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import COLLECTORS, Scene
-from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
+from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.run import fork
 from benchctl.run.fork import Collection, collecting, keep_evidence
+from benchctl.spec import EvidenceKind
 
 LONG = b"[1ns][7] a line\n" * 100_000
 

@@ -14,14 +14,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.model import (
-    DEFAULT_FORKS,
-    MOST_FORKS,
-    AnswerCheck,
-    ForkRecord,
-    Imported,
-    RunRecord,
-)
+from benchctl.results.model import AnswerCheck, ForkRecord, Imported, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import open_run, orchestrate
@@ -29,6 +22,7 @@ from benchctl.run.bench import Bench, SilentObserver
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import More, extended
 from benchctl.run.session import AnySubject
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
 

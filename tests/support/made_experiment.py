@@ -109,7 +109,7 @@ def made_record(
         title="The blog",
         forks=5,
         docs=4_000_000,
-        heap_mb=2048,
+        heap="2048m",
         seed=7,
         variants=(ES, OS),
         measurements=tuple(

@@ -308,6 +308,6 @@ def test_a_pilot_lengthens_all_points_of_a_challenge():
 
 def test_the_command_that_repeats_a_sweep_says_what_was_swept():
     words = command(planned("clients=1,2", "docs=1k,2k"))
-    assert "--challenge range-only-short --sweep clients=1,2 --sweep docs=1k,2k" in words
+    assert "--sweep clients=1,2 --sweep docs=1k,2k" in words
     assert "--variant" not in words
     assert "--docs" not in words

@@ -15,7 +15,7 @@ from benchctl.home import resolve_home
 from benchctl.lock import host_lock
 from benchctl.quantities import SIZE
 from benchctl.results.plan import VariantSpec
-from benchctl.run.plan import default_heap_mb
+from benchctl.run.form import default_heap_mb
 from benchctl.run.prepare import check_heap
 from benchctl.run.standalone import (
     check_port,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
 
 import click
+import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
@@ -22,7 +23,7 @@ from benchctl.results.figures import FIGURES
 from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.spec import Heading, run_settings
+from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import figure_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
@@ -78,7 +79,6 @@ FORMATS = ("text", "markdown", "csv", "json", "html")
 FOR_OTHERS = ("junit", "github")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
-_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 
 class AmountType(click.ParamType[N]):
@@ -111,20 +111,17 @@ class TagType(click.ParamType[tuple[str, ...]]):
         """Check them."""
         tags = tuple(value.split(","))
         for tag in tags:
-            key, _, rest = tag.partition(":")
-            if _TAG.fullmatch(key) is None or (":" in tag and _TAG.fullmatch(rest) is None):
-                return self.fail(
-                    f"'{tag}' is not a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots, hyphens "
-                    "and underscores",
-                    param,
-                    ctx,
-                )
+            try:
+                msgspec.convert(tag, Tag)
+            except msgspec.ValidationError:
+                return self.fail(f"'{tag}' is not {TAG_FORM}", param, ctx)
         return tags
 
 
-def _each_once(
+def each_once(
     _ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, ...], ...]
 ) -> tuple[str, ...]:
+    """Return all tags, each once."""
     tags = tuple(dict.fromkeys(tag for tags in value for tag in tags))
     keys = [tag.partition(":")[0] for tag in tags if ":" in tag]
     if twice := [key for key in keys if keys.count(key) > 1]:
@@ -137,9 +134,9 @@ tags_option = click.option(
     "tags",
     type=TagType(),
     multiple=True,
-    callback=_each_once,
+    callback=each_once,
     metavar="NAME|KEY:VALUE,...",
-    help="Words to find the run by, with compare and list runs. Repeatable.",
+    help=setting("tags").meta.description,
 )
 """The option; the command gets all tags as one tuple."""
 
@@ -209,15 +206,15 @@ def metric_option(command: F) -> F:
 
 def compared_as_option(command: F) -> F:
     """Add `--as`; the command gets None for the comparison that was measured."""
-    (setting,) = [one for one in run_settings() if one.name == "compared_as"]
+    one = setting("compared_as")
     return under(
         "Output",
         click.option(
-            setting.option,
-            setting.name,
-            type=click.Choice(setting.choices),
+            one.option,
+            one.name,
+            type=click.Choice(one.choices),
             default=None,
-            help=f"{setting.meta.description}  [default: what was asked for when it was measured]",
+            help=f"{one.meta.description}  [default: what was asked for when it was measured]",
         ),
     )(command)
 

@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 import msgspec
@@ -20,12 +20,12 @@ from benchctl.cli.options import (
     table_format_option,
 )
 from benchctl.cli.run_options import (
-    ScheduleOptions,
-    SubjectOptions,
-    run_spec,
-    schedule_options,
-    settings_options,
-    subject_options,
+    SCHEDULE,
+    SETTINGS,
+    SUBJECT,
+    asked_run,
+    config_option,
+    form_options,
 )
 from benchctl.cli.streams import emit, say, text_width
 from benchctl.errors import UsageError
@@ -36,13 +36,13 @@ from benchctl.report.command_line import command
 from benchctl.report.facts import calibration_lines
 from benchctl.report.fork_plan import render_fork_plan
 from benchctl.report.numbers import json_text
-from benchctl.results.model import DEFAULT_FORKS
 from benchctl.results.plan import CorpusFile, Plan
 from benchctl.run.calibrate import calibrate
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import earlier_runs
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
+from benchctl.spec import DEFAULT_FORKS, RunForm
 from benchctl.stats.outlook import plan_forks
 
 
@@ -53,10 +53,9 @@ from benchctl.stats.outlook import plan_forks
     required=True,
     help="The difference to be found, such as 5%; four runs of five find it.",
 )
-@schedule_options
+@config_option
 @param_options
-@subject_options
-@settings_options()
+@form_options(*SCHEDULE, *SUBJECT, *SETTINGS)
 @runs_option
 @table_format_option
 def plan_command(
@@ -64,10 +63,8 @@ def plan_command(
     runs_folder: Path | None,
     output_format: TableFormat,
     *,
-    schedule_options: ScheduleOptions,
+    form: RunForm,
     param_options: ParamOptions,
-    subject_options: SubjectOptions,
-    settings: dict[str, Any],
 ) -> None:
     """How many forks a side, and how long, `benchctl run` needs for a difference of a given size.
 
@@ -78,14 +75,9 @@ def plan_command(
         raise UsageError("--effect must be more than 0 %", hint="no number of forks finds no difference")
     home = resolve_home()
     store = open_store(home, runs_folder)
-    spec = run_spec(
-        subject_options,
-        param_options,
-        settings,
-        forks=max(DEFAULT_FORKS, settings["index_builds"]),
-        schedule=schedule_options,
-    )
-    plan, _ = plan_run(msgspec.structs.replace(spec, consent=Consent(home)))
+    form = msgspec.structs.replace(form, forks=max(DEFAULT_FORKS, form.index_builds), evidence=None)
+    spec = asked_run(form, param_options, consent=Consent(home))
+    plan, _ = plan_run(msgspec.structs.replace(spec, stop=None))
     if len(plan.variants) == 1:
         raise UsageError(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
@@ -94,7 +86,7 @@ def plan_command(
     # Without earlier runs, a pilot.
     hardest = None if found.hardest is None else found.hardest.need.forks
     forks = plan.forks if hardest is None else max(hardest.forks or hardest.within, plan.index_builds)
-    text = command(_with_files(plan, subject_options.files), forks=forks)
+    text = command(_with_files(plan, spec.files), forks=forks)
     found = msgspec.structs.replace(found, command=text)
     emit(render_fork_plan(found, output_format, width=text_width()))
 

@@ -23,12 +23,12 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
-from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.orchestrate import More, add_blocks, extended, resume_run
 from benchctl.run.plan import reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.slices import hooks
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -23,25 +23,14 @@ from benchctl.cli.options import (
     open_store,
     param_options,
     runs_option,
-    tags_option,
-    under,
     verbose_option,
 )
 from benchctl.cli.run_options import (
-    AS_MANY_WORKERS_AS_NEEDED,
-    EvidenceOptions,
-    ForkOptions,
-    ScheduleOptions,
-    SubjectOptions,
-    evidence_options,
-    fork_options,
-    run_spec,
-    schedule_options,
-    settings_options,
-    subject_options,
+    asked_run,
+    config_option,
+    form_options,
     test_mode_option,
     trust_option,
-    workers_option,
 )
 from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
@@ -51,46 +40,23 @@ from benchctl.results.figures import Calibration
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
+from benchctl.run.form import pin_of_form
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import in_test_mode, plan_run
+from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, RunForm
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 
 @click.command("run", cls=SectionedCommand)
-@schedule_options
+@config_option
 @param_options
-@settings_options()
-@subject_options
+@form_options()
 @target_options
-@workers_option
-@fork_options
-@evidence_options
-@under(
-    "Load",
-    click.option(
-        "--calibrate",
-        "calibrating",
-        is_flag=True,
-        help="First measure what the driver itself costs on this machine, and keep that with the run.",
-    ),
-)
 @test_mode_option
 @trust_option
-@under(
-    "Output",
-    tags_option,
-)
-@under(
-    "How much",
-    click.option(
-        "--until-steady",
-        is_flag=True,
-        help="First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
-    ),
-)
 @require_quiet_option
 @dry_run_option
 @measuring_options
@@ -98,22 +64,14 @@ if TYPE_CHECKING:
 @runs_option
 @format_option
 def run_command(
-    tags: tuple[str, ...],
     runs_folder: Path | None,
     output_format: "Format",
     *,
-    schedule_options: ScheduleOptions,
+    form: RunForm,
     param_options: ParamOptions,
-    settings: dict[str, Any],
-    subject_options: SubjectOptions,
     target_options: TargetOptions,
-    workers: int,
-    fork_options: ForkOptions,
-    evidence_options: EvidenceOptions,
-    calibrating: bool,
     test_mode: bool,
     trust: bool,
-    until_steady: bool,
     require_quiet: bool,
     wait: bool,
     quiet: bool,
@@ -125,30 +83,15 @@ def run_command(
     Everything that is needed is fetched or built first and kept for the next run: engines, a Java runtime,
     the corpus, one prepared index an engine.
     """
-    if test_mode and until_steady:
+    if test_mode and form.until_steady:
         raise UsageError("--test-mode cuts what --until-steady lengthens", hint="leave one of them out")
     home = resolve_home()
     store = open_store(home, runs_folder)
     consent = Consent(home, given=trust)
-    spec = run_spec(
-        subject_options,
-        param_options,
-        settings,
-        forks=fork_options.count,
-        workers=workers or 1,
-        targets=unasked_targets(target_options),
-        schedule=schedule_options,
-    )
-    plan, track = plan_run(
-        msgspec.structs.replace(
-            spec,
-            stop=fork_options.stop,
-            evidence=evidence_options.spec,
-            consent=consent,
-            # Both choose counts of their own.
-            settle=spec.settle and not (test_mode or until_steady),
-        )
-    )
+    spec = asked_run(form, param_options, targets=unasked_targets(target_options), consent=consent)
+    # Both choose counts of their own.
+    settle = spec.settle and not (test_mode or form.until_steady)
+    plan, track = plan_run(msgspec.structs.replace(spec, settle=settle))
     # An experiment may say it of all its measurements, a command only of its own variants.
     if plan.on_node_loss != "fail" and not any(len(one.nodes) > 1 for one in plan.variants):
         raise UsageError(
@@ -156,39 +99,31 @@ def run_command(
             hint="leave it out, or write, for instance, --variant es3=es,nodes:3,replicas:1",
         )
     plan = in_test_mode(plan) if test_mode else plan
-    if until_steady:
+    if form.until_steady:
         check_lengthening(plan)
     plan = with_answers(plan, os.environ)
     if dry_run:
-        only_say(plan, track, subject_options.files, home, store, require_quiet=require_quiet)
+        only_say(plan, track, spec.files, home, store, require_quiet=require_quiet)
         return
     with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
-        plan, calibration = _calibrated(
-            plan,
-            bench,
-            subject_options,
-            forced=calibrating,
-            choosing=workers == AS_MANY_WORKERS_AS_NEEDED,
-        )
+        plan, calibration = _calibrated(plan, bench, form)
         extras = Extras(
             calibration=calibration,
-            tags=tuple(dict.fromkeys(tags)),
-            until_steady=until_steady,
-            files=subject_options.files,
+            tags=form.tags,
+            until_steady=form.until_steady,
+            files=spec.files,
         )
         folder, record = start_run(bench, plan, track, extras)
     conclude(folder, record, home, output_format, details=verbose)
 
 
-def _calibrated(
-    plan: Plan, bench: Bench, subject_options: SubjectOptions, *, forced: bool, choosing: bool
-) -> tuple[Plan, Calibration | None]:
+def _calibrated(plan: Plan, bench: Bench, form: RunForm) -> tuple[Plan, Calibration | None]:
     """Return the plan with as many processes as the driver needs here, and its cost, if measured."""
-    choosing = choosing and needs_calibration(plan)
-    if not (forced or choosing):
+    choosing = form.workers == AS_MANY_WORKERS_AS_NEEDED and needs_calibration(plan)
+    if not (form.calibrate or choosing):
         return plan, None
     calibration = calibrate(bench.observer, bench.stop, plan)
     if choosing:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
-        plan = msgspec.structs.replace(plan, pin=subject_options.pin_spec(plan.workers))
+        plan = msgspec.structs.replace(plan, pin=pin_of_form(form, plan.workers))
     return plan, calibration

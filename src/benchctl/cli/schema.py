@@ -1,4 +1,4 @@
-"""`benchctl schema`: the JSON Schemas of what benchctl writes, from its types and their fields' comments.
+"""`benchctl schema`: the JSON Schemas of what benchctl writes and reads, from types and comments of fields.
 
 A change that a reader of the older form could stumble over takes a new version number. A test holds the form
 of each version fast.
@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections import ChainMap
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import click
 import msgspec
@@ -20,12 +20,14 @@ from benchctl.report.formats import Document
 from benchctl.report.numbers import json_text
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.slices import hooks
+from benchctl.spec import RunForm
 from benchctl.stats.analysis import SCHEMA_VERSION
 
-SchemaName = Literal["analysis", "run", "message"]
+SchemaName = Literal["analysis", "run", "message", "config"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES: dict[str, tuple[type[msgspec.Struct], str, int]] = {
+    "config": (RunForm, "", 1),
     "analysis": (Document, "schema_version", SCHEMA_VERSION),
     "run": (RunRecord, "record-version", RECORD_VERSION),
 }
@@ -48,7 +50,8 @@ def schema(name: SchemaName) -> Schema:
         for field, key in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
             if field in comments and key in definition.get("properties", {}):
                 definition["properties"][key].setdefault("description", comments[field])
-    definitions[written.__name__]["properties"][version_key] |= {"const": version}
+    if version_key:
+        definitions[written.__name__]["properties"][version_key] |= {"const": version}
     return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{version}", **generated, "$defs": definitions}
 
 
@@ -101,10 +104,11 @@ def _comment_of(lines: list[str], statement: ast.stmt) -> str:
 
 
 @click.command("schema")
-@click.argument("name", type=click.Choice(["analysis", "run", "message"]), default="analysis")
+@click.argument("name", type=click.Choice(get_args(SchemaName)), default="analysis")
 def schema_command(name: SchemaName) -> None:
     """Print the JSON Schema of NAME.
 
-    `analysis` is what --format json prints, `run` is run.json, `message` is what is told of a night.
+    `analysis` is what --format json prints, `run` is run.json, `message` is what is told of a night; `config`
+    is what a file of --config may hold.
     """
     emit(json_text(schema(name)))

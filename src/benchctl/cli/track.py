@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.options import AmountType, ParamOptions, param_options
-from benchctl.cli.run_options import code_of, echo_plugin, settings_options, trust_option
+from benchctl.cli.run_options import code_of, echo_plugin, form_options, trust_option
 from benchctl.cli.streams import complain, emit, is_terminal, note, say, text_width
 from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
 from benchctl.endpoint import OptionNames, read_hosts
@@ -25,6 +25,7 @@ from benchctl.quantities import COUNT
 from benchctl.report.table import Table, pieces
 from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
+from benchctl.spec import RunForm
 from benchctl.track.load import (
     TASK_PARAMETERS,
     filter_tasks,
@@ -231,14 +232,14 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     metavar="NAME",
     help="Which one  [default: the default one]",
 )
-@settings_options("include_tasks", "exclude_tasks")
+@form_options("include_tasks", "exclude_tasks")
 @param_options
 @trust_option
 def show_command(
     path: str,
     name: str | None,
     *,
-    settings: Mapping[str, str],
+    form: RunForm,
     param_options: ParamOptions,
     trust: bool,
 ) -> None:
@@ -247,8 +248,8 @@ def show_command(
     (challenge,) = filter_tasks(
         [_chosen(track, challenges, name)],
         track.operations,
-        include=parse_filters(settings["include_tasks"]),
-        exclude=parse_filters(settings["exclude_tasks"]),
+        include=parse_filters(form.include_tasks),
+        exclude=parse_filters(form.exclude_tasks),
     )
     lines = []
     for number, places in enumerate(challenge.steps, 1):

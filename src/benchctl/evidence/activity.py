@@ -8,9 +8,10 @@ import msgspec
 import numpy as np
 
 from benchctl.results.model import C2_LEVEL, ForkRecord, RunRecord
-from benchctl.results.plan import EvidenceKind, Place, Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns
+from benchctl.spec import EvidenceKind
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.inference import difference_of

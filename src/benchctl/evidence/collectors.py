@@ -52,7 +52,7 @@ from benchctl.evidence.unified_log import (
     read_events,
     read_stops,
 )
-from benchctl.results.plan import EvidenceKind
+from benchctl.spec import EvidenceKind
 
 Row = tuple[Any, ...]
 

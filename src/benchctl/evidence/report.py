@@ -29,9 +29,10 @@ from benchctl.evidence.files import (
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import ABOVE, OPERATION, Cell, Table, worded
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind, Place
+from benchctl.results.plan import EVIDENCE_READERS, Place
 from benchctl.results.reading import task_windows
 from benchctl.results.store import RunFolder
+from benchctl.spec import EvidenceKind
 from benchctl.stats.metrics import challenge_title, places, task_at
 
 COUNTED = tuple(kind for kind, reader in EVIDENCE_READERS.items() if reader.startswith("evidence "))

@@ -16,7 +16,7 @@ from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, Exper
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import Calibration
-from benchctl.results.model import DEFAULT_FORKS, MOST_FORKS, ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
@@ -25,6 +25,7 @@ from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More, open_run, reopen_run
 from benchctl.run.plan import reload_track
 from benchctl.run.study import TIME_UP, Policy, Side, Study, ending
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 
 # Progress of one measurement among several: whatever is told of it bears its name.
 

@@ -29,7 +29,7 @@ from benchctl.quantities import COUNT
 from benchctl.report.numbers import counted, duration, mebibytes
 from benchctl.report.table import Column, Table, text_lines
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
-from benchctl.results.plan import EvidenceSpec, Plan, VariantSpec
+from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.forecast import (
     BOOT_S,
     FORK_S,
@@ -38,6 +38,7 @@ from benchctl.run.forecast import (
     Indexing,
     rough_fork_s,
 )
+from benchctl.spec import EvidenceEntry
 from benchctl.stats.forecast import Rule, Spread, least_effect
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import sd_of
@@ -481,10 +482,7 @@ def _does(one: Measurement) -> str:
     parts = [
         ", ".join(map(_short, one.challenges)),
         warmups,
-        one.restart != "challenge" and f"restart {one.restart}",
         *(f"{name}={value}" for name, value in one.params.items()),
-        one.include_tasks and f"only {one.include_tasks}",
-        one.exclude_tasks and f"without {one.exclude_tasks}",
         *(f"{name.replace('_', '-')} {_written(value)}" for name, value in one.own.items()),
         one.redline and f"red-line of {one.redline.operation}",
         one.ingest and "index builds",
@@ -499,9 +497,9 @@ def _written(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _evidence(evidence: EvidenceSpec) -> str:
-    forks = counted(evidence.extra_forks, "further fork") if evidence.extra_forks else "all forks"
-    return f"evidence {', '.join(evidence.kinds)} in {forks}"
+def _evidence(evidence: EvidenceEntry) -> str:
+    forks = "all forks" if evidence.forks == "all" else counted(evidence.forks, "further fork")
+    return f"evidence {', '.join(dict.fromkeys(evidence.kinds))} in {forks}"
 
 
 def _short(challenge: str) -> str:

@@ -11,12 +11,11 @@ from typing import Any, Final
 import msgspec
 
 from benchctl.disk import read_file
-from benchctl.engine.variant import LATEST, base_variant, placed, placed_challenge
+from benchctl.engine.variant import LATEST, base_variant, placed_challenge
 from benchctl.engine.variant_file import resolve_variants_mapping
 from benchctl.errors import UsageError
 from benchctl.experiment.form import (
     CallSiteEntry,
-    CommonEntry,
     ExpectationEntry,
     ExperimentFile,
     FateEntry,
@@ -28,7 +27,6 @@ from benchctl.experiment.form import (
 from benchctl.experiment.record import (
     CallSite,
     ComparisonSpec,
-    Conditions,
     Expectation,
     ExperimentSpec,
     FateExpectation,
@@ -43,13 +41,14 @@ from benchctl.experiment.record import (
 )
 from benchctl.micro.conduct import MicroEntry, parse_variant, placed_variant
 from benchctl.nearest import guess, suggestion
-from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
+from benchctl.quantities import DURATION, PERCENT
 from benchctl.redline.conduct import parse_clients, parse_objective, search_of, searched_by
 from benchctl.report.numbers import counted
 from benchctl.results.figures import FIGURES, Figure
 from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
-from benchctl.run.documents import GENERATED_DOCUMENTS, placed_corpus
-from benchctl.run.plan import MIN_HEAP_MB
+from benchctl.run.documents import GENERATED_DOCUMENTS
+from benchctl.run.form import documents_of, placed
+from benchctl.spec import Conditions, problems
 from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, read_typed
@@ -519,8 +518,7 @@ class _Reader(_Part):
         looking = _FateReader(file, self._document)
         call_sites = looking.call_sites()
         return ExperimentSpec(
-            **{one.name: getattr(file, one.name) for one in msgspec.structs.fields(Conditions)}
-            | self._amounts(file, ()),
+            **self._conditions(file, ()),
             name=self._path.stem,
             title=file.title,
             about=file.about.strip(),
@@ -536,41 +534,28 @@ class _Reader(_Part):
             digest=self._digest(measurements, variants.values()),
         )
 
-    def _amounts(self, entry: CommonEntry, steps: _Steps) -> dict[str, Any]:
-        """Return what of an entry is not kept as it is written: paths, documents and heap."""
-        found: dict[str, Any] = {
-            "track": entry.track if entry.track in track_names() else placed(entry.track, self._folder),
-            "corpus": placed_corpus(entry.corpus, self._folder) if entry.corpus else "",
-            "corpus_dirs": tuple(str(self._folder / one) for one in entry.corpus_dirs),
-            "hosts": entry.hosts and str(self._folder / entry.hosts),
-            "docs": entry.docs,
-            "heap_mb": 0,
-        }
-        if isinstance(entry.docs, str):
-            try:
-                found["docs"] = COUNT.parse(entry.docs)
-            except UsageError as err:
-                raise self._refuse((*steps, "docs"), err.message, err.hint) from err
+    def _conditions(self, entry: Conditions, steps: _Steps) -> dict[str, Any]:
+        """Return the conditions of an entry, by field: checked, and with absolute paths."""
+        for setting, problem in problems(entry):
+            key = setting.within or setting.name.replace("_", "-")
+            raise self._refuse((*steps, key), problem)
+        whole = placed(entry, self._folder)
+        found = {one.name: getattr(whole, one.name) for one in msgspec.structs.fields(Conditions)}
+        found["docs"] = documents_of(entry)
         if entry.docs is None and not entry.corpus and entry.track in track_names():
             found["docs"] = GENERATED_DOCUMENTS
-        if entry.heap is not None:
-            found["heap_mb"] = SIZE.parse(entry.heap)
-            if found["heap_mb"] < MIN_HEAP_MB:
-                raise self._refuse((*steps, "heap"), f"a node needs at least {MIN_HEAP_MB}m")
-        return found
+        return found | {"seed": 1 if entry.seed is None else entry.seed}
 
     def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
-        """Return a measurement's own settings, by field."""
-        said = self._document.value["measurements"][steps[-1]]
-        names = {one.encode_name: one.name for one in msgspec.structs.fields(CommonEntry)}
-        given = {names[key] for key in said if key in names}
+        """Return a measurement's own conditions, by field."""
+        written = self._document.value["measurements"][steps[-1]]
+        names = {one.encode_name: one.name for one in msgspec.structs.fields(Conditions)}
+        given = {names[key] for key in written if key in names}
         if given & {"track", "corpus"}:
             # The experiment's number is of other documents.
             given.add("docs")
-        amounts = self._amounts(entry, steps)
-        if "heap" in given:
-            given = given - {"heap"} | {"heap_mb"}
-        return {name: amounts[name] if name in amounts else getattr(entry, name) for name in sorted(given)}
+        conditions = self._conditions(entry, steps)
+        return {name: conditions[name] for name in sorted(given)}
 
     def _variants(self) -> dict[str, VariantSpec]:
         """Return the variants of the file, and the built-in ones that measurements name, in that order."""
@@ -658,10 +643,6 @@ class _Reader(_Part):
             variants=tuple(variants[_variant_name(variant)].name for variant in entry.variants),
             challenges=self._challenges(entry.challenges, (*steps, "challenges")),
             warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
-            # In fields of their own, as records had them before there were others.
-            restart=own.pop("restart", self._file.restart),
-            include_tasks=own.pop("include_tasks", self._file.include_tasks),
-            exclude_tasks=own.pop("exclude_tasks", self._file.exclude_tasks),
             own=own,
             ingest=entry.ingest,
             redline=None if entry.redline is None else self._redline(entry.redline, (*steps, "redline")),
@@ -669,7 +650,7 @@ class _Reader(_Part):
             params=entry.params,
             about=entry.about.strip(),
             forks=entry.forks,
-            evidence=None if entry.evidence is None else entry.evidence.spec,
+            evidence=entry.evidence,
         )
 
     def _micro(self, entry: MicroEntry, steps: _Steps) -> MicroSpec:

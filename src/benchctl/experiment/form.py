@@ -6,16 +6,12 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.engine.variant import VariantEntry
-from benchctl.experiment.record import Conditions, Dispatch, Relation
+from benchctl.experiment.record import Dispatch, Relation
 from benchctl.micro.conduct import MicroEntry
-from benchctl.quantities import Count, Percent, Size
-from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.plan import EvidenceEntry, Forks
-from benchctl.spec import ComparedAs
+from benchctl.quantities import Percent
+from benchctl.spec import DEFAULT_FORKS, ComparedAs, Conditions, Forks, Text, Work
 
-Text = Annotated[str, Meta(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
-Positive = Annotated[int, Meta(ge=1)]
 Name = Annotated[
     str,
     Meta(
@@ -54,25 +50,11 @@ class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     max_factor: float | None = None
 
 
-class CommonEntry(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """The settings that a file and a measurement may have. Paths are relative to the file."""
-
-    # A million generated ones, or all of files, unless they are given.
-    docs: Positive | Count | None = None
-    # Of every node; by the number of documents unless it is given, as in `benchctl run`.
-    heap: Size | None = None
-
-
-class MeasurementEntry(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class MeasurementEntry(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A measurement; see `experiment.record.Measurement`."""
 
     variants: Texts  # names; of microbenchmarks as `benchctl micro run --variant` takes them
-    challenges: tuple[Text, ...] = ()
-    warmup_challenges: tuple[Text, ...] = ()
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
     about: str = ""
-    forks: Forks | None = None
-    evidence: EvidenceEntry | None = None
     redline: RedlineEntry | None = None
     ingest: bool = False
     micro: MicroEntry | None = None
@@ -138,7 +120,7 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     fate: FateEntry | None = None  # of a call site, in place of all but the statement and `needs`
 
 
-class ExperimentFile(CommonEntry, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class ExperimentFile(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment file as a whole; see `experiment.record.ExperimentSpec`.
 
     Its conditions are those of every measurement that has none of its own.

@@ -24,17 +24,16 @@ from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
+from benchctl.quantities import SIZE
 from benchctl.redline.conduct import judged_tasks, plan_redline
 from benchctl.report.numbers import counted
-from benchctl.results.model import MOST_FORKS
-from benchctl.results.plan import MOST_FORKS_IN_FILE, CorpusSpec, MicroSpec, Place, Plan, StopSpec
-from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
-from benchctl.run.host import allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import RunSpec, in_test_mode, plan_ingest, plan_run, reload_track, usual_heap_mb
-from benchctl.spec import settings_in
+from benchctl.results.plan import EvidenceSpec, MicroSpec, Place, Plan, StopSpec
+from benchctl.run.documents import FileOptions
+from benchctl.run.form import heap_of, run_spec
+from benchctl.run.plan import RunSpec, axes_of, in_test_mode, plan_ingest, plan_run, reload_track
+from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE, Conditions, Work
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
-from benchctl.sweep.points import Sweep
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
 from benchctl.yaml_file import Step
@@ -105,7 +104,7 @@ def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec
         forks=spec.forks_of(measurement),
         seed=spec.seed,
         stop=DECIDED if spec.until_decided else None,
-        evidence=measurement.evidence,
+        evidence=EvidenceSpec.of(measurement.evidence),
         progress=lambda *_: None,
     )
     return Planned(plan, reload_track(plan), FileOptions(), frozenset(spec.params))
@@ -119,47 +118,26 @@ def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
     """Return the settings of a measurement, from the experiment as it has it."""
     known = {variant.name: variant for variant in spec.variants}
-    allowed = allowed_cpus()
-    pin = None
-    if spec.pin:
-        pin = pin_of(spec.pin, workers=spec.workers, allowed=allowed, cores=cores_of(allowed))
-    index, local = named_file(spec.corpus or None)
-    return RunSpec(
-        **settings_in(spec),
-        variants=tuple(known[name] for name in measurement.variants),
-        challenges=measurement.challenges,
-        warmup_challenges=measurement.warmup_challenges,
-        forks=spec.forks_of(measurement),
-        seed=spec.seed,
-        heap_mb=_heap_mb(spec),
-        track=spec.track,
-        corpus=CorpusSpec(
-            seed=spec.corpus_seed,
-            documents=spec.docs or GENERATED_DOCUMENTS,
-            generator_version=0,
-            digest="",
+    return run_spec(
+        _work(
+            spec,
+            challenges=measurement.challenges,
+            warmup_challenges=measurement.warmup_challenges,
+            forks=spec.forks_of(measurement) or None,
+            params={**spec.params, **measurement.params},
+            evidence=measurement.evidence,
         ),
-        params={**spec.params, **measurement.params},
-        files=FileOptions(
-            local,
-            spec.corpus_has_actions,
-            tuple(map(Path, spec.corpus_dirs)),
-            # A measurement that sweeps documents has numbers of its own.
-            None if Sweep.of(spec.sweep).documents else spec.docs,
-            local_index=index,
-        ),
-        paired=spec.paired,
-        workers=spec.workers,
-        pin=pin,
-        settle=not spec.as_written,
-        evidence=measurement.evidence,
+        tuple(known[name] for name in measurement.variants),
         consent=Consent(home),
     )
 
 
-def _heap_mb(spec: ExperimentSpec) -> int:
-    usual = usual_heap_mb(spec.track, spec.docs, of_file=bool(spec.corpus), sweep=spec.sweep)
-    return spec.heap_mb or usual
+def _work(spec: ExperimentSpec, **more: Any) -> Work:
+    conditions = {one.name: getattr(spec, one.name) for one in msgspec.structs.fields(Conditions)}
+    if axes_of(spec.sweep).documents:
+        # A measurement that sweeps documents has numbers of its own.
+        conditions["docs"] = None
+    return Work(**conditions, **more)
 
 
 # What a command line changes: the size, parameters, which measurements are made.
@@ -170,9 +148,9 @@ class Changes:
     """Command-line values that replace the file's."""
 
     forks: int | None = None  # None for the file's; the most of a side with `until_decided`
-    # `docs`, `heap_mb`, `seed`: None for the file's.
+    # `docs`, `heap`, `seed`: None for the file's.
     docs: int | None = None
-    heap_mb: int | None = None
+    heap: str | None = None
     seed: int | None = None
     params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     only: tuple[str, ...] = ()  # names of the measurements that are made; empty for all
@@ -198,7 +176,7 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
             ("forks", FIRST_LOOK if decided else changes.forks),
             ("most_forks", (changes.forks or MOST_FORKS) if decided else None),
             ("docs", changes.docs),
-            ("heap_mb", changes.heap_mb),
+            ("heap", changes.heap),
             ("seed", changes.seed),
         )
         if value is not None
@@ -317,15 +295,17 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
     """Add heaps and digests from the plans: what is opened after an interruption must be unchanged."""
-    heap_mb = _heap_mb(spec)
+    heap_mb = heap_of(_work(spec))
 
     def sealed(one: Measurement) -> Measurement:
         plan = plans[one.name].plan
         same = one.micro is not None or plan.heap_mb == heap_mb
-        own = one.own if same else {**one.own, "heap_mb": plan.heap_mb}
+        own = one.own if same else {**one.own, "heap": SIZE.text(plan.heap_mb)}
         return msgspec.structs.replace(one, own=own, digest=plan.digest)
 
-    return msgspec.structs.replace(spec, heap_mb=heap_mb, measurements=tuple(map(sealed, spec.measurements)))
+    return msgspec.structs.replace(
+        spec, heap=SIZE.text(heap_mb), measurements=tuple(map(sealed, spec.measurements))
+    )
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:

@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import Meta
 
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError
 from benchctl.evidence.call_sites import Found
+from benchctl.quantities import SIZE
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.plan import (
     EvidenceSpec,
@@ -23,7 +23,7 @@ from benchctl.results.plan import (
     task_of_challenge,
 )
 from benchctl.results.store import new_run_id
-from benchctl.spec import MAX_SEED, MOST_WORKERS, ComparedAs, RestartPolicy, RunSettings
+from benchctl.spec import ComparedAs, Conditions, EvidenceEntry
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
 
@@ -71,24 +71,7 @@ def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
 Dispatch = Literal["inlined", "virtual"]
 """What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""
 
-EXPERIMENT_VERSION = 2
-
-
-class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """How measurements are made, in the words of `benchctl run`: all of an experiment, or one of its own."""
-
-    track: Annotated[str, Meta(min_length=1)] = "big5"
-    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1  # of the order of variants, arrivals and values
-    corpus: str = ""
-    corpus_has_actions: bool = False
-    corpus_dirs: tuple[str, ...] = ()  # where files of the track's documents are, beside its own folder
-    corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
-    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1
-    pin: str = ""  # `auto`, or `node=CPUS,driver=CPUS`; empty to leave CPUs to the kernel
-    paired: bool = True  # blocks are analysed as pairs
-    as_written: bool = True  # ask as often as challenges say, however small the corpus is
-    calibrate: bool = False
-    tags: tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...] = ()
+EXPERIMENT_VERSION = 3
 
 
 class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -98,12 +81,8 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     variants: tuple[str, ...]
     challenges: tuple[str, ...]  # names or absolute paths, in the order of a fork
     warmup_challenges: tuple[str, ...] = ()
-    restart: RestartPolicy = "challenge"  # when a fresh node comes in between
     params: dict[str, Any] = {}
-    # `include_tasks`, `exclude_tasks`: filters, as on the command line.
-    include_tasks: str = ""
-    exclude_tasks: str = ""
-    # What else of the experiment's conditions, documents and heap it has otherwise, by field.
+    # What of the experiment's conditions it has otherwise, by field.
     own: dict[str, Any] = {}
     redline: RedlineSpec | None = None  # the search that it makes instead of challenges; None for these
     ingest: bool = False
@@ -112,14 +91,15 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # Of every variant, where fewer than the experiment's are enough; None for as many.
     forks: int | None = None
     # What is collected beside the figures, and in which forks; None for nothing.
-    evidence: EvidenceSpec | None = None
+    evidence: EvidenceEntry | None = None
     # SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
     digest: str = ""
 
     @property
     def extra_forks(self) -> int:
         """Forks of every variant for evidence alone."""
-        return 0 if self.evidence is None else self.evidence.extra_forks
+        evidence = EvidenceSpec.of(self.evidence)
+        return 0 if evidence is None else evidence.extra_forks
 
 
 class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -308,8 +288,7 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
     source: str = ""  # where published figures come from
     forks: int
     docs: int | None  # documents; None for all of files
-    # Of every node whose variant does not say otherwise; 0 until plans tell, if the file does not.
-    heap_mb: int
+    seed: int = 1  # of the order of variants, arrivals and values
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: tuple[VariantSpec, ...]  # by the name under which measurements refer to them
     # `measurements`, `tables`, `expectations`: in the order of the file.
@@ -324,6 +303,11 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
     # after every block.
     until_decided: bool = False
     most_forks: int | None = None  # of a side, until it is decided; None where its forks are all
+
+    @property
+    def heap_mb(self) -> int:
+        """The heap of every node, MiB; 0 until plans tell, if the file does not."""
+        return 0 if self.heap is None else SIZE.parse(self.heap)
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
@@ -348,11 +332,7 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
             name: tuple(value) if isinstance(value, list) else value
             for name, value in measurement.own.items()
         }
-        return msgspec.structs.replace(
-            self,
-            **{name: getattr(measurement, name) for name in ("restart", "include_tasks", "exclude_tasks")},
-            **own,
-        )
+        return msgspec.structs.replace(self, **own)
 
     def forks_of(self, measurement: Measurement) -> int:
         """Return the forks of each of its variants, without those for evidence alone."""

@@ -26,7 +26,7 @@ from benchctl.hosts.pool import END_S, LOST_S, OWNER, PIECE_BYTES, HostSession, 
 from benchctl.hosts.remote import NodeHost, describe, lacking
 from benchctl.hosts.site import Kit, SiteFacts, kernel_start
 from benchctl.results.model import LoadHostFacts
-from benchctl.results.plan import EvidenceKind
+from benchctl.spec import EvidenceKind
 
 _BEAT_S = 1.0
 _POLL_S = 0.25

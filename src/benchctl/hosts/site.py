@@ -33,8 +33,9 @@ from benchctl.engine.usage import Usage
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
-from benchctl.results.plan import EvidenceKind, VariantSpec
+from benchctl.results.plan import VariantSpec
 from benchctl.slices import hook
+from benchctl.spec import EvidenceKind
 
 # Of a node's folder: what its JVM and libraries unpack for themselves.
 _NOT_FETCHED = "tmp"

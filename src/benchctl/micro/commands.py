@@ -19,11 +19,10 @@ from benchctl.cli.options import (
     print_table,
     runs_option,
     table_format_option,
-    tags_option,
     under,
     verbose_option,
 )
-from benchctl.cli.run_options import ForkOptions, fork_options
+from benchctl.cli.run_options import FORKS, form_options
 from benchctl.cli.streams import say, text_width
 from benchctl.cli.watch import watching
 from benchctl.engine.jdk import provide_jdk
@@ -36,8 +35,10 @@ from benchctl.report.table import Column, Table
 from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
+from benchctl.run.form import forks_of, stop_of
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import reload_track
+from benchctl.spec import RunForm, check_settings
 
 _COLUMNS = (
     "variant", "benchmark", "mode", Column("count"), Column("score"), Column("error (99.9 %)"), "unit",
@@ -83,7 +84,7 @@ include_option = click.option(
     "--timeout", "timeout_s", type=float, default=600.0, show_default=True, metavar="SECONDS",
     help="How long one benchmark may take in one fork.",
 )  # fmt: skip
-@fork_options
+@form_options(*FORKS, "tags")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order within blocks.")
 @under(
     "Evidence",
@@ -92,7 +93,6 @@ include_option = click.option(
         help="In one more fork of every variant, what the JVM inlined; see it with: benchctl inlining.",
     ),
 )  # fmt: skip
-@under("Output", tags_option)
 @measuring_options
 @verbose_option
 @runs_option
@@ -107,11 +107,10 @@ def run_command(
     timeout_s: float,
     seed: int,
     evidence: str | None,
-    tags: tuple[str, ...],
     runs_folder: Path | None,
     output_format: Format,
     *,
-    fork_options: ForkOptions,
+    form: RunForm,
     wait: bool,
     quiet: bool,
     verbose: bool,
@@ -125,6 +124,7 @@ def run_command(
     """
     home = resolve_home()
     store = open_store(home, runs_folder)
+    check_settings(form)
     micro = _asked(source, include, params, threads, arguments, timeout_s)
     specs = [parse_variant(one) for one in variants or ("jvm",)]
     collected = None if evidence is None else EvidenceSpec(("inlining",), 1)
@@ -135,14 +135,14 @@ def run_command(
             home,
             micro,
             specs,
-            forks=fork_options.count,
+            forks=forks_of(form),
             seed=seed,
-            stop=fork_options.stop,
+            stop=stop_of(form),
             evidence=collected,
             progress=observer.progress,
         )
         bench = Bench(home, store, observer, threading.Event())
-        folder, record = start_run(bench, plan, reload_track(plan), Extras(tags=tags, forecast=False))
+        folder, record = start_run(bench, plan, reload_track(plan), Extras(tags=form.tags, forecast=False))
     conclude(folder, record, home, output_format, details=verbose)
     if output_format == "text":
         _print_own(folder, output_format)

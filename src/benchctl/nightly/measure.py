@@ -37,18 +37,18 @@ from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import CorpusSpec, EngineName, PinSpec, Place, Plan, VariantSpec
+from benchctl.results.plan import EngineName, EvidenceSpec, Place, Plan, VariantSpec
 from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
-from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file
+from benchctl.run.calibrate import calibrate
+from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
-from benchctl.run.host import allowed_cpus, cores_of, pin_of
+from benchctl.run.form import run_spec
 from benchctl.run.open_run import NotResumable
 from benchctl.run.orchestrate import Extras, resume_run, start_run
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.stopping import within
-from benchctl.spec import settings_in
 from benchctl.stats.disturbed import disturbances
 from benchctl.stats.history import metrics_of
 from benchctl.stats.metrics import Metric, challenge_title, places, task_at
@@ -175,42 +175,8 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
     Raises:
         UsageError: If the CPUs that it pins to are not available.
     """
-    index, local = named_file(suite.corpus)
-    return RunSpec(
-        **settings_in(suite),
-        variants=specs,
-        challenges=suite.challenges,
-        warmup_challenges=suite.warmup_challenges,
-        forks=suite.forks,
-        evidence=None if suite.evidence is None else suite.evidence.spec,
-        seed=night_seed(suite, night),
-        heap_mb=suite.heap_mb,
-        track=suite.track,
-        corpus=CorpusSpec(
-            seed=suite.corpus_seed,
-            documents=suite.documents or GENERATED_DOCUMENTS,
-            generator_version=0,
-            digest="",
-        ),
-        files=FileOptions(
-            local,
-            suite.corpus_has_actions,
-            tuple(Path(one) for one in suite.corpus_dirs),
-            suite.documents,
-            local_index=index,
-        ),
-        params=suite.params,
-        workers=suite.workers,
-        pin=_pin(suite),
-        consent=Consent(home),
-    )
-
-
-def _pin(suite: Suite) -> PinSpec | None:
-    if suite.pin is None:
-        return None
-    allowed = allowed_cpus()
-    return pin_of(suite.pin, workers=suite.workers, allowed=allowed, cores=cores_of(allowed))
+    work = msgspec.structs.replace(suite, seed=night_seed(suite, night))
+    return run_spec(work, specs, consent=Consent(home))
 
 
 @dataclass(frozen=True)
@@ -303,7 +269,15 @@ class Measuring:
         plan, track, files = self._plan(record.number, variants)
         # Known before the first node starts: what is cut off is gone on with only as it was meant.
         self.keep(plan_digest=self._digest(plan))
-        extras = Extras(tags=tags, files=files, left_s=self.left_s, ask_anew=True)
+        extras = Extras(
+            calibration=calibrate(self.bench.observer, self.bench.stop, plan)
+            if self.suite.calibrate
+            else None,
+            tags=(*tags, *self.suite.tags),
+            files=files,
+            left_s=self.left_s,
+            ask_anew=True,
+        )
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
 
@@ -326,7 +300,7 @@ class Measuring:
             forks=suite.forks,
             seed=night_seed(suite, night),
             stop=None,
-            evidence=None if suite.evidence is None else suite.evidence.spec,
+            evidence=EvidenceSpec.of(suite.evidence),
             progress=self.bench.observer.progress,
         )
         return plan, reload_track(plan), FileOptions()

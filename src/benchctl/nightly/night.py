@@ -38,6 +38,7 @@ from benchctl.nightly.suite import Suite
 from benchctl.report.numbers import duration
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import examine
+from benchctl.run.form import heap_of
 from benchctl.run.host import describe_host
 
 _NIGHTS_TO_SEE = 5
@@ -134,7 +135,7 @@ class _Night:
             environment,
             seen,
             shift.suite.host,
-            shift.suite.heap_mb,
+            heap_of(shift.suite),
             None if self._last is None else (self._last.number, self._last.started),
         )
         if waited_s:

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
-from benchctl.disk import expanded
 from benchctl.engine.variant import LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
@@ -19,16 +18,14 @@ from benchctl.micro.results import MICRO_METRICS
 from benchctl.nightly.model import Role
 from benchctl.nightly.notify import Notifier
 from benchctl.nightly.retention import Retention
-from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE, Count, Duration, Percent, Size
-from benchctl.results.model import DEFAULT_FORKS
-from benchctl.results.plan import EvidenceEntry, VariantSpec
-from benchctl.run.documents import placed_corpus
+from benchctl.quantities import DURATION, PERCENT, Duration, Percent
+from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
-from benchctl.run.plan import MIN_HEAP_MB, usual_heap_mb
-from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings
+from benchctl.run.form import absolute, placed, placed_work, refuse_problems
+from benchctl.spec import DEFAULT_FORKS, Work
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
-from benchctl.track.library import challenge_names, find_challenge, track_names
+from benchctl.track.library import challenge_names, find_challenge
 from benchctl.track.load import load_track
 from benchctl.yaml_file import Document, Step, Typed, read_typed
 
@@ -51,7 +48,7 @@ class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     share_of_budget: float = 0.4
 
 
-class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A suite file, with the settings of its runs.
 
     Paths in it are relative to its folder; in a suite that was loaded they are absolute.
@@ -63,26 +60,9 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     variants: Annotated[tuple[Text, ...], _VARIANTS]
     # One or several variants that never change; when they get slower, the host did.
     canary: Text | tuple[Text, ...] = ()
-    challenges: Annotated[tuple[Text, ...], _CHALLENGES] = ()
     # Microbenchmarks instead of challenges; then variants are as `benchctl micro run` takes them.
     micro: MicroEntry | None = None
-    warmup_challenges: tuple[Text, ...] = ()  # names or files, run unmeasured after every node start
-    track: Text = "big5"
-    corpus: Text | None = None  # documents for the track's only index, or of INDEX=FILE for that one
-    corpus_has_actions: bool = False  # whether a line before each of its documents says what to do with it
-    corpus_dirs: tuple[Text, ...] = ()  # where files of the track's documents are, beside its own folder
-    corpus_seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] = 1
-    docs: Positive | Count | None = None
-    params: dict[str, Any] = msgspec.field(default_factory=dict)  # as `--param` takes them
-    heap: Size | None = None
-    workers: Annotated[int, Meta(ge=1, le=MOST_WORKERS)] = 1  # processes that clients work in
-    pin: Text | None = None  # `auto`, or `node=CPUS,driver=CPUS`
     forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS  # of every variant in a night
-    # What is collected in further forks of the night and of the runs that confirm its findings.
-    evidence: EvidenceEntry | None = None
-    # Of the order of variants, arrivals and values; None for another one every night, which follows from the
-    # night's number.
-    seed: Annotated[int, Meta(ge=0, le=MAX_SEED - 1)] | None = None
     budget: Duration | None = None  # of a night, confirmations included; None for as long as it takes
     confirm: ConfirmLimits = ConfirmLimits()
     # Metric -> change that nobody is to be woken for; `margins` in the file.
@@ -105,18 +85,6 @@ class Suite(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab"
     def budget_s(self) -> float | None:
         """Of a night, seconds; None for none."""
         return None if self.budget is None else DURATION.parse(self.budget)
-
-    @property
-    def heap_mb(self) -> int:
-        """Of every node, MiB."""
-        if self.heap is not None:
-            return SIZE.parse(self.heap)
-        return usual_heap_mb(self.track, self.documents, of_file=self.corpus is not None)
-
-    @property
-    def documents(self) -> int | None:
-        """How many documents; None for as many as there usually are."""
-        return COUNT.parse(self.docs) if isinstance(self.docs, str) else self.docs
 
     @property
     def margins(self) -> dict[str, float]:
@@ -228,6 +196,7 @@ def _check_metrics(suite: Suite, document: Document) -> None:
 
 def _check_amounts(typed: Typed[Suite]) -> None:
     """Check that numbers fit together."""
+    refuse_problems(typed)
     suite, document = typed.value, typed.document
     confirm = suite.confirm
     _check_metrics(suite, document)
@@ -251,12 +220,6 @@ def _check_amounts(typed: Typed[Suite]) -> None:
             "name the variants and challenges to watch; sweep by hand when one of them moves",
         ),
         (suite.budget_s == 0, ("budget",), "a night needs more than no time", ""),
-        (
-            suite.heap is not None and suite.heap_mb < MIN_HEAP_MB,
-            ("heap",),
-            f"a node needs at least {MIN_HEAP_MB}m",
-            "",
-        ),
         (
             suite.micro is not None and suite.evidence is not None and suite.evidence.kinds != ("inlining",),
             ("evidence", "kinds"),
@@ -285,54 +248,30 @@ def _check_amounts(typed: Typed[Suite]) -> None:
     for broken, steps, message, hint in rules:
         if broken:
             raise document.refuse(steps, message, hint=hint)
-    try:
-        _ = suite.documents
-    except UsageError as err:
-        raise document.refuse(("docs",), err.message, hint=err.hint) from err
 
 
 def _absolute(suite: Suite, folder: Path) -> Suite:
     """Return a suite that means the same wherever it is used."""
 
-    def path(text: str) -> str:
-        return str(folder / expanded(text))
-
-    def optional(text: str | None) -> str | None:
-        return None if text is None else path(text)
-
-    def named(text: str, known: tuple[str, ...]) -> str:
-        # A track's own challenges are known once it is loaded: a file is what is there, or looks like one.
-        is_file = _exists(folder / expanded(text)) or "/" in text or text.endswith(".json")
-        return path(text) if text not in known and is_file else text
-
     def variant(text: str) -> str:
         return _placed(text, folder, suite.micro)
 
+    challenges, warmups = placed_work(suite, folder)
+    micro = suite.micro
     return msgspec.structs.replace(
-        suite,
+        placed(suite, folder),
         variants=tuple(map(variant, suite.variants)),
         canary=tuple(map(variant, suite.canaries)),
-        challenges=tuple(named(one, challenge_names()) for one in suite.challenges),
-        warmup_challenges=tuple(named(one, challenge_names()) for one in suite.warmup_challenges),
-        micro=suite.micro and msgspec.structs.replace(suite.micro, source=path(suite.micro.source)),
-        track=named(suite.track, track_names()),
-        corpus=suite.corpus and placed_corpus(suite.corpus, folder),
-        corpus_dirs=tuple(map(path, suite.corpus_dirs)),
-        hosts=suite.hosts and path(suite.hosts),
-        report=optional(suite.report),
-        runs=optional(suite.runs),
+        challenges=challenges,
+        warmup_challenges=warmups,
+        micro=micro and msgspec.structs.replace(micro, source=absolute(micro.source, folder)),
+        report=suite.report and absolute(suite.report, folder),
+        runs=suite.runs and absolute(suite.runs, folder),
     )
 
 
 def _placed(text: str, folder: Path, micro: MicroEntry | None) -> str:
     return placed_variant(text, folder) if micro is None else placed_micro_variant(text, folder)
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name too long, or none that a file can have
-        return False
 
 
 Named = tuple[str, tuple[Step, ...]]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+import msgspec
 
 from benchctl.cli.measuring import (
     benched,
@@ -29,10 +30,9 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.run_options import (
     PREPARING,
-    SubjectOptions,
-    run_spec,
-    settings_options,
-    subject_options,
+    SUBJECT,
+    asked_run,
+    form_options,
 )
 from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
 from benchctl.errors import UsageError
@@ -50,6 +50,7 @@ from benchctl.redline.conduct import (
 from benchctl.report.formats import Format
 from benchctl.results.plan import SearchedBy
 from benchctl.run.orchestrate import Extras, start_run
+from benchctl.spec import RunForm
 from benchctl.track.library import challenge_names
 
 
@@ -118,9 +119,8 @@ _INSTEAD = {
     metavar="pN=TIME",
     help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
 )
-@subject_options
+@form_options(*SUBJECT, *PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
 @target_options
-@settings_options(*PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
 @param_options
 @click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
 @click.option(
@@ -196,10 +196,9 @@ def redline_command(
     runs_folder: Path | None,
     output_format: Format,
     *,
-    subject_options: SubjectOptions,
+    form: RunForm,
     target_options: TargetOptions,
     param_options: ParamOptions,
-    settings: dict[str, Any],
     require_quiet: bool,
     dry_run: bool,
     wait: bool,
@@ -230,14 +229,15 @@ def redline_command(
     home = resolve_home()
     store = open_store(home, runs_folder)
     targets = unasked_targets(target_options)
-    spec = run_spec(subject_options, param_options, settings, forks=forks, workers=workers, targets=targets)
+    form = msgspec.structs.replace(form, forks=forks, workers=workers, as_written=True)
+    spec = asked_run(form, param_options, targets=targets)
     plan, loaded = plan_redline(spec, search)
     plan = with_answers(plan, os.environ)
     if dry_run:
-        only_say(plan, loaded, subject_options.files, home, store, require_quiet=require_quiet)
+        only_say(plan, loaded, spec.files, home, store, require_quiet=require_quiet)
         return
     with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
-        folder, record = start_run(bench, plan, loaded, Extras(files=subject_options.files))
+        folder, record = start_run(bench, plan, loaded, Extras(files=spec.files))
     conclude(folder, record, home, output_format, details=verbose)
 
 

@@ -173,7 +173,7 @@ def parse_objective(text: str) -> Objective:
     """
     name, _, limit = text.partition("=")
     limit_s = DURATION.amount(limit)
-    if limit_s is None or name not in PERCENTILES:
+    if limit_s is None or not limit.endswith("s") or name not in PERCENTILES:
         raise ValueError(
             f"'{text}' is not an objective: write p90=50ms with {', '.join(PERCENTILES)}, us, ms or s"
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.quantities import COUNT
+from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import (
     EvidenceSpec,
     MicroSpec,
@@ -20,10 +20,9 @@ from benchctl.results.plan import (
     cpu_list,
     is_long,
 )
-from benchctl.spec import setting_words
+from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, EvidenceEntry, RunForm, setting_words, settings_in
 
 _NS_PER_MS = 1e6
-_S_PER_MINUTE = 60
 _SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os", "jvm": "jvm"}
 _ORDINARY_VARIANTS = ("es", "os")
 _ROLES = "node.roles"
@@ -43,53 +42,58 @@ def command(
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
     them. `until_steady` lets pilot forks choose for how long tasks warm up.
     """
+    ending = ["--forks", str(max(forks or plan.forks, plan.index_builds))]
+    form = RunForm(
+        evidence=None if plan.evidence is None else _evidence(plan.evidence),
+        tags=tuple(tags),
+        **_stop_rule(plan.stop),
+    )
     if plan.micro is not None:
-        return _micro_line(plan, plan.micro, tags, forks or plan.forks)
+        words = ["benchctl", "micro", "run", *_micro_words(plan, plan.micro)]
+        return shlex.join([*words, *setting_words(form), *ending])
+    params = plan.params if iterations is None else {**plan.params, "iterations": iterations}
+    is_short = plan.param_file and any(map(is_long, params.values()))
+    given = {name: value for name, value in params.items() if not (is_short and is_long(value))}
+    variants = plan.variants if plan.swept is None else plan.swept.bases
+    form = msgspec.structs.replace(
+        form,
+        **settings_in(plan),
+        **_documents(plan, corpus_documents),
+        variants=_variant_texts(variants),
+        jdks=tuple(f"{one.name}={one.jdk}" for one in variants if one.jdk),
+        warmup_challenges=tuple(plan.sources.get(one.name, one.name) for one in plan.warmup_challenges),
+        track=plan.track,
+        seed=None if plan.seed == 1 else plan.seed,
+        workers=AS_MANY_WORKERS_AS_NEEDED if plan.workers == 1 else plan.workers,
+        # Running clusters have their memory already.
+        heap=SIZE.text(plan.heap_mb) if any(spec.target is None for spec in plan.variants) else None,
+        pin="" if plan.pin is None else f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}",
+        paired=plan.paired,
+        as_written=_as_written(plan, given) and not until_steady,
+        until_steady=until_steady,
+    )
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan, plan.redline)]
     else:
-        words = ["benchctl", "run"]
-        words += _repeated("--challenge", [plan.sources.get(name, name) for name in plan.challenges])
-    words += _variant_words(plan.variants if plan.swept is None else plan.swept.bases)
-    warmups = [plan.sources.get(one.name, one.name) for one in plan.warmup_challenges]
-    words += _repeated("--warmup-challenge", warmups)
-    words += _setting_words(plan)
-    params = dict(plan.params)
-    if iterations is not None:
-        params["iterations"] = iterations
-    if plan.param_file and any(map(is_long, params.values())):
-        words += ["--param-file", plan.param_file]
-        params = {name: value for name, value in params.items() if not is_long(value)}
-    words += _repeated("--param", [f"{name}={_param(value)}" for name, value in params.items()])
-    words += ["--as-written"] if _as_written(plan, params) and not until_steady else []
-    words += _file_words(plan)
-    wanted = plan.corpus.documents if corpus_documents is None else corpus_documents
-    filled = any(spec.target is None or spec.target.fill or spec.target.writes for spec in plan.variants)
-    filled &= all(spec.documents is None for spec in plan.variants)
-    held = sum(file.held for file in plan.corpus.files)
-    # Without --docs, all documents of the files are taken.
-    if filled and wanted > 0 and (not held or wanted < held):
-        words += ["--docs", COUNT.text(wanted)]
-    words += _evidence_words(plan.evidence)
-    words += _repeated("--tag", tags)
-    words += ["--until-steady"] if until_steady else []
-    count = max(forks or plan.forks, plan.index_builds)
-    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(count)])
+        challenges = [plan.sources.get(name, name) for name in plan.challenges]
+        words = ["benchctl", "run", *_repeated("--challenge", challenges)]
+    words += [*setting_words(form), *_target_words(variants)]
+    words += ["--param-file", plan.param_file] if is_short else []
+    words += _repeated("--param", [f"{name}={_param(value)}" for name, value in given.items()])
+    words += ["--test-mode"] if plan.test_mode else []
+    words += ["--trust"] if plan.plugin is not None else []
+    return shlex.join([*words, *ending])
 
 
-def _micro_line(plan: Plan, micro: MicroSpec, tags: Sequence[str], forks: int) -> str:
-    words = ["benchctl", "micro", "run", micro.source]
-    words += ["--include", micro.include] if micro.include else []
+def _micro_words(plan: Plan, micro: MicroSpec) -> list[str]:
+    words = [micro.source, *(["--include", micro.include] if micro.include else [])]
     for spec in plan.variants:
         options = [f"jar:{one}" for one in spec.jars] + [f"jvm:{one}" for one in spec.jvm_flags]
         options += [] if spec.jdk is None else [f"jdk:{spec.jdk}"]
         words += ["--variant", f"{spec.name}={','.join(options)}" if options else spec.name]
     words += _repeated("--param", [f"{name}={','.join(values)}" for name, values in micro.params.items()])
     words += ["--threads", ",".join(map(str, micro.threads))] if micro.threads else []
-    words += ["--jmh", shlex.join(micro.arguments)] if micro.arguments else []
-    words += _evidence_words(plan.evidence)
-    words += _repeated("--tag", tags)
-    return shlex.join([*words, *_stop_words(plan.stop), "--forks", str(forks)])
+    return words + (["--jmh", shlex.join(micro.arguments)] if micro.arguments else [])
 
 
 def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
@@ -101,39 +105,42 @@ def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
     return choosing and any(one.only_counts(params) for one in shipped)
 
 
-def _stop_words(stop: StopSpec | None) -> list[str]:
-    """The stop rule's options; the least number of forks is not one."""
+def _stop_rule(stop: StopSpec | None) -> dict[str, Any]:
+    """Return the stop rule's settings; the least number of forks is not one."""
     if stop is None:
-        return []
-    words = [] if stop.precision is None else ["--precision", f"{_exact(100 * stop.precision)}%"]
-    words += ["--until-decided"] if stop.decided else []
-    words += [] if stop.margin is None else ["--margin", f"{_exact(100 * stop.margin)}%"]
-    if stop.budget_s is None:
-        return words
-    minutes = stop.budget_s / _S_PER_MINUTE
-    return [
-        *words,
-        "--budget",
-        f"{_exact(minutes)}m" if minutes.is_integer() else f"{_exact(stop.budget_s)}s",
-    ]
+        return {}
+    precision, margin = (None if one is None else PERCENT.text(one) for one in (stop.precision, stop.margin))
+    budget = None if stop.budget_s is None else DURATION.text(stop.budget_s)
+    return {"until_decided": stop.decided, "precision": precision, "margin": margin, "budget": budget}
 
 
-def _file_words(plan: Plan) -> list[str]:
-    """A single file that is not a track's, or the folders of those that are."""
+def _evidence(evidence: EvidenceSpec) -> EvidenceEntry:
+    return EvidenceEntry(evidence.kinds, evidence.extra_forks or "all")
+
+
+def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
+    """Return the settings of documents: a file that is not a track's, the folders of those that are."""
     files = plan.corpus.files
-    own = [file for file in files if not file.corpus]
-    files = tuple(file for file in files if file.corpus)
-    words = []
-    for file in own:
-        named = f"{file.index or file.data_stream}=" if files else ""
-        words += ["--corpus", f"{named}{file.path}", *(["--corpus-has-actions"] if file.has_actions else [])]
-    if own and not files:
-        return words
+    held = sum(file.held for file in files)
+    wanted = plan.corpus.documents if wanted is None else wanted
+    filled = any(spec.target is None or spec.target.fill or spec.target.writes for spec in plan.variants)
+    filled &= all(spec.documents is None for spec in plan.variants)
+    # Without --docs, all documents of the files are taken.
+    is_said = filled and wanted > 0 and (not held or wanted < held)
+    found: dict[str, Any] = {
+        "docs": COUNT.text(wanted) if is_said else None,
+        "corpus_seed": plan.corpus.seed or 1,
+    }
+    tracks = [file for file in files if file.corpus]
+    for file in files:
+        if not file.corpus:
+            named = f"{file.index or file.data_stream}=" if tracks else ""
+            found |= {"corpus": f"{named}{file.path}", "corpus_has_actions": file.has_actions}
     track = PurePath(plan.track)
     # Without being told, benchctl looks in the track's folder.
     known = track.parent if track.suffix == ".json" else track
-    folders = dict.fromkeys(PurePath(file.path).parent for file in files)
-    return words + _repeated("--corpus-dir", [str(one) for one in folders if one != known])
+    folders = dict.fromkeys(PurePath(file.path).parent for file in tracks)
+    return found | {"corpus_dirs": tuple(str(one) for one in folders if one != known)}
 
 
 def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
@@ -149,7 +156,7 @@ def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
     elif search.by == "clients":
         words += ["--clients", f"{search.least_clients}..{search.clients}"]
     words += ["--warm-up", _exact(search.warm_up_s), "--settle", _exact(search.settle_s)]
-    words += ["--step-time", _exact(search.step_s), "--tolerance", f"{_exact(100 * search.tolerance)}%"]
+    words += ["--step-time", _exact(search.step_s), "--tolerance", PERCENT.text(search.tolerance)]
     most = "--max-factor" if search.by == "factor" else "--max-rate"
     return words if search.max_per_s is None else [*words, most, _exact(search.max_per_s)]
 
@@ -158,45 +165,22 @@ def _exact(value: float) -> str:
     return f"{value:.12g}"
 
 
-def _setting_words(plan: Plan) -> list[str]:
-    """Options whose values differ from the defaults."""
-    options = (
-        ("--track-path" if PurePath(plan.track).is_absolute() else "--track", plan.track, "big5"),
-        ("--seed", plan.seed, 1),
-        ("--corpus-seed", plan.corpus.seed or 1, 1),
-        ("--workers", plan.workers, 1),
-    )
-    words = [word for name, value, ordinary in options if value != ordinary for word in (name, str(value))]
-    words += setting_words(plan)
-    # Running clusters have their memory already.
-    if any(spec.target is None for spec in plan.variants):
-        words += ["--heap", f"{plan.heap_mb}m"]
-    if plan.pin is not None:
-        words += ["--pin", f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}"]
-    flags = (
-        ("--unpaired", not plan.paired),
-        ("--test-mode", plan.test_mode),
-        ("--trust", plan.plugin is not None),
-    )
-    return [*words, *(name for name, given in flags if given)]
-
-
-def _variant_words(variants: Sequence[VariantSpec]) -> list[str]:
-    words = []
+def _variant_texts(variants: Sequence[VariantSpec]) -> tuple[str, ...]:
     own = [spec for spec in variants if spec.target is None]
-    texts = [_variant_text(spec) for spec in own]
-    if texts != [*_ORDINARY_VARIANTS] or len(own) < len(variants):
-        words += _repeated("--variant", texts)
-    for spec in variants:
-        words += _target_words(spec)
-    words += ["--fill-target"] if any(spec.target and spec.target.fill for spec in variants) else []
-    kinds = {spec.target.writes for spec in variants if spec.target}
+    texts = tuple(map(_variant_text, own))
+    return () if texts == _ORDINARY_VARIANTS and len(own) == len(variants) else texts
+
+
+def _target_words(variants: Sequence[VariantSpec]) -> list[str]:
+    words = [word for spec in variants for word in _words_of_target(spec)]
+    targets = [spec.target for spec in variants if spec.target]
+    kinds = {target.writes for target in targets}
+    words += ["--fill-target"] if any(target.fill for target in targets) else []
     words += ["--allow-writes"] if kinds - {None} else []
-    words += ["--keep"] if "kept" in kinds else []
-    return words + _repeated("--jdk", [f"{one.name}={one.jdk}" for one in variants if one.jdk])
+    return [*words, "--keep"] if "kept" in kinds else words
 
 
-def _target_words(spec: VariantSpec) -> list[str]:
+def _words_of_target(spec: VariantSpec) -> list[str]:
     """Options of a running cluster; none for other variants."""
     target = spec.target
     if target is None:
@@ -210,14 +194,6 @@ def _target_words(spec: VariantSpec) -> list[str]:
     )
     words = [word for option, value in options if value for word in (option, f"{spec.name}={value}")]
     return words if target.verify else [*words, "--insecure", spec.name]
-
-
-def _evidence_words(evidence: EvidenceSpec | None) -> list[str]:
-    if evidence is None:
-        return []
-    extra = evidence.extra_forks
-    forks = [] if extra == 1 else ["--evidence-forks", str(extra or "all")]
-    return ["--evidence", ",".join(evidence.kinds), *forks]
 
 
 def _variant_text(spec: VariantSpec) -> str:
@@ -243,7 +219,7 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
     lists = (("jvm", spec.jvm_flags), ("jar", spec.jars), ("plugin", spec.plugins), ("warmup", spec.warmups))
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:
-        yield f"heap:{spec.heap_mb}m"
+        yield f"heap:{SIZE.text(spec.heap_mb)}"
     if spec.nodes:
         plain = [f"node-{number}" for number in range(1, len(spec.nodes) + 1)]
         told = {node.name: _node_entry(node) for node in spec.nodes}

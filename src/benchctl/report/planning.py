@@ -12,10 +12,10 @@ from benchctl.report.blocks import Command
 from benchctl.report.command_line import command
 from benchctl.report.numbers import counted, duration, percent
 from benchctl.results.figures import RedlineEnd
-from benchctl.results.model import DEFAULT_FORKS, FORKS_FOR_VERDICT
+from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.select import Selection
-from benchctl.spec import MOST_WORKERS
+from benchctl.spec import DEFAULT_FORKS, MOST_WORKERS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.forecast import Spread, forks_to_find, least_effect

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary, about
-from benchctl.results.plan import EvidenceKind, Plan, StopSpec
+from benchctl.results.plan import Plan, StopSpec
+from benchctl.spec import EvidenceKind
 
 C2_LEVEL = 4
 """Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
@@ -17,12 +18,6 @@ RECORD_VERSION = 3
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
-
-DEFAULT_FORKS = 6
-"""One more than a verdict takes that may be quoted, so that one fork may fail."""
-
-MOST_FORKS = 50
-"""With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
 
 
 def moment(text: str) -> datetime | None:

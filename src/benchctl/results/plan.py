@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import Meta
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
 from benchctl.results.figures import about
-from benchctl.spec import RunSettings
+from benchctl.spec import EvidenceEntry, EvidenceKind, RunSettings
 from benchctl.track.model import Challenge, GeneratorName
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
@@ -54,7 +53,6 @@ def cpu_list(cpus: Iterable[int]) -> str:
 EngineName = Literal["elasticsearch", "opensearch", "jvm"]
 """What nodes run; `jvm` is no engine: microbenchmarks have a JVM of their own."""
 DataOrigin = Literal["prepared", "empty"]
-EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
     "inlining": "inlining {run} --method CLASS::METHOD",
     "profile": "profile {run}",
@@ -292,24 +290,12 @@ class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     extra_forks: int = 0
     first: int | None = None  # block of the first of these; None for right behind the plan's own
 
-
-MOST_FORKS_IN_FILE: Final = 10_000
-"""Of every variant: months of measuring, and few enough to be listed one by one."""
-
-Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
-
-
-class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The evidence to collect beside the figures: in how many further forks of every variant, or in all."""
-
-    kinds: Annotated[tuple[EvidenceKind, ...], Meta(min_length=1)]
-    forks: Forks | Literal["all"] = 1
-
-    @property
-    def spec(self) -> EvidenceSpec:
-        """Return it as the plan takes it."""
-        extra = 0 if self.forks == "all" else self.forks
-        return EvidenceSpec(kinds=tuple(sorted(set(self.kinds))), extra_forks=extra)
+    @classmethod
+    def of(cls, entry: EvidenceEntry | None) -> "EvidenceSpec | None":
+        """Return what a form asks for; None for nothing."""
+        if entry is None:
+            return None
+        return cls(tuple(sorted(set(entry.kinds))), 0 if entry.forks == "all" else entry.forks)
 
 
 class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -44,7 +44,7 @@ from benchctl.results.model import (
     NodeRecord,
     SegmentFacts,
 )
-from benchctl.results.plan import EvidenceKind, Plan
+from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.run import metering
@@ -58,6 +58,7 @@ from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subjec
 from benchctl.run.steps import Load, StepRunner
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.slices import hook
+from benchctl.spec import EvidenceKind
 from benchctl.track.model import Track
 
 # Shorter logs stay uncompressed, for grep.

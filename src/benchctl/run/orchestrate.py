@@ -14,15 +14,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.figures import Calibration
-from benchctl.results.model import (
-    DEFAULT_FORKS,
-    FORKS_FOR_VERDICT,
-    MOST_FORKS,
-    RECORD_VERSION,
-    Environment,
-    IndexFacts,
-    RunRecord,
-)
+from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec, VariantSpec, cpu_list
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
@@ -64,6 +56,7 @@ from benchctl.run.study import Study, ending
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.terms import with_terms
 from benchctl.slices import hook
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 from benchctl.track.model import Track
 
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 import msgspec
-import psutil
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.declared import places
@@ -23,7 +22,6 @@ from benchctl.results.plan import (
     Axis,
     CorpusSpec,
     DataOrigin,
-    EvidenceKind,
     EvidenceSpec,
     MicroSpec,
     PinSpec,
@@ -35,7 +33,6 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.run.documents import (
-    GENERATED_DOCUMENTS,
     FileOptions,
     expected_corpus,
     needs_documents,
@@ -44,7 +41,13 @@ from benchctl.run.documents import (
 from benchctl.run.plugin import allowed_plugin
 from benchctl.run.targets import check_targets
 from benchctl.slices import hook
-from benchctl.spec import MAX_SEED, MOST_WORKERS, RunSettings, check_settings, run_settings, settings_in
+from benchctl.spec import (
+    EvidenceKind,
+    RunSettings,
+    check_settings,
+    run_settings,
+    settings_in,
+)
 from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
@@ -131,11 +134,6 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
             )
 
 
-MAX_DEFAULT_HEAP_MB = 4096
-# (documents, heap that suffices for them in MiB)
-_SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
-MIN_HEAP_MB = 256
-
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
 # For a few hundred thousand documents, unless the operation says otherwise.
@@ -200,19 +198,6 @@ class RunSpec(RunSettings, frozen=True, kw_only=True):
     settle: bool = False
 
 
-def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
-    """The default heap of nodes, MiB: a quarter of the host's memory, at most 4 GB.
-
-    Engines touch all of it at every start, which takes half a second per gigabyte, so small corpora get less;
-    `documents` is None if unknown.
-    """
-    most = next(
-        (mb for least, mb in _SMALL_HEAPS if documents is not None and documents <= least),
-        MAX_DEFAULT_HEAP_MB,
-    )
-    return max(MIN_HEAP_MB, min(most, memory_bytes // 4 // 2**20))
-
-
 class Axes(Protocol):
     """What a sweep makes of variants and challenges."""
 
@@ -236,23 +221,10 @@ class Axes(Protocol):
         """Refuse a plan that measures one thing at several points."""
 
 
-def _axes(texts: Sequence[str]) -> Axes:
+def axes_of(texts: Sequence[str]) -> Axes:
+    """Return what a sweep makes of variants and challenges."""
     axes: Axes = hook("sweep")(texts)
     return axes
-
-
-def usual_heap_mb(track: str, docs: int | None, *, of_file: bool, sweep: Sequence[str] = ()) -> int:
-    """The heap of nodes on this host when none is given, MiB; the rule is that of `default_heap_mb`.
-
-    Args:
-        track: name or path.
-        docs: how many documents were asked for; None for as many as there usually are.
-        of_file: whether they come from a file of the user's own.
-        sweep: as written; all points share a heap.
-    """
-    usual = GENERATED_DOCUMENTS if track in track_names() and not of_file else None
-    documents = max(_axes(sweep).documents, default=docs or usual)
-    return default_heap_mb(psutil.virtual_memory().total, documents)
 
 
 def plan_run(options: RunSpec) -> tuple[Plan, Track]:
@@ -265,7 +237,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     Raises:
         UsageError: If an option, file or combination is invalid; nothing has been started.
     """
-    sweep = _axes(options.sweep)
+    sweep = axes_of(options.sweep)
     families = options.variants
     options = _swept_options(options, sweep)
     check_options(options)
@@ -409,7 +381,7 @@ def _schedules(
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
-            if any(one.option == f"--{unused.replace('_', '-')}" for one in run_settings()):
+            if any(f"--{unused.replace('_', '-')}" in one.options for one in run_settings()):
                 raise UsageError(
                     f"--sweep {unused}: --{unused.replace('_', '-')} is one for the whole run",
                     hint="make two measurements of an experiment that differ in it",
@@ -425,7 +397,7 @@ def _schedules(
             found = filter_tasks(found, track.operations, include=include, exclude=exclude)
         return found, track
 
-    return _axes(settings.sweep).schedules(load)
+    return axes_of(settings.sweep).schedules(load)
 
 
 def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:
@@ -701,14 +673,6 @@ def check_options(options: RunSpec) -> None:
     on_target = any(variant.target is not None for variant in options.variants)
     rules = (
         (not names, "there is no variant to run", "give --variant"),
-        (options.forks < 1, "--forks must be at least 1", ""),
-        (options.heap_mb < MIN_HEAP_MB, f"--heap must be at least {MIN_HEAP_MB}m", ""),
-        (
-            any(spec.heap_mb is not None and spec.heap_mb < MIN_HEAP_MB for spec in options.variants),
-            f"the heap of a variant must be at least {MIN_HEAP_MB}m",
-            "",
-        ),
-        (not 0 <= options.seed < MAX_SEED, "--seed must be from 0 to 2^63 - 1", ""),
         (
             options.index_builds > max(options.forks, 1),
             f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
@@ -746,7 +710,6 @@ def check_options(options: RunSpec) -> None:
             "--pin: benchctl has no say in the CPUs of a cluster that runs already",
             "leave --pin out, or measure nodes that benchctl starts (--variant)",
         ),
-        (not 1 <= options.workers <= MOST_WORKERS, f"--workers must be from 1 to {MOST_WORKERS}", ""),
     )
     check_settings(options)
     figures = figure_names(options.metrics)

@@ -28,7 +28,7 @@ from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
 from benchctl.run.documents import Parcel
-from benchctl.run.plan import MIN_HEAP_MB, checked_hosts, operations_used
+from benchctl.run.plan import checked_hosts, operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
 from benchctl.slices import hook
@@ -420,10 +420,8 @@ def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
     """Refuse heaps that would make the host swap, which would be measured.
 
     Raises:
-        UsageError: If all heaps are more than three quarters of memory, or too small for any node.
+        UsageError: If all heaps are more than three quarters of memory.
     """
-    if heap_mb < MIN_HEAP_MB:
-        raise UsageError(f"--heap must be at least {MIN_HEAP_MB}m")
     most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // max(nodes, 1)
     if nodes and heap_mb > most_mb:
         heaps = f"a heap of {heap_mb} MB leaves" if nodes == 1 else f"{nodes} heaps of {heap_mb} MB leave"

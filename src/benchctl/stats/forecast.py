@@ -16,7 +16,8 @@ import msgspec
 import numpy as np
 from scipy.special import chdtri, ndtr, stdtrit
 
-from benchctl.results.model import FORKS_FOR_VERDICT, MOST_FORKS
+from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.anytime import FIRST_LOOK, critical
 from benchctl.stats.arrays import Floats, Mask
 

@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
-from benchctl.results.model import MOST_FORKS, ForkRecord
+from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan, StopSpec
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.forecast import (
     POWER,

@@ -12,8 +12,9 @@ from benchctl.evidence.report import COUNTED, evidence_lines, evidence_tables, r
 from benchctl.report.blocks import page_of, plain
 from benchctl.report.numbers import json_text
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import EVIDENCE_READERS, EvidenceKind
+from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.results.store import RunFolder
+from benchctl.spec import EvidenceKind
 
 
 @click.command("evidence")

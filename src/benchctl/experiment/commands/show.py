@@ -17,7 +17,7 @@ from benchctl.cli.options import (
     param_options,
     printed_as,
 )
-from benchctl.cli.run_options import test_mode_option
+from benchctl.cli.run_options import WrittenType, test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.disk import disk_errors, try_writing
 from benchctl.engine.prepared_index import known_builds
@@ -44,10 +44,11 @@ from benchctl.quantities import COUNT, DURATION, SIZE
 from benchctl.report.blocks import written
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.table import Table
-from benchctl.results.model import MOST_FORKS, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
 from benchctl.run.host import describe_host
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.anytime import FIRST_LOOK
 
@@ -60,7 +61,7 @@ class SizeOptions:
 
     forks: int | None  # of every variant; the most of them with `until_decided`
     docs: int | None
-    heap: int | None  # of every node, MiB
+    heap: str | None  # of every node
     seed: int | None  # of orders and arrivals
     measurements: tuple[str, ...]
     budget_s: float | None
@@ -98,7 +99,7 @@ size_options = grouped(
     ),
     click.option("--docs", type=AmountType(COUNT), default=None, help="Documents, instead of the file's."),
     click.option(
-        "--heap", type=AmountType(SIZE), default=None, help="Heap of every node, instead of the file's."
+        "--heap", type=WrittenType(SIZE), default=None, help="Heap of every node, instead of the file's."
     ),
     click.option("--seed", type=int, default=None, help="Seed of order and arrivals, instead of the file's."),
     click.option(

@@ -4,10 +4,9 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -26,14 +25,12 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.run_options import (
     BUILT_IN,
-    ForkOptions,
-    ScheduleOptions,
-    SubjectOptions,
-    fork_options,
-    run_spec,
-    schedule_options,
-    settings_options,
-    subject_options,
+    FORKS,
+    SCHEDULE,
+    SETTINGS,
+    SUBJECT,
+    asked_run,
+    form_options,
     trust_option,
 )
 from benchctl.cli.streams import emit, note
@@ -60,7 +57,7 @@ from benchctl.search.bisect import Bisecting, bisect_spec, questions_at_most
 from benchctl.search.build import Built, Commit, Workshop
 from benchctl.search.commands import Opened, SearchOptions, files_of, new_folder, search_options
 from benchctl.search.record import BisectSpec, Point, SearchFolder, SearchRecord, Source, all_searches
-from benchctl.spec import run_settings
+from benchctl.spec import RunForm
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by
 from benchctl.track.model import Track
@@ -129,7 +126,7 @@ def _one_engine(variants: tuple[VariantSpec, ...], what: str) -> VariantSpec:
 
 # Two commits.
 
-_SETTINGS = [one.name for one in run_settings() if one.name != "sweep"]
+_ASKED = [name for name in (*SCHEDULE, *SUBJECT, *SETTINGS) if name != "sweep"]
 _OF_COMPARISONS = ("metrics", "compared_as")
 BASE, HEAD = "base", "head"
 MARK = "<!-- benchctl ab -->"
@@ -140,11 +137,8 @@ MARK = "<!-- benchctl ab -->"
 @click.option("--base", metavar="REF", required=True, help="The commit that the other is held against.")
 @click.option("--head", metavar="REF", required=True, help="The commit in question.")
 @build_options
-@schedule_options
 @param_options
-@settings_options(*_SETTINGS)
-@subject_options
-@fork_options
+@form_options(*_ASKED, *FORKS)
 @trust_option
 @measuring_options
 @runs_option
@@ -154,11 +148,8 @@ def ab_command(
     runs_folder: Path | None,
     *,
     build_options: BuildOptions,
-    schedule_options: ScheduleOptions,
     param_options: ParamOptions,
-    settings: dict[str, Any],
-    subject_options: SubjectOptions,
-    fork_options: ForkOptions,
+    form: RunForm,
     trust: bool,
     wait: bool,
     quiet: bool,
@@ -174,17 +165,10 @@ def ab_command(
     commits = (workshop.repository.commit("--base", base), workshop.repository.commit("--head", head))
     if commits[0] == commits[1]:
         raise UsageError(f"--base and --head are the same commit, {commits[0].short}", hint="name two")
-    if fork_options.precision is None:
-        fork_options = replace(fork_options, decided=True)
-    asked = run_spec(
-        subject_options,
-        param_options,
-        settings,
-        forks=fork_options.count,
-        schedule=schedule_options,
-        usual=BUILT_IN[:1],
-    )
-    asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust), stop=fork_options.stop)
+    if form.precision is None:
+        form = msgspec.structs.replace(form, until_decided=True)
+    consent = Consent(home, given=trust)
+    asked = asked_run(form, param_options, usual=BUILT_IN[:1], consent=consent)
     engine = _one_engine(asked.variants, "both commits")
     unbuilt = tuple(msgspec.structs.replace(engine, name=name) for name in (BASE, HEAD))
     # What is wrong with the challenge is told before anything is built.
@@ -196,9 +180,9 @@ def ab_command(
         plan, track = plan_run(msgspec.structs.replace(asked, variants=variants))
         check_host(plan, home)
         bench = Bench(home, store, observer, threading.Event())
-        folder, record = start_run(bench, plan, track, Extras(files=subject_options.files, tags=("ab",)))
+        folder, record = start_run(bench, plan, track, Extras(files=asked.files, tags=("ab",)))
     archive = Archive(store, (record.id,))
-    measures = Measures(margin=fork_options.margin, builds=False)
+    measures = Measures(margin=None if asked.stop is None else asked.stop.margin, builds=False)
     analysis = compared(archive, choose_sides(archive, (BASE, HEAD)), measures, method="holm")
     judged = gate(analysis)
     told = "; ".join(map(_told, (BASE, HEAD), commits, built))
@@ -248,7 +232,7 @@ history_options = grouped(
 )
 
 
-def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptions) -> SubjectOptions:
+def _subject(options: HistoryOptions, build: BuildOptions, form: RunForm) -> RunForm:
     """Return what is measured: of versions, all of them."""
     of_commits = options.good is not None or options.bad is not None or build.source is not None
     if of_commits + (options.versions is not None) + (options.jars is not None) != 1:
@@ -256,12 +240,12 @@ def _subject(options: HistoryOptions, build: BuildOptions, subject: SubjectOptio
             "points are commits, versions, or jars", hint="give --good and --bad, or --versions, or --jars"
         )
     if options.versions is None:
-        return subject
-    if subject.variants:
+        return form
+    if form.variants:
         raise UsageError("--versions are the variants", hint="leave --variant out")
     # A comma belongs to a variant where one of its options follows.
     versions = re.split(rf",(?!(?:{'|'.join(VARIANT_OPTIONS)}):)", options.versions)
-    return replace(subject, variants=tuple(filter(None, map(str.strip, versions))))
+    return msgspec.structs.replace(form, variants=tuple(filter(None, map(str.strip, versions))))
 
 
 @dataclass(frozen=True)
@@ -403,10 +387,8 @@ def bisection(
 )
 @history_options
 @build_options
-@schedule_options
 @param_options
-@settings_options(*(one for one in _SETTINGS if one not in _OF_COMPARISONS))
-@subject_options
+@form_options(*(name for name in _ASKED if name not in _OF_COMPARISONS))
 @search_options(MOST_FORKS)
 @trust_option
 @measuring_options
@@ -417,10 +399,8 @@ def bisect_command(
     search_options: SearchOptions,
     history_options: HistoryOptions,
     build_options: BuildOptions,
-    schedule_options: ScheduleOptions,
     param_options: ParamOptions,
-    settings: dict[str, Any],
-    subject_options: SubjectOptions,
+    form: RunForm,
     trust: bool,
     wait: bool,
     quiet: bool,
@@ -431,17 +411,11 @@ def bisect_command(
     not build are skipped. The same command goes on where it was interrupted. Exits with 4 when it stays open.
     """
     home = resolve_home()
-    if not subject_options.paired:
+    if not form.paired:
         raise UsageError("the blocks of a bisection are pairs in any case", hint="leave --unpaired out")
-    asked = run_spec(
-        _subject(history_options, build_options, subject_options),
-        param_options,
-        settings,
-        forks=search_options.most,
-        schedule=schedule_options,
-        usual=BUILT_IN[:1],
-    )
-    asked = msgspec.structs.replace(asked, consent=Consent(home, given=trust))
+    form = msgspec.structs.replace(_subject(history_options, build_options, form), forks=search_options.most)
+    consent = Consent(home, given=trust)
+    asked = asked_run(form, param_options, usual=BUILT_IN[:1], consent=consent)
     history = _history(home, history_options, build_options, asked.variants)
 
     plan, track = plan_run(msgspec.structs.replace(asked, variants=history.spec.variants))
@@ -454,7 +428,7 @@ def bisect_command(
         search_options,
         metric=kept_metric_of(shown).key,
         identity=history.identity,
-        files=subject_options.files,
+        files=asked.files,
     )
     opened = opened_bisection(home, record, track, workshop=history.workshop)
     opened.again(search_options).conclude(search_options.output_format, wait=wait, quiet=quiet)

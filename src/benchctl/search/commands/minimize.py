@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 import msgspec
@@ -13,11 +12,9 @@ from benchctl.cli.options import AmountType, ParamOptions, SectionedCommand, che
 from benchctl.cli.run_options import (
     BUILT_IN,
     PREPARING,
-    ScheduleOptions,
-    SubjectOptions,
-    run_spec,
-    settings_options,
-    subject_options,
+    SUBJECT,
+    asked_run,
+    form_options,
     trust_option,
 )
 from benchctl.errors import UsageError
@@ -33,6 +30,7 @@ from benchctl.search.candidates import compares_variants, parse_effect
 from benchctl.search.commands import Opened, SearchOptions, alone, files_of, new_folder, search_options
 from benchctl.search.minimize import Minimizing, check_search, default_metric, start_forecast
 from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord
+from benchctl.spec import RunForm
 from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
 from benchctl.track.model import Track
 
@@ -81,8 +79,7 @@ _PREFIX_ITERATIONS = 10
     help="Where the challenge goes that is found  [default: the search's directory]",
 )
 @param_options
-@subject_options
-@settings_options(*PREPARING)
+@form_options(*SUBJECT, *PREPARING)
 @search_options(_MOST_FORKS)
 @trust_option
 @measuring_options
@@ -95,8 +92,7 @@ def minimize_command(
     output: Path | None,
     *,
     param_options: ParamOptions,
-    subject_options: SubjectOptions,
-    settings: dict[str, Any],
+    form: RunForm,
     search_options: SearchOptions,
     trust: bool,
     wait: bool,
@@ -110,14 +106,13 @@ def minimize_command(
     if output is not None:
         check_new_file("--output", output, [alone(output.absolute())], ours=False)
     home = resolve_home()
-    if not subject_options.paired:
+    if not form.paired:
         raise UsageError("the blocks of a search are pairs in any case", hint="leave --unpaired out")
-    asked = run_spec(
-        subject_options,
+    asked = asked_run(
+        msgspec.structs.replace(
+            form, restart="never", forks=search_options.most, challenges=(challenge,), as_written=True
+        ),
         param_options,
-        {**settings, "restart": "never"},
-        forks=search_options.most,
-        schedule=ScheduleOptions(challenges=(challenge,), warmups=()),
         # Both where they are compared.
         usual=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1],
     )
@@ -137,7 +132,7 @@ def minimize_command(
         most=search_options.most,
         budget_s=search_options.budget_s,
         plan=msgspec.structs.replace(plan, restart="never", forks=search_options.most, stop=None),
-        files=files_of(subject_options.files),
+        files=files_of(asked.files),
     )
     opened_minimize(home, folder, record, track).conclude(
         search_options.output_format, wait=wait, quiet=quiet

@@ -9,13 +9,13 @@ from benchctl.cli.resume import How
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.plugin.code import Consent
-from benchctl.results.model import DEFAULT_FORKS
 from benchctl.run.orchestrate import More
 from benchctl.run.plan import reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.search.commands.bisect import opened_bisection
 from benchctl.search.commands.minimize import opened_minimize
 from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord
+from benchctl.spec import DEFAULT_FORKS
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,244 @@
+"""What is asked for, on this host: a form's texts as documents, heaps, CPUs, stop rules and paths."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import psutil
+
+from benchctl.disk import expanded
+from benchctl.engine.variant import placed_variant
+from benchctl.errors import UsageError
+from benchctl.plugin.code import Consent
+from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
+from benchctl.results.plan import CorpusSpec, EvidenceSpec, PinSpec, StopSpec, VariantSpec
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file, placed_corpus
+from benchctl.run.host import allowed_cpus, cores_of, pin_of
+from benchctl.run.plan import RunSpec, axes_of
+from benchctl.spec import (
+    DEFAULT_FORKS,
+    MOST_FORKS,
+    Conditions,
+    RunForm,
+    Work,
+    check_settings,
+    problems,
+    settings_in,
+)
+from benchctl.stats.anytime import FIRST_LOOK
+from benchctl.track.library import challenge_names, track_names
+from benchctl.yaml_file import Typed, read_typed
+
+MAX_DEFAULT_HEAP_MB = 4096
+# (documents, heap that suffices for them in MiB)
+_SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
+
+
+def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
+    """Return the default heap of nodes, MiB: a quarter of the host's memory, at most 4 GB.
+
+    Engines touch all of it at every start, which takes half a second per gigabyte, so small corpora get less;
+    `documents` is None if unknown.
+    """
+    most = next(
+        (mb for least, mb in _SMALL_HEAPS if documents is not None and documents <= least),
+        MAX_DEFAULT_HEAP_MB,
+    )
+    return max(SIZE.least, min(most, memory_bytes // 4 // 2**20))
+
+
+def documents_of(form: Conditions) -> int | None:
+    """Return how many documents are asked for; None for as many as there usually are."""
+    return COUNT.parse(form.docs) if isinstance(form.docs, str) else form.docs
+
+
+def heap_of(form: Conditions) -> int:
+    """Return the heap of nodes, MiB; where none is asked for, by the documents of all points of a sweep."""
+    if form.heap is not None:
+        return SIZE.parse(form.heap)
+    usual = GENERATED_DOCUMENTS if form.track in track_names() and not form.corpus else None
+    documents = max(axes_of(form.sweep).documents, default=documents_of(form) or usual)
+    return default_heap_mb(psutil.virtual_memory().total, documents)
+
+
+def pin_of_form(form: Conditions, workers: int) -> PinSpec | None:
+    """Return the CPUs of node and driver here; the driver's clients work in that many processes.
+
+    Raises:
+        UsageError: If these CPUs are not available.
+    """
+    if not form.pin:
+        return None
+    allowed = allowed_cpus()
+    return pin_of(form.pin, workers=workers, allowed=allowed, cores=cores_of(allowed))
+
+
+def files_of(form: Conditions, *, at_most: bool = False) -> FileOptions:
+    """Return which documents come from files; with `at_most`, fewer than asked for will do."""
+    index, local = named_file(form.corpus or None)
+    folders = tuple(map(Path, form.corpus_dirs))
+    docs = documents_of(form)
+    return FileOptions(local, form.corpus_has_actions, folders, docs, at_most=at_most, local_index=index)
+
+
+def run_spec(
+    form: Work,
+    variants: Sequence[VariantSpec],
+    *,
+    consent: Consent | None = None,
+    stop: StopSpec | None = None,
+    at_most: bool = False,
+) -> RunSpec:
+    """Return the run that a form asks for, on this host.
+
+    Args:
+        form: What is asked for.
+        variants: Those that it names.
+        consent: To execute tracks' plug-ins.
+        stop: When the run ends early.
+        at_most: Whether fewer documents than asked for will do.
+
+    Raises:
+        UsageError: If something is out of range, or cannot be had here.
+    """
+    check_settings(form)
+    docs = documents_of(form)
+    workers = form.workers or 1
+    return RunSpec(
+        **settings_in(form),
+        variants=tuple(variants),
+        challenges=form.challenges,
+        warmup_challenges=form.warmup_challenges,
+        forks=DEFAULT_FORKS if form.forks is None else form.forks,
+        seed=1 if form.seed is None else form.seed,
+        heap_mb=heap_of(form),
+        track=form.track,
+        corpus=CorpusSpec(
+            seed=form.corpus_seed, documents=docs or GENERATED_DOCUMENTS, generator_version=0, digest=""
+        ),
+        files=files_of(form, at_most=at_most),
+        params=form.params,
+        paired=form.paired,
+        workers=workers,
+        pin=pin_of_form(form, workers),
+        settle=not form.as_written,
+        evidence=EvidenceSpec.of(form.evidence),
+        consent=consent,
+        stop=stop,
+    )
+
+
+def stop_of(form: RunForm) -> StopSpec | None:
+    """Return the stop rule; None when all forks are run."""
+    precision, margin = (
+        None if text is None else PERCENT.parse(text) for text in (form.precision, form.margin)
+    )
+    budget_s = None if form.budget is None else DURATION.parse(form.budget)
+    if not form.until_decided:
+        return (
+            None
+            if (precision, margin, budget_s) == (None, None, None)
+            else StopSpec(precision, budget_s, margin=margin)
+        )
+    return StopSpec(precision, budget_s, margin=margin, decided=True, least_forks=FIRST_LOOK)
+
+
+def forks_of(form: RunForm) -> int:
+    """Return the forks of every variant; with a rule, the maximum."""
+    if form.forks is not None:
+        return form.forks
+    return DEFAULT_FORKS if stop_of(form) is None else MOST_FORKS
+
+
+# Files with keys of the form.
+
+_C = TypeVar("_C", bound=Conditions)
+
+
+def refuse_problems(typed: Typed[_C]) -> None:
+    """Refuse numbers and amounts out of range, with their places in the file.
+
+    Raises:
+        UsageError: If one is.
+    """
+    for setting, problem in problems(typed.value):
+        name = setting.within or setting.name
+        key = next(one.encode_name for one in msgspec.structs.fields(typed.value) if one.name == name)
+        raise typed.document.refuse((key, *((setting.name,) if setting.within else ())), problem)
+
+
+def placed(form: _C, folder: Path) -> _C:
+    """Return a form whose paths, which are relative to a folder, are absolute."""
+    return msgspec.structs.replace(
+        form,
+        track=named_path(form.track, folder, track_names()),
+        corpus=form.corpus and placed_corpus(form.corpus, folder),
+        corpus_dirs=tuple(absolute(one, folder) for one in form.corpus_dirs),
+        hosts=form.hosts and absolute(form.hosts, folder),
+    )
+
+
+def placed_work(form: Work, folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return challenges and warm-ups of a form with absolute paths."""
+    known = challenge_names()
+    challenges, warmups = (
+        tuple(named_path(one, folder, known) for one in names)
+        for names in (form.challenges, form.warmup_challenges)
+    )
+    return challenges, warmups
+
+
+def absolute(text: str, folder: Path) -> str:
+    """Return a path below a folder, absolute."""
+    return str(folder / expanded(text))
+
+
+def named_path(text: str, folder: Path, known: Sequence[str]) -> str:
+    """Return a known name as it is, and the path of what else exists, or looks like a file, absolute."""
+    # A track's own challenges are known once it is loaded: a file is what is there, or looks like one.
+    is_file = _exists(folder / expanded(text)) or "/" in text or text.endswith(".json")
+    return absolute(text, folder) if text not in known and is_file else text
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name too long, or none that a file can have
+        return False
+
+
+def read_form(path: Path) -> RunForm:
+    """Read a file of `--config`, whose paths are relative to its folder.
+
+    Raises:
+        UsageError: If it cannot be read or something in it is wrong: with file, line and column.
+    """
+    typed = read_typed(path, RunForm)
+    refuse_problems(typed)
+    folder = path.absolute().parent
+    form = placed(typed.value, folder)
+    challenges, warmups = placed_work(form, folder)
+    return msgspec.structs.replace(
+        form,
+        variants=_each(typed, "variants", lambda text: placed_variant(text, folder)),
+        jdks=_each(typed, "jdks", lambda text: _placed_jdk(text, folder)),
+        variants_file=form.variants_file and absolute(form.variants_file, folder),
+        challenges=challenges,
+        warmup_challenges=warmups,
+    )
+
+
+def _each(typed: Typed[RunForm], key: str, place: Callable[[str], str]) -> tuple[str, ...]:
+    found = []
+    for number, text in enumerate(getattr(typed.value, key)):
+        try:
+            found.append(place(text))
+        except UsageError as err:
+            raise typed.document.refuse((key, number), err.message, hint=err.hint) from err
+    return tuple(found)
+
+
+def _placed_jdk(text: str, folder: Path) -> str:
+    name, equals, path = text.rpartition("=")
+    return text if path.isdecimal() else f"{name}{equals}{absolute(path, folder)}"

@@ -1,0 +1,120 @@
+"""Options of what can be asked for, as the command line gives them, and files of `--config`."""
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from benchctl.cli import root
+from benchctl.cli.run_options import config_option, form_options, specs_of
+from benchctl.errors import UsageError
+from benchctl.spec import EvidenceEntry, RunForm
+
+
+def form_of(*arguments: str) -> RunForm:
+    """What a command gets of these arguments."""
+    seen: list[RunForm] = []
+
+    @click.command()
+    @config_option
+    @form_options()
+    def command(form: RunForm) -> None:
+        seen.append(form)
+
+    result = CliRunner().invoke(command, arguments)
+    if isinstance(result.exception, UsageError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return seen[0]
+
+
+def test_what_is_not_given_has_its_default():
+    assert form_of() == RunForm()
+
+
+@pytest.mark.parametrize("arguments", [("--pin",), ("--pin", "--paired"), ("--seed", "3", "--pin")])
+def test_pin_alone_is_left_to_benchctl(arguments: tuple[str, ...]):
+    assert form_of(*arguments).pin == "auto"
+
+
+def test_of_a_file_all_variants_run_unless_some_are_picked(tmp_path: Path):
+    file = tmp_path / "v.yml"
+    file.write_text("b: {extends: a, jdk: 17}\na: {extends: es, heap: 1g}\n", encoding="utf-8")
+
+    def names(*arguments: str) -> list[str]:
+        return [spec.name for spec in specs_of(form_of(*arguments))]
+
+    assert names() == ["es", "os"]
+    assert names("--variants", str(file)) == ["b", "a"]
+    assert names("--variants", str(file), "--variant", "os", "--variant", "c=b,jvm:-Xint") == ["os", "c"]
+    (picked,) = specs_of(form_of("--variants", str(file), "--variant", "b", "--jdk", "21"))
+    assert (picked.jdk, picked.heap_mb) == ("17", 1024)
+    with pytest.raises(UsageError, match="no variant 'd'"):
+        names("--variants", str(file), "--variant", "d")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "evidence"),
+    [
+        ((), None),
+        (("--evidence", "jit"), EvidenceEntry(("jit",))),
+        (
+            ("--evidence", "os, jit", "--evidence", "jit", "--evidence-forks", "3"),
+            EvidenceEntry(("os", "jit"), 3),
+        ),
+        (
+            ("--evidence", "all", "--evidence-forks", "all"),
+            EvidenceEntry(("inlining", "profile", "jit", "gc", "os"), "all"),
+        ),
+    ],
+)
+def test_kinds_of_evidence_are_named_together_or_one_by_one(
+    arguments: tuple[str, ...], evidence: EvidenceEntry | None
+):
+    assert form_of(*arguments).evidence == evidence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (("--evidence", "jitt"), "--evidence: unknown kind 'jitt'", "did you mean 'jit'?"),
+        (("--evidence", "jit,"), "--evidence: unknown kind ''", "known: inlining, profile, jit, gc, os, all"),
+        (("--evidence-forks", "1"), "--evidence-forks requires --evidence", "--evidence jit,gc"),
+        (("--heap", "4"), "--heap: invalid size '4'", ""),
+        (("--include-tasks", ""), "--include-tasks is empty", ""),
+        (("--track", "a", "--track-path", "b"), "given 2 times: a, b", ""),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], message: str, hint: str):
+    with pytest.raises(UsageError) as caught:
+        form_of(*arguments)
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--evidence-forks", "0"), ("--evidence-forks", "some"), ("--workers", "0"), ("--workers", "1.5")],
+)
+def test_a_number_or_a_word_is_nothing_else(words: tuple[str, ...]):
+    done = CliRunner().invoke(root, ["run", *words])
+    assert done.exit_code == 2
+    assert "is neither a number from 1 nor '" in done.output
+
+
+# Files of `--config`.
+
+
+def test_options_take_precedence_over_the_file(tmp_path: Path):
+    file = tmp_path / "run.yml"
+    file.write_text(
+        "variants: [os]\ndocs: 2m\nheap: 2g\nseed: 7\npaired: false\nevidence: {kinds: [gc], forks: all}\n"
+    )
+    whole = form_of("--config", str(file))
+    found = (whole.variants, whole.docs, whole.heap, whole.seed, whole.paired)
+    assert found == (("os",), "2m", "2g", 7, False)
+    mixed = form_of("--config", str(file), "--docs", "5k", "--paired", "--variant", "es", "--evidence", "jit")
+    assert (mixed.variants, mixed.docs, mixed.heap, mixed.paired) == (("es",), "5k", "2g", True)
+    assert mixed.evidence == EvidenceEntry(("jit",), "all")
+    assert form_of("--config", str(file), "--evidence-forks", "2").evidence == EvidenceEntry(("gc",), 2)

@@ -1,0 +1,175 @@
+"""A form on this host: documents, heaps, CPUs, rules, and files with its keys."""
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import UsageError
+from benchctl.results.plan import EvidenceSpec, StopSpec
+from benchctl.run.form import default_heap_mb, forks_of, heap_of, pin_of_form, read_form, run_spec, stop_of
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, EvidenceEntry, RunForm
+
+ALLOWED = sorted(os.sched_getaffinity(0))
+
+
+@given(st.integers(0, 2**45))
+def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
+    heap = default_heap_mb(memory)
+    assert default_heap_mb(memory, 1_000_000) == min(heap, 1024)
+    assert default_heap_mb(memory, 5_000_001) == min(heap, 2048)
+    assert default_heap_mb(memory, 100_000_000) == heap
+    assert 256 <= heap <= 4096
+    if 2**30 <= memory <= 2**34:
+        assert heap == memory // 4 // 2**20
+
+
+@pytest.mark.parametrize(
+    ("settings", "heap_mb"),
+    [
+        ({}, 1024),
+        ({"corpus": "a.json"}, 4096),
+        ({"track": "/mine"}, 4096),
+        ({"track": "/mine", "docs": "100k"}, 1024),
+        ({"sweep": ("clients=1,2", "docs=1m,10m")}, 2048),
+        ({"heap": "3g", "docs": 5}, 3072),
+    ],
+)
+def test_the_heap_is_that_of_all_documents_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], heap_mb: int
+):
+    monkeypatch.setattr("benchctl.run.form.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
+    assert heap_of(RunForm(**settings)) == heap_mb
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"heap": "10m"}, r"--heap: invalid size '10m' \(expected at least 256m\)"),
+        ({"docs": "0"}, "--docs: invalid document count '0'"),
+        ({"docs": 0}, "--docs: must be at least 1"),
+        ({"forks": 0}, "--forks: must be at least 1"),
+        ({"seed": -1}, "--seed: must be at least 0"),
+        ({"seed": 2**63}, "--seed: must be at most"),
+        ({"corpus_seed": -1}, "--corpus-seed: must be at least 0"),
+        ({"workers": 65}, "--workers: must be at most 64"),
+        ({"segments": 0}, "--segments: must be at least 1"),
+        ({"budget": "36501d"}, "--budget: invalid duration"),
+        ({"evidence": EvidenceEntry(("gc",), 0)}, "--evidence-forks: must be at least 1"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(settings: dict[str, Any], message: str):
+    with pytest.raises(UsageError, match=message):
+        run_spec(RunForm(**settings), ())
+
+
+@pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU cannot be divided")
+def test_cpus_are_those_of_this_process():
+    assert pin_of_form(RunForm(), 1) is None
+    chosen = pin_of_form(RunForm(pin="auto"), 1)
+    assert chosen is not None
+    assert sorted((*chosen.node, *chosen.driver)) == ALLOWED
+    first, second = ALLOWED[:2]
+    named = pin_of_form(RunForm(pin=f"node={second},driver={first}"), 1)
+    assert named is not None
+    assert (named.node, named.driver) == ((second,), (first,))
+    with pytest.raises(UsageError, match="cannot be had"):
+        pin_of_form(RunForm(pin=f"node={first},driver=4095"), 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "count", "stop"),
+    [
+        ({}, DEFAULT_FORKS, None),
+        ({"forks": 7}, 7, None),
+        ({"precision": "5%"}, MOST_FORKS, StopSpec(precision=0.05)),
+        ({"budget": "30m"}, MOST_FORKS, StopSpec(budget_s=1800.0)),
+        (
+            {"forks": 12, "precision": "5%", "budget": "30m"},
+            12,
+            StopSpec(precision=0.05, budget_s=1800.0),
+        ),
+        (
+            {"until_decided": True, "margin": "10%"},
+            MOST_FORKS,
+            StopSpec(least_forks=5, decided=True, margin=0.1),
+        ),
+    ],
+)
+def test_a_rule_makes_room_for_more_forks(settings: dict[str, Any], count: int, stop: StopSpec | None):
+    form = RunForm(**settings)
+    assert (forks_of(form), stop_of(form)) == (count, stop)
+
+
+def test_evidence_is_collected_in_further_forks_or_in_all():
+    entries = (None, EvidenceEntry(("jit", "gc", "jit"), 3), EvidenceEntry(("os",), "all"))
+    found = [run_spec(RunForm(evidence=entry), ()).evidence for entry in entries]
+    assert found == [None, EvidenceSpec(("gc", "jit"), 3), EvidenceSpec(("os",), 0)]
+
+
+# Files with its keys.
+
+
+def read(folder: Path, text: str) -> RunForm:
+    file = folder / "run.yml"
+    file.write_text(text, encoding="utf-8")
+    return read_form(file)
+
+
+def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
+    (tmp_path / "c.json").touch()
+    form = read(
+        tmp_path,
+        "variants: [es, 'mine=os,jar:./l.jar']\nvariants-file: v.yml\njdks: ['17', es=jdk]\n"
+        "challenges: [range-only, c.json]\nwarmup-challenges: [sub/w.json]\ncorpus: a=d.json\n"
+        "corpus-dirs: [more]\nhosts: h.yml\ntrack: tracks/mine\nparams: {iterations: 3}\nheap: 1g\n"
+        "evidence: {kinds: [gc]}\nuntil-decided: true\n",
+    )
+    here = str(tmp_path)
+    assert form == RunForm(
+        variants=("es", f"mine=os,jar:{here}/l.jar"),
+        variants_file=f"{here}/v.yml",
+        jdks=("17", f"es={here}/jdk"),
+        challenges=("range-only", f"{here}/c.json"),
+        warmup_challenges=(f"{here}/sub/w.json",),
+        corpus=f"a={here}/d.json",
+        corpus_dirs=(f"{here}/more",),
+        hosts=f"{here}/h.yml",
+        track=f"{here}/tracks/mine",
+        params={"iterations": 3},
+        heap="1g",
+        evidence=EvidenceEntry(("gc",)),
+        until_decided=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "hint"),
+    [
+        ("heep: 1g\n", "run.yml:1:1: unknown key 'heep'", "did you mean 'heap'?"),
+        ("docs: 1m\nheap: 1\n", "run.yml:2:7: heap: expected a size such as 512m or 4g", "write 1m or 1g"),
+        ("heap: 100m\n", "run.yml:1:7: heap: invalid size '100m' (expected at least 256m)", ""),
+        ("forks: 0\n", "run.yml:1:8: forks: expected a whole number >= 1", ""),
+        ("challenge: x\n", "run.yml:1:1: unknown key 'challenge'", "'challenges'"),
+        ("variants: [es, 'a=os,jar:x.zip']\n", "run.yml:1:16: variants, entry 2: 'x.zip' is not a jar", ""),
+        ("restart: sometimes\n", "run.yml:1:10: restart: 'sometimes' is none of challenge", ""),
+        ("evidence: {kinds: [jitt]}\n", "run.yml:1:20: evidence, kinds, entry 1: 'jitt' is none of", "'jit'"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_refused_with_its_place(tmp_path: Path, text: str, where: str, hint: str):
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, text)
+    assert where in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_form_survives_its_json(tmp_path: Path):
+    form = RunForm(variants=("es",), evidence=EvidenceEntry(("gc",), "all"), docs="1m", workers=2)
+    written = json.dumps(msgspec.to_builtins(form))
+    assert read(tmp_path, written) == form
