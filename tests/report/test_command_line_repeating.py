@@ -153,7 +153,7 @@ LEAST: Final = {
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
-    "calibrate", "tags", "until_steady", "require_quiet", "resume", "more", "wait", "quiet", "verbose",
+    "calibrate", "tags", "until_steady", "require_quiet", "wait", "quiet", "verbose",
     "dry_run",
     "runs_folder", "output_format",
 }  # fmt: skip
