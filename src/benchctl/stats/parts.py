@@ -5,7 +5,8 @@ from typing import Literal
 import msgspec
 
 from benchctl.results.figures import CurvePoint, RedlineEnd
-from benchctl.results.plan import EvidenceKind, RedlineSpec
+from benchctl.results.plan import RedlineSpec
+from benchctl.spec import EvidenceKind
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import Comparison
 from benchctl.stats.metrics import MetricKey
