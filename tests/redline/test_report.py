@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from benchctl.redline.judge import redline_curves
-from benchctl.redline.report import curve_plot, curve_tables, objective_text
+from benchctl.redline.report import curve_plot, curve_tables
 from benchctl.report.charts.effects import forest_charts
+from benchctl.report.facts import objective_text
 from benchctl.report.formats import render
 from benchctl.report.layout import change_cells, collect_notes, result_tables, value_text
 from benchctl.report.numbers import figure

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from benchctl.redline.judge import percentile_name
-from benchctl.redline.report import load_axis, load_title, objective_text
+from benchctl.redline.report import load_axis, load_title
 from benchctl.report.charts import OVERVIEW, Chart, variant_style
 from benchctl.report.charts.effects import errors
 from benchctl.report.charts.panels import GUIDE, plain, plot_layout, time_axis
+from benchctl.report.facts import objective_text
 from benchctl.report.numbers import figure
 from benchctl.results.figures import load_suffix
 from benchctl.stats.parts import CurveRow, RedlineCurves

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.redline.judge import percentile_name
+from benchctl.report.facts import objective_text
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import Table
 from benchctl.results.figures import RedlineEnd, load_text
@@ -24,11 +25,6 @@ _LEAST_COLUMNS = 40
 _MOST_COLUMNS = 84
 _AXIS = 10
 _NS_PER_MS = 1e6
-
-
-def objective_text(search: RedlineSpec) -> str:
-    """Return `p90 of latency within 50 ms`."""
-    return f"{percentile_name(search.percentile)} of latency within {search.limit_ns / _NS_PER_MS:g} ms"
 
 
 def redline_answer(analysis: Analysis) -> list[str]:

@@ -6,7 +6,6 @@ from statistics import fmean
 
 import msgspec
 
-from benchctl.redline.report import objective_text
 from benchctl.report.blocks import Items
 from benchctl.report.layout import collect_notes, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes
@@ -200,6 +199,11 @@ def _beside_lines(record: RunRecord) -> Iterator[str]:
         chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
         unsettled = f"; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else ""
         yield f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}{unsettled}"
+
+
+def objective_text(search: RedlineSpec) -> str:
+    """Return `p90 of latency within 50 ms`."""
+    return f"p{search.percentile:g} of latency within {search.limit_ns / 1e6:g} ms"
 
 
 def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
