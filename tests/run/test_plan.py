@@ -6,19 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.results.figures import FIGURES
 from benchctl.results.plan import NodeSpec, PinSpec, Plan, TargetSpec
+from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
     SETTLING_DOCUMENTS,
     RunSpec,
-    block_order,
-    boots,
-    checked_hosts,
     operations_used,
     plan_run,
     reload_track,
@@ -174,49 +170,6 @@ def test_builds_and_cpus_are_in_the_plan():
     assert (plan.index_builds, plan.pin) == (3, pin)
     plain, _ = plan_run(options())
     assert (plain.index_builds, plain.pin) == (1, None)
-
-
-def test_restart_says_which_tasks_share_a_node():
-    plan, _ = plan_run(options())
-    first, second = (((0, 0),), ((0, 1),), ((0, 2),)), (((1, 0),),)
-    assert boots(plan) == (first, second)
-    assert boots(msgspec.structs.replace(plan, restart="never")) == ((*first, *second),)
-    by_task = boots(msgspec.structs.replace(plan, restart="task"))
-    assert by_task == tuple((step,) for step in (*first, *second))
-
-
-def test_tasks_of_a_parallel_element_share_a_node_whatever_the_policy():
-    plan, _ = plan_run(options())
-    challenge = Challenge("c", (Task("a"), Task("b", group=1), Task("c", group=1)))
-    plan = msgspec.structs.replace(plan, schedules=(challenge,), restart="task")
-    assert boots(plan) == ((((0, 0),),), (((0, 1), (0, 2)),))
-
-
-def test_steps_in_random_order_come_in_another_one_in_each_block_and_in_the_same_again():
-    plan, _ = plan_run(options())
-    tasks = [Task("a"), Task("b", group=1), Task("c", group=1), *(Task(name) for name in "defg")]
-    plan = msgspec.structs.replace(plan, schedules=(Challenge("c", tuple(tasks), order="random"),))
-    orders = [boots(plan, block) for block in range(6)]
-    assert len(set(orders)) > 1
-    assert orders == [boots(plan, block) for block in range(6)]
-    written = {((0, 0),), ((0, 1), (0, 2)), *(((0, place),) for place in range(3, 7))}
-    assert [set(steps) for (steps,) in orders] == [written] * 6
-
-
-@given(seed=st.integers(0, 2**63 - 1), block=st.integers(0, 1000))
-def test_every_block_has_every_variant_once_in_an_order_that_repeats(seed: int, block: int):
-    plan, _ = plan_run(options(seed=seed))
-    order = block_order(plan, block)
-    assert sorted(variant.name for variant in order) == ["es", "os"]
-    assert block_order(plan, block) == order
-
-
-def test_the_order_is_not_always_the_same():
-    plan, _ = plan_run(options())
-    first = [block_order(plan, block)[0].name for block in range(40)]
-    assert 8 < first.count("es") < 32
-    other = msgspec.structs.replace(plan, seed=2)
-    assert first != [block_order(other, block)[0].name for block in range(40)]
 
 
 def test_operations_are_asked_once_in_order_of_first_use():

@@ -12,7 +12,8 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.plan import NodeSpec, VariantSpec
-from benchctl.run.plan import RunSpec, check_acting, check_index_settings
+from benchctl.run.checks import check_acting, check_index_settings
+from benchctl.run.plan import RunSpec
 from benchctl.run.steps import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task

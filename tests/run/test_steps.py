@@ -13,7 +13,7 @@ import pytest
 from benchctl.home import Home
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.run.fork import with_kept_logs
-from benchctl.run.plan import boots
+from benchctl.run.order import boots
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track

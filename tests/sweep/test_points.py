@@ -16,8 +16,9 @@ from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
+from benchctl.run.order import boots
 from benchctl.run.pilot import check_lengthening, choose_counts
-from benchctl.run.plan import RunSpec, boots, plan_run, reload_track, with_params
+from benchctl.run.plan import RunSpec, plan_run, reload_track, with_params
 from benchctl.sweep.points import MOST_POINTS, Sweep
 from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files

@@ -43,7 +43,8 @@ from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
 from benchctl.run.form import pin_of_form
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.pilot import check_lengthening
-from benchctl.run.plan import in_test_mode, plan_run
+from benchctl.run.plan import plan_run
+from benchctl.run.trial import in_test_mode
 from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, RunForm
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from benchctl.experiment.record import (
 )
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
-from benchctl.run.plan import boots
+from benchctl.run.order import boots
 
 _EXPERIMENT: Final = "experiment-"
 _MEASUREMENT: Final = "measurement-"

@@ -30,7 +30,8 @@ from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.form import heap_of, run_spec
-from benchctl.run.plan import RunSpec, axes_of, in_test_mode, plan_ingest, plan_run, reload_track
+from benchctl.run.plan import RunSpec, axes_of, plan_ingest, plan_run, reload_track
+from benchctl.run.trial import in_test_mode
 from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE, Conditions, Work
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at

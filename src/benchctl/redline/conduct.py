@@ -20,8 +20,9 @@ from benchctl.redline.search import MOST_STEPS, ClientLadder, Found, Ladder, Pha
 from benchctl.results.figures import CurvePoint, StepVerdict, TaskSummary, load_text
 from benchctl.results.plan import Plan, RedlineSpec, SearchedBy
 from benchctl.results.samples import Columns, Outcome
+from benchctl.run.checks import check_options
 from benchctl.run.fork import SearchResult
-from benchctl.run.plan import RunSpec, check_options, freeze, plan_run, refuse_sweep
+from benchctl.run.plan import RunSpec, freeze, plan_run, refuse_sweep
 from benchctl.run.steps import WARMUP_SCHEDULE
 from benchctl.run.targets import check_targets
 from benchctl.stats.summary import summarise

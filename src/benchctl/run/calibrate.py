@@ -15,7 +15,7 @@ from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.results.figures import Calibration, ReadingCost
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Observer
-from benchctl.run.plan import checked_hosts
+from benchctl.run.checks import checked_hosts
 from benchctl.run.telemetry import INTERVAL_S
 
 

@@ -23,7 +23,7 @@ from benchctl.results.plan import CorpusFile, EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
-from benchctl.run.plan import boots
+from benchctl.run.order import boots
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
 from benchctl.stats.history import History, collect_history

@@ -19,7 +19,7 @@ from benchctl.run.bench import Bench
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, Runner, pool_of
 from benchctl.run.host import pinned
-from benchctl.run.plan import block_order
+from benchctl.run.order import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
 from benchctl.slices import hook

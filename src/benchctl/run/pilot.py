@@ -19,7 +19,8 @@ from benchctl.results.store import RunFolder
 from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.host import pinned
-from benchctl.run.plan import block_order, param_prefix, with_params
+from benchctl.run.order import block_order
+from benchctl.run.plan import param_prefix, with_params
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Challenge, Track
 

@@ -1,36 +1,38 @@
 """Turns options into a plan: everything is looked up and checked before any node starts."""
 
-import itertools
 import math
-import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 import msgspec
 
 from benchctl.engine.answers import Compared
-from benchctl.engine.declared import places
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError
-from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.nearest import guess
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (
     Axis,
     CorpusSpec,
-    DataOrigin,
     EvidenceSpec,
     MicroSpec,
     PinSpec,
-    Place,
     Plan,
     StopSpec,
     SweepSpec,
     Swept,
     VariantSpec,
+)
+from benchctl.run.checks import (
+    check_acting,
+    check_away,
+    check_index_settings,
+    check_metrics,
+    check_options,
+    checked_hosts,
 )
 from benchctl.run.documents import (
     FileOptions,
@@ -42,13 +44,10 @@ from benchctl.run.plugin import allowed_plugin
 from benchctl.run.targets import check_targets
 from benchctl.slices import hook
 from benchctl.spec import (
-    EvidenceKind,
     RunSettings,
-    check_settings,
     run_settings,
     settings_in,
 )
-from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
 from benchctl.stats.scale import BLOG_DOCUMENTS
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import (
@@ -60,79 +59,7 @@ from benchctl.track.load import (
     reject_unused,
 )
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.admin import CheckIndex, CreateIndex, Failover
 from benchctl.track.operations.common import Asking
-
-EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
-
-
-def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> None:
-    """Check evidence options; evidence comes from the JVM, so benchctl must be the one to start it.
-
-    Raises:
-        UsageError: If there is no kind, no fork, or a node that benchctl does not start.
-    """
-    if not evidence.kinds:
-        known = ", ".join(EVIDENCE_KINDS)
-        raise UsageError("--evidence names no kind of evidence", hint=f"known: {known}")
-    if evidence.extra_forks < 0:
-        raise UsageError("--evidence-forks must be at least 1, or all")
-    target = next((variant.name for variant in variants if variant.target is not None), None)
-    if target is not None:
-        raise UsageError(
-            f"--evidence: '{target}' is a cluster that runs already (--target), and benchctl cannot give its "
-            "JVM any flags",
-            hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
-        )
-
-
-def acting(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover | CheckIndex, ...]:
-    """The operations of these challenges that need more of nodes than their answers."""
-    found = []
-    for challenge in schedules:
-        operations = track.operations | challenge.operations
-        found += [operations[task.operation] for task in challenge.schedule]
-    return tuple(one for one in found if isinstance(one, Failover | CheckIndex))
-
-
-def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
-    """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
-
-    Raises:
-        UsageError: If a variant has no such node, or the load comes from several processes.
-    """
-    for one in acting(track, schedules):
-        told = f"operation '{one.name}' ({one.type_name})"
-        for spec in options.variants:
-            names = [node.name for node in spec.nodes]
-            if spec.target and isinstance(one, CheckIndex):
-                raise UsageError(
-                    f"{told} reads the files of nodes, and '{spec.name}' is not started by benchctl",
-                    hint="leave it out",
-                )
-            if isinstance(one, CheckIndex):
-                continue
-            if len(names) <= 1:
-                raise UsageError(
-                    f"{told} needs a variant of several nodes, and "
-                    f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
-                    hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
-                )
-            if one.node not in {None, "master", *names}:
-                raise UsageError(
-                    f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
-                    hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
-                )
-        away = load_hosts(Path(options.hosts)).load if options.hosts else ()
-        if options.workers > 1 or away:
-            given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
-            does = "stops nodes" if isinstance(one, Failover) else "reads the files of nodes"
-            raise UsageError(
-                f"{told} {does}, which only the process that started "
-                f"them can: with {given}, clients are in others",
-                hint="leave it out",
-            )
-
 
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
@@ -142,31 +69,6 @@ _SETTLES_AFTER = 200
 _LEAST_MEASURED = 100
 # With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
 _WARM_UP_PER_MEASURED = 2
-
-Step = tuple[Place, ...]
-"""Tasks that run concurrently: one, or those of a parallel element."""
-
-
-def check_index_settings(
-    variants: Iterable[VariantSpec], track: Track, origin: DataOrigin, schedules: Iterable[Challenge]
-) -> None:
-    """Refuse settings that would have no effect.
-
-    Raises:
-        UsageError: If a variant has index settings, and no index is made of the track's body that could get
-            them.
-    """
-    name = next((spec.name for spec in variants if spec.index_settings), None)
-    if name is None:
-        return
-    operations = (track.operations[task.operation] for one in schedules for task in one.schedule)
-    made = any(isinstance(one, CreateIndex) and one.body is None for one in operations)
-    # Data streams have theirs in templates, and no track has both.
-    if (origin == "empty" and not made) or not places(track).indices:
-        raise UsageError(
-            f"variant '{name}' has index settings, but no index is made of the track's body to have them",
-            hint="set them where the data are made: in the challenge, or in the track's templates",
-        )
 
 
 # Options into a plan.
@@ -281,7 +183,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     check_acting(options, track, (*all_warmups, *schedules))
     plan = freeze(options, track, schedules, warmups, sources)
-    _check_metrics(plan, track)
+    check_metrics(plan, track)
     check_targets(plan, track)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
@@ -337,30 +239,6 @@ def _swept_options(options: RunSpec, sweep: Axes) -> RunSpec:
         raise UsageError(f"--sweep docs and {other} do not mix", hint="leave one of them out")
     corpus = msgspec.structs.replace(options.corpus, documents=max(sweep.documents))
     return msgspec.structs.replace(options, corpus=corpus)
-
-
-def _check_metrics(plan: Plan, track: Track) -> None:
-    """Refuse a requested metric that no task that is shown, or index, has."""
-    tasks = [task for one in plan.schedules for task in one.schedule]
-    shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
-    for one in map(metric, figure_names(plan.metrics)):
-        tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]
-        if one.figure.named and len(tell) < min(2, len(plan.variants)):
-            raise UsageError(
-                f"--metric {one.figure.name}: only Elasticsearch tells the size of fields, so there would be "
-                "nothing to compare",
-                hint="leave it out: show --host has the fields of what tells them",
-            )
-        if one.figure.built and plan.origin == "prepared":
-            continue
-        reasons = [one.lacking(task, track.operations[task.operation]) for task in shown]
-        if all(reasons):
-            # Of tasks that lack it for several reasons, the one that names what there is says most.
-            reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
-            raise UsageError(
-                f"--metric {one.figure.name}: no task has one; of '{task.label}': {reason}",
-                hint="leave it out; see: benchctl list metrics",
-            )
 
 
 def _schedules(
@@ -482,7 +360,7 @@ def freeze(
         hosts, placed = checked_hosts(options)
         settings["hosts"], names = str(hosts.path), hosts.load
         if placed:
-            _check_away(options, placed)
+            check_away(options, placed)
     elif away := next((node for one in options.variants for node in one.nodes if node.host), None):
         raise UsageError(
             f"node '{away.name}' is to be on host '{away.host}', and no file says which hosts there are",
@@ -519,55 +397,6 @@ def freeze(
         origin=origin,
         evidence=options.evidence,
     )
-
-
-def checked_hosts(plan: RunSpec | Plan) -> tuple[Hosts, dict[str, tuple[str, ...]]]:
-    """The hosts of a plan, if they reach what is measured, and which of them its nodes are on.
-
-    Raises:
-        UsageError: If the hosts do not, or are not those that the plan was made for.
-    """
-    hosts = load_hosts(Path(plan.hosts))
-    started = [spec for spec in plan.variants if spec.target is None]
-    placed = {spec.name: hosts.placed(spec.name, spec.nodes) for spec in started}
-    if started:
-        hosts.check_nodes(list(placed.values()))
-    if not any(itertools.chain(*placed.values())):
-        placed = {}
-    if not isinstance(plan, Plan):
-        return hosts, placed
-    if hosts.load != plan.load_hosts:
-        raise UsageError(
-            f"the load came from {', '.join(plan.load_hosts) or 'this host'}, and by {hosts.path} it would "
-            f"come from {', '.join(hosts.load) or 'this host'}",
-            hint="what more is measured must have the same load: put the old names back",
-        )
-    for name, nodes in ((spec.name, spec.node_count) for spec in started):
-        was, now = (
-            ", ".join(host or "this host" for host in one.get(name, ("",) * nodes))
-            for one in (plan.node_hosts, placed)
-        )
-        if was != now:
-            raise UsageError(
-                f"the nodes of {name} were on {was}, and by {hosts.path} they would be on {now}",
-                hint="what more is measured must have the same hosts: put the old names back, in their order",
-            )
-    return hosts, placed
-
-
-def _check_away(options: RunSpec, placed: Mapping[str, Sequence[str]]) -> None:
-    """Refuse what cannot be done yet with nodes on other hosts."""
-    away = ", ".join(dict.fromkeys(filter(None, itertools.chain(*placed.values()))))
-    rules = (
-        (options.pin is not None, "--pin", "it names CPUs of this host"),
-        (options.page_cache != "as-is", "--page-cache", "page caches of other hosts are left as they are"),
-    )
-    for broken, option, why in rules:
-        if broken:
-            raise UsageError(
-                f"{option}: nodes are on {away}, and {why}",
-                hint=f"leave {option} out, or let only the local host carry nodes",
-            )
 
 
 def reload_track(plan: Plan) -> Track:
@@ -657,172 +486,6 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
     sources[name] = path
 
 
-def check_options(options: RunSpec) -> None:
-    """Check what can be checked without files.
-
-    Raises:
-        UsageError: If a number is out of range, or variants share a name.
-    """
-    names = [variant.name for variant in options.variants]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(
-                f"variant '{name}' is named twice",
-                hint="give one of them a label, such as --variant es-again=es",
-            )
-    on_target = any(variant.target is not None for variant in options.variants)
-    rules = (
-        (not names, "there is no variant to run", "give --variant"),
-        (
-            options.index_builds > max(options.forks, 1),
-            f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
-            "raise --forks: forks take the builds in turn",
-        ),
-        (
-            options.index_builds > 1 and on_target,
-            "--index-builds: a cluster that runs already has the one index that it has",
-            "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
-        ),
-        (
-            options.index != "usual" and on_target,
-            "--index: a cluster that runs already has the index that it has",
-            "leave --index out, or measure nodes that benchctl starts (--variant)",
-        ),
-        (
-            # A default is no demand.
-            options.index == "deterministic"
-            and options.ingest_clients not in {1, RunSettings().ingest_clients},
-            "--ingest-clients: a deterministic index is built by one sender",
-            "leave it out, or leave --index out",
-        ),
-        (
-            options.index == "deterministic" and any(spec.layout for spec in options.variants),
-            "--index deterministic: every node of a cluster indexes its copies of shards in its own time",
-            "leave --index out, or measure single nodes",
-        ),
-        (
-            options.page_cache != "as-is" and on_target,
-            "--page-cache: benchctl does not start the node, and may not be where it is",
-            "leave --page-cache out, or measure nodes that benchctl starts (--variant)",
-        ),
-        (
-            options.pin is not None and on_target,
-            "--pin: benchctl has no say in the CPUs of a cluster that runs already",
-            "leave --pin out, or measure nodes that benchctl starts (--variant)",
-        ),
-    )
-    check_settings(options)
-    figures = figure_names(options.metrics)
-    if on_target:
-        check_told_by_clusters(figures)
-    for broken, text, hint in rules:
-        if broken:
-            raise UsageError(text, hint=hint)
-    if options.stop is not None:
-        _check_stop(options, options.stop)
-    if options.evidence is not None:
-        check_evidence(options.evidence, options.variants)
-
-
-def _check_stop(options: RunSpec, stop: StopSpec) -> None:
-    """Refuse a stop rule that cannot be met."""
-    name = "--until-decided" if stop.decided else "--precision"
-    rules = (
-        (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than no time", ""),
-        (
-            stop.margin is not None and not (stop.decided and stop.margin > 0),
-            "--margin is more than 0 %, and belongs to --until-decided",
-            "compare has a --margin, too",
-        ),
-        (
-            stop.decided and stop.precision is not None,
-            "--until-decided and --precision are two rules",
-            "leave one of them out",
-        ),
-        (
-            stop.decided and not options.paired,
-            "--until-decided judges pairs",
-            "leave --unpaired out",
-        ),
-        (
-            stop.decided and options.index_builds > 1,
-            "--until-decided counts forks, and with --index-builds the build is what counts",
-            "leave one of them out",
-        ),
-        (
-            stop.precision is not None and stop.precision <= 0,
-            "--precision must be more than 0 %",
-            "an interval always has some width",
-        ),
-        (
-            (stop.decided or stop.precision is not None) and len(options.variants) == 1,
-            f"{name} is about a difference, and there is only one variant",
-            "give another --variant",
-        ),
-        (
-            (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,
-            f"{name} needs at least {stop.least_forks} forks, not --forks {options.forks}",
-            "with fewer, forks can agree by luck; leave out one of the two",
-        ),
-    )
-    for broken, text, hint in rules:
-        if broken:
-            raise UsageError(text, hint=hint)
-
-
-def block_order(plan: Plan, block: int, run: int = 0) -> tuple[VariantSpec, ...]:
-    """The order of variants in one block: random, but reproducible; `run` is its number in a study."""
-    return tuple(sorted(plan.variants, key=lambda spec: place_in_block(plan.seed, block, run, spec.name)))
-
-
-def place_in_block(seed: int, block: int, run: int, variant: str) -> float:
-    """Return the sort key of a fork in its block, of the run of that number among those of the block."""
-    return random.Random(f"{seed}/{block}/{run}/{variant}").random()  # noqa: S311 - reproducible, not secret
-
-
-def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
-    """Group the steps by node start, in order, by the restart policy; `task` restarts per step.
-
-    The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
-    differ in their clients, and the steps of a challenge that asks for it.
-    """
-    dice = random.Random(f"{plan.seed}/{block}/points")  # noqa: S311 - reproducible, not secret
-    order = list(range(len(plan.schedules)))
-    if plan.swept is not None:
-        rounds = list(plan.swept.rounds())
-        dice.shuffle(rounds)
-        order = [schedule for one in rounds for schedule in one]
-    by_schedule = [
-        tuple(
-            tuple((schedule, task) for task in step)
-            for step in _shuffled_steps(plan.schedules[schedule], dice)
-        )
-        for schedule in order
-    ]
-    steps = tuple(step for own in by_schedule for step in own)
-    if plan.restart == "never":
-        return (steps,)
-    if plan.restart == "task" or plan.micro is not None:
-        return tuple((step,) for step in steps)
-    return tuple(by_schedule)
-
-
-def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:
-    """The steps of a challenge, the points of each of its curves in random order among their places."""
-    steps = list(challenge.steps)
-    if challenge.order == "random":
-        dice.shuffle(steps)
-        return steps
-    tasks = challenge.schedule
-    for curve in dict.fromkeys(task.swept for task in tasks if task.swept):
-        places = [place for place, step in enumerate(steps) if tasks[step[0]].swept == curve]
-        points = [steps[place] for place in places]
-        dice.shuffle(points)
-        for place, point in zip(places, points, strict=True):
-            steps[place] = point
-    return steps
-
-
 def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
     """The plan's operations whose answers can be compared, in order of first use.
 
@@ -836,69 +499,4 @@ def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
         operation
         for operation in (operations[name] for name in names)
         if isinstance(operation, Compared) and not operation.values
-    )
-
-
-# `--test-mode`: everything is started, asked and compared as usual, but hardly repeated.
-TEST_MODE_DOCUMENTS = 100_000
-"""Default corpus: the smallest in which all of big5 finds something."""
-TEST_MODE_FORKS = 1
-"""Default number of forks."""
-
-_ITERATIONS = 3
-_WARMUP_ITERATIONS = 1
-_PERIOD_S = 2.0
-
-
-_MICRO_TEST_MODE = ("-wi", "1", "-i", "1", "-w", "50ms", "-r", "50ms")
-
-
-def in_test_mode(plan: Plan) -> Plan:
-    """The plan with tasks as short as possible that still exercise everything.
-
-    Every task sends at most three requests per client after one warm-up, or runs for two seconds,
-    unthrottled; a task
-    that ends by itself, such as indexing a corpus, does. A microbenchmark has one iteration of 50 ms.
-    """
-    if plan.micro is not None:
-        pairs = zip(*[iter(_MICRO_TEST_MODE)] * 2, strict=True)
-        words = list(plan.micro.arguments)
-        for name, value in pairs:
-            if name in words:
-                words[words.index(name) + 1] = value
-            else:
-                words += [name, value]
-        plan = msgspec.structs.replace(
-            plan, micro=msgspec.structs.replace(plan.micro, arguments=tuple(words))
-        )
-    return msgspec.structs.replace(
-        plan,
-        schedules=tuple(map(_shortened, plan.schedules)),
-        warmup_challenges=tuple(map(_shortened, plan.warmup_challenges)),
-        variant_warmups={
-            name: tuple(map(_shortened, warmups)) for name, warmups in plan.variant_warmups.items()
-        },
-        test_mode=True,
-    )
-
-
-def _shortened(challenge: Challenge) -> Challenge:
-    return msgspec.structs.replace(challenge, schedule=tuple(map(_short, challenge.schedule)))
-
-
-def _short(task: Task) -> Task:
-    return msgspec.structs.replace(
-        task,
-        iterations=None if task.iterations is None else min(task.iterations, _ITERATIONS),
-        warmup_iterations=None
-        if task.warmup_iterations is None
-        else min(task.warmup_iterations, _WARMUP_ITERATIONS),
-        time_period=None if task.time_period is None else min(task.time_period, _PERIOD_S),
-        warmup_time_period=None,
-        ramp_up_time_period=None,
-        target_throughput=None,
-        target_interval=None,
-        # Arrivals need a rate.
-        schedule="deterministic" if task.schedule == "poisson" else task.schedule,
-        scheduler=None,
     )

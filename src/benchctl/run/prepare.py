@@ -27,8 +27,9 @@ from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
+from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import Parcel
-from benchctl.run.plan import checked_hosts, operations_used
+from benchctl.run.plan import operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
 from benchctl.slices import hook

@@ -33,9 +33,10 @@ from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
+from benchctl.run.checks import acting
 from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources
 from benchctl.run.metering import Node, Readings, meters, sent_per_s, told
-from benchctl.run.plan import Step, acting
+from benchctl.run.order import Step
 from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
 from benchctl.stats.disturbed import LARGE_SHARE

@@ -15,7 +15,7 @@ from benchctl.results.model import RunRecord
 from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob
 from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
-from benchctl.run.plan import place_in_block
+from benchctl.run.order import place_in_block
 
 TIME_UP: Final = "the time was up"
 """How the reason begins if no time was left for a block."""

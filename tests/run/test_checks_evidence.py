@@ -8,8 +8,8 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.results.likeness import unlike
 from benchctl.results.plan import EvidenceSpec, Plan, TargetSpec
+from benchctl.run.checks import EVIDENCE_KINDS, check_evidence
 from benchctl.run.pilot import _without_extra_forks
-from benchctl.run.plan import EVIDENCE_KINDS, check_evidence
 from benchctl.spec import EvidenceKind
 from benchctl.stats.history import _same
 from builders import ES, OS, make_fork, make_plan, make_record

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.run.open_run import load_caveats
-from benchctl.run.plan import RunSpec, in_test_mode, plan_run
+from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.trial import in_test_mode
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 

@@ -1,0 +1,306 @@
+"""Checks of what is asked for: what can be refused before anything is prepared."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from benchctl.engine.declared import places
+from benchctl.errors import UsageError
+from benchctl.hosts.file import Hosts, load_hosts
+from benchctl.results.plan import (
+    DataOrigin,
+    EvidenceSpec,
+    Plan,
+    StopSpec,
+    VariantSpec,
+)
+from benchctl.spec import (
+    EvidenceKind,
+    RunSettings,
+    check_settings,
+)
+from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
+from benchctl.track.model import Challenge, Track
+from benchctl.track.operations.admin import CheckIndex, CreateIndex, Failover
+
+if TYPE_CHECKING:
+    from benchctl.run.plan import RunSpec
+
+EVIDENCE_KINDS: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
+
+
+def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> None:
+    """Check evidence options; evidence comes from the JVM, so benchctl must be the one to start it.
+
+    Raises:
+        UsageError: If there is no kind, no fork, or a node that benchctl does not start.
+    """
+    if not evidence.kinds:
+        known = ", ".join(EVIDENCE_KINDS)
+        raise UsageError("--evidence names no kind of evidence", hint=f"known: {known}")
+    if evidence.extra_forks < 0:
+        raise UsageError("--evidence-forks must be at least 1, or all")
+    target = next((variant.name for variant in variants if variant.target is not None), None)
+    if target is not None:
+        raise UsageError(
+            f"--evidence: '{target}' is a cluster that runs already (--target), and benchctl cannot give its "
+            "JVM any flags",
+            hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
+        )
+
+
+def acting(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover | CheckIndex, ...]:
+    """The operations of these challenges that need more of nodes than their answers."""
+    found = []
+    for challenge in schedules:
+        operations = track.operations | challenge.operations
+        found += [operations[task.operation] for task in challenge.schedule]
+    return tuple(one for one in found if isinstance(one, Failover | CheckIndex))
+
+
+def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
+    """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
+
+    Raises:
+        UsageError: If a variant has no such node, or the load comes from several processes.
+    """
+    for one in acting(track, schedules):
+        told = f"operation '{one.name}' ({one.type_name})"
+        for spec in options.variants:
+            names = [node.name for node in spec.nodes]
+            if spec.target and isinstance(one, CheckIndex):
+                raise UsageError(
+                    f"{told} reads the files of nodes, and '{spec.name}' is not started by benchctl",
+                    hint="leave it out",
+                )
+            if isinstance(one, CheckIndex):
+                continue
+            if len(names) <= 1:
+                raise UsageError(
+                    f"{told} needs a variant of several nodes, and "
+                    f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
+                    hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
+                )
+            if one.node not in {None, "master", *names}:
+                raise UsageError(
+                    f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
+                    hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
+                )
+        away = load_hosts(Path(options.hosts)).load if options.hosts else ()
+        if options.workers > 1 or away:
+            given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
+            does = "stops nodes" if isinstance(one, Failover) else "reads the files of nodes"
+            raise UsageError(
+                f"{told} {does}, which only the process that started "
+                f"them can: with {given}, clients are in others",
+                hint="leave it out",
+            )
+
+
+def check_index_settings(
+    variants: Iterable[VariantSpec], track: Track, origin: DataOrigin, schedules: Iterable[Challenge]
+) -> None:
+    """Refuse settings that would have no effect.
+
+    Raises:
+        UsageError: If a variant has index settings, and no index is made of the track's body that could get
+            them.
+    """
+    name = next((spec.name for spec in variants if spec.index_settings), None)
+    if name is None:
+        return
+    operations = (track.operations[task.operation] for one in schedules for task in one.schedule)
+    made = any(isinstance(one, CreateIndex) and one.body is None for one in operations)
+    # Data streams have theirs in templates, and no track has both.
+    if (origin == "empty" and not made) or not places(track).indices:
+        raise UsageError(
+            f"variant '{name}' has index settings, but no index is made of the track's body to have them",
+            hint="set them where the data are made: in the challenge, or in the track's templates",
+        )
+
+
+def checked_hosts(plan: "RunSpec | Plan") -> tuple[Hosts, dict[str, tuple[str, ...]]]:
+    """The hosts of a plan, if they reach what is measured, and which of them its nodes are on.
+
+    Raises:
+        UsageError: If the hosts do not, or are not those that the plan was made for.
+    """
+    hosts = load_hosts(Path(plan.hosts))
+    started = [spec for spec in plan.variants if spec.target is None]
+    placed = {spec.name: hosts.placed(spec.name, spec.nodes) for spec in started}
+    if started:
+        hosts.check_nodes(list(placed.values()))
+    if not any(itertools.chain(*placed.values())):
+        placed = {}
+    if not isinstance(plan, Plan):
+        return hosts, placed
+    if hosts.load != plan.load_hosts:
+        raise UsageError(
+            f"the load came from {', '.join(plan.load_hosts) or 'this host'}, and by {hosts.path} it would "
+            f"come from {', '.join(hosts.load) or 'this host'}",
+            hint="what more is measured must have the same load: put the old names back",
+        )
+    for name, nodes in ((spec.name, spec.node_count) for spec in started):
+        was, now = (
+            ", ".join(host or "this host" for host in one.get(name, ("",) * nodes))
+            for one in (plan.node_hosts, placed)
+        )
+        if was != now:
+            raise UsageError(
+                f"the nodes of {name} were on {was}, and by {hosts.path} they would be on {now}",
+                hint="what more is measured must have the same hosts: put the old names back, in their order",
+            )
+    return hosts, placed
+
+
+def check_away(options: "RunSpec", placed: Mapping[str, Sequence[str]]) -> None:
+    """Refuse what cannot be done yet with nodes on other hosts."""
+    away = ", ".join(dict.fromkeys(filter(None, itertools.chain(*placed.values()))))
+    rules = (
+        (options.pin is not None, "--pin", "it names CPUs of this host"),
+        (options.page_cache != "as-is", "--page-cache", "page caches of other hosts are left as they are"),
+    )
+    for broken, option, why in rules:
+        if broken:
+            raise UsageError(
+                f"{option}: nodes are on {away}, and {why}",
+                hint=f"leave {option} out, or let only the local host carry nodes",
+            )
+
+
+def check_metrics(plan: Plan, track: Track) -> None:
+    """Refuse a requested metric that no task that is shown, or index, has."""
+    tasks = [task for one in plan.schedules for task in one.schedule]
+    shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
+    for one in map(metric, figure_names(plan.metrics)):
+        tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]
+        if one.figure.named and len(tell) < min(2, len(plan.variants)):
+            raise UsageError(
+                f"--metric {one.figure.name}: only Elasticsearch tells the size of fields, so there would be "
+                "nothing to compare",
+                hint="leave it out: show --host has the fields of what tells them",
+            )
+        if one.figure.built and plan.origin == "prepared":
+            continue
+        reasons = [one.lacking(task, track.operations[task.operation]) for task in shown]
+        if all(reasons):
+            # Of tasks that lack it for several reasons, the one that names what there is says most.
+            reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
+            raise UsageError(
+                f"--metric {one.figure.name}: no task has one; of '{task.label}': {reason}",
+                hint="leave it out; see: benchctl list metrics",
+            )
+
+
+def check_options(options: "RunSpec") -> None:
+    """Check what can be checked without files.
+
+    Raises:
+        UsageError: If a number is out of range, or variants share a name.
+    """
+    names = [variant.name for variant in options.variants]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(
+                f"variant '{name}' is named twice",
+                hint="give one of them a label, such as --variant es-again=es",
+            )
+    on_target = any(variant.target is not None for variant in options.variants)
+    rules = (
+        (not names, "there is no variant to run", "give --variant"),
+        (
+            options.index_builds > max(options.forks, 1),
+            f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
+            "raise --forks: forks take the builds in turn",
+        ),
+        (
+            options.index_builds > 1 and on_target,
+            "--index-builds: a cluster that runs already has the one index that it has",
+            "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            options.index != "usual" and on_target,
+            "--index: a cluster that runs already has the index that it has",
+            "leave --index out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            # A default is no demand.
+            options.index == "deterministic"
+            and options.ingest_clients not in {1, RunSettings().ingest_clients},
+            "--ingest-clients: a deterministic index is built by one sender",
+            "leave it out, or leave --index out",
+        ),
+        (
+            options.index == "deterministic" and any(spec.layout for spec in options.variants),
+            "--index deterministic: every node of a cluster indexes its copies of shards in its own time",
+            "leave --index out, or measure single nodes",
+        ),
+        (
+            options.page_cache != "as-is" and on_target,
+            "--page-cache: benchctl does not start the node, and may not be where it is",
+            "leave --page-cache out, or measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            options.pin is not None and on_target,
+            "--pin: benchctl has no say in the CPUs of a cluster that runs already",
+            "leave --pin out, or measure nodes that benchctl starts (--variant)",
+        ),
+    )
+    check_settings(options)
+    figures = figure_names(options.metrics)
+    if on_target:
+        check_told_by_clusters(figures)
+    for broken, text, hint in rules:
+        if broken:
+            raise UsageError(text, hint=hint)
+    if options.stop is not None:
+        _check_stop(options, options.stop)
+    if options.evidence is not None:
+        check_evidence(options.evidence, options.variants)
+
+
+def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
+    """Refuse a stop rule that cannot be met."""
+    name = "--until-decided" if stop.decided else "--precision"
+    rules = (
+        (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than no time", ""),
+        (
+            stop.margin is not None and not (stop.decided and stop.margin > 0),
+            "--margin is more than 0 %, and belongs to --until-decided",
+            "compare has a --margin, too",
+        ),
+        (
+            stop.decided and stop.precision is not None,
+            "--until-decided and --precision are two rules",
+            "leave one of them out",
+        ),
+        (
+            stop.decided and not options.paired,
+            "--until-decided judges pairs",
+            "leave --unpaired out",
+        ),
+        (
+            stop.decided and options.index_builds > 1,
+            "--until-decided counts forks, and with --index-builds the build is what counts",
+            "leave one of them out",
+        ),
+        (
+            stop.precision is not None and stop.precision <= 0,
+            "--precision must be more than 0 %",
+            "an interval always has some width",
+        ),
+        (
+            (stop.decided or stop.precision is not None) and len(options.variants) == 1,
+            f"{name} is about a difference, and there is only one variant",
+            "give another --variant",
+        ),
+        (
+            (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,
+            f"{name} needs at least {stop.least_forks} forks, not --forks {options.forks}",
+            "with fewer, forks can agree by luck; leave out one of the two",
+        ),
+    )
+    for broken, text, hint in rules:
+        if broken:
+            raise UsageError(text, hint=hint)
