@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from benchctl.report.listing import pieces
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root
-from benchctl.cli.listing import metrics_listing
+from benchctl.cli.listing import metrics_table
 from benchctl.cli.schema import Schema, schema
 from benchctl.home import Home
+from benchctl.report.table import pieces
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.slices import hooks
 
@@ -50,7 +50,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def pages() -> dict[str, str]:
     """Path below the reference's folder -> Markdown."""
     made = {f"schemas/{name}.md": _schema_page(title, schema(name)) for name, title in _SCHEMAS.items()}
-    made["metrics.md"] = "# Metrics\n\n" + "".join(pieces(metrics_listing(), "markdown"))
+    made["metrics.md"] = "# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown"))
     made["tables.md"] = "\n".join(_tables())
     top = click.Context(root, info_name="benchctl")
     for name in root.list_commands(top):

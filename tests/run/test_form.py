@@ -15,6 +15,7 @@ from benchctl.errors import UsageError
 from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.run.form import default_heap_mb, forks_of, heap_of, pin_of_form, read_form, run_spec, stop_of
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, EvidenceEntry, RunForm
+from builders import ES
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 
@@ -173,3 +174,22 @@ def test_a_form_survives_its_json(tmp_path: Path):
     form = RunForm(variants=("es",), evidence=EvidenceEntry(("gc",), "all"), docs="1m", workers=2)
     written = json.dumps(msgspec.to_builtins(form))
     assert read(tmp_path, written) == form
+
+
+def test_nothing_that_is_asked_for_is_passed_over(monkeypatch: pytest.MonkeyPatch):
+    """Whoever adds a field of the form has to do something with it here, or say where else."""
+    read: set[str] = set()
+    # It looks at all of them.
+    monkeypatch.setattr("benchctl.run.form.check_settings", lambda _form: None)
+
+    class Watched(RunForm, frozen=True, kw_only=True):
+        def __getattribute__(self, name: str) -> Any:
+            read.add(name)
+            return super().__getattribute__(name)
+
+    form = Watched(until_decided=True, evidence=None)
+    run_spec(form, (ES,), stop=stop_of(form))
+    forks_of(form)
+    # Variants are looked up before, and the rest is about a run's folder and its first forks.
+    elsewhere = {"variants", "variants_file", "jdks", "tags", "calibrate", "until_steady"}
+    assert {*RunForm.__struct_fields__} - read == elsewhere

@@ -188,10 +188,15 @@ def test_a_bug_leaves_nothing_that_looks_as_if_it_went_on() -> None:
 def test_sides_get_further_blocks_under_new_numbers_until_nobody_is_named() -> None:
     log: list[Any] = []
     runs = [Made("a", "xy", 2, log), Made("b", "z", 1, log)]
-    wanted = [[Side(0, "y"), Side(1, "z")], [Side(1, "z")], "2 are open that no forks decide"]
+    wanted: list[Any] = [[Side(0, "y"), Side(1, "z")], [Side(1, "z")], "2 are open that no forks decide"]
     assert go(runs, further=lambda: wanted.pop(0)) == "2 are open that no forks decide"
     assert sorted(forks(log)[-3:]) == [(2, "a", "y"), (2, "b", "z"), (3, "b", "z")]
     assert [entry[3:] for entry in log if len(entry) > 3][-3:] == [(6, 7), (7, 7), (8, 8)]
+
+
+@pytest.mark.parametrize("nobody", ["", []])
+def test_nobody_who_gets_further_blocks_is_the_end(nobody: Any) -> None:
+    assert go([Made("a", "x", 1, [])], further=lambda: nobody) == ""
 
 
 def test_a_further_block_that_does_not_fit_is_not_added() -> None:

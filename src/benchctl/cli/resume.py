@@ -165,7 +165,7 @@ def extend_command(
     until_decided: bool,
     how: How,
 ) -> None:
-    """Add forks to what is complete: a run, or an experiment.
+    """Add forks to what is complete: a run, an experiment, or the open questions of a search.
 
     They are measured on the same engines, documents and indices. Looking at the figures first costs nothing:
     p and intervals hold in spite of it.

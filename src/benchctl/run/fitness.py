@@ -35,7 +35,7 @@ _FIRST_YEAR: Final = 2026  # earlier, the clock has not been set
 _GB: Final = 1e9
 _MIB: Final = 2**20
 
-Policy = Literal["mark", "refuse"]
+Reaction = Literal["mark", "refuse"]
 """Measure, but mark the night as noisy; or do not measure."""
 
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -51,8 +51,8 @@ class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     least_free_gb: NotNegative = 5.0  # on the disk with benchctl's home, 10^9 bytes; less is always refused
     # 10^9 bytes; None for the heap and 1 GiB; less is always refused.
     least_free_memory_gb: NotNegative | None = None
-    other_java: Policy = "mark"
-    on_noise: Policy = "mark"
+    other_java: Reaction = "mark"
+    on_noise: Reaction = "mark"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A measurement from its first fork to its end: open runs, and a policy that says who gets the next block.
 
-Whatever measures is a policy over a `Study`: a run by its stop rule, the measurements of an experiment until
-its expectations are decided, a question of a search until it is answered.
+Whatever is judged is measured by a policy over a `Study`: a run by its stop rule, the measurements of an
+experiment until its expectations are decided, a question of a search until it is answered.
 """
 
 import statistics
@@ -40,7 +40,7 @@ class Policy:
         return ""
 
     def further(self, records: Sequence[RunRecord]) -> Collection[Side] | str:
-        """Return who gets one more block, now that no fork is missing, or why nobody does."""
+        """Return who gets one more block, now that none is missing, or why nobody does; empty for the end."""
         del records
         return ""
 
@@ -54,7 +54,8 @@ class Study:
     """Open runs that are measured together, each fork on disk before the next.
 
     Time affects all of them alike: their forks run block by block, in one random order per block. Forks for
-    evidence run in any case, even if the rest ends early.
+    evidence run in any case, even if the rest ends early. `left_s` is the time of this session, for several
+    runs; a single run has its budget in its plan's stop rule, and keeps it when it is resumed.
     """
 
     def __init__(
@@ -124,12 +125,9 @@ class Study:
         ended = self._missing()
         while not ended:
             sides = self._policy.further(self.records)
-            if not isinstance(sides, str):
-                ended = self._add_block(sides) or self._missing()
-            elif not sides:
+            if not sides:
                 break
-            else:
-                ended = sides
+            ended = sides if isinstance(sides, str) else self._add_block(sides) or self._missing()
         if ended or not self._hopeless:
             return ended
         names = ", ".join(f"{side.variant} in {self.records[side.run].id}" for side in sorted(self._hopeless))

@@ -31,9 +31,9 @@ from benchctl.search.record import (
     BisectSpec,
     Phase,
     Point,
-    Policy,
     Question,
     SearchRecord,
+    Strategy,
     signed,
 )
 from benchctl.stats.metrics import block_values, collect, metric_of, task_at
@@ -187,7 +187,7 @@ def is_part(count: int, answered: Sequence[Question]) -> bool:
 
 
 @dataclass(frozen=True)
-class Bisecting(Policy):
+class Bisecting(Strategy):
     """Asks whether the ends differ, halves the points between them, and checks the answer."""
 
     variant: Callable[[int], VariantSpec]  # by the point's number; may have to build it

@@ -14,7 +14,7 @@ from benchctl.run.bench import Observer
 from benchctl.run.study import ending
 from benchctl.search.answers import percents
 from benchctl.search.nodes import Job
-from benchctl.search.record import Policy, Question, SearchFolder, SearchRecord, others_of
+from benchctl.search.record import Question, SearchFolder, SearchRecord, Strategy, others_of
 
 _MOST_FAILURES = 2
 
@@ -24,7 +24,7 @@ class SearchContext:
     """Surroundings of a search."""
 
     folder: SearchFolder
-    policy: Policy
+    policy: Strategy
     measure: Callable[[Job], tuple[RunRecord, ...]]  # as `Nodes` does
     observer: Observer
     clock: Callable[[], float] = field(default=time.monotonic)  # seconds, monotonic

@@ -25,9 +25,9 @@ from benchctl.search.record import (
     Effect,
     MinimizeSpec,
     Phase,
-    Policy,
     Question,
     SearchRecord,
+    Strategy,
     others_of,
     signed,
 )
@@ -229,7 +229,7 @@ def values_of(records: Sequence[RunRecord], effect: Effect, metric: Metric) -> V
 
 
 @dataclass(frozen=True)
-class Minimizing(Policy):
+class Minimizing(Strategy):
     """Asks for the effect, and then without which steps it persists."""
 
     candidates: Candidates

@@ -168,7 +168,7 @@ class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         return msgspec.structs.replace(self, questions=tuple(questions))
 
 
-class Policy:
+class Strategy:
     """What a kind of search asks next, or why it ends, and what answers it."""
 
     counts_preparing: bool = False

@@ -28,7 +28,7 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.prepare import check_host
 from benchctl.search.conduct import SearchContext, conduct
 from benchctl.search.nodes import Nodes
-from benchctl.search.record import Files, Policy, SearchFolder, SearchRecord, shelf
+from benchctl.search.record import Files, SearchFolder, SearchRecord, Strategy, shelf
 from benchctl.search.report import Ended, inconclusive, render_search
 from benchctl.track.model import Challenge, Track
 from benchctl.track.schedule import challenge_text
@@ -79,7 +79,7 @@ class Opened:
     folder: SearchFolder
     record: SearchRecord
     track: Track
-    policy: Callable[[Callable[[str], None]], Policy]  # with what is told of builds
+    policy: Callable[[Callable[[str], None]], Strategy]  # with what is told of builds
     remarks: Callable[[], Iterator[str]] = field(default=lambda: iter(()))  # before the first fork
 
     def again(self, options: SearchOptions) -> "Opened":
