@@ -81,7 +81,7 @@ def test_show_says_what_is_asked_and_what_that_takes(tmp_path: Path):
     ):
         assert part in text
     markdown = call("show", str(write(tmp_path)), "--format", "markdown").stdout
-    assert "\n## Comparisons\n" in markdown
+    assert "\n### Comparisons\n" in markdown
     found = json.loads(call("show", str(write(tmp_path)), "--format", "json", "--budget", "1m").stdout)
     assert found["spec"]["name"] == "used"
     assert found["estimate"]["blocks"] < found["estimate"]["planned"] == 3

@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 import psutil
 
-from benchctl.cli.options import AmountType
-from benchctl.cli.run_options import resolve_variants, variants_option
+from benchctl.cli.run_options import resolve_variants, setting_option, variants_option
 from benchctl.cli.streams import complain, say
 from benchctl.cli.watch import watching
 from benchctl.engine.equipment import check_asked
@@ -30,7 +29,7 @@ from benchctl.run.standalone import (
 
 _VARIANT = click.argument("variant", default="es")
 _ONE = click.argument("variant", required=False)
-_HEAP = click.option("--heap", "heap_mb", type=AmountType(SIZE), default=None, help="Heap, such as 1g.")
+_HEAP = setting_option("heap", "Heap, such as 1g.")
 _PORT = click.option(
     "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port  [default: a free one]"
 )
@@ -53,7 +52,7 @@ def node_group() -> None:
 @click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
 def start_command(
     variant: str,
-    heap_mb: int | None,
+    heap: str | None,
     port: int | None,
     jdk: str | None,
     variants_file: Path | None,
@@ -66,7 +65,7 @@ def start_command(
     """
     spec = resolve_variants((variant,), (jdk,) if jdk else (), variants_file)[0]
     home = resolve_home()
-    check_heap(_heap(spec, heap_mb), psutil.virtual_memory().total, spec.node_count)
+    check_heap(_heap(spec, heap), psutil.virtual_memory().total, spec.node_count)
     if port is not None and len(spec.nodes) > 1:
         raise UsageError(
             f"--port is one node's, and {spec.name} has {len(spec.nodes)}",
@@ -76,7 +75,7 @@ def start_command(
     if port is not None and node_folder(home, spec.name).state() is None:
         check_port(port)
     arguments = [variant]
-    for option, value in (("--heap", heap_mb and f"{heap_mb}m"), ("--port", port), ("--jdk", jdk),
+    for option, value in (("--heap", heap), ("--port", port), ("--jdk", jdk),
                           ("--variants", variants_file and variants_file.absolute())):  # fmt: skip
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
@@ -93,7 +92,7 @@ def start_command(
 @variants_option
 def serve_command(
     variant: str,
-    heap_mb: int | None,
+    heap: str | None,
     port: int | None,
     jdk: str | None,
     variants_file: Path | None,
@@ -101,11 +100,11 @@ def serve_command(
     """Run a node in the foreground until told to end."""
     spec = resolve_variants((variant,), (jdk,) if jdk else (), variants_file)[0]
     with watching(quiet=False) as observer:
-        serve(resolve_home(), spec, _heap(spec, heap_mb), port, observer)
+        serve(resolve_home(), spec, _heap(spec, heap), port, observer)
 
 
-def _heap(spec: VariantSpec, heap_mb: int | None) -> int:
-    return heap_mb or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
+def _heap(spec: VariantSpec, heap: str | None) -> int:
+    return (heap and SIZE.parse(heap)) or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
 
 
 @node_group.command("stop")

@@ -154,11 +154,16 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
 """What only a command line has."""
 
 
-def _option(one: Setting) -> Callable[[Any], Any]:
+def setting_option(name: str, words: str) -> Callable[[Any], Any]:
+    """Add the option of one setting, explained in words of the command; unlike `form_options`, as it is."""
+    return _option(setting(name), words)
+
+
+def _option(one: Setting, words: str = "") -> Callable[[Any], Any]:
     """Make a setting an option of a command."""
     default = () if one.several else None if one.within else one.default
     more: dict[str, Any] = {
-        "help": one.meta.description,
+        "help": words or one.meta.description,
         "metavar": one.metavar,
         "default": default,
         "show_default": default not in {"", (), None},

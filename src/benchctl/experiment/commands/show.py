@@ -17,7 +17,7 @@ from benchctl.cli.options import (
     param_options,
     printed_as,
 )
-from benchctl.cli.run_options import WrittenType, test_mode_option
+from benchctl.cli.run_options import setting_option, test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.disk import disk_errors, try_writing
 from benchctl.engine.prepared_index import known_builds
@@ -40,7 +40,7 @@ from benchctl.experiment.plan import Changes, Experiment, left_out, load_experim
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
-from benchctl.quantities import COUNT, DURATION, SIZE
+from benchctl.quantities import COUNT, DURATION
 from benchctl.report.blocks import written
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.table import Table
@@ -98,10 +98,8 @@ size_options = grouped(
         help="Forks of every variant, instead of the file's; the most of them with --until-decided.",
     ),
     click.option("--docs", type=AmountType(COUNT), default=None, help="Documents, instead of the file's."),
-    click.option(
-        "--heap", type=WrittenType(SIZE), default=None, help="Heap of every node, instead of the file's."
-    ),
-    click.option("--seed", type=int, default=None, help="Seed of order and arrivals, instead of the file's."),
+    setting_option("heap", "Heap of every node, instead of the file's."),
+    setting_option("seed", "Seed of order and arrivals, instead of the file's."),
     click.option(
         "--measurement",
         "measurements",
