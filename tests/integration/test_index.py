@@ -4,7 +4,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -179,7 +179,7 @@ def cut_short(corpus: Corpus, folder: Path) -> Corpus:
     shutil.copytree(corpus.root, folder)
     last = folder / corpus.parts[-1].name
     os.truncate(last, last.stat().st_size // 2)
-    return replace(corpus, root=folder)
+    return msgspec.structs.replace(corpus, folder=str(folder))
 
 
 @pytest.mark.full

@@ -46,7 +46,7 @@ def test_two_commits_are_built_measured_and_told_in_a_comment(
     )
     assert done.returncode == 4, done.stderr
     assert done.stdout.startswith(
-        "<!-- benchctl ab -->\n### short: head 2.11.0 vs base 2.11.0 (baseline), 1 fork each"
+        "<!-- benchctl ab -->\n## short: head 2.11.0 vs base 2.11.0 (baseline), 1 fork each"
     )
     assert f"base is `{shas[0][:10]}` (One), built in " in done.stdout
     assert f"head is `{shas[1][:10]}` (Two \\| \\<b>), built in " in done.stdout
