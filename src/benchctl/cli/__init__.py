@@ -47,12 +47,12 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "resume": (
             "benchctl.cli.resume",
             "resume_command",
-            "Go on with what was interrupted: a run, an experiment, a search, a night.",
+            "Go on with a run, experiment, search or night that was cut off.",
         ),
         "extend": (
             "benchctl.cli.resume",
             "extend_command",
-            "Add forks to a run, an experiment or a search that is complete.",
+            "Add forks to a run, experiment or search that is complete.",
         ),
         "plan": (
             "benchctl.cli.plan",
