@@ -267,6 +267,7 @@ def test_a_run_of_an_experiment_goes_on_with_all_of_it(capsys: pytest.CaptureFix
     record = make_record("one", tags=tags_of("20261121-used", "fresh"), status="complete")
     folder.save(record)
     (home.experiments / "20261121-used").mkdir(parents=True)
+    (home.experiments / "20261121-used" / "experiment.json").write_text("damaged")
     assert guarded(root, ["resume", "one", "--runs", str(runs)]) == 1
     said = capsys.readouterr().err
     assert "run one is a part of experiment 20261121-used: all of it goes on" in said

@@ -135,6 +135,10 @@ def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     assert json.loads(result.stdout)
     again = call("report", "used", "--format", "json")
     assert json.loads(again.stdout) == json.loads(result.stdout)
+    begun = CliRunner().invoke(root, ["resume", world.record.id[:12], "--format", "markdown"])
+    assert "is complete; nothing is measured" in begun.stderr
+    wrong = CliRunner().invoke(root, ["resume", world.record.id, "--format", "junit"])
+    assert isinstance(wrong.exception, UsageError)
 
 
 def test_more_is_added_to_what_is_complete_only(home: Path, tmp_path: Path):

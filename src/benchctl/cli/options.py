@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -372,9 +372,6 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
         raise UsageError(f"{option}: {there} is there already", hint="name another file, or remove it")
 
 
-# What may stand beside `--resume` and `--more`: what is measured was said when it was begun.
-
-
 def given_options(context: click.Context) -> dict[str, str]:
     """Return the options and arguments that the command line has: name -> how it is spelt, in full."""
     return {
@@ -384,26 +381,6 @@ def given_options(context: click.Context) -> dict[str, str]:
         for other in context.command.params
         if context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
     }
-
-
-def refuse_beside(option: str, context: click.Context, allowed: Collection[str], what: str) -> None:
-    """Refuse options that would silently have no effect.
-
-    Args:
-        option: that resumes, such as `--resume`.
-        context: of the command.
-        allowed: parameters that say where things are and what to show, not what to measure.
-        what: is resumed, such as `a run`.
-
-    Raises:
-        UsageError: If other options were given.
-    """
-    names = ", ".join(spelt for name, spelt in given_options(context).items() if name not in allowed)
-    if names:
-        raise UsageError(
-            f"{option} goes on with {what} as it was begun: {names} cannot change it",
-            hint=f"leave out {names}, or start anew",
-        )
 
 
 # Options that set the parameters of templates: benchctl's, and Rally's spelling of the same.

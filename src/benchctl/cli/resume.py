@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -44,6 +44,16 @@ class How:
     quiet: bool
     require_quiet: bool
     trust: bool
+
+    def printed_as(self, *known: str, what: str) -> Any:
+        """Return the form of the output.
+
+        Raises:
+            UsageError: If it is none of those that `what` is printed in.
+        """
+        if self.output_format not in known:
+            raise UsageError(f"--format {self.output_format}: {what} is printed as {', '.join(known)}")
+        return self.output_format
 
 
 _how = grouped(
@@ -186,7 +196,7 @@ def _check(forks: int | None, budget_s: float | None) -> None:
 def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:
     """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
     found: Whole | None
-    for whole in hooks("whole"):
+    for whole in () if store.names(name) else hooks("whole"):
         found = whole(home, name, ())
         if found is not None:
             return found

@@ -245,25 +245,6 @@ def collapse(stacks: Mapping[Stack, int]) -> str:
     return "".join(f"{';'.join(stack)} {count}\n" for stack, count in sorted(stacks.items()))
 
 
-def expand(lines: Iterable[str]) -> dict[Stack, int]:
-    """Parse collapsed stacks; duplicates are added up.
-
-    Raises:
-        BenchctlError: If a line does not end with a count.
-    """
-    found: dict[Stack, int] = {}
-    for number, line in enumerate(lines, 1):
-        text = line.rstrip("\n")
-        if not text:
-            continue
-        frames, _, count = text.rpartition(" ")
-        if not frames or not (count.isascii() and count.isdecimal()):
-            raise BenchctlError(f"line {number} is not a collapsed stack with a count: {text[:80]!r}")
-        stack = tuple(frames.split(";"))
-        found[stack] = found.get(stack, 0) + int(count)
-    return found
-
-
 # Counting stacks.
 Window = tuple[int, int]
 """First and last nanosecond since the JVM started, both inclusive."""

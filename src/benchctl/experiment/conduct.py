@@ -25,7 +25,7 @@ from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More, open_run, reopen_run
 from benchctl.run.plan import reload_track
 from benchctl.run.study import TIME_UP, Policy, Side, Study, ending
-from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
+from benchctl.spec import MOST_FORKS
 
 # Progress of one measurement among several: whatever is told of it bears its name.
 
@@ -171,8 +171,7 @@ class _Conduct:
     def _extend(self, more: More) -> None:
         spec = self._record.spec
         first = _blocks(run.record for run in self._open.values())
-        usual = MOST_FORKS if more.until_decided or more.budget_s else DEFAULT_FORKS
-        forks = usual if more.forks is None else more.forks
+        forks = more.further(first)
         everywhere = 0 if more.until_decided else forks
         added = range(first, first + everywhere)
         most = first + forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere

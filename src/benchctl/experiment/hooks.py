@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from benchctl.cli.streams import note
 from benchctl.experiment.execution import experiment_of
-from benchctl.experiment.record import ExperimentFolder, ExperimentStore
+from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
 
 if TYPE_CHECKING:
@@ -19,12 +20,12 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
 
 
 def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
-    """Return the experiment of that name, or that a run with such tags is a measurement of."""
+    """Return the experiment that a name means, or that a run with such tags is a measurement of."""
+    store = ExperimentStore(home.root / "experiments")
     found = experiment_of(tags) or name
-    folder = ExperimentFolder(home.root / "experiments" / found)
-    if not found or found in {".", ".."} or "/" in found or not folder.path.is_dir():
+    if not store.names(found):
         return None
     # The commands load statistics, which whoever only deletes runs need not wait for.
     from benchctl.experiment.commands.run import BegunExperiment  # noqa: PLC0415 - see above
 
-    return BegunExperiment(home, folder)
+    return BegunExperiment(home, store.find(found, note))

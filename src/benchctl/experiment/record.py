@@ -438,6 +438,10 @@ class ExperimentStore:
                 return named[-1]
         return ExperimentFolder(self._shelf.find(name))
 
+    def names(self, name: str) -> bool:
+        """Return whether a name may mean any execution by its id; reads none."""
+        return bool(self._shelf.fitting(name))
+
     def records(
         self, unreadable: Callable[[str], None]
     ) -> Iterator[tuple[ExperimentFolder, ExperimentRecord]]:

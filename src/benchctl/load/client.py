@@ -15,8 +15,6 @@ from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, Sc
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.composite import MOST_STREAMS
 
-__all__ = ["Client", "NodeGone", "TaskAborted", "Wire"]
-
 _CONNECTION_LOST = frozenset({Outcome.REFUSED, Outcome.RESET})
 _LOST_IN_A_ROW = 3
 _FIRST_BACKOFF_NS = 50_000_000

@@ -31,7 +31,7 @@ def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
             if "/" in one or not one.strip(".") or not suite.night_path(one).is_dir():
                 continue
             # The commands load all that measures, which whoever only deletes runs need not wait for.
-            from benchctl.nightly.commands.resume import BegunNight  # noqa: PLC0415 - see above
+            from benchctl.nightly.commands.run import BegunNight  # noqa: PLC0415 - see above
 
             night = BegunNight(suite, one)
             if name or _cut_off(suite, one):

@@ -1,7 +1,7 @@
 """Which stored results stand side by side: what users write, what there is, and what is alike."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -399,9 +399,6 @@ def _labels(wanted: Sequence[Wanted], chosen: Sequence[Variant]) -> list[str]:
             for side, label, (name, record) in zip(wanted, labels, chosen, strict=True)
         ]
     return labels
-
-
-_RunNamer = Callable[[Wanted, RunRecord, Sequence[Variant]], str]
 
 
 def _by_tag(side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:

@@ -360,6 +360,13 @@ class More:
     budget_s: float | None = None  # for these forks; None for no limit
     until_decided: bool = False
 
+    def further(self, have: int, *, ends_early: bool = False) -> int:
+        """Return how many are added to so many; where a rule may end them, as many as there are at most."""
+        if self.forks is not None:
+            return self.forks
+        early = ends_early or self.until_decided or self.budget_s is not None
+        return max(1, MOST_FORKS - have) if early else DEFAULT_FORKS
+
 
 def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> RunRecord:
     """Add blocks to a finished run if nothing has changed; see `extended`.
@@ -389,10 +396,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
             hint=f"go on with: benchctl resume {record.id}",
         )
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
-    # Whatever ends it early may have as many as a run that does so has at most.
-    ends_early = more.budget_s is not None or more.until_decided or rule.decided
-    usual = max(1, MOST_FORKS - len(record.own_blocks)) if ends_early else DEFAULT_FORKS
-    blocks = usual if more.forks is None else more.forks
+    blocks = more.further(len(record.own_blocks), ends_early=rule.decided)
     first = 1 + max(record.own_blocks, default=-1)
     # Skip numbers that belong to forks for evidence.
     free = (block for block in itertools.count(first) if not record.plan.is_extra(block))

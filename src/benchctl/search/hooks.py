@@ -9,7 +9,7 @@ from benchctl.cli.options import TableFormat, print_table, table_format_option
 from benchctl.cli.streams import note
 from benchctl.home import Home, resolve_home
 from benchctl.report.table import Column, Table
-from benchctl.search.record import MinimizeSpec, SearchFolder, all_searches, shelf
+from benchctl.search.record import MinimizeSpec, all_searches, find_search, shelf
 
 if TYPE_CHECKING:
     from benchctl.cli.resume import Whole
@@ -23,15 +23,14 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
 
 
 def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
-    """Return the search of that name."""
+    """Return the search that a name means."""
     del tags
-    folder = SearchFolder(shelf(home).root / name)
-    if not name or "/" in name or not folder.exists:
+    if not shelf(home).fitting(name):
         return None
     # The commands load statistics, which whoever only deletes runs need not wait for.
     from benchctl.search.commands.resume import BegunSearch  # noqa: PLC0415 - see above
 
-    return BegunSearch(home, folder)
+    return BegunSearch(home, find_search(home, name))
 
 
 @click.command("searches")

@@ -97,6 +97,8 @@ def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
     ended = CliRunner().invoke(root, ["resume", done.id])
     assert ended.exception is None
     assert f"night {done.id} of {world.folder.root.name} is done" in ended.stderr
+    for words in (["--format", "csv"], ["--budget", "1h"], ["--require-quiet"]):
+        assert isinstance(CliRunner().invoke(root, ["resume", done.id, *words]).exception, UsageError)
     ended = CliRunner().invoke(root, ["extend", done.id])
     assert isinstance(ended.exception, UsageError)
 

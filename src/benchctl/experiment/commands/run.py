@@ -113,7 +113,7 @@ class BegunExperiment:
         record, store = self.folder.load(), RunStore(self.home.runs)
         if record.status == "complete" and not forks_missing(record, runs_of(record, store, note)):
             note(f"experiment {record.id} is complete; nothing is measured")
-            conclude(record, store, _format(how))
+            conclude(record, store, self._format(how))
         else:
             self._go_on(how, budget_s, None)
 
@@ -129,7 +129,7 @@ class BegunExperiment:
 
     def _go_on(self, how: How, budget_s: float | None, more: More | None) -> None:
         """Continue; plans are made before anything is prepared."""
-        store, output_format = RunStore(self.home.runs), _format(how)
+        store, output_format = RunStore(self.home.runs), self._format(how)
         with measuring(wait=how.wait, quiet=how.quiet) as observer:
             bench = Bench(self.home, store, observer, threading.Event())
             record = adopted(self.folder.load(), store)
@@ -149,17 +149,9 @@ class BegunExperiment:
             record = conduct(self.folder, bench, plans, budget_s=budget_s, more=more)
         conclude(record, store, output_format)
 
-
-def _format(how: How) -> Format:
-    """Return the form of the report, of those that experiments have."""
-    for one in get_args(Format):
-        if one == how.output_format:
-            found: Format = one
-            return found
-    raise UsageError(
-        f"--format {how.output_format}: an experiment is printed as {', '.join(get_args(Format))}",
-        hint="its page: benchctl experiment report --html FOLDER",
-    )
+    def _format(self, how: How) -> Format:
+        found: Format = how.printed_as(*get_args(Format), what="an experiment")
+        return found
 
 
 def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:

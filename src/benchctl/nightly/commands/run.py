@@ -5,6 +5,7 @@ import os
 import shlex
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -13,14 +14,15 @@ import click
 import msgspec
 
 from benchctl.cli.options import printed_as
+from benchctl.cli.resume import How
 from benchctl.cli.streams import complain, emit, note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import HostBusy, host_lock, measuring_pid, process_hours
-from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, remember
-from benchctl.nightly.measure import RESUME_WITHIN_H
-from benchctl.nightly.model import NIGHT_VERSION, Message, NightRecord
+from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, recall, remember
+from benchctl.nightly.measure import RESUME_WITHIN_H, reason_to_discard
+from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Message, NightRecord
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify import NIGHTS_TO_RETRY, Notifying, undelivered
 from benchctl.nightly.suite import Suite, check_challenges, load_suite
@@ -28,6 +30,7 @@ from benchctl.nightly.text import message_of
 from benchctl.report.numbers import counted, json_text
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
+from benchctl.run.orchestrate import More
 
 LONGEST_NIGHT_H = 24
 """Who has been at work for longer is stuck, and nights are missing: that is told."""
@@ -86,6 +89,52 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
     if ended.bug is not None:
         raise ended.bug
     _conclude(ended, message, trouble, late)
+
+
+@dataclass(frozen=True)
+class BegunNight:
+    """A night of a suite."""
+
+    folder: SuiteFolder
+    night_id: str
+
+    @property
+    def title(self) -> str:
+        """What it is, for readers."""
+        return f"night {self.night_id} of {self.folder.root.name}"
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Go on with it by its suite, if nothing else has become of it."""
+        if budget_s is not None or how.require_quiet:
+            option, key = ("--require-quiet", "host") if budget_s is None else ("--budget", "budget")
+            raise UsageError(
+                f"{option}: a night has that of its suite", hint=f"set `{key}` in the suite's file"
+            )
+        printed = how.printed_as("text", "json", what="a night")
+        record = self.folder.load(self.night_id)
+        if record.status not in CUT_OFF:
+            note(f"{self.title} is {record.status}; nothing is measured")
+            return
+        path = Path(recall(self.folder).file)
+        newest = max(one.number for one in self.folder.nights(note))
+        reason = reason_to_discard(load_suite(path), record, datetime.now(UTC))
+        if record.number < newest:
+            reason = "a later night has begun"
+        if reason:
+            raise BenchctlError(
+                f"{self.title} cannot go on: {reason}", hint=f"begin another: benchctl nightly run {path}"
+            )
+        click.get_current_context().invoke(
+            run_command, path=path, output_format=printed, wait=how.wait, quiet=how.quiet
+        )
+
+    def extend(self, more: More, how: How) -> None:
+        """Refuse: all nights of a suite have as many forks."""
+        del more, how
+        raise UsageError(
+            f"{self.title} has the forks of its suite, as all nights",
+            hint="more of them from the next night on: set `forks` in the suite's file",
+        )
 
 
 def _notify(notifying: Notifying, folder: SuiteFolder, ended: Ended, message: Message) -> list[Message]:

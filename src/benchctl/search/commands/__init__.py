@@ -102,7 +102,8 @@ class Opened:
                 for line in () if record.questions else self.remarks():
                     observer.note(line)
                 endpoints = endpoints_of(record.plan.variants, os.environ)
-                bench = Bench(self.home, self.folder.runs, observer, threading.Event(), endpoints)
+                whole = self.folder.path.name
+                bench = Bench(self.home, self.folder.runs, observer, threading.Event(), endpoints, whole)
                 nodes = Nodes(bench, self.folder.runs, self.track, _file_options(record.files))
                 policy = self.policy(observer.stage)
                 record = conduct(SearchContext(self.folder, policy, nodes.measure, observer), record)

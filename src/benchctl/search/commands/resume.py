@@ -6,16 +6,18 @@ import msgspec
 
 from benchctl.cli.options import FORMATS
 from benchctl.cli.resume import How
+from benchctl.cli.streams import note
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.plugin.code import Consent
+from benchctl.run.fitness import check_quiet
+from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import More
 from benchctl.run.plan import reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.search.commands.bisect import opened_bisection
 from benchctl.search.commands.minimize import opened_minimize
 from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord
-from benchctl.spec import DEFAULT_FORKS
 
 
 @dataclass(frozen=True)
@@ -46,16 +48,17 @@ class BegunSearch:
         if more.until_decided:
             raise UsageError("--until-decided: a search ends with its answers", hint="leave it out")
         budget_s = more.budget_s and record.spent_s + more.budget_s
-        most = record.most + (more.forks or DEFAULT_FORKS)
+        most = record.most + more.further(record.most)
         self._go_on(msgspec.structs.replace(record, status="running", most=most, budget_s=budget_s), how)
 
     def _go_on(self, record: SearchRecord, how: How) -> None:
-        if how.output_format not in FORMATS:
-            raise UsageError(f"--format {how.output_format} is of runs", hint=f"one of {', '.join(FORMATS)}")
+        output_format = how.printed_as(*FORMATS, what="a search")
         confirm_plugin(record.plan, Consent(self.home, given=how.trust))
         track = reload_track(record.plan)
+        if how.require_quiet:
+            check_quiet(self.home, [record.plan], describe_host(), note, required=True)
         if isinstance(record.spec, MinimizeSpec):
             opened = opened_minimize(self.home, self.folder, record, track)
         else:
             opened = opened_bisection(self.home, record, track, folder=self.folder)
-        opened.conclude(how.output_format, wait=how.wait, quiet=how.quiet)
+        opened.conclude(output_format, wait=how.wait, quiet=how.quiet)
