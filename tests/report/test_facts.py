@@ -223,7 +223,7 @@ def test_forks_beside_which_others_worked_stand_out_and_what_is_unknown_is_said(
         msgspec.structs.replace(second, others=None),
     )
     lines = section(msgspec.structs.replace(record, forks=(*changed, *rest)), "Forks")
-    assert "fork 0 of es: other processes used 48 % of the CPUs (python3 45 %)" in lines
+    assert "fork 0 of es: other processes used 48% of the CPUs (python3 45%)" in lines
     assert "CPU of other processes: unknown for forks of os" in lines
     assert sum("other processes" in line for line in lines) == 2
 

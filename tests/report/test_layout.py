@@ -122,7 +122,7 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(
     analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
     text = verdict_sentence(analysis)
     assert ("busy-host" in {doubt.code for doubt in analysis.caveats}) == told
-    assert ("used 48 % of the CPUs in 6 of 10 forks (python3 45 %, cron 2 %)" in text) == told
+    assert ("used 48% of the CPUs in 6 of 10 forks (python3 45%, cron 2%)" in text) == told
     assert "ot warmed up on" in text
     following = next_command(analysis, record.plan)
     assert following is not None

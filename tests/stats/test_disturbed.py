@@ -24,10 +24,10 @@ def probe(cpu_ns: int = 100, memory_ns: int = 100):
 @pytest.mark.parametrize(
     ("used", "told"),
     [
-        ((0.3, 0.3, 0.1, 0.1), "30 % of the CPUs in 2 of 4 forks (python3 25 %)"),
+        ((0.3, 0.3, 0.1, 0.1), "30% of the CPUs in 2 of 4 forks (python3 25%)"),
         ((0.3, 0.1, 0.1, 0.1), ""),
         ((0.1, 0.1, 0.1, 0.1), ""),
-        ((None, None, None, 0.3), "30 % of the CPUs in 1 of 1 fork (python3 25 %)"),
+        ((None, None, None, 0.3), "30% of the CPUs in 1 of 1 fork (python3 25%)"),
         ((None,), ""),
     ],
 )

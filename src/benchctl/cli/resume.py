@@ -74,6 +74,10 @@ class Whole(Protocol):
     """Something that was begun, and can go on."""
 
     @property
+    def id(self) -> str:
+        """Name of its folder."""
+
+    @property
     def title(self) -> str:
         """What it is, for readers: its kind and its id."""
 
@@ -104,9 +108,14 @@ class BegunRun:
     folder: RunFolder
 
     @property
+    def id(self) -> str:
+        """Name of its folder."""
+        return self.folder.path.name
+
+    @property
     def title(self) -> str:
         """What it is, for readers."""
-        return f"run {self.folder.path.name}"
+        return f"run {self.id}"
 
     def resume(self, how: How, budget_s: float | None) -> None:
         """Measure the forks that are missing."""
@@ -196,9 +205,10 @@ def _check(forks: int | None, budget_s: float | None) -> None:
 def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:
     """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
     found: Whole | None
-    for whole in () if store.names(name) else hooks("whole"):
+    for whole in hooks("whole"):
         found = whole(home, name, ())
-        if found is not None:
+        # A part of an id, or `latest`, rather means a run.
+        if found is not None and (found.id == name or not store.names(name)):
             return found
     folder = store.find(name, finished=finished)
     try:

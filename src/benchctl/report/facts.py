@@ -493,7 +493,7 @@ def _other_lines(record: RunRecord) -> Iterator[str]:
     for fork in record.forks:
         if fork.others is not None and fork.others.share > BUSY_SHARE:
             named = processes_named(named_shares([fork.others]))
-            used = f"{100 * fork.others.share:.0f} % of the CPUs{named}"
+            used = f"{100 * fork.others.share:.0f}% of the CPUs{named}"
             yield f"fork {fork.block} of {fork.variant}: other processes used {used}"
     unknown = dict.fromkeys(fork.variant for fork in record.forks if fork.others is None)
     if unknown:

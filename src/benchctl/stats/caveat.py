@@ -128,5 +128,5 @@ def small_scale(times_fewer: str) -> Caveat:
 
 def processes_named(shares: Mapping[str, float]) -> str:
     """Return the processes that used CPU in brackets; nothing where none has a name."""
-    listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items())
+    listed = ", ".join(f"{name} {100 * share:.0f}%" for name, share in shares.items())
     return f" ({listed})" if listed else " (of processes that cannot be seen, or had ended)"

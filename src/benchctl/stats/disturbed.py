@@ -48,7 +48,7 @@ def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
     share = median(one.share for one in busy)
     return Caveat(
         "busy-host",
-        f"busy host: other processes used {100 * share:.0f} % of the CPUs in {len(busy)} of "
+        f"busy host: other processes used {100 * share:.0f}% of the CPUs in {len(busy)} of "
         f"{counted(len(known), 'fork')}{processes_named(named_shares(busy))}: stop them, or measure on a "
         "quiet host",
     )

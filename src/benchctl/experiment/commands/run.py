@@ -104,9 +104,14 @@ class BegunExperiment:
     folder: ExperimentFolder
 
     @property
+    def id(self) -> str:
+        """Name of its folder."""
+        return self.folder.path.name
+
+    @property
     def title(self) -> str:
         """What it is, for readers."""
-        return f"experiment {self.folder.path.name}"
+        return f"experiment {self.id}"
 
     def resume(self, how: How, budget_s: float | None) -> None:
         """Measure what is missing, and what expectations are open."""

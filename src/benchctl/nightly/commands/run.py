@@ -96,12 +96,12 @@ class BegunNight:
     """A night of a suite."""
 
     folder: SuiteFolder
-    night_id: str
+    id: str
 
     @property
     def title(self) -> str:
         """What it is, for readers."""
-        return f"night {self.night_id} of {self.folder.root.name}"
+        return f"night {self.id} of {self.folder.root.name}"
 
     def resume(self, how: How, budget_s: float | None) -> None:
         """Go on with it by its suite, if nothing else has become of it."""
@@ -111,7 +111,7 @@ class BegunNight:
                 f"{option}: a night has that of its suite", hint=f"set `{key}` in the suite's file"
             )
         printed = how.printed_as("text", "json", what="a night")
-        record = self.folder.load(self.night_id)
+        record = self.folder.load(self.id)
         if record.status not in CUT_OFF:
             note(f"{self.title} is {record.status}; nothing is measured")
             return

@@ -28,9 +28,14 @@ class BegunSearch:
     folder: SearchFolder
 
     @property
+    def id(self) -> str:
+        """Name of its folder."""
+        return self.folder.path.name
+
+    @property
     def title(self) -> str:
         """What it is, for readers."""
-        return f"search {self.folder.path.name}"
+        return f"search {self.id}"
 
     def resume(self, how: How, budget_s: float | None) -> None:
         """Ask what is left to be asked; a budget is for that."""
