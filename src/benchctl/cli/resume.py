@@ -205,10 +205,16 @@ def _check(forks: int | None, budget_s: float | None) -> None:
 def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:
     """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
     found: Whole | None
+    # A part of an id, or `latest`, rather means a run.
+    of_runs = store.names(name)
     for whole in hooks("whole"):
-        found = whole(home, name, ())
-        # A part of an id, or `latest`, rather means a run.
-        if found is not None and (found.id == name or not store.names(name)):
+        try:
+            found = whole(home, name, ())
+        except UsageError:
+            if not of_runs:
+                raise
+            continue
+        if found is not None and (found.id == name or not of_runs):
             return found
     folder = store.find(name, finished=finished)
     try:
