@@ -32,16 +32,15 @@ ROOT_FIXTURES = {"nobody", "small_group"}
 MOST_WORKERS = 8
 # Modules that take more than ten seconds, the slowest first; of nodes, and of others.
 SLOWEST = (
-    "test_nightly", "test_run", "test_shipped_experiments", "test_revisions", "test_minimize", "test_big5",
-    "test_micro", "test_evidence", "test_variants", "test_foreign", "test_resuming", "test_nodes",
+    "test_run", "test_shipped_experiments", "test_revisions", "test_minimize", "test_big5", "test_micro",
+    "test_nightly", "test_evidence", "test_variants", "test_foreign", "test_resuming", "test_nodes",
     "test_target", "test_load", "test_index", "test_until_steady", "test_experiment", "test_machine",
-    "test_programs", "test_cut_off", "test_night", "test_judge", "test_calibration", "test_conduct",
-    "test_steady_calibration",
-)  # fmt: skip
-# Of nodes, those that ask the index that most of them ask; a night takes as long as half of them.
+    "test_programs", "test_cut_off", "test_night", "test_calibration", "test_conduct",
+    "test_steady_calibration", )  # fmt: skip
+# Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
     "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
-    "test_precision", "test_redline", "test_run", "test_until_steady",
+    "test_nightly", "test_precision", "test_redline", "test_run", "test_until_steady",
 }  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. The machine may
