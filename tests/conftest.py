@@ -36,7 +36,8 @@ SLOWEST = (
     "test_nightly", "test_evidence", "test_variants", "test_foreign", "test_resuming", "test_nodes",
     "test_target", "test_load", "test_index", "test_until_steady", "test_experiment", "test_machine",
     "test_programs", "test_cut_off", "test_night", "test_calibration", "test_conduct",
-    "test_steady_calibration", )  # fmt: skip
+    "test_steady_calibration",
+)  # fmt: skip
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
     "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
