@@ -28,9 +28,9 @@ _SCHEMAS = {
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages that are made here behind those of the navigation's last entry."""
+    """Add the generated pages to the navigation's Reference."""
     names = [*root.list_commands(click.Context(root))]
-    (entries,) = config.nav[-1].values()
+    (entries,) = [section["Reference"] for section in config.nav if "Reference" in section]
     entries += [
         {"Commands": [f"{_FOLDER}/commands/{name}.md" for name in names]},
         {"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in _SCHEMAS]},
