@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Mapping
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Hook = Literal[
     "check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines", "fork_runner",
@@ -33,21 +33,105 @@ Hook = Literal[
 - swept_curves(rows, plan, paired, sequential) -> the `stats.parts.SweepCurve`s of a sweep
 """
 
-# A slice is a folder and a line here: what its `hooks.py` gives.
-SLICES: Mapping[str, tuple[Hook, ...]] = {
-    "evidence": ("check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines"),
-    "experiment": ("references", "whole"),
-    "micro": ("fork_runner", "imported", "micro_caveats", "micro_source", "micro_subjects"),
-    "nightly": ("references", "schemas", "sql_view", "whole"),
-    "redline": ("redline_curves", "redline_doubts", "redline_search", "redline_steadiness"),
-    "search": ("listing", "references", "whole"),
-    "sweep": ("sweep", "swept_curves"),
+
+class Slice(NamedTuple):
+    """A feature, in a directory that is imported when one of its hooks or commands is called.
+
+    Commands: name -> (heading in `benchctl --help`, `module:attribute`, help in one line).
+    """
+
+    hooks: tuple[Hook, ...]
+    commands: Mapping[str, tuple[str, str, str]] = {}
+
+
+SLICES: Mapping[str, Slice] = {
+    "redline": Slice(
+        ("redline_curves", "redline_doubts", "redline_search", "redline_steadiness"),
+        {
+            "redline": (
+                "Measure",
+                "commands:redline_command",
+                "Find the highest rate at which an operation meets an objective.",
+            ),
+        },
+    ),
+    "experiment": Slice(
+        ("references", "whole"),
+        {
+            "experiment": (
+                "Measure",
+                "commands:experiment_group",
+                "Measure what an experiment asks, and judge what it expects.",
+            ),
+        },
+    ),
+    "search": Slice(
+        ("listing", "references", "whole"),
+        {
+            "ab": (
+                "Measure",
+                "commands.bisect:ab_command",
+                "Build two commits, measure them, and gate a pull request.",
+            ),
+            "bisect": (
+                "Measure",
+                "commands.bisect:bisect_command",
+                "Find the first commit, version or jar that differs.",
+            ),
+            "minimize": (
+                "Measure",
+                "commands.minimize:minimize_command",
+                "Find the smallest schedule that still shows an effect.",
+            ),
+        },
+    ),
+    "evidence": Slice(
+        ("check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines"),
+        {
+            "profile": (
+                "Explain",
+                "commands.profile:profile_command",
+                "Say where nodes spent their time, as a table or a flame graph.",
+            ),
+            "inlining": (
+                "Explain",
+                "commands.inlining:inlining_command",
+                "Show what the JVM inlined, and where variants differ in that.",
+            ),
+            "evidence": (
+                "Explain",
+                "commands.evidence:evidence_command",
+                "Show what compilers, collectors and the kernel did in a run.",
+            ),
+        },
+    ),
+    "nightly": Slice(
+        ("references", "schemas", "sql_view", "whole"),
+        {
+            "nightly": (
+                "Unattended",
+                "commands:nightly_group",
+                "Run suites on a schedule and alert on confirmed changes.",
+            ),
+        },
+    ),
+    "micro": Slice(
+        ("fork_runner", "imported", "micro_caveats", "micro_source", "micro_subjects"),
+        {
+            "micro": (
+                "Tracks, corpora, nodes and hosts",
+                "commands:micro_group",
+                "Measure microbenchmarks of JMH, and compare variants.",
+            ),
+        },
+    ),
+    "sweep": Slice(("sweep", "swept_curves")),
 }
 
 
 def hooks(name: Hook) -> list[Any]:
     """Return what the slices give by that name."""
-    givers = [slice_ for slice_, given in SLICES.items() if name in given]
+    givers = [giver for giver, slice_ in SLICES.items() if name in slice_.hooks]
     found = [getattr(importlib.import_module(f"benchctl.{giver}.hooks"), name) for giver in givers]
     return [resolve_name(one) if isinstance(one, str) else one for one in found]
 
@@ -56,3 +140,13 @@ def hook(name: Hook) -> Any:
     """Return what the one slice that has it gives by that name."""
     (found,) = hooks(name)
     return found
+
+
+def commands(heading: str) -> dict[str, tuple[str, str]]:
+    """Return the slices' commands below a heading: name -> (`module:attribute`, help in one line)."""
+    return {
+        name: (f"benchctl.{giver}.{place}", text)
+        for giver, slice_ in SLICES.items()
+        for name, (section, place, text) in slice_.commands.items()
+        if section == heading
+    }

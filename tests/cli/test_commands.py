@@ -28,6 +28,7 @@ def test_the_help_names_every_command_and_loads_none_of_them():
         "benchctl.cli.streams",
         "benchctl.errors",
         "benchctl.nearest",
+        "benchctl.slices",
     ]
 
 

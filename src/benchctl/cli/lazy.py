@@ -1,14 +1,14 @@
 """Groups of commands that are imported when they are asked for."""
 
-import importlib
 from collections.abc import Mapping
+from pkgutil import resolve_name
 from typing import ClassVar
 
 import click
 from click.shell_completion import CompletionItem
 
-LazyCommand = tuple[str, str, str]
-"""(module, attribute, help in one line)."""
+LazyCommand = tuple[str, str]
+"""(`module:attribute`, help in one line)."""
 
 
 class LazyGroup(click.Group):
@@ -32,8 +32,7 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in self.table:
             return None
-        module, attribute, _ = self.table[cmd_name]
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command: click.Command = resolve_name(self.table[cmd_name][0])
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -42,10 +41,10 @@ class LazyGroup(click.Group):
         widest = max(map(len, self.table))
         for heading, section in self.sections.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), text) for name, (_, _, text) in section.items()])
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in section.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command without importing any, or an option of the group."""
-        names = [(name, text) for name, (_, _, text) in self.table.items() if name.startswith(incomplete)]
+        names = [(name, text) for name, (_, text) in self.table.items() if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(CompletionItem(name, help=text) for name, text in names), *options]

@@ -8,23 +8,19 @@ from benchctl.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "list": (
-        "benchctl.experiment.commands.listing",
-        "list_command",
+        "benchctl.experiment.commands.listing:list_command",
         "List the shipped experiments, and those that were run.",
     ),
     "show": (
-        "benchctl.experiment.commands.show",
-        "show_command",
+        "benchctl.experiment.commands.show:show_command",
         "Say what an experiment asks, takes and will see; nothing is run.",
     ),
     "run": (
-        "benchctl.experiment.commands.run",
-        "run_command",
+        "benchctl.experiment.commands.run:run_command",
         "Measure an experiment, interleaved, and judge what it expects.",
     ),
     "report": (
-        "benchctl.experiment.commands.show",
-        "report_command",
+        "benchctl.experiment.commands.show:report_command",
         "Print the report of an experiment that was run.",
     ),
 }

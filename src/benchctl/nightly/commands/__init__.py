@@ -7,44 +7,27 @@ import click
 from benchctl.cli.lazy import LazyGroup
 
 _COMMANDS = {
-    "init": (
-        "benchctl.nightly.commands.suites",
-        "init_command",
-        "Create a starter suite file.",
-    ),
+    "init": ("benchctl.nightly.commands.suites:init_command", "Create a starter suite file."),
     "run": (
-        "benchctl.nightly.commands.run",
-        "run_command",
+        "benchctl.nightly.commands.run:run_command",
         "Run a suite once, confirm changes and send alerts.",
     ),
-    "status": (
-        "benchctl.nightly.commands.suites",
-        "status_command",
-        "Show last run and open alarms of suites.",
-    ),
+    "status": ("benchctl.nightly.commands.suites:status_command", "Show last run and open alarms of suites."),
     "ack": (
-        "benchctl.nightly.commands.suites",
-        "ack_command",
+        "benchctl.nightly.commands.suites:ack_command",
         "Acknowledge alarms and accept their level as the baseline.",
     ),
     "bisect": (
-        "benchctl.nightly.commands.bisect",
-        "bisect_command",
+        "benchctl.nightly.commands.bisect:bisect_command",
         "Find which of several changes caused an alarm.",
     ),
     "annotate": (
-        "benchctl.nightly.commands.suites",
-        "annotate_command",
+        "benchctl.nightly.commands.suites:annotate_command",
         "Add a note to a suite's history and charts.",
     ),
-    "report": (
-        "benchctl.nightly.commands.suites",
-        "report_command",
-        "Regenerate the HTML reports of suites.",
-    ),
+    "report": ("benchctl.nightly.commands.suites:report_command", "Regenerate the HTML reports of suites."),
     "install": (
-        "benchctl.nightly.commands.install",
-        "install_command",
+        "benchctl.nightly.commands.install:install_command",
         "Print a crontab line or systemd units for a suite.",
     ),
 }
