@@ -111,6 +111,7 @@ def at_most(share: float, most: float, repetitions: int) -> bool:
 @pytest.mark.parametrize("forks", [5, 12])
 def test_of_twenty_null_expectations_rarely_any_is_confirmed(forks: int, repetitions: int):
     generator = np.random.default_rng([forks, 20])
+    repetitions = max(50, repetitions // 4)  # each is twenty of the others
     relations = [RELATIONS[number % 3] for number in range(20)]
     confirmed = sum(
         any(one.outcome == "confirmed" for one in judged([0.0] * 20, relations, forks, generator))
@@ -155,7 +156,7 @@ def test_outcomes_of_what_goes_on_until_it_is_decided_err_as_rarely(effect: floa
     """No effect is confirmed as one, and a slowdown of the margin is refuted, in 5 % at most."""
     generator = np.random.default_rng([50, round(-1e4 * effect)])
     wrong = "refuted" if effect else "confirmed"
-    count = max(100, repetitions // 10)
+    count = max(50, repetitions // 10)
     found: Counter[Outcome] = Counter()
     for _ in range(count):
         drawn = generator.normal(0, FORK_SD, (2, 50))

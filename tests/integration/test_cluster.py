@@ -126,6 +126,7 @@ def facts_written(root: Path) -> float:
     return (root / "manifest.json").stat().st_mtime
 
 
+@pytest.mark.full
 def test_a_node_that_starts_again_waits_for_none_that_is_gone_for_good(start: Start):
     # The only one that may be elected, so that it is this one whose wait would hold the cluster up.
     nodes = [NodeSpec("a"), NodeSpec("b", {"node.roles": ["data"]})]

@@ -56,6 +56,7 @@ def test_two_commits_are_built_measured_and_told_in_a_comment(
     assert "benchctl: gate: " in done.stderr
 
 
+@pytest.mark.full
 def test_the_first_slow_commit_is_found_past_one_that_does_not_build(
     benchctl: Benchctl, archive: Path, challenge: Path, tmp_path: Path
 ):

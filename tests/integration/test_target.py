@@ -42,6 +42,9 @@ RUN = ("run", "--wait", "--challenge", "range-only-short", "--docs", str(DOCUMEN
 SPELL = "correct-horse-battery"
 # What has nothing to do with what the engine is.
 ON_ONE = pytest.mark.parametrize("engine", ["opensearch"], indirect=True)
+QUICKLY_ON_ONE = pytest.mark.parametrize(
+    "engine", [pytest.param("elasticsearch", marks=pytest.mark.full), "opensearch"], indirect=True
+)
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,7 @@ def filled(node: Cluster, benchctl: Benchctl) -> str:
     return option
 
 
+@QUICKLY_ON_ONE
 def test_a_running_cluster_is_measured_as_it_is(
     filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
 ):
