@@ -32,7 +32,7 @@ IN_FILES = {SIZE: Size, DURATION: Duration, PERCENT: Percent, COUNT: Count}
         (SIZE, "1gb", 1024),
         (DURATION, "90s", 90), (DURATION, "1.5h", 5400), (DURATION, "0.5s", 0.5), (DURATION, "2d", 172_800),
         (DURATION, "250ms", 0.25), (DURATION, "36500d", 3_153_600_000),
-        (PERCENT, "5%", 0.05), (PERCENT, "0.5 %", 0.005), (PERCENT, "0%", 0),
+        (PERCENT, "5%", 0.05), (PERCENT, "0.5%", 0.005), (PERCENT, "0%", 0),
         (COUNT, "1m", 1_000_000), (COUNT, "300K", 300_000), (COUNT, "1.74b", 1_740_000_000),
         (COUNT, "7.0", 7),
         (COUNT, "20_000", 20_000), (COUNT, "1740763348", 1_740_763_348),

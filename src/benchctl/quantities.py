@@ -116,7 +116,7 @@ PERCENT: Final = Kind(
     printed=("%",),
     least=0,
     most=10**7,
-    most_text="10^9 %",
+    most_text="10^9%",
 )
 """As a fraction."""
 

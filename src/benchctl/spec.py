@@ -379,7 +379,7 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     precision: Annotated[
         Percent | None,
         _said(
-            "End when the 95 % interval of every difference reaches no further than this either side, such "
+            "End when the 95% interval of every difference reaches no further than this either side, such "
             "as 5%; looked at after every block from the 8th on, whatever p is.",
             "How much",
         ),

@@ -1,7 +1,7 @@
 """What many hosts would cost the one that benchctl runs on: measured for a few, extrapolated with its error.
 
 Dask's scheduler and workers run here, over TLS on loopback. Straight lines are fitted to what 1, 2, 4 and 8
-hosts take; what they say of a hundred is a forecast, with the half width of its 95 % interval.
+hosts take; what they say of a hundred is a forecast, with the half width of its 95% interval.
 
 python tests/benchmarks/bench_hosts.py [--hosts 1 2 4 8] [--rounds 3] [--rows 200000] [--idle 5]
 """
@@ -152,7 +152,7 @@ def measure_nodes(hosts: Hosts, idle_s: float) -> dict[str, float]:
 
 
 def forecast(counts: Sequence[int], values: Sequence[float], at: int) -> tuple[float, float, float]:
-    """Slope of a straight line, what it says of `at`, and the half width of the 95 % interval of that."""
+    """Slope of a straight line, what it says of `at`, and the half width of the 95% interval of that."""
     x, y = np.asarray(counts, float), np.asarray(values)
     if len(set(counts)) < 2 or len(values) < 3:
         return float("nan"), float("nan"), float("nan")
@@ -209,7 +209,7 @@ def main() -> int:
     load = [100 * NODES * one / 1e3 / INTERVAL_S for one in message]
     write(
         f"A message takes {_spread(message)} ms of CPU here: {NODES} nodes with one every {INTERVAL_S:g} s "
-        f"would take {_spread(load)} % of a CPU.\n"
+        f"would take {_spread(load)}% of a CPU.\n"
     )
     return 0
 

@@ -104,7 +104,7 @@ def stall(setting: Setting) -> list[Line]:
             pycurl=f"{measured['pycurl'][0]:.2f}, {measured['pycurl'][1]:.1f}",
             benchctl=f"{mine[0]:.2f}, {mine[1]:.1f}",
             against=f"{beyond_ms:+.3f} ms, {off:+.2%}",
-            goal="bare pycurl's p50 + .1 ms; p99 within 1 % of the truth",
+            goal="bare pycurl's p50 + .1 ms; p99 within 1% of the truth",
             verdict=verdict(reached=beyond_ms <= 0.1 and abs(off) <= 0.01),
             figures={"truth": mine_true} | {str(who): three for who, three in measured.items()},
         )
@@ -151,7 +151,7 @@ def slow_warmup(setting: Setting) -> list[Line]:
             osb=".40",
             benchctl=f"{ratio:.3f}",
             against=f"{ratio - 1:+.2%}",
-            goal="1.00 within 1 %",
+            goal="1.00 within 1%",
             verdict=verdict(reached=abs(ratio - 1) <= 0.01),
             figures={"reported_per_s": done.reported_per_s or 0.0, "true_per_s": true_per_s},
         )

@@ -80,10 +80,10 @@ def _bulk_line(setting: Setting, node: Cluster) -> Line:
     share = done.cpu_s / (done.cpu_s + node_s)
     return Line(
         what="real OpenSearch node, 2 bulk clients: client's share of the CPU",
-        osb="9-10 %",
+        osb="9-10%",
         benchctl=f"{share:.2%}",
         against=f"{share:.2%} at {done.per_s:,.0f} docs/s",
-        goal="2 %",
+        goal="2%",
         verdict=verdict(reached=share <= 0.02),
         figures={"client_s": done.cpu_s, "node_s": node_s, "docs_per_s": done.per_s},
     )

@@ -305,7 +305,7 @@ MEASURED = ["--challenge", "range-only"]
         (["node", "start", "--heap", HUGE], "leaves too little"),
         (["node", "start", "--heap", "10m"], "--heap: invalid size '10m' (expected at least 256m)"),
         (["node", "start", "../es"], "../es"),
-        (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0 %"),
+        (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0%"),
         (["show", "nothing"], "there is no run 'nothing'"),
         (["compare", "es", "os"], "es"),
         (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
@@ -387,7 +387,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     assert guarded(root, [*search.split(), "--variant", "es", "--heap", "256m"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith(
         "would measure red-line of range on a fresh node a fork: p90 of latency within 50 ms; 10 s warm-up, "
-        "then 5 s a step after 2 s in a closed loop, 1 to 8 clients, 3 % apart or by one; with es, 3 forks "
+        "then 5 s a step after 2 s in a closed loop, 1 to 8 clients, 3% apart or by one; with es, 3 forks "
         "each on 300,000 documents\nsteps: fetch elasticsearch 8.11.0; "
     )
     assert not list((tmp_path / "home").rglob("run.json"))

@@ -171,7 +171,7 @@ def test_margins_decide_what_is_equivalent(compare: Compare):
     assert "es faster" in compare(*words)[1]
     _, output, _ = compare(*words, "--margin", "900%")
     assert "equal" in output
-    assert "all  differences under 900 % do not matter in these verdicts" in output
+    assert "all  differences under 900% do not matter in these verdicts" in output
     status, _, error = compare(*words, "--margin", "3")
     assert status == 2
     assert "--margin: invalid percentage" in error

@@ -38,12 +38,10 @@ def test_durations_are_for_people(seconds: float, text: str):
 
 
 def test_a_step_says_how_far_how_fast_and_how_long():
-    assert (
-        step_progress("documents", 2000, 8000, 1000, 2.0) == "2,000 documents, 25 %, 500/s, about 12 s left"
-    )
-    assert step_progress("documents", 8000, 8000, 8000, 2.0) == "8,000 documents, 100 %, 4,000/s"
+    assert step_progress("documents", 2000, 8000, 1000, 2.0) == "2,000 documents, 25%, 500/s, about 12 s left"
+    assert step_progress("documents", 8000, 8000, 8000, 2.0) == "8,000 documents, 100%, 4,000/s"
     assert step_progress("requests", 5, 0, 0, 0.0) == "5 requests"
-    assert step_progress("requests", 1, 10, 1, 0.0) == "1 request, 10 %"
+    assert step_progress("requests", 1, 10, 1, 0.0) == "1 request, 10%"
 
 
 def test_a_fork_says_what_it_measured():
@@ -108,7 +106,7 @@ def test_only_a_long_fork_says_how_far_it_is(
     observer.progress("requests", 0, 10)
     assert not capsys.readouterr().err
     observer.progress("requests", 5, 10)
-    assert "fork 1/2, es, range-at-50: 5 requests, 50 %" in capsys.readouterr().err
+    assert "fork 1/2, es, range-at-50: 5 requests, 50%" in capsys.readouterr().err
 
 
 def test_the_live_line_is_all_forks_with_the_time_that_is_left():
@@ -122,7 +120,7 @@ def test_the_live_line_is_all_forks_with_the_time_that_is_left():
         observer.stage("range")
         observer.progress("requests", 30, 100)
         (task,) = progress.tasks
-        assert (task.description, task.completed, task.total) == ("fork 3/10, os: range 30 %", 2, 10)
+        assert (task.description, task.completed, task.total) == ("fork 3/10, os: range 30%", 2, 10)
         assert _Left().render(task).plain == "2 h 02 min left"
         observer.fork_done(FORK)
         observer.fork_started("os", 4, 10, None)

@@ -32,7 +32,7 @@ def test_what_cannot_be_evicted_is_told():
     folder.mkdir()
     try:
         (folder / "_0.fdt").write_bytes(bytes(100_000))
-        with pytest.raises(BenchctlError, match=r"100 % of .* stays in the page cache"):
+        with pytest.raises(BenchctlError, match=r"100% of .* stays in the page cache"):
             prepare_page_cache(folder, "cold")
     finally:
         (folder / "_0.fdt").unlink()

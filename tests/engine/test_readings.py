@@ -73,7 +73,7 @@ def test_values_are_summed_over_nodes_that_looked_at_their_processes_some_time_a
 
 def test_a_cluster_is_looked_at_again_and_again_and_all_of_it_is_kept(node: FakeNode, client: SearchClient):
     node.answers["GET", ASKED] = (200, {"nodes": {"i": told("a", 1, 0)}})
-    node.answers["GET", HOT] = (200, b'"::: {a}\\n  17 % cpu usage"')
+    node.answers["GET", HOT] = (200, b'"::: {a}\\n  17% cpu usage"')
     with ClusterMeter(client, every_s=0.01) as meter:
         assert eventually(lambda: len(meter.hot_threads) >= 2)
     rows = [msgspec.json.decode(line) for line in meter.lines(0).splitlines()]

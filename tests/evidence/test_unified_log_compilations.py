@@ -24,7 +24,7 @@ def one(text: str) -> JitEvent:
             JitEvent(150_000, "compiled", 14, 3, osr=False, method="D::run"),
         ),
         (
-            "   15 %     4       D::run @ 5 (40 bytes)",
+            "   15%     4       D::run @ 5 (40 bytes)",
             JitEvent(150_000, "compiled", 15, 4, osr=True, method="D::run"),
         ),
         (

@@ -84,7 +84,7 @@ def test_without_history_a_rule_says_what_it_takes_and_nothing_what_it_sees(expe
     assert "expected, roughly:" in text
     assert "10 ms a request and million documents are assumed" in text
     assert "\nwhat 3 comparisons will see is unknown: no earlier run has both sides; with 3 forks" in text
-    assert "at a CV of 10 %" in text
+    assert "at a CV of 10%" in text
     assert "sees from" not in text
 
 
@@ -293,7 +293,7 @@ def test_an_experiment_is_described_whole(tmp_path: Path):
     assert list(tables) == ["Variants", "Measurements: runs, interleaved", "Comparisons", "Expectations"]
     assert "big5rangedebug, range-only-short; restart never" in tables["Measurements: runs, interleaved"]
     assert "used/es/range-only-short/range" in tables["Comparisons"]
-    assert "after: slower (margin 5 %)" in tables["Expectations"]
+    assert "after: slower (margin 5%)" in tables["Expectations"]
 
 
 def test_a_variant_is_said_with_all_that_is_unusual():

@@ -131,7 +131,7 @@ def shares(effect: float, forks: int, repetitions: int) -> Counter[tuple[Outcome
 
 
 def test_a_slowdown_within_the_margin_is_refuted_only_as_equal(repetitions: int):
-    """It is true that it is slower by 3 %, and as true that it is equal within 5 %."""
+    """It is true that it is slower by 3%, and as true that it is equal within 5%."""
     found = shares(-0.03, 40, repetitions)
     assert {verdict for outcome, verdict in found if outcome == "refuted"} <= {"equivalent"}
     assert found["refuted", "equivalent"] / repetitions > 0.4
@@ -153,7 +153,7 @@ def test_a_slowdown_beyond_the_margin_is_confirmed(repetitions: int):
 
 @pytest.mark.parametrize("effect", [0.0, 1 / 1.05 - 1])
 def test_outcomes_of_what_goes_on_until_it_is_decided_err_as_rarely(effect: float, repetitions: int):
-    """No effect is confirmed as one, and a slowdown of the margin is refuted, in 5 % at most."""
+    """No effect is confirmed as one, and a slowdown of the margin is refuted, in 5% at most."""
     generator = np.random.default_rng([50, round(-1e4 * effect)])
     wrong = "refuted" if effect else "confirmed"
     count = max(50, repetitions // 10)

@@ -261,11 +261,11 @@ def test_what_few_forks_decide_is_not_to_be_quoted(forks: int, doubt: str):
 @pytest.mark.parametrize(
     ("metric", "relation", "outcome", "change"),
     [
-        ("mean", "more", "confirmed", "+50.0 % (+"),
-        ("mean", "less", "refuted", "+50.0 % (+"),
-        ("mean", "slower", "confirmed", "+50.0 % (+"),
-        ("throughput", "less", "confirmed", "-33.3 % (-"),
-        ("throughput", "more", "refuted", "-33.3 % (-"),
+        ("mean", "more", "confirmed", "+50.0% (+"),
+        ("mean", "less", "refuted", "+50.0% (+"),
+        ("mean", "slower", "confirmed", "+50.0% (+"),
+        ("throughput", "less", "confirmed", "-33.3% (-"),
+        ("throughput", "more", "refuted", "-33.3% (-"),
     ],
 )
 def test_more_and_less_are_of_the_value_whichever_way_is_faster(
@@ -298,4 +298,4 @@ def test_a_published_change_has_its_unit_where_every_cell_has():
     record = made_record(rows)
     runs = runs_of("fresh", "after")
     text = render(record, runs, analyse_experiment(record, runs), "text", width=200)
-    assert re.search(r"published +4 +5 +\+25\.0 %", text)
+    assert re.search(r"published +4 +5 +\+25\.0%", text)

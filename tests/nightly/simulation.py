@@ -133,13 +133,13 @@ CELLS: Final[dict[str, Process]] = {
     "no change, AR .3": Process(ar=0.3),
     **{
         f"{name} at night {at}": Process(nights=at + SCREENED_WITHIN - 1, step=step, at=at)
-        for name, step in (("+10 %", TEN), ("-10 %", -TEN), ("+5 %", FIVE), ("-5 %", -FIVE))
+        for name, step in (("+10%", TEN), ("-10%", -TEN), ("+5%", FIVE), ("-5%", -FIVE))
         for at in (5, 10, 60)
     },
-    "+10 % at night 60, t3": Process(nights=65, step=TEN, at=60, heavy=True),
-    "+10 % at night 60, AR .3": Process(nights=65, step=TEN, at=60, ar=0.3),
-    "+1 % a night from night 30 on": Process(nights=44, drift=0.01, at=30),
-    "+0.2 % a night from night 10 on": Process(nights=59, drift=0.002, at=10),
+    "+10% at night 60, t3": Process(nights=65, step=TEN, at=60, heavy=True),
+    "+10% at night 60, AR .3": Process(nights=65, step=TEN, at=60, ar=0.3),
+    "+1% a night from night 30 on": Process(nights=44, drift=0.01, at=30),
+    "+0.2% a night from night 10 on": Process(nights=59, drift=0.002, at=10),
 }
 
 
@@ -154,7 +154,7 @@ def share_screened(process: Process, series: int, seed: int) -> float:
 def shares_confirmed(
     effect: float, series: int, seed: int, most: int = MOST_FORKS
 ) -> dict[FindingStatus, float]:
-    """Return what becomes of findings whose truth is an effect, with forks whose SD is 5 %."""
+    """Return what becomes of findings whose truth is an effect, with forks whose SD is 5%."""
     rng = np.random.default_rng(seed)
     found = [status_of(confirmation(effect, 0.05, rng, most)) for _ in range(series)]
     statuses: tuple[FindingStatus, ...] = ("confirmed", "refuted", "unconfirmed")
@@ -168,7 +168,7 @@ def main(series: int) -> None:
     for percent in (0, 3, 5, 10):
         shares = shares_confirmed(math.log1p(percent / 100), series // 10, 2)
         told = ", ".join(f"{status} {share:.3f}" for status, share in shares.items())
-        CONSOLE.print(f"confirmation of {percent} %: {told}")
+        CONSOLE.print(f"confirmation of {percent}%: {told}")
     process = Process()
     rng = np.random.default_rng(3)
     found = [status for one in process.draw(series, rng) for _, status in replay(one, process, rng)]

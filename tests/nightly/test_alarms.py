@@ -51,7 +51,7 @@ def test_an_alarm_carries_what_was_confirmed_and_what_changed_then() -> None:
     assert (one.effect_percent, one.low_percent, one.high_percent) == (-21.0, -24.0, -18.0)
     assert one.changes == (version, kernel, Change("annotation", "", "new disk"))
     assert one.command == "benchctl run --variant a --variant b"
-    assert one.title == ("es is slower: range of short, throughput -21.0 % (-24.0 to -18.0) since night 3")
+    assert one.title == ("es is slower: range of short, throughput -21.0% (-24.0 to -18.0) since night 3")
 
 
 @pytest.mark.parametrize("status", ["refuted", "unconfirmed", "held", "same engine", "known"])

@@ -31,7 +31,7 @@ def test_what_nobody_can_confirm_for_five_nights_is_told_once(status: str) -> No
     assert (one.alarm, one.kind, one.key.variant, one.direction) == (7, "unwatched", "es", "slower")
     assert one.since == night(1).id
     assert one.title == (
-        "es has been off in 5 nights running and nobody could confirm it: range of short, throughput -20.0 %"
+        "es has been off in 5 nights running and nobody could confirm it: range of short, throughput -20.0%"
     )
     again = [*nights, off(NIGHTS_UNTIL_BLIND + 1)]
     assert of_unwatched(desk(again, [one]), 8) == []
@@ -45,7 +45,7 @@ def test_several_figures_of_a_variant_are_one_alarm() -> None:
         for one, more in zip(LONG, larger, strict=True)
     ]
     (one,) = of_unwatched(desk(nights), 1)
-    assert "sort of short, throughput -30.0 %, and 1 more figure" in one.title
+    assert "sort of short, throughput -30.0%, and 1 more figure" in one.title
     assert len(one.detail.splitlines()) == 2
 
 

@@ -28,10 +28,10 @@ def test_a_step_is_screened_within_six_nights(at: int, step: float, least: float
     [
         ("no change, t3", 0.0, 0.4),
         ("no change, AR .3", 0.0, 0.4),
-        ("+10 % at night 5", 0.7, 1.0),
-        ("+10 % at night 60, t3", 0.95, 1.0),
-        ("+10 % at night 60, AR .3", 0.95, 1.0),
-        ("+1 % a night from night 30 on", 0.95, 1.0),
+        ("+10% at night 5", 0.7, 1.0),
+        ("+10% at night 60, t3", 0.95, 1.0),
+        ("+10% at night 60, AR .3", 0.95, 1.0),
+        ("+1% a night from night 30 on", 0.95, 1.0),
     ],
 )
 def test_other_noise_early_steps_and_drifts_do_what_the_documentation_reports(

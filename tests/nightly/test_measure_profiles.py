@@ -82,7 +82,7 @@ def test_shifts_are_what_sampling_does_not_explain_the_largest_first(folder: Run
         Shift("a.A.hot", 0.7, 0.3),
         Shift("a.New.slow", 0.0, 0.395),
     )
-    assert shift_text(Shift("org.a.New.slow", 0.0, 0.395)) == "New.slow 0.0 → 39.5 %"
+    assert shift_text(Shift("org.a.New.slow", 0.0, 0.395)) == "New.slow 0.0 → 39.5%"
 
 
 def test_few_samples_rank_nothing(folder: RunFolder):

@@ -35,8 +35,8 @@ def message(number: int = 42, **changes: Any) -> Message:
         "number": number,
         "started": "2026-11-21T03:00:00+01:00",
         "status": "alarm",
-        "subject": f"big5 night {number}: 1 alarm → range is 12 % slower",
-        "text": "range is 12 % slower\n  since night 41\n",
+        "subject": f"big5 night {number}: 1 alarm → range is 12% slower",
+        "text": "range is 12% slower\n  since night 41\n",
     }
     return Message(**(content | changes))
 

@@ -247,7 +247,7 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
         (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
         (f"{LEAST}margins:\n  latency: 3%\n  latency_p90: 4%\n", "5:3: margins: latency_p90 has two", ""),
         (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
-        (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0 %", ""),
+        (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0%", ""),
         (f"{LEAST}margins:\n  throughput: 100%\n", "4:15: margins, throughput: a margin is more", ""),
         (f"{LEAST}confirm:\n  most-forks: 4\n", "4:15: confirm, most-forks: a verdict takes at least 5", ""),
         (f"{LEAST}confirm:\n  share-of-budget: 40\n", "4:20: confirm, share-of-budget: a share is", "0.4"),

@@ -20,8 +20,8 @@ Page: site/big5/index.html
 ALARM = """\
 big5 night 42: 1 alarm raised, 1 recovered
 
-#1 range p90 service time on es@latest is 11.8 % slower since night 40
-    +11.8 % (95 % interval +8.1 to +15.6), since night 40, last good night 39
+#1 range p90 service time on es@latest is 11.8% slower since night 40
+    +11.8% (95% interval +8.1 to +15.6), since night 40, last good night 39
     Changed then: es@latest: version 8.12.0 → 8.13.0; kernel 6.1.0 → 6.1.7
     Confirmed by run 20260712-0345-confirm-c: 8 + 8 forks, p <0.001
     benchctl compare 20260709-0300-big5-a:es@latest 20260712-0300-big5-a:es@latest --challenge \\
@@ -43,10 +43,10 @@ big5 night 55: broken: interrupted, the power went
 Last night:  2026-07-25 03:00, took 1 h 01 min
 Running now: ann, pid 12, since 03:00
 Alarming:    2 alarms open
-    #1 range p90 service time on es@latest is 11.8 % slower since night 40
+    #1 range p90 service time on es@latest is 11.8% slower since night 40
     #2 range on os@latest answers otherwise: 1,001 hits, not 1,000
     benchctl nightly ack says that somebody knows
-    #4 range throughput on es@latest is 10 % lower since night 40 (acknowledged by bea: the new
+    #4 range throughput on es@latest is 10% lower since night 40 (acknowledged by bea: the new
         default; see the release notes)
 Page:        site/big5/index.html
 """
@@ -92,7 +92,7 @@ def test_the_status_of_a_suite_that_never_ran_says_so():
         ({"status": "failed", "reason": "no space left"}, "big5 night 7: broken: failed, no space left"),
         ({"status": "running"}, "big5 night 7: still running"),
         (
-            {"canary_moved": "pinned was 7 % slower", "findings": (make_finding(status="held"),)},
+            {"canary_moved": "pinned was 7% slower", "findings": (make_finding(status="held"),)},
             "big5 night 7: quiet, 1 held, the host moved",
         ),
         (
@@ -108,7 +108,7 @@ def test_the_first_line_is_the_answer_with_its_doubts(changes: dict[str, Any], f
 def test_what_could_not_be_confirmed_is_said():
     text = summary(make_night(7, findings=(make_finding(),)), ())
     assert (
-        "  Not confirmed: range p90 service time on es@latest +9.7 %: the budget left time for 3 forks a\n"
+        "  Not confirmed: range p90 service time on es@latest +9.7%: the budget left time for 3 forks a\n"
         "      side.\n"
     ) in text
 

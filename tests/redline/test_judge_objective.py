@@ -109,7 +109,7 @@ def test_a_lax_limit_does_not_hide_a_growing_backlog():
 
 
 def test_a_rate_that_is_not_completed_fails_even_where_the_percentile_is_met():
-    # The last 2 % of requests hang: no percentile and no median knows of them.
+    # The last 2% of requests hang: no percentile and no median knows of them.
     hanging = np.where(np.arange(500) < 490, 10, 300)
     point = judge(step(hanging))
     assert point.verdict == "fail"
@@ -208,7 +208,7 @@ def test_clients_that_wait_for_the_driver_prove_no_pass(
     point = judge_step(step(latency_ms), Offer(1, 4, "search", 5.0, 1), CLIENTS, think_share)
     assert point.verdict == verdict
     if verdict == "driver-limited":
-        assert point.reason == "clients were without a request for 6 % of their time"
+        assert point.reason == "clients were without a request for 6% of their time"
 
 
 ONE, TWO = Task("range"), Task("bulk", name="send")

@@ -171,7 +171,7 @@ CLIENTS = msgspec.structs.replace(SEARCH, by="clients", clients=64)
 @pytest.mark.parametrize(
     ("search", "found", "changes", "said"),
     [
-        (SEARCH, (100.0, 102.0, 98.0), {}, "es 99.99 queries/s (95 % interval 95.14 to 105.1)"),
+        (SEARCH, (100.0, 102.0, 98.0), {}, "es 99.99 queries/s (95% interval 95.14 to 105.1)"),
         (SEARCH, (100.0,), {}, "es 100.0 queries/s (one fork: no interval)"),
         (SEARCH, (None, None), {"redline_text": "p90 is 61 ms"}, "es none in 2 of 2 forks"),
         (SEARCH, (), {}, "es n/a"),
@@ -243,7 +243,7 @@ def test_a_node_that_still_got_faster_while_clients_were_searched_for_is_no_sett
     analysis = analyse(rising, plan)
     (doubt,) = [one for one in analysis.rows[0].caveats if one.code == "not-steady"]
     assert doubt.text == (
-        "not warmed up: es got 105 % more done in its last step than in its first with as many clients; "
+        "not warmed up: es got 105% more done in its last step than in its first with as many clients; "
         "raise --warm-up"
     )
     assert analysis.rows[0].figures[0].steady.trend == "not warmed up"
@@ -272,8 +272,7 @@ def test_the_facts_of_a_run_say_what_was_searched_for():
     lines = fact_lines(make_record(plan=redline_plan()))
     assert "  red-line of range on a fresh node a fork: p90 of latency within 50 ms" in lines
     assert (
-        "  10 s closed loop, then 5 s a rate after 2 s, poisson arrivals, 16 clients, rates 3 % apart"
-        in lines
+        "  10 s closed loop, then 5 s a rate after 2 s, poisson arrivals, 16 clients, rates 3% apart" in lines
     )
     assert not any("challenges:" in line for line in lines)
 
@@ -319,7 +318,7 @@ def test_a_factor_says_which_rates_it_means():
         "  red-line of all rates of challenge mixed on a fresh node a fork: "
         "p90 of latency within 50 ms (range)"
     ) in lines
-    assert "  10 s warm-up, then 5 s a factor after 2 s, factors 3 % apart" in lines
+    assert "  10 s warm-up, then 5 s a factor after 2 s, factors 3% apart" in lines
     for markup in ("markdown", "csv", "json"):
         assert "mixed" in render(analysis, markup, plan=plan)
 
@@ -332,7 +331,7 @@ def test_clients_are_called_what_they_are():
     assert grid.texts[0][0] == "12"
     lines = fact_lines(make_record(plan=redline_plan(clients)))
     assert (
-        "  10 s warm-up, then 5 s a step after 2 s in a closed loop, 1 to 64 clients, 3 % apart or by one"
+        "  10 s warm-up, then 5 s a step after 2 s in a closed loop, 1 to 64 clients, 3% apart or by one"
         in lines
     )
 

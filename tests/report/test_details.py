@@ -92,7 +92,7 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     assert "Precision of the noisiest row: minimum detectable effect" in words
     assert "with 3 index builds, " in words
     assert " with 6; " in words
-    assert "index builds a side (80 % power)" in words
+    assert "index builds a side (80% power)" in words
     assert "every build counts alike all the same" in words
 
 
@@ -154,7 +154,7 @@ def test_several_have_one():
     found = analysis(3, forks=3)
     grid = cost_table(found)
     assert grid is not None
-    assert "of 3 forks with it over plain ones - 1, with 95 % intervals" in grid.title
+    assert "of 3 forks with it over plain ones - 1, with 95% intervals" in grid.title
     assert grid.texts[0][1].startswith("+22.8 (+20.")
     assert grid in further_tables(found, details=False)
 

@@ -241,7 +241,7 @@ def test_stray_searches_failed_and_disturbed_forks_stand_out(record: RunRecord):
     assert "fork 0 of es: the node counted 901 searches where 900 were sent" in lines
     assert "fork 0 of os failed: the node died" in lines
     assert (
-        "noisy host around fork 1 of es: the host's cpu probe ran 20 % slower than its median in this run"
+        "noisy host around fork 1 of es: the host's cpu probe ran 20% slower than its median in this run"
         in lines
     )
 

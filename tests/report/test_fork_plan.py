@@ -48,11 +48,11 @@ KNOWN = fork_plan(requirement(0, "sort", "throughput", 30), requirement(1, "rang
 
 def test_known_spreads_give_forks_and_time():
     assert render_fork_plan(KNOWN, width=100) == (
-        "Forks a side for 5 % (80 % power; a range that holds 80 %), from 20 earlier forks on this machine\n"
+        "Forks a side for 5% (80% power; a range that holds 80%), from 20 earlier forks on this machine\n"
         "Operation    Metric            CV of forks   Forks a side         Time\n"
         "──────────────────────────────────────────────────────────────────────\n"
-        "sort         throughput             10.0 %  30 (20 to 50)  18 min 00 s\n"
-        "range        p90 service time       10.0 %  69 (59 to 89)  41 min 24 s\n"
+        "sort         throughput              10.0%  30 (20 to 50)  18 min 00 s\n"
+        "range        p90 service time        10.0%  69 (59 to 89)  41 min 24 s\n"
         "all of them                                 69 (59 to 89)  41 min 24 s\n"
         "\n"
         "Found is faster or slower, with p adjusted for the other rows of the metric.\n"
@@ -73,11 +73,11 @@ def test_cpu_of_the_node_is_offered_where_it_takes_fewer_forks(forks: int, *, of
 def test_without_earlier_runs_the_spreads_are_said_to_be_assumed():
     text = render_fork_plan(fork_plan(earlier_forks=0, runs=(), block_s=None, command=PILOT), width=100)
     assert text == (
-        "Forks a side for 5 % (80 % power; a range that holds 80 %) at CVs that are ASSUMED, not measured\n"
+        "Forks a side for 5% (80% power; a range that holds 80%) at CVs that are ASSUMED, not measured\n"
         "Assumed CV      Forks a side\n"
         "────────────────────────────\n"
-        "     5.0 %      18 (8 to 38)\n"
-        "    15.0 %  148 (138 to 168)\n"
+        "      5.0%      18 (8 to 38)\n"
+        "     15.0%  148 (138 to 168)\n"
         "\n"
         "No earlier run of this on this machine says how much its forks differ.\n"
         "First measure a few forks, then ask again:\n"
@@ -92,12 +92,12 @@ def test_what_rests_on_other_sizes_or_on_nothing_is_said():
         msgspec.structs.replace(one, need=msgspec.structs.replace(one.need, seconds=None)) for one in rows
     ]
     text = render_fork_plan(fork_plan(*untimed, unknown=("c: terms",), block_s=None), width=120)
-    assert "* 10.0 %" in text
+    assert "* 10.0%" in text
     assert "* from runs of the same task with other sizes" in text
     assert "no earlier run has them: c: terms" in text
     assert "How long a fork takes is not known" in text
     assert "Time" not in text
-    assert "* 10.0 %" not in render_fork_plan(KNOWN)
+    assert "* 10.0%" not in render_fork_plan(KNOWN)
 
 
 def test_the_most_forks_that_are_looked_for_are_no_answer():
@@ -114,7 +114,7 @@ def test_a_difference_within_the_margin_is_said_to_be_different_at_most():
     assert "can only be called different" not in text
     within = [msgspec.structs.replace(one, margin_percent=5.0) for one in KNOWN.requirements[1:]]
     text = render_fork_plan(fork_plan(KNOWN.requirements[0], *within), width=300)
-    assert "5 % is not beyond the margin (p90 service time 5 %): it can only be called different" in text
+    assert "5% is not beyond the margin (p90 service time 5%): it can only be called different" in text
     assert "Found is faster or slower" in text
     assert "Found is faster or slower" not in render_fork_plan(fork_plan(*within), width=300)
 
@@ -122,7 +122,7 @@ def test_a_difference_within_the_margin_is_said_to_be_different_at_most():
 def test_pairs_and_several_contenders_have_words_and_a_column():
     rows = [requirement(0, "sort", "throughput", 30, name) for name in ("os", "es-again")]
     text = render_fork_plan(fork_plan(*rows, paired=True), width=120)
-    assert "Pairs for 5 %" in text
+    assert "Pairs for 5%" in text
     assert "Variant" in text
     assert "es-again" in text
 
@@ -178,6 +178,6 @@ def test_a_page_has_the_tables_the_sentences_and_the_command():
     page = outline(render_fork_plan(fork_plan(requirement(0, hostile, "throughput", 30)), "html"))
     assert (len(page.all("table")), page.all("script")) == (1, [])
     assert page.all("th", scope="row")[0].text == hostile
-    assert [text for _, text in page.headings()] == ["Forks for a difference of 5 %", "To measure it"]
+    assert [text for _, text in page.headings()] == ["Forks for a difference of 5%", "To measure it"]
     assert [element.text for element in page.all("pre")] == ["benchctl run --challenge c --forks 69"]
     assert "Found is faster or slower" in page.all("main")[0].text

@@ -108,7 +108,7 @@ def test_the_rate_stands_before_its_target_and_processes_before_their_share(buil
     )
     grid = driver_table(analyse_run(msgspec.structs.replace(record, plan=plan)))
     assert grid is not None
-    assert (grid.texts[0][2], grid.texts[0][6]) == ("99.80/100", "2 x 25.0 %")
+    assert (grid.texts[0][2], grid.texts[0][6]) == ("99.80/100", "2 x 25.0%")
 
 
 def test_a_calibration_is_part_of_the_facts_where_there_is_one(record: RunRecord):
@@ -118,8 +118,8 @@ def test_a_calibration_is_part_of_the_facts_where_there_is_one(record: RunRecord
     lines = next(one.lines for one in fact_sections(measured) if one.heading == "Driver floor")
     reading = ReadingCost(150, 240_000, 400_000, 1_900_000, 3_000_000, 0.00194)
     for share, text in (
-        (0.00194, "0.19 % of a CPU"),
-        (0.02, "2.00 % of a CPU during a task, which disturbs"),
+        (0.00194, "0.19% of a CPU"),
+        (0.02, "2.00% of a CPU during a task, which disturbs"),
     ):
         with_reading = msgspec.structs.replace(
             CALIBRATION, reading=msgspec.structs.replace(reading, share=share)

@@ -98,6 +98,6 @@ def test_fields_are_described_by_the_comments_beside_them():
     comparison = found["$defs"]["Comparison"]
     assert comparison["properties"]["effect_percent"]["description"] == "contender / baseline - 1"
     # One comment above two fields, and of a base type.
-    assert "95 % interval" in comparison["properties"]["low_percent"]["description"]
-    assert "95 % interval" in comparison["properties"]["high_percent"]["description"]
+    assert "95% interval" in comparison["properties"]["low_percent"]["description"]
+    assert "95% interval" in comparison["properties"]["high_percent"]["description"]
     assert found["$defs"]["Document"]["properties"]["rows"]["description"].startswith("by metric")

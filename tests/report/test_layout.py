@@ -214,11 +214,11 @@ def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[...,
 
     analysis = without_findings(build, edit=stalling)
     text = verdict_sentence(analysis)
-    assert text.endswith("Provisional: stalls took up to 54 % of the time on range.")
+    assert text.endswith("Provisional: stalls took up to 54% of the time on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
     assert [side.stalled for side in analysis.rows[2].figures] == [0.0, 0.54]
     alone = analyse({"os": build(edit=stalling).done("os")}, build().plan)
-    assert verdict_sentence(alone).startswith("Stalls took up to 54 % of the time on range. One variant")
+    assert verdict_sentence(alone).startswith("Stalls took up to 54% of the time on range. One variant")
     assert {"stalled", "not-steady"} & {doubt.code for doubt in analysis.rows[2].caveats} == {"stalled"}
 
 

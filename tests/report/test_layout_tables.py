@@ -49,7 +49,7 @@ def test_parts_of_the_report_stand_alone(build: Callable[..., RunRecord]):
     precision = plain(analysis_part(analysis, "precision", record.plan))
     assert precision.startswith("Precision: ")
     assert "MDE %" in precision
-    assert "forks a side that find 10 %, and their minutes" in " ".join(precision.split())
+    assert "forks a side that find 10%, and their minutes" in " ".join(precision.split())
     assert "Verdict" not in precision
 
 
@@ -118,7 +118,7 @@ def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord])
     grid = precision_table(analysis)
     assert grid is not None
     assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
-    # Forks of 20 s on either side, which differ by 2 %: three are enough.
+    # Forks of 20 s on either side, which differ by 2%: three are enough.
     assert (analysis.costs[0].forks.forks, analysis.costs[0].pair_s) == (3, 40.0)
     assert grid.texts[0][-3:] == ("3 (3 to 4)", "2.0", "6.0 (2.0 to 12.0)")
     unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
@@ -192,8 +192,8 @@ def test_precision_without_costs_says_nothing_of_forks_and_minutes(record: RunRe
     analysis = analyse_run(record)
     told = precision_table(analysis)
     assert told is not None
-    assert "; forks a side that find 10 %, and their minutes" in told.title
+    assert "; forks a side that find 10%, and their minutes" in told.title
     bare = precision_table(msgspec.structs.replace(analysis, costs=()))
     assert bare is not None
-    assert bare.title.endswith("(MDE, 80 % power)")
+    assert bare.title.endswith("(MDE, 80% power)")
     assert "Minutes" not in bare.titles

@@ -55,7 +55,7 @@ def test_intervals_and_sizes():
     assert interval(-100.0, 380.8) == "up to +380.8"
     assert interval(-100.0, None) == "unbounded"
     assert interval(-100.0, 3.0, signed_figure) == "-100.0 to +3.000"
-    assert percent(3.44) == "3.4 %"
+    assert percent(3.44) == "3.4%"
     assert percent(None) == "n/a"
 
 

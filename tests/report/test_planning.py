@@ -74,8 +74,8 @@ def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
         shaken.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
     analysis = analyse_run(msgspec.structs.replace(paired, forks=tuple(shaken)))
     assert planning_lines(analysis, None)[0] == (
-        "Precision of the noisiest row: minimum detectable effect 4.8 % with 5 forks, 2.7 % with 10; "
-        "5 % takes 7 (4 to 11) forks a side (80 % power)"
+        "Precision of the noisiest row: minimum detectable effect 4.8% with 5 forks, 2.7% with 10; "
+        "5% takes 7 (4 to 11) forks a side (80% power)"
     )
 
 
@@ -84,7 +84,7 @@ def test_what_would_take_hundreds_of_forks_is_not_achievable(build: Callable[...
         return msgspec.structs.replace(summary, throughput_per_s=20.0 + 200 * (block % 3))
 
     lines = planning_lines(analyse_run(build(edit=noisy)), None)
-    assert "5 % is not achievable on this host (80 % power)" in str(lines[-1])
+    assert "5% is not achievable on this host (80% power)" in str(lines[-1])
 
 
 def test_nothing_more_is_to_be_run_once_every_verdict_stands(build: Callable[..., RunRecord]):
@@ -174,7 +174,7 @@ def doubting(record: RunRecord, *doubts: Caveat) -> Analysis:
 
 def test_what_had_not_settled_asks_for_pilot_forks_and_keeps_its_iterations(build: Callable[..., RunRecord]):
     record = build()
-    found = doubting(record, Caveat("not-steady", "not warmed up: es was 9 % faster at the end"))
+    found = doubting(record, Caveat("not-steady", "not warmed up: es was 9% faster at the end"))
     line = proposed(found, record.plan)
     assert "--until-steady" in line
     assert "iterations=300 " in line
@@ -209,7 +209,7 @@ def test_more_index_builds_where_they_are_the_unit(build: Callable[..., RunRecor
 @pytest.mark.parametrize("sweep", ["iterations=100,200", "param:warmup_iterations=100,200"])
 def test_what_is_swept_is_not_proposed_as_well(sweep: str):
     record = swept_record(sweep=(sweep,))
-    found = doubting(record, Caveat("not-steady", "not warmed up: es was 9 % faster at the end"))
+    found = doubting(record, Caveat("not-steady", "not warmed up: es was 9% faster at the end"))
     line = proposed(found, record.plan)
     assert f"--sweep {sweep}" in line
     unfit = "--param iterations" if sweep.startswith("iterations") else "--until-steady"
@@ -298,9 +298,9 @@ def test_two_lines_for_a_usual_plan():
     first, second = forecast_lines(history(plan, {"sort": 0.02, "range": 0.15}), plan)
     assert first == (
         "this run (10 forks a side, about 6 min 00 s): minimum detectable effect in throughput "
-        "sort 4.0 %, range 28 %"
+        "sort 4.0%, range 28%"
     )
-    assert second == "  in p90 service time sort 3.4 %, range 28 % (80 % power, from 20 earlier forks)"
+    assert second == "  in p90 service time sort 3.4%, range 28% (80% power, from 20 earlier forks)"
 
 
 def test_forks_for_evidence_take_their_time():
@@ -316,7 +316,7 @@ def test_of_many_tasks_the_middle_and_both_ends():
     plan = plan_of(*labels)
     found = history(plan, {label: 0.01 * (1 + number) for number, label in enumerate(labels)})
     assert (
-        "throughput 2.0 % (task0) to 15 % (task6), half of the tasks up to 8.3 %"
+        "throughput 2.0% (task0) to 15% (task6), half of the tasks up to 8.3%"
         in (forecast_lines(found, plan)[0])
     )
 
@@ -376,4 +376,4 @@ def test_several_challenges_name_theirs_and_the_worst_contender_counts():
     once = plan_of("range")
     plan = plan_of("range", schedules=(*once.schedules, *once.schedules), variants=(ES, OS, third))
     found = history(plan, {"range": 0.1})
-    assert "c: range 18 %, c: range 18 %" in forecast_lines(found, plan)[0]
+    assert "c: range 18%, c: range 18%" in forecast_lines(found, plan)[0]

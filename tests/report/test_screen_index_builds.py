@@ -42,8 +42,8 @@ def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
         == "index builds: os 2.11.0 vs es 8.11.0 (baseline), 4 index builds each, 1m documents"
     )
     assert verdict(FOUND) == (
-        "Index builds of os against es: slower? in docs/s (-50.0 %), CPU (+76.9 %) and "
-        "force-merge (+100.0 %); equal? in size. Provisional: fewer than 5 index builds a side."
+        "Index builds of os against es: slower? in docs/s (-50.0%), CPU (+76.9%) and "
+        "force-merge (+100.0%); equal? in size. Provisional: fewer than 5 index builds a side."
     )
     shown = render_screen(FOUND, plan=RECORD.plan).plain
     (row,) = (line.split() for line in shown.splitlines() if line.startswith("docs/s "))
@@ -75,7 +75,7 @@ def test_one_variant_has_its_builds_alone():
     shown = render_screen(found).plain
     assert "index builds: es 8.11.0, 3 index builds" in shown
     assert "CV of builds" in shown
-    assert "| size, MB | 2.000 | 0.0 % |" in render(found, "markdown")
+    assert "| size, MB | 2.000 | 0.0% |" in render(found, "markdown")
 
 
 def test_every_format_has_the_builds():
@@ -126,14 +126,14 @@ def test_a_gate_is_about_builds_where_it_is_asked():
 
 def test_show_host_has_every_figure_with_its_doubts():
     first, *_, legend, one, two = lines_of(RECORD, "Index builds compared")
-    assert first == "docs/s: es 99.88, os 49.94 docs/s: -50.0 % (-51.3 to -48.6), p <0.001, slower?"
+    assert first == "docs/s: es 99.88, os 49.94 docs/s: -50.0% (-51.3 to -48.6), p <0.001, slower?"
     assert legend == (
         "Index builds: geometric means over builds; paired t over builds, which were made in turns, on "
         "logarithms; p is adjusted over its first 4 rows, and over the others (Benjamini-Hochberg)."
     )
     assert (one, two[:4]) == ("[1] the values of all builds are identical: nothing to test with", "[2] ")
     told = {line.partition(":")[0]: line for line in lines_of(RECORD, "Index builds compared")}
-    assert told["engine's flushes"].endswith("0.0 %, p n/a, insufficient [1]")
+    assert told["engine's flushes"].endswith("0.0%, p n/a, insufficient [1]")
     # Less than a hundredth of the index, and of no interest.
     assert "points" not in told
 

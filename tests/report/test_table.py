@@ -145,7 +145,7 @@ def test_text_stands_in_columns_without_blanks_at_the_end():
             Table.of("", (OPERATION, INTERVAL), [("composite-date_histogram-daily", bounds(-1.0, 2.0))]),
             30,
             [
-                "Operation                 95 %",
+                "Operation                  95%",
                 "                      interval",
                 "──────────────────────────────",
                 "composite-date_        -1.0 to",
@@ -191,7 +191,7 @@ def test_csv_is_in_full_precision_with_nothing_for_no_value():
 @pytest.mark.parametrize(
     ("value", "shown", "expected"),
     [
-        (Share(0.05), "5 %", 0.05),
+        (Share(0.05), "5%", 0.05),
         (["x", "y z"], "x, y z", ["x", "y z"]),
         (math.nan, "nan", None),
         (Decimal("1.5"), "1.5", 1.5),

@@ -99,7 +99,7 @@ def test_percentiles_tell_how_many_requests_there_were_at_least(
 
 def test_what_failed_is_in_rallys_figures_and_said(tmp_path: Path):
     record = imported(tmp_path, race(1, task_of("range", error_rate=0.25)))
-    assert any("25 % of the requests of range failed in 0.json (0000-1)" in text for text in record.caveats)
+    assert any("25% of the requests of range failed in 0.json (0000-1)" in text for text in record.caveats)
     assert record.forks[0].summaries[0].failures == {}
     assert record.forks[0].summaries[0].failed_share == 0.25
 

@@ -64,7 +64,7 @@ def test_a_run_says_what_it_will_see(tmp_path: Path):
     assert notes.notes[0].startswith(
         "this run (10 forks a side, about 5 min 00 s): minimum detectable effect in throughput range "
     )
-    assert notes.notes[1].endswith("(80 % power, from 8 earlier forks)")
+    assert notes.notes[1].endswith("(80% power, from 8 earlier forks)")
 
 
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):

@@ -108,7 +108,7 @@ def test_a_budget_that_ends_first_says_that_the_precision_is_not_reached(execute
     record, notes = execute(planned(precision=0.0001, budget_s=200.0), Engines())
     assert len(record.forks) == 20
     assert "because --budget" in record.stopped
-    assert record.caveats[-1].startswith("--precision 0.01 % is not reached: the widest interval is +-")
+    assert record.caveats[-1].startswith("--precision 0.01% is not reached: the widest interval is +-")
     assert notes.notes == list(record.caveats)
 
 

@@ -37,7 +37,7 @@ def test_without_a_rule_every_fork_is_run():
 
 def test_precision_ends_a_run_and_says_which_interval_was_the_widest():
     text = reason_to_stop(record(StopSpec(precision=0.05), forks(8)), 8)
-    assert text.startswith("ended after 8 of at most 50 forks a side, because --precision 5 % is reached: ")
+    assert text.startswith("ended after 8 of at most 50 forks a side, because --precision 5% is reached: ")
     assert "the widest interval is +-" in text
     assert "range" in text
 
@@ -51,7 +51,7 @@ def test_a_difference_beyond_doubt_ends_nothing_while_its_interval_is_wide():
     wide = tuple(1 + 0.2 * math.sin(number) for number in range(10))
     running = record(StopSpec(precision=0.01), forks(10, wide))
     assert reason_to_stop(running, 10) == ""
-    assert shortfall(running).startswith("--precision 1 % is not reached: the widest interval is +-")
+    assert shortfall(running).startswith("--precision 1% is not reached: the widest interval is +-")
     assert shortfall(record(StopSpec(precision=0.05), forks(10))) == ""
 
 
@@ -114,7 +114,7 @@ def test_time_left_is_what_the_budget_leaves_at_most():
 def test_the_rule_is_told_before_the_run():
     plan = make_plan(forks=50, stop=StopSpec(precision=0.025, budget_s=1800.0))
     assert stop_text(plan) == (
-        "ends when every 95 % interval is within +-2.5 %, from 8 forks on, or when the next block would take "
+        "ends when every 95% interval is within +-2.5%, from 8 forks on, or when the next block would take "
         "the forks beyond 30 min 00 s (preparation not counted); after 50 forks a side at the latest"
     )
 
@@ -124,7 +124,7 @@ OTHERS = (1.0, 1.03, 1.0, 0.98, 1.02, 0.99)
 
 
 def pairs(blocks: int, factor: float) -> tuple[ForkRecord, ...]:
-    """Forks of two variants whose ratio is the factor, give or take 3 %."""
+    """Forks of two variants whose ratio is the factor, give or take 3%."""
     return tuple(
         make_fork(variant, block, make_summary("range", ms), wall_s=10.0)
         for block in range(blocks)

@@ -139,7 +139,7 @@ def test_the_first_point_that_differs_is_named_with_its_bound_and_its_cost(tmp_p
     assert (record.status, inconclusive(record)) == ("complete", "")
     assert "p21 (Change 21) is the first that differs: throughput of range -2" in told(record)
     assert "against p20 (Change 20)." in told(record)
-    assert "with a chance of 5.0 % at most, over the 6 questions that lead to it" in told(record)
+    assert "with a chance of 5.0% at most, over the 6 questions that lead to it" in told(record)
     assert f"9 questions about 32 points, {world.forks // 2} pairs of forks" in told(record)
     assert [(one.phase, *one.subject, *one.against, one.verdict) for one in record.questions] == [
         ("ends", "p31", "p0", "present"),

@@ -286,10 +286,10 @@ def test_earlier_forks_show_how_long_the_schedule_takes_and_what_would_be_confir
     earlier = make_record("a", plan=plan, forks=tuple(forks), environment=make_environment())
     lines = forecast("big5rangedebug", collect_history([earlier], plan, "f"))
     assert "forks of the whole schedule took 15 s here" in lines
-    assert lines[2].startswith("forks of range had a CV of 8.2 % here: effects from 22.9 %")
+    assert lines[2].startswith("forks of range had a CV of 8.2% here: effects from 22.9%")
 
 
-# The whole search on made-up pairs: the promise is to lose a needed task in at most 5 % of searches.
+# The whole search on made-up pairs: the promise is to lose a needed task in at most 5% of searches.
 
 SEARCHES = 150
 WANTED = frozenset({1, 4})

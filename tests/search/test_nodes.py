@@ -44,7 +44,7 @@ def test_what_is_fetched_and_built_is_told_once_and_of_forks_everything_but_when
     observer = _CalmObserver(heard)
     observer.stage("building an index")
     observer.progress("documents", 1, 2)
-    observer.note("5 forks see 10 %")
+    observer.note("5 forks see 10%")
     observer.prepared = True
     observer.stage("looking for the index again")
     observer.fork_started("es", 1, 24, 99.0)

@@ -49,13 +49,13 @@ def noise_means(repetitions: int, phi: float, samples: int) -> dict[float, Value
 def fork_levels(
     generator: np.random.Generator, shape: tuple[int, ...], fork_sd: float, slow_share: float = 0.0
 ) -> Values:
-    """ln of the level of every fork; a share of them lands in a state that is 18 % slower."""
+    """ln of the level of every fork; a share of them lands in a state that is 18% slower."""
     levels = generator.normal(0, fork_sd, shape)
     return np.asarray(levels + SLOW * (generator.random(shape) < slow_share))
 
 
 def welch(left: Values, right: Values, truth: float = 0.0) -> tuple[float, float]:
-    """(share of p at most 0.05, share of 95 % intervals that hold the truth); one comparison a row."""
+    """(share of p at most 0.05, share of 95% intervals that hold the truth); one comparison a row."""
     found = ttest_ind(right, left, axis=1, equal_var=False)
     interval = found.confidence_interval(0.95)
     covered = (interval.low <= truth) & (truth <= interval.high)

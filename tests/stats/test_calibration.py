@@ -35,7 +35,7 @@ FORKS = (3, 5, 10)
 NORMAL = {"least": 0.025, "most": 0.065}
 COVERAGE = 0.935
 FALSE_POSITIVES = "Welch: p at most 0.05 without a difference"
-COVERED = "Welch: coverage of the 95 % interval"
+COVERED = "Welch: coverage of the 95% interval"
 
 
 def seeded(*words: float) -> np.random.Generator:
@@ -117,11 +117,11 @@ def test_pooling_requests_would_mislead(calibration: Table):
         sides = (left.mean(), left.std(ddof=1), left.size, right.mean(), right.std(ddof=1), right.size)
         rejected += ttest_ind_from_stats(*sides, equal_var=False).pvalue <= 0.05
     share = rejected / calibration.repetitions
-    calibration.check("pooled requests, a negative control", "n 5, 2 %, 0.3, 0.3, m 1,000", share, least=0.20)
+    calibration.check("pooled requests, a negative control", "n 5, 2%, 0.3, 0.3, m 1,000", share, least=0.20)
 
 
 def family_p(generator: np.random.Generator, repetitions: int, effects: Sequence[float]) -> Values:
-    """p-values of shape (repetitions, tasks), five forks a side with an SD of 2 %."""
+    """p-values of shape (repetitions, tasks), five forks a side with an SD of 2%."""
     shape = (repetitions, len(effects), 5)
     left = generator.normal(0, 0.02, shape)
     right = generator.normal(0, 0.02, shape) + np.asarray(effects)[:, None]
@@ -169,7 +169,7 @@ def test_real_effects_are_found(calibration: Table, effect: float, forks: int, l
     left, right = seeded(29, forks).normal(0, 0.02, (2, calibration.repetitions, forks))
     rejected, _ = welch(left, right + effect)
     error = 2 * math.sqrt(least * (1 - least) / calibration.repetitions)
-    name = f"power: {effect:.0%} at n {forks}, total SD 2 %"
+    name = f"power: {effect:.0%} at n {forks}, total SD 2%"
     calibration.check(name, f"to be at least {least:.0%}", rejected, least=least - error)
 
 
@@ -205,7 +205,7 @@ def half_widths(pairs: Values, confidence: float = 0.95) -> Values:
 @pytest.mark.parametrize("process", ["normal", "t3", "exponential"])
 @pytest.mark.parametrize("fork_sd", [0.02, 0.05, 0.10])
 def test_stopping_at_a_precision_keeps_the_coverage(calibration: Table, process: str, fork_sd: float):
-    """From 8 pairs up to 50, until the interval is within +-5 %."""
+    """From 8 pairs up to 50, until the interval is within +-5%."""
     pairs = pairs_of(process, calibration.repetitions, fork_sd)
     half = half_widths(pairs)
     half[:, : LEAST - 1] = math.inf
@@ -231,9 +231,9 @@ def nested_logs(generator: np.random.Generator, repetitions: int, builds: int) -
 def test_intervals_over_builds_cover_and_those_over_forks_do_not(calibration: Table, builds: int):
     left, right = nested_logs(seeded(37, builds), calibration.repetitions, builds)
     rejected, covered = welch(left.mean(axis=-1), right.mean(axis=-1))
-    cell = f"{builds} builds of {FORKS_A_BUILD} forks, build SD 3 %, fork SD 2 %"
+    cell = f"{builds} builds of {FORKS_A_BUILD} forks, build SD 3%, fork SD 2%"
     calibration.check("index builds: p at most 0.05 without a difference", cell, rejected, **NORMAL)
-    calibration.check("index builds: coverage of the 95 % interval", cell, covered, least=COVERAGE)
+    calibration.check("index builds: coverage of the 95% interval", cell, covered, least=COVERAGE)
     rows = left.shape[0]
     _, wrong = welch(left.reshape(rows, -1), right.reshape(rows, -1))
     calibration.check("index builds taken for forks, a negative control: coverage", cell, wrong, most=0.80)
@@ -262,7 +262,7 @@ def test_builds_whose_forks_failed_still_cover(calibration: Table, builds: int):
 
 @pytest.mark.parametrize("builds", FORKS)
 def test_pairs_of_builds_cover(calibration: Table, builds: int):
-    """Blocks share their host, with an SD of 10 %; a block's two forks run on builds of the same number."""
+    """Blocks share their host, with an SD of 10%; a block's two forks run on builds of the same number."""
     generator = seeded(43, builds)
     left, right = nested_logs(generator, calibration.repetitions, builds)
     blocks = generator.normal(0, 0.10, left.shape)
@@ -270,7 +270,7 @@ def test_pairs_of_builds_cover(calibration: Table, builds: int):
     interval = found.confidence_interval(0.95)
     covered = ((interval.low <= 0) & (interval.high >= 0)).mean()
     calibration.check(
-        "index builds, paired: coverage of the 95 % interval",
+        "index builds, paired: coverage of the 95% interval",
         f"{builds} pairs of builds",
         covered,
         least=COVERAGE,
@@ -298,7 +298,7 @@ def test_pairs_within_blocks_cover_whatever_the_host_does(
     interval = found.confidence_interval(0.95)
     covered = float(((interval.low <= 0) & (interval.high >= 0)).mean())
     cell = f"{blocks} blocks, share {share:g}, the host {host}"
-    calibration.check("blocks as pairs: coverage of the 95 % interval", cell, covered, least=COVERAGE)
+    calibration.check("blocks as pairs: coverage of the 95% interval", cell, covered, least=COVERAGE)
     calibration.check(
         "blocks as pairs: p at most 0.05 without a difference",
         cell,
@@ -469,7 +469,7 @@ def test_ratios_of_what_is_often_zero_cover(
     if truth == 1.0:
         name = "Fieller: p at most 0.05 without a difference, values that may be 0"
         calibration.check(name, cell, float(np.mean(rejected)), most=0.08)
-    name = "Fieller: coverage of the 95 % interval, values that may be 0"
+    name = "Fieller: coverage of the 95% interval, values that may be 0"
     calibration.check(name, f"{cell}, ratio {truth:g}", float(np.mean(covered)), least=0.915)
 
 
@@ -530,8 +530,8 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
         ratios.append(low <= truth[1] / truth[0] <= high)
         told += [ratios[-1]] if math.isfinite(high) else []
     cell = f"{what}, n {forks}, {design}"
-    calibration.check("coverage of the 95 % interval of a difference", cell, np.mean(differences), least=0.92)
-    name = "Fieller: coverage of the 95 % interval, derived"
+    calibration.check("coverage of the 95% interval of a difference", cell, np.mean(differences), least=0.92)
+    name = "Fieller: coverage of the 95% interval, derived"
     calibration.check(name, cell, np.mean(ratios), least=0.92)
     if told:
         cell = f"{cell}, told {len(told) / len(ratios):.0%}"
@@ -566,7 +566,7 @@ def test_equal_because_nothing_happened_misses_no_more_than_it_says(calibration:
     never = [0.0] * forks
     missed = np.mean(~happened.any(axis=1))
     found = compare(never, never, higher_is_better=False, margin=MARGIN, additive=True)
-    assert f"what happens in {100 * share:.0f} % of forks or fewer" in found.caveats[0].text
+    assert f"what happens in {100 * share:.0f}% of forks or fewer" in found.caveats[0].text
     calibration.check(
         "equal, since 0 in every fork: missed what it says", f"n {forks}", float(missed), most=0.065
     )
@@ -597,7 +597,7 @@ def test_logarithms_of_means_cover(
             low, high = found.interval(0.95)
             covered.append(low <= math.log(truth) <= high)
     cell = f"n {forks}, {events:g} events a fork, ratio {truth:g}, {'pairs' if paired else 'apart'}"
-    name = "logarithms of arithmetic means: coverage of the 95 % interval"
+    name = "logarithms of arithmetic means: coverage of the 95% interval"
     calibration.check(name, cell, float(np.mean(covered)), least=0.915)
 
 
@@ -613,7 +613,7 @@ def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, eve
     ]
     power = float(np.mean([one is not None and one.p <= 0.05 for one in found]))
     calibration.check(
-        "power where values may be 0, planned for 80 %",
+        "power where values may be 0, planned for 80%",
         f"{effect:g} x, {events:g} events, n {forks}",
         power,
         least=0.75,

@@ -19,7 +19,7 @@ FOUND = ("faster", "slower", "different")
 
 
 def drawn(generator: np.random.Generator, runs: int, *, paired: bool) -> tuple[Values, Values]:
-    """Times in ms of two equal variants: forks vary by 2 %, and so do runs, in pairs by variant as well."""
+    """Times in ms of two equal variants: forks vary by 2%, and so do runs, in pairs by variant as well."""
     level = generator.normal(0, SD, (2, runs, 1))
     if paired:
         level += generator.normal(0, SD, (1, runs, 1))

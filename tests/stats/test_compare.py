@@ -233,7 +233,7 @@ def test_an_interval_excludes_no_difference_just_where_p_says_so(
 
 
 def test_flushes_that_took_longer_beyond_doubt_have_a_lower_end():
-    """Three builds a side were `+182.9 % (-100.0 or more), p 0.042, slower`: nothing was excluded."""
+    """Three builds a side were `+182.9% (-100.0 or more), p 0.042, slower`: nothing was excluded."""
     found = rare([0.021, 0.077, 0.025], [0.152, 0.097, 0.099])
     assert (round(found.effect_percent), round(found.p, 3), found.high_percent) == (183, 0.042, None)
     assert 0 < found.low_percent < 10
@@ -250,7 +250,7 @@ def test_what_never_happened_on_either_side_is_equal_and_no_test():
         None,
     )
     assert [doubt.code for doubt in found.caveats] == ["no-ratio"]
-    assert "what happens in 39 % of forks or fewer may have been missed" in found.caveats[0].text
+    assert "what happens in 39% of forks or fewer may have been missed" in found.caveats[0].text
     clear = rare([10.0, 10.4, 9.7, 10.1], [11.6, 11.0, 12.6, 11.3])
     assert adjust([clear, found])[0].p_adjusted == clear.p
 
@@ -272,7 +272,7 @@ def test_looked_at_often_what_never_happened_on_one_side_takes_eight_pairs(forks
 )
 @pytest.mark.parametrize("sequential", [False, True])
 def test_the_estimate_beyond_the_margin_makes_the_verdict(*, factor: float, verdict: str, sequential: bool):
-    """The 90 % interval of +6 % and of +4 % holds the margin of 5 %."""
+    """The 90% interval of +6% and of +4% holds the margin of 5%."""
     baseline = [10.0, 10.1, 9.9, 10.05, 9.95, 10.0, 10.02, 9.98]
     spread = 0.02 if verdict != "equivalent" else 0.002
     jitter = [1 + spread * one for one in (0.9, -0.7, 1.0, -1.1, 0.4, -0.5, 0.6, -0.6)]

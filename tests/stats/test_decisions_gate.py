@@ -50,7 +50,7 @@ def scaled(factor: float, values: Sequence[float] = FLAT) -> list[float]:
 def test_a_task_that_became_slower_is_a_regression_and_is_named_first():
     found = gate(analysis((FLAT, NOISY), (FLAT, scaled(1.2))))
     assert found.outcome == "regression"
-    assert found.reasons[0].startswith("os in b, throughput: slower, -16.7 % (-")
+    assert found.reasons[0].startswith("os in b, throughput: slower, -16.7% (-")
     assert len(found.reasons) == 4
 
 
@@ -104,7 +104,7 @@ CANNOT = {"unsupported": "unknown query", "throughput_per_s": None, "service_tim
         (FLAT[:1], {}, "os in a, throughput: insufficient: "),
         (FLAT[:2], {}, "os in a, throughput: insufficient: "),
         (FLAT, {"failures": {"rejected": 3}}, "in no other value: 15 rejected"),
-        (FLAT, {"failed_share": 0.6}, "failed requests of os are in the figures: up to 60 % of a fork's"),
+        (FLAT, {"failed_share": 0.6}, "failed requests of os are in the figures: up to 60% of a fork's"),
         (FLAT, CANNOT, "os in a, throughput: n/a: es cannot do this operation: unknown query"),
     ],
 )

@@ -15,7 +15,7 @@ FIVE_PERCENT = StopSpec(precision=0.05)
 
 
 def comparison(half: float | None, forks: int = 8, **changes: Any) -> Comparison:
-    """An effect of +10 % whose interval reaches from 1.1 / (1 + half) to 1.1 x (1 + half)."""
+    """An effect of +10% whose interval reaches from 1.1 / (1 + half) to 1.1 x (1 + half)."""
     made = Comparison(
         metric="throughput",
         baseline="es",
@@ -52,13 +52,13 @@ def test_the_widest_interval_decides_and_is_named():
     rows = [row(comparison(0.03)), row(comparison(0.048), label="sort", metric="service_time_p90")]
     found = decide(rows, FIVE_PERCENT, 8)
     assert found.enough
-    assert found.text == "the widest interval is +-4.8 % (p90 service time of sort)"
+    assert found.text == "the widest interval is +-4.8% (p90 service time of sort)"
 
 
 def test_one_wide_interval_is_reason_enough_to_go_on():
     found = decide([row(comparison(0.03)), row(comparison(0.07), label="sort")], FIVE_PERCENT, 8)
     assert not found.enough
-    assert found.text == "the widest interval is +-7.0 % (throughput of sort), +-5.0 % is wanted"
+    assert found.text == "the widest interval is +-7.0% (throughput of sort), +-5.0% is wanted"
 
 
 @pytest.mark.parametrize(("forks", "done", "enough"), [(8, 8, True), (8, 7, False), (7, 8, False)])

@@ -55,7 +55,7 @@ def test_a_slow_host_during_one_fork():
     loud = fork("os", 2, probes=(probe(), probe(memory_ns=130)))
     found = disturbances({"es": quiet, "os": [loud]})
     assert [(one.variant, one.block, one.kernel) for one in found] == [("os", 2, "memory")]
-    assert found[0].text == "the host's memory probe ran 30 % slower than its median in this run"
+    assert found[0].text == "the host's memory probe ran 30% slower than its median in this run"
 
 
 def test_a_host_that_is_never_quiet_marks_few_forks():
@@ -89,12 +89,12 @@ def test_at_most_half_of_the_forks_stand_out_whatever_the_unit(cpu: list[int], f
         ({"window_s": None, "stalled": 3, "stalled_s": 20.0, "stalled_share": 0.45}, [], 0),
         (
             {"stalled": 3, "stalled_s": 20.0, "stalled_share": 0.45},
-            ["3 of 200 requests took 20.0 s, 45 % of the measured time"],
+            ["3 of 200 requests took 20.0 s, 45% of the measured time"],
             0.45,
         ),
         (
             {"stalled": 1, "stalled_s": 3600.0, "stalled_share": 0.999},
-            ["1 of 200 requests took 3600.0 s, 100 % of the measured time"],
+            ["1 of 200 requests took 3600.0 s, 100% of the measured time"],
             0.999,
         ),
         # A collection of garbage; some in a long task; and a second kind of request.
@@ -104,17 +104,17 @@ def test_at_most_half_of_the_forks_stand_out_whatever_the_unit(cpu: list[int], f
         # What benchctl itself did, or what was done to it, is told however short it was.
         (
             {"stopped_s": 1.0, "stalled": 1, "stalled_s": 1.1, "stalled_share": 0.025},
-            ["benchctl itself did not run for 1.0 s, 2.3 % of the measured time"],
+            ["benchctl itself did not run for 1.0 s, 2.3% of the measured time"],
             0,
         ),
         (
             {"stopped_s": 6.0, "stalled": 1, "stalled_s": 6.1, "stalled_share": 0.139, "lag_max_ns": 6e9},
-            ["benchctl itself did not run for 6.0 s, 14 % of the measured time"],
+            ["benchctl itself did not run for 6.0 s, 14% of the measured time"],
             6 / 44,
         ),
         (
             {"lag_max_ns": 9e9},
-            ["benchctl paused between requests for 9.0 s, 20 % of the measured time"],
+            ["benchctl paused between requests for 9.0 s, 20% of the measured time"],
             9 / 44,
         ),
         ({"suspended_s": 3600.0}, ["the machine was suspended for 3,600 s"], 0),

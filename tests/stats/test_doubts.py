@@ -94,8 +94,8 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
             "2 rejected, 4 reset, such as: full",
         ),
         ([made(failures={"rejected": 3}, retries=3)], {}, "failures", "3 were sent again after a pause"),
-        ([made(drift=math.log(r)) for r in (0.69, 0.70, 0.71)], {}, "not-steady", "30 % faster"),
-        ([made(**COLD | STOOD)], {}, "stalled", "in fork 0, 2 of 200 requests took 20.0 s, 45 % of the"),
+        ([made(drift=math.log(r)) for r in (0.69, 0.70, 0.71)], {}, "not-steady", "30% faster"),
+        ([made(**COLD | STOOD)], {}, "stalled", "in fork 0, 2 of 200 requests took 20.0 s, 45% of the"),
         (
             [made(samples=0, service_time=None, unsupported="unknown")],
             {"of": SERVICE_TIME},
@@ -127,7 +127,7 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
         ([made(ms, error=0.06) for ms in (9, 10, 11)], {"of": SERVICE_TIME}, "", ""),
         ([made(error=0.026)] * 2, {"of": SERVICE_TIME}, "few-samples", ""),
         ([made(error=0.024)] * 2, {"of": SERVICE_TIME}, "", ""),
-        # Two values that are each up to 1 ms off can differ by 5 % of 40 ms by that alone.
+        # Two values that are each up to 1 ms off can differ by 5% of 40 ms by that alone.
         ([made(took=Quantiles(3.9e7, 3.9e7, 3.9e7))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(0, 0, 0))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(4.1e7, 4.1e7, 4.1e7))] * 3, {"of": metric("took")}, "", ""),
@@ -274,7 +274,7 @@ def test_builds_that_are_the_same_are_no_draw_and_those_that_should_be_and_are_n
         ([{"searches_sent": 1000, "searches_counted": None}], "", ""),
         ([{"searches_sent": 1000, "searches_counted": 1001}], "counted-more", "counted 1,001 searches"),
         # What a start read of an index that was to be cold.
-        ([{"resident": 0.0, "resident_begun": 0.97}], "not-cold", "nodes of es read up to 97 % of the index"),
+        ([{"resident": 0.0, "resident_begun": 0.97}], "not-cold", "nodes of es read up to 97% of the index"),
         ([{"resident": 0.0, "resident_begun": 0.02}], "", ""),
         ([{"resident": 1.0, "resident_begun": 1.0}], "", ""),
     ],

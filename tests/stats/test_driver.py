@@ -79,24 +79,24 @@ BURST = {"offered": 800.0, "due_per_s": 1000.0, "possible_per_s": 1000.0}
         (THROTTLED, [], "", ()),
         # A twentieth of the clients' time.
         (CLOSED, [closed(0.5, pause_us=26)] * 5, "", ()),
-        (CLOSED, [closed(0.5, pause_us=27)] * 5, "let 5 % of its clients' time pass", ("throughput",)),
-        (CLOSED, [closed(0.5, pause_us=27, requests=10)] * 5, "let 5 % of", ("throughput",)),
+        (CLOSED, [closed(0.5, pause_us=27)] * 5, "let 5% of its clients' time pass", ("throughput",)),
+        (CLOSED, [closed(0.5, pause_us=27, requests=10)] * 5, "let 5% of", ("throughput",)),
         # The median over forks decides.
         (CLOSED, [closed(0.5, pause_us=10), closed(0.5, pause_us=500), closed(0.5, pause_us=10)], "", ()),
         # A millisecond, or a tenth of an answer; of few requests, the typical one.
         (THROTTLED, [throttled(2.0, lag_p99_ns=9 * MS // 10)] * 5, "", ()),
-        (THROTTLED, [throttled(2.0, lag_p99_ns=11 * MS // 10)] * 5, "sent 1 % of its", ("p90 latency",)),
+        (THROTTLED, [throttled(2.0, lag_p99_ns=11 * MS // 10)] * 5, "sent 1% of its", ("p90 latency",)),
         (THROTTLED, [throttled(30.0, lag_p99_ns=29 * MS // 10)] * 5, "", ()),
         (THROTTLED, [throttled(30.0, lag_p99_ns=31 * MS // 10)] * 5, "3.1 ms late", ("p90 latency",)),
         (THROTTLED, [throttled(5.0, requests=10, lag_p50_ns=3 * MS)] * 5, "sent half", ("p90 latency",)),
         # Less than was possible, unless that is a millisecond in a burst, or the engine's fault.
         (THROTTLED, [throttled(5.0, offered=98.1)] * 5, "", ()),
-        (THROTTLED, [throttled(5.0, offered=97.9)] * 5, "sent 97.9/s, 2 % less than was possible", ALL),
+        (THROTTLED, [throttled(5.0, offered=97.9)] * 5, "sent 97.9/s, 2% less than was possible", ALL),
         (Task("range", target_throughput=1000), [throttled(5.0, requests=2, **BURST)] * 5, "", ()),
         (CLOSED, [closed(5.0, cpu_share=0.79)] * 5, "", ()),
-        (CLOSED, [closed(5.0, cpu_share=0.81)] * 5, "kept its process busy for 81 %", ALL[:2]),
+        (CLOSED, [closed(5.0, cpu_share=0.81)] * 5, "kept its process busy for 81%", ALL[:2]),
         (CLOSED, [closed(5.0, cpu_share=0.9, workers=2)] * 5, "kept each of its processes busy", ALL[:2]),
-        (THROTTLED, [throttled(5.0, cpu_share=0.81)] * 5, "kept its process busy for 81 %", ALL),
+        (THROTTLED, [throttled(5.0, cpu_share=0.81)] * 5, "kept its process busy for 81%", ALL),
     ],
 )  # fmt: skip
 def test_what_the_driver_limits(
@@ -138,11 +138,11 @@ def test_a_host_that_lags_spoils_the_figures_of_all_and_is_named():
     crowded = msgspec.structs.replace(THROTTLED, clients=8)
     found = check_load(crowded, forks(THROTTLED, lag_p99_ns=12 * MS))
     assert [limit.text for limit in found.limits] == [
-        "sent 1 % of its requests at least 12 ms late (host two)"
+        "sent 1% of its requests at least 12 ms late (host two)"
     ]
     assert "--workers 2 or" in found.advice
     (limit,) = check_load(CLOSED, forks(CLOSED, cpu_share=0.95)).limits
-    assert limit.text == "kept its process busy for 95 % of the time (host two)"
+    assert limit.text == "kept its process busy for 95% of the time (host two)"
     assert check_load(THROTTLED, forks(THROTTLED)).states == check_load(CLOSED, forks(CLOSED)).states == ()
 
 
@@ -173,7 +173,7 @@ def test_advice_is_something_that_can_be_done(task: Task, driver: dict[str, Any]
 def test_the_note_names_the_variant_the_reason_and_what_to_do():
     slow, fine = closed(0.5, pause_us=60), closed(0.5, pause_us=10)
     expected = (
-        "driver-limited: on os, benchctl let 11 % of its clients' time pass between an answer and the next "
+        "driver-limited: on os, benchctl let 11% of its clients' time pass between an answer and the next "
         "request: no verdict on throughput; compare its service times, or take an operation that lasts longer"
     )
     for metric in (THROUGHPUT, SERVICE_TIME):

@@ -117,7 +117,7 @@ def test_an_effect_within_the_margin_needs_no_estimate_beyond_it() -> None:
 
 
 def test_power_is_that_of_the_t_test_where_no_margin_matters() -> None:
-    # Cohen 1988, table 2.4.1: 26 a side find d = .8 by a two-sided test at .05 with 80 % power; 64 find .5.
+    # Cohen 1988, table 2.4.1: 26 a side find d = .8 by a two-sided test at .05 with 80% power; 64 find .5.
     rule = Rule(0.0, paired=False)
     for effect, forks in ((0.8, 26), (0.5, 64)):
         assert forks_to_find(effect, Spread(1.0, math.inf), rule).forks == forks

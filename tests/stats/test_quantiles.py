@@ -61,7 +61,7 @@ def test_a_quantile_that_failed_requests_decide_is_none(failed: int, known: list
 @pytest.mark.parametrize("quantile", ["p50", "p90", "p99"])
 @pytest.mark.parametrize("size", [200, 1_000])
 def test_a_quantile_s_own_error_is_the_spread_of_its_estimate(quantile: str, size: int):
-    """Never less than the SD over forks but for chance, and at most 45 % more, at two requests beyond p99."""
+    """Never less than the SD over forks but for chance, and at most 45% more, at two requests beyond p99."""
     generator = np.random.default_rng(20240301)
     for draw in (generator.lognormal, generator.exponential):
         found = [quantiles_of(*(1e6 * draw(size=size)).astype(np.int64) + 1) for _ in range(200)]

@@ -18,7 +18,7 @@ COUNTED = Task("range", iterations=300)
 FLAT = Course("flat", 0, 300, (0,), (1e6,))
 WARM_UP = Course("warm-up", 90, 300, (0, 90), (1.5e6, 1e6))
 LATE = Course("no steady state", 270, 300, (0, 270), (2e6, 1e6))
-# Until a late compile that brought 1.5 %.
+# Until a late compile that brought 1.5%.
 LATE_TRIFLE = Course("no steady state", 270, 300, (0, 270), (1.015e6, 1e6))
 
 
@@ -42,10 +42,10 @@ def forks(*courses: Course | None) -> list[TaskSummary]:
             [-0.42, -0.43, -0.41],
             "not steady",
             "not warmed up",
-            "was still getting faster: last third 34 % faster",
+            "was still getting faster: last third 34% faster",
         ),
-        ([0.17, 0.18, 0.19], "not steady", "drifting", "was getting slower: last third 20 % slower"),
-        # One fork of many, and what is significant and under 5 %.
+        ([0.17, 0.18, 0.19], "not steady", "drifting", "was getting slower: last third 20% slower"),
+        # One fork of many, and what is significant and under 5%.
         ([0.0, 0.01, -0.01, 0.5], "steady", None, ""),
         ([0.030, 0.031, 0.029], "steady", None, ""),
         # Without a spread over forks nothing is tested.

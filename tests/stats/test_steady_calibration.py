@@ -40,7 +40,7 @@ def service_times(generator: np.random.Generator, size: int, sigma: float, phi: 
 
 
 def rates(process: Process, size: int, sigma: float, phi: float) -> tuple[float, float]:
-    """Shares of courses whose kind was right, and whose cut was within 10 % of n."""
+    """Shares of courses whose kind was right, and whose cut was within 10% of n."""
     kind, factor, (low, high) = process
     generator = np.random.default_rng(20240301)
     right = near = 0
@@ -99,7 +99,7 @@ def marked_runs(
 
 @pytest.mark.parametrize("process", ["normal", "heavy tails", "skewed", "blocks in common"])
 def test_a_run_of_settled_tasks_rarely_has_a_mark(process: str):
-    """Promised is .065 at most; ten tasks of two variants, five forks, SD of a fork's drift 5 %."""
+    """Promised is .065 at most; ten tasks of two variants, five forks, SD of a fork's drift 5%."""
     generator = np.random.default_rng(20240301)
 
     def draw(shape: tuple[int, ...]) -> np.ndarray:
@@ -120,7 +120,7 @@ def test_a_run_of_settled_tasks_rarely_has_a_mark(process: str):
 
 
 def test_a_row_that_drifts_is_marked_and_its_neighbours_are_not():
-    """Power among 20 rows, five forks of SD 5 %: half at a drift of 15 %, nine in ten at 25 %."""
+    """Power among 20 rows, five forks of SD 5%: half at a drift of 15%, nine in ten at 25%."""
     generator = np.random.default_rng(7)
     for percent, least, most in ((5, 0.0, 0.1), (15, 0.35, 0.65), (25, 0.85, 1.0)):
         marks = marked_runs(lambda shape: generator.normal(0, 0.05, shape), math.log1p(percent / 100), cold=1)
@@ -129,7 +129,7 @@ def test_a_row_that_drifts_is_marked_and_its_neighbours_are_not():
 
 
 def test_five_forks_show_what_none_shows_alone():
-    """A third of the requests 40 % slower, in such noise: few courses show it, five forks nearly always."""
+    """A third of the requests 40% slower, in such noise: few courses show it, five forks nearly always."""
     generator = np.random.default_rng(7)
     found = []
     for _ in range(REPETITIONS):

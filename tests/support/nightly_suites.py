@@ -84,7 +84,7 @@ def make_series(
     step: tuple[int, float] | None = None,
     forks: int = 5,
 ) -> Series:
-    """Values that wobble by 1.5 % from night to night; from a night on they are a factor greater."""
+    """Values that wobble by 1.5% from night to night; from a night on they are a factor greater."""
     rng = np.random.default_rng([len(key.variant), len(key.task), len(key.metric)])
     nights = np.repeat(np.array(numbers, dtype=np.int64), forks)
     logs = np.repeat(rng.normal(0, 0.015, len(numbers)), forks) + rng.normal(0, 0.012, nights.size)
@@ -103,7 +103,7 @@ def make_raised(number: int = 1, **more: Any) -> Raised:
         at="2026-07-12T04:01:12+00:00",
         night=night_id(42),
         kind="figure",
-        title="range p90 service time on es@latest is 11.8 % slower since night 40",
+        title="range p90 service time on es@latest is 11.8% slower since night 40",
         key=KEY,
         direction="slower",
         effect_percent=11.8,
@@ -148,7 +148,7 @@ def eventful_nights(count: int = 70) -> list[NightRecord]:
         40: {"changes": make_raised().changes},
         42: {"findings": (confirmed,)},
         45: {"findings": (make_finding(),)},
-        50: {"canary_moved": "pinned was 7 % slower on 3 of 3 tasks", "findings": (held,)},
+        50: {"canary_moved": "pinned was 7% slower on 3 of 3 tasks", "findings": (held,)},
         52: {"noise": ("the load before the night was 1.4 on 2 CPUs",), "forks_done": 3},
         55: {"status": "interrupted", "reason": "the power went", "run": ""},
         60: {"changes": (Change("memory", "16 GiB", "24 GiB"),)},
@@ -178,20 +178,20 @@ def eventful_log() -> tuple[Event, ...]:
         3,
         at="2026-06-30T04:00:00+00:00",
         night=night_id(30),
-        title="desc_sort_timestamp throughput on os@latest is 6 % lower since night 30",
+        title="desc_sort_timestamp throughput on os@latest is 6% lower since night 30",
         key=SeriesKey("os@latest", "big5", "desc_sort_timestamp", "throughput"),
         since=night_id(30),
         last_good=night_id(29),
     )
     known = make_raised(
         4,
-        title="range throughput on es@latest is 10 % lower since night 40",
+        title="range throughput on es@latest is 10% lower since night 40",
         key=SeriesKey("es@latest", "big5", "range", "throughput"),
     )
     return (
         Annotated("2026-06-15T10:00:00+00:00", night_id(15), 15, "new memory in the host", "ann"),
         recovering,
-        Recovered(3, "2026-07-08T04:00:00+00:00", night_id(38), "two nights within 1 % of before"),
+        Recovered(3, "2026-07-08T04:00:00+00:00", night_id(38), "two nights within 1% of before"),
         make_raised(),
         known,
         Acknowledged(4, "2026-07-13T09:00:00+00:00", "bea", "the new default; see the release notes"),

@@ -20,7 +20,7 @@ def make_store(
 ) -> SuiteFolder:
     """Fill a folder of a suite: variant 0 is watched, the last one is the canary when there are several.
 
-    Every task has throughput and p90 service time. A tenth of the watched series step by 10 % somewhere.
+    Every task has throughput and p90 service time. A tenth of the watched series step by 10% somewhere.
     """
     suite = SuiteFolder(folder)
     suite.nights_folder.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ def test_each_further_variant_has_its_answer_and_lines():
     assert answer[1].startswith("es@9.2.0 against es by clients: faster from 1 to 8 (")
     points, growth = sweep_tables(curve)
     assert points.spans[:3] == (3, 0, 0)
-    assert points.titles == ("clients", "Variant", "Value", "Diff %", "95 % interval", "p", "Verdict")
+    assert points.titles == ("clients", "Variant", "Value", "Diff %", "95% interval", "p", "Verdict")
     assert [*points.cells][2][6].verdict == "faster"
     assert [line[0] for line in growth.texts if line[0]] == [
         "es", "os", "es@9.2.0", "os - es", "es@9.2.0 - es",
@@ -67,12 +67,12 @@ def test_points_that_are_no_numbers_have_a_table_and_verdicts_alone():
     (points,) = sweep_tables(curve)
     assert points.title == (
         "big5: range, p90 service time by index.refresh_interval, docs 1m, ms "
-        "(lower is better; mean, its 95 % interval)"
+        "(lower is better; mean, its 95% interval)"
     )
     assert [line[0] for line in points.texts] == ["1s", "30s", "off"]
     (answer,) = sweep_answer(curve)
     assert answer.startswith("os against es by index.refresh_interval: slower from 1s to off (+")
-    assert answer.endswith(" %).")
+    assert answer.endswith("%).")
 
 
 def test_one_variant_has_values_and_growth():
@@ -136,7 +136,7 @@ def test_doubts_are_numbered_where_there_are_notes():
 
 def test_markdown_has_the_same_tables():
     text = markdown([sweep_tables(two_laws())])
-    assert "| clients | es | os | Diff % | 95 % interval | p | Verdict |" in text
+    assert "| clients | es | os | Diff % | 95% interval | p | Verdict |" in text
     assert "| os - es |" in text
 
 

@@ -150,7 +150,7 @@ def compared(
             ),
         )
     if measures.margin is not None:
-        text = f"differences under {100 * measures.margin:g} % do not matter in these verdicts (--margin)"
+        text = f"differences under {100 * measures.margin:g}% do not matter in these verdicts (--margin)"
         selection = replace(selection, remarks=(*selection.remarks, text))
     found = comparison_analysis(selection, metrics=metrics, method=method)
     if not found.rows:

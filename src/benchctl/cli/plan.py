@@ -72,7 +72,7 @@ def plan_command(
     before others. Without any, the table is for spreads that are assumed. Nothing is started.
     """
     if effect <= 0:
-        raise UsageError("--effect must be more than 0 %", hint="no number of forks finds no difference")
+        raise UsageError("--effect must be more than 0%", hint="no number of forks finds no difference")
     home = resolve_home()
     store = open_store(home, runs_folder)
     form = msgspec.structs.replace(form, forks=max(DEFAULT_FORKS, form.index_builds), evidence=None)

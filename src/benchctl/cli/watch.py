@@ -50,7 +50,7 @@ def step_progress(what: str, done: int, total: int, lately: int, seconds: float)
     parts = [f"{done:,} {what.removesuffix('s') if done == 1 else what}"]
     # An operation of several requests, such as a scroll, has more of them than there are operations.
     if total and done <= total:
-        parts.append(f"{100 * done / total:.0f} %")
+        parts.append(f"{100 * done / total:.0f}%")
     if lately > 0 and seconds > 0:
         speed = lately / seconds
         parts.append(f"{speed:,.0f}/s")
@@ -220,7 +220,7 @@ class RichObserver:
         if self._fork is None:
             self._progress.update(self._task, completed=done, total=total or None, what=what)
         elif total and done <= total:
-            self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total} %"))
+            self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total}%"))
 
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
         """Name the fork on the live line, and set the bar to those that are done."""

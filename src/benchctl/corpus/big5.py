@@ -7,7 +7,7 @@ The documents have the keys, formats and value sets of Elastic's big5 corpus. Th
   be generated on its own.
 - Log streams, hosts and addresses come from a pool per day with one entry per 100 documents (at most as many
   as there are names), where the original draws a new value about once in 100 documents.
-- 5 % of `metrics.size` are in 1-999, the rest in 1,000-10,000. Each of the three streams that operations
+- 5% of `metrics.size` are in 1-999, the rest in 1,000-10,000. Each of the three streams that operations
   search for has 4 documents in 10,000.
 - A message has 1-25 words, few more often than many (the smaller of two draws): pairs of nouns, then, for an
   odd number, one name.
@@ -31,7 +31,7 @@ from benchctl.corpus.tables import NAMES, NOUN_PAIRS, Texts
 # Days and part files: pure arithmetic on the size of the corpus.
 #
 # The corpus covers 7.25 equal days from 2023-01-01 on, in order; the last one ends after six hours, with a
-# quarter of a day's documents. So the first two days hold 2 / 7.25 = 27.6 % of all documents.
+# quarter of a day's documents. So the first two days hold 2 / 7.25 = 27.6% of all documents.
 
 FIRST_DATE = dt.date(2023, 1, 1)
 PART_DOCUMENTS = 100_000

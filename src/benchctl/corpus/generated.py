@@ -74,7 +74,7 @@ def locked(path: Path) -> Iterator[None]:
 
 BLOCK_BYTES = 1 << 20
 
-# Compression takes about as long as generation; level 3 saves 7 % of the bytes and costs 60 % more time.
+# Compression takes about as long as generation; level 3 saves 7% of the bytes and costs 60% more time.
 _COMPRESSION_LEVEL = 1
 
 

@@ -676,7 +676,7 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
     share = resident_share(data)
     if wanted == "cold" and share > _MOST_RESIDENT:
         raise BenchctlError(
-            f"{100 * share:.0f} % of {data} stays in the page cache, whatever is said to the kernel",
+            f"{100 * share:.0f}% of {data} stays in the page cache, whatever is said to the kernel",
             hint="leave --page-cache out, or set BENCHCTL_HOME to a folder on a disk",
         )
     return share

@@ -396,7 +396,7 @@ def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> 
         "http.port": 0,
         "transport.port": 0,
         "node.portsfile": True,
-        # The default refuses shards on a disk that is 85 % full; benchctl checks the space it needs itself.
+        # The default refuses shards on a disk that is 85% full; benchctl checks the space it needs itself.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
     return settings | _optional_settings(installation)

@@ -264,7 +264,7 @@ def read_called(log: InliningLog, caller: str, callee: str) -> Called:
 def found_at(site: Site) -> Found:
     """Return what became of one call site."""
     if site.is_inlined:
-        # With more than two receivers C2 inlines one that has 90 % of the calls, without printing that it
+        # With more than two receivers C2 inlines one that has 90% of the calls, without printing that it
         # dispatches the rest; the profile then counts more calls than its named receivers have.
         known = sum(one.count for one in site.receivers)
         return "partly" if site.is_virtual or known < site.calls else "inlined"

@@ -241,7 +241,7 @@ class InliningCollector:
 
 
 INTERVAL_S = 0.25
-"""Short enough to tell short tasks apart; reading takes about 1 % of a CPU."""
+"""Short enough to tell short tasks apart; reading takes about 1% of a CPU."""
 
 
 class OsCollector:

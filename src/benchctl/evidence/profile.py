@@ -382,7 +382,7 @@ class Difference:
     stack: Stack  # see `Share`
     baseline: Share  # of each side; with 0 samples if it was never seen
     contender: Share
-    # 95 % of differences due to sampling alone are smaller, as a share: binomial, and so a lower bound,
+    # 95% of differences due to sampling alone are smaller, as a share: binomial, and so a lower bound,
     # because the samples of one request are alike, and forks differ
     noise: float
 

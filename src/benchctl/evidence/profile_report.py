@@ -42,7 +42,7 @@ from benchctl.stats.metrics import places
 
 Mode = Literal["cpu", "native"]
 
-# With these a share of 5 % is known to within 4.3 points.
+# With these a share of 5% is known to within 4.3 points.
 LEAST_SAMPLES = 100
 _SHARE_FOR_PRECISION = 0.05
 _NORMAL_95 = 1.96
@@ -130,7 +130,7 @@ def difference_lines(
     headers = [baseline.name, contender.name, "POINTS", "CHANCE "]
     notes = [
         f"POINTS: {contender.name} minus {baseline.name}, percentage points of each side's own samples.",
-        "CHANCE: 95 % of the differences that sampling alone makes are smaller, at least; ~ is within it.",
+        "CHANCE: 95% of the differences that sampling alone makes are smaller, at least; ~ is within it.",
         *_native_note(baseline, form),
         *(_native_note(contender, form) if form.mode == "cpu" else ()),
         "Shares say where the time goes, not how much it is: what a side saves makes its other shares grow.",
@@ -197,7 +197,7 @@ def _rest(found: Sequence[Share], shown: Sequence[Share], heading: Heading, form
     if heading.samples:
         p = _SHARE_FOR_PRECISION
         points = 100 * _NORMAL_95 * math.sqrt(p * (1 - p) / heading.samples)
-        notes.append(f"Of so many samples, a share of 5 % is known to within {points:.1f} points at best.")
+        notes.append(f"Of so many samples, a share of 5% is known to within {points:.1f} points at best.")
     notes += _native_note(heading, form)
     if heading.cut:
         notes.append(
@@ -345,7 +345,7 @@ class DifferenceEntry(msgspec.Struct, frozen=True):
     baseline: float  # shares of each side's samples, 0 to 1
     contender: float
     difference: float
-    chance: float  # 95 % of the differences that sampling alone makes are smaller, at least
+    chance: float  # 95% of the differences that sampling alone makes are smaller, at least
 
 
 class VariantProfile(msgspec.Struct, frozen=True):

@@ -166,7 +166,7 @@ class FateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forks: int
     needs: str = ""  # what has to hold for it to be answerable, from the file
     doubts: tuple[str, ...] = ()  # what weakens the outcome, or why there is none; without full stops
-    # `at_least`, `at_most`: where all forks with a log show it, or none does, the one-sided 95 % bound of
+    # `at_least`, `at_most`: where all forks with a log show it, or none does, the one-sided 95% bound of
     # the share of nodes that would, 0 to 1; None otherwise.
     at_least: float | None = None
     at_most: float | None = None

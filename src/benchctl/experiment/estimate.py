@@ -78,7 +78,7 @@ class Sight(msgspec.Struct, frozen=True):
 
     comparison: str  # its name; `ONE over OTHER` of an expectation about two of them
     metric: str
-    least: float | None  # as a ratio - 1, found with 80 % power; None if nothing is known about its forks
+    least: float | None  # as a ratio - 1, found with 80% power; None if nothing is known about its forks
     similar: bool = False
     shared: bool = False
 
@@ -447,7 +447,7 @@ def sight_lines(found: Estimate) -> Iterator[str]:
             "where slow forks are slow at both; how much smaller is not known before"
         )
     if any(one.least is None for one in found.sights):
-        assumed = ", ".join(f"{_least_text(least)} at a CV of {cv:g} %" for cv, least in found.assumed)
+        assumed = ", ".join(f"{_least_text(least)} at a CV of {cv:g}%" for cv, least in found.assumed)
         every = all(one.least is None for one in found.sights)
         which = f"what {counted(len(found.sights), 'comparison')} will see is " if every else ""
         yield (
@@ -511,7 +511,7 @@ def _holds(one: Expectation | FateExpectation) -> str:
         return f"{one.call_site}: {one.is_} in {one.variant}"
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
-    margin = f"{one.margin:g} {one.unit}" if one.unit else f"{100 * one.margin:g} %"
+    margin = f"{one.margin:g} {one.unit}" if one.unit else f"{100 * one.margin:g}%"
     return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {margin})"
 
 
@@ -522,7 +522,7 @@ def _is_known(one: Sight) -> bool:
 def _least_text(ratio: float | None) -> str:
     if ratio is None or not math.isfinite(ratio):
         return "unknown"
-    return f"{100 * ratio:.1f} %" if ratio < 0.1 else f"{100 * ratio:,.0f} %"  # noqa: PLR2004 - two digits
+    return f"{100 * ratio:.1f}%" if ratio < 0.1 else f"{100 * ratio:,.0f}%"  # noqa: PLR2004 - two digits
 
 
 def _named(names: list[str]) -> str:

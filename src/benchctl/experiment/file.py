@@ -195,7 +195,7 @@ class _TableReader(_Part):
                 raise self._refuse((*steps, place), f"a published figure is more than 0, not {figure:g}")
         for percent in change:
             if percent <= _LEAST_CHANGE_PERCENT:
-                raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g} %")
+                raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g}%")
         return Published(baseline, contender, *change)
 
     def _metric(self, metric: str, steps: _Steps) -> str:
@@ -272,7 +272,7 @@ class _TableReader(_Part):
                 )
             found = PERCENT.parse(margin or _MARGIN)
             if not 0 < found < 1:
-                raise self._refuse(steps, "a margin is more than 0 % and less than 100 %")
+                raise self._refuse(steps, "a margin is more than 0% and less than 100%")
             return found, ""
         measured = metric_of(metric)
         unit = measured.unit

@@ -114,7 +114,7 @@ class ExpectationEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     statement: Text
     comparisons: Texts | None = None
     is_: Relation | None = msgspec.field(name="is", default=None)
-    margin: Margin | None = None  # 5 % unless it is given; of differences in the metric's unit
+    margin: Margin | None = None  # 5% unless it is given; of differences in the metric's unit
     than: Text | None = None
     needs: str = ""
     fate: FateEntry | None = None  # of a call site, in place of all but the statement and `needs`

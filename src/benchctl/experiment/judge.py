@@ -80,7 +80,7 @@ def judge_expectations(
 ) -> tuple[ExpectationResult, ...]:
     """Judge all; `rows` are those of tables and those of one effect over another.
 
-    p-values are adjusted over all comparisons that expectations rest on (Holm), so that at most 5 % of
+    p-values are adjusted over all comparisons that expectations rest on (Holm), so that at most 5% of
     experiments have any difference that is not there.
     """
     names = list(dict.fromkeys(name for one in expectations for name in one.judged))
@@ -176,7 +176,7 @@ def judge_fates(
 ) -> tuple[FateResult, ...]:
     """Judge all: confirmed when every fork shows it, refuted when every one with a log shows the opposite.
 
-    Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95 %: the
+    Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95%: the
     one-sided bound of Clopper and Pearson (Biometrika 26, 1934).
     """
     known = {(site.name, one.variant): one for site in results for one in site.variants}

@@ -47,6 +47,7 @@ from benchctl.report.numbers import (
     mebibytes,
     p_value,
     signed_percent,
+    with_unit,
 )
 from benchctl.report.sentences import in_spite_of_looks
 from benchctl.report.table import (
@@ -120,11 +121,11 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
 
 
 def _measured_text(one: FateResult) -> str:
-    """Return `virtual call in 3 of 4 forks`, or `inlined in 4 of 4 forks (at least 47 %)` if all agree."""
+    """Return `virtual call in 3 of 4 forks`, or `inlined in 4 of 4 forks (at least 47%)` if all agree."""
     text = f"{FOUND_WORDS[one.is_]} in {one.showing} of {counted(one.forks, 'fork')}"
     if one.at_least is not None:
-        return f"{text} (at least {100 * one.at_least:.0f} %)"
-    return text if one.at_most is None else f"{text} (at most {100 * one.at_most:.0f} %)"
+        return f"{text} (at least {100 * one.at_least:.0f}%)"
+    return text if one.at_most is None else f"{text} (at most {100 * one.at_most:.0f}%)"
 
 
 def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...]]:
@@ -191,7 +192,7 @@ def _expectation_table(analysis: ExperimentAnalysis, notes: Notes) -> Table | No
         return None
     labels = {row.name: row.label for row in analysis.rows}
     columns = (
-        "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change (95 % interval)"),
+        "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change (95% interval)"),
         "p (Holm)", NOTES,
     )  # fmt: skip
     lines = (
@@ -269,11 +270,11 @@ def _effects(one: ExpectationResult, labels: Mapping[str, str]) -> str:
 
 
 def _effect(comparison: Comparison, unit: str) -> str:
-    """Return `+3.2 % (-1.0 to +7.6)`."""
+    """Return `+3.2% (-1.0 to +7.6)`."""
     change, reach = change_cells(comparison)
     if change == NOT_AVAILABLE:
         return change
-    return f"{change} {unit}" + ("" if reach.text == NOT_AVAILABLE else f" ({reach.text})")
+    return with_unit(change, unit) + ("" if reach.text == NOT_AVAILABLE else f" ({reach.text})")
 
 
 def _reasons(one: ExpectationResult, analysis: ExperimentAnalysis) -> Iterator[str]:
@@ -302,7 +303,7 @@ def _table_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Table
         label: Cell | str = name
         if row.published is not None:
             *values, change = _published(row.published)
-            unit = " %" if change and _diff(table) == "Diff" else ""
+            unit = "%" if change and _diff(table) == "Diff" else ""
             lines.append((label, "published", *values, change + unit, "", "", "", ""))
             label = ABOVE
         lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
@@ -358,7 +359,7 @@ def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ..
         values = [comparison.baseline_value, comparison.contender_value]
     change, reach = change_cells(comparison, row.figures)
     if _diff(table) == "Diff" and change != NOT_AVAILABLE:
-        change = f"{change} {row.unit if _in_unit(row) else '%'}"
+        change = with_unit(change, row.unit if _in_unit(row) else "%")
     told = (
         f"{'>= ' if side.at_least else ''}{figure(value)}"
         for side, value in zip(row.figures, values, strict=True)
@@ -444,7 +445,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         )
     if analysis.expectations:
         listed = sorted({(one.unit, one.margin) for one in analysis.expectations})
-        margins = ", ".join(f"{margin:g} {unit}" for unit, margin in listed)
+        margins = ", ".join(with_unit(f"{margin:g}", unit) for unit, margin in listed)
         yield (
             f"Outcomes follow from verdicts, with margins of {margins}, and p of a difference adjusted over "
             "all expectations (Holm). Confirmed is the expected verdict; refuted is the opposite, equal "
@@ -455,7 +456,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         yield (
             f"Fates of calls are counted: with {FORKS_FOR_OUTCOME} forks or more, confirmed when every fork "
             "has an inlining log and shows it, refuted when all with a log show the opposite. In brackets "
-            "the one-sided 95 % bound of the share of node starts that would show it (Clopper and Pearson)."
+            "the one-sided 95% bound of the share of node starts that would show it (Clopper and Pearson)."
         )
 
 

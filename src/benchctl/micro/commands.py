@@ -41,7 +41,7 @@ from benchctl.run.plan import reload_track
 from benchctl.spec import RunForm, check_settings
 
 _COLUMNS = (
-    "variant", "benchmark", "mode", Column("count"), Column("score"), Column("error (99.9 %)"), "unit",
+    "variant", "benchmark", "mode", Column("count"), Column("score"), Column("error (99.9%)"), "unit",
 )  # fmt: skip
 _POOLED = (
     "JMH's own table: its error covers how iterations vary, those of all forks in one pot. What forks differ "

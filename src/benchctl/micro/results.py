@@ -241,7 +241,7 @@ class OwnRow:
     mode: str  # JMH's word
     count: int  # iterations, or sampled operations
     score: float
-    error: float | None  # half the width of a 99.9 % interval by Student's t; None of fewer than 3
+    error: float | None  # half the width of a 99.9% interval by Student's t; None of fewer than 3
     unit: str  # of both
 
 

@@ -292,7 +292,7 @@ def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Return
 def _title(finding: Finding, effect: float | None, low: float | None, high: float | None) -> str:
     metric = metric_of(finding.key.metric)
     value = signed_percent(effect)
-    size = f"{value} % ({interval(low, high)})" if low is not None else f"{value} %"
+    size = f"{value}% ({interval(low, high)})" if low is not None else f"{value}%"
     return (
         f"{finding.key.variant} is {finding.direction}: {finding.key.task} of {finding.key.challenge}, "
         f"{metric.title} {size} since night {number_of(finding.since)}"
@@ -396,4 +396,4 @@ def _alarm(desk: Desk, number: int, variant: str, findings: list[Finding]) -> Ra
 
 def _figure(one: Finding) -> str:
     metric = metric_of(one.key.metric).title
-    return f"{one.key.task} of {one.key.challenge}, {metric} {signed_percent(one.effect_percent)} %"
+    return f"{one.key.task} of {one.key.challenge}, {metric} {signed_percent(one.effect_percent)}%"

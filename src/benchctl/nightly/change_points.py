@@ -29,7 +29,7 @@ class ChangePoint(msgspec.Struct, frozen=True):
 
 
 def change_points(nights: Nights) -> tuple[ChangePoint, ...]:
-    """Cut a series where Q-hat is greatest, cut the parts again, and keep changes of 3 % and more.
+    """Cut a series where Q-hat is greatest, cut the parts again, and keep changes of 3% and more.
 
     Matteson and James, Journal of the American Statistical Association 109, 2014, with an exponent of 1 and a
     limit in place of their permutation test. A host that drifts gives change points, too.

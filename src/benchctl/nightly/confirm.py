@@ -190,7 +190,7 @@ def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
     further = further_forks(comparison)
     forks = f"over {comparison.n_baseline} + {comparison.n_contender} forks"
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
-    size = "no ratio" if effect is None else f"{signed_percent(effect)} %"
+    size = "no ratio" if effect is None else f"{signed_percent(effect)}%"
     bounds = "" if low is None else f" ({interval(low, high)})"
     verdict = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
     if comparison.provisional:

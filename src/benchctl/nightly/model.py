@@ -91,7 +91,7 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     run: str
     forks_good: int
     forks_tonight: int
-    # `effect_percent`, `low_percent`, `high_percent`: tonight over last-good, minus one; the 95 % interval.
+    # `effect_percent`, `low_percent`, `high_percent`: tonight over last-good, minus one; the 95% interval.
     # None where forks were too few.
     effect_percent: float | None
     low_percent: float | None
@@ -109,7 +109,7 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     key: SeriesKey
     direction: Direction  # as confirmed; as screened where it was not
     effect_percent: float  # the nights since the change over the usual ones before it, minus one
-    low_percent: float  # its 95 % interval
+    low_percent: float  # its 95% interval
     high_percent: float
     baseline_nights: int  # usual nights before it
     since: str  # id of the night in which it probably began
@@ -219,7 +219,7 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     # The series; of an alarm that is not about a figure, as much of it as there is, else empty texts.
     key: SeriesKey
     direction: Direction | None = None  # which way; None for answers and hosts
-    # `effect_percent`, `low_percent`, `high_percent`: as confirmed, with the 95 % interval; None likewise.
+    # `effect_percent`, `low_percent`, `high_percent`: as confirmed, with the 95% interval; None likewise.
     effect_percent: float | None = None
     low_percent: float | None = None
     high_percent: float | None = None

@@ -78,7 +78,7 @@ margin every second time."""
 PRIOR_SD: Final = 0.025
 PRIOR_NIGHTS: Final = 8
 """What is known of a series before it has nights of its own counts as so many: nights of one engine usually
-differ by 2 or 3 %, besides what their forks differ by. Without it, a change in the first nights becomes usual
+differ by 2 or 3%, besides what their forks differ by. Without it, a change in the first nights becomes usual
 before it can be told from noise."""
 
 _CONFIDENCE = 0.95
@@ -90,7 +90,7 @@ class Screened(msgspec.Struct, frozen=True):
 
     direction: Direction
     effect_log: float  # mean over the nights since the change less that over the usual ones before it
-    low_log: float  # 95 % interval, night-to-night spread included
+    low_log: float  # 95% interval, night-to-night spread included
     high_log: float
     baseline_nights: int  # usual nights before the change
     since: int  # number of the night in which it probably began
@@ -252,7 +252,7 @@ class CanaryMove(msgspec.Struct, frozen=True):
         """What moved, without a full stop."""
         found = self.screened
         tasks = "its only task" if self.tasks == 1 else f"its {self.tasks} tasks"
-        effect = f"{self.metric} of {tasks} {found.effect_percent:+.1f} %"
+        effect = f"{self.metric} of {tasks} {found.effect_percent:+.1f}%"
         return f"{_named(self.variant)} is {found.direction}: {effect}"
 
 
@@ -328,7 +328,7 @@ _LEVEL_OF_EQUIVALENCE: Final = 0.05
 
 
 def recovered(newer: Floats, older: Floats, margin: float) -> bool:
-    """Return whether the newest nights are equivalent to older ones (two one-sided tests at 5 %).
+    """Return whether the newest nights are equivalent to older ones (two one-sided tests at 5%).
 
     The newest three are tried first, then more, as far as they go: the noisier nights are, the more it takes.
 

@@ -190,7 +190,7 @@ def _check_metrics(suite: Suite, document: Document) -> None:
             known = ", ".join(one.key for one in chosen)
             raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=key) from err
         if not 0 < PERCENT.parse(text) < 1:
-            raise document.refuse(("margins", key), "a margin is more than 0 % and less than 100 %")
+            raise document.refuse(("margins", key), "a margin is more than 0% and less than 100%")
 
 
 def _check_amounts(typed: Typed[Suite]) -> None:
@@ -241,7 +241,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
             not 0 <= confirm.share_of_budget < 1,
             ("confirm", "share-of-budget"),
             "a share is at least 0 and less than 1",
-            "write 0.4 for 40 %",
+            "write 0.4 for 40%",
         ),
     )
     for broken, steps, message, hint in rules:

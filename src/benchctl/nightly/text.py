@@ -101,7 +101,7 @@ def not_watched(record: NightRecord) -> list[str]:
         limit = f" fitted into the budget of {duration(record.budget_s)}" if record.budget_s else " were done"
         found.append(f"{record.forks_done} of {record.forks_planned} forks of each variant{limit}.")
     found += [
-        f"Not confirmed: {series_name(one.key)} {signed_percent(one.effect_percent)} %: {one.reason}."
+        f"Not confirmed: {series_name(one.key)} {signed_percent(one.effect_percent)}%: {one.reason}."
         for one in record.findings
         if one.status == "unconfirmed"
     ]
@@ -136,13 +136,13 @@ def series_name(key: SeriesKey) -> str:
 
 
 def effect_text(one: Raised | Finding) -> str:
-    """Return an effect as `+12.3 % (95 % interval +8.1 to +16.9)`; empty without one."""
+    """Return an effect as `+12.3% (95% interval +8.1 to +16.9)`; empty without one."""
     if one.effect_percent is None:
         return ""
-    size = f"{signed_percent(one.effect_percent)} %"
+    size = f"{signed_percent(one.effect_percent)}%"
     if one.low_percent is None or one.high_percent is None:
         return size
-    return f"{size} (95 % interval {interval(one.low_percent, one.high_percent)})"
+    return f"{size} (95% interval {interval(one.low_percent, one.high_percent)})"
 
 
 def change_text(change: Change) -> str:
@@ -154,9 +154,9 @@ def change_text(change: Change) -> str:
 
 
 def shift_text(shift: Shift) -> str:
-    """Return a shift as `BKDReader.addAll 3.1 -> 15.4 %`, with the class alone, not its package."""
+    """Return a shift as `BKDReader.addAll 3.1 -> 15.4%`, with the class alone, not its package."""
     method = ".".join(shift.method.split(".")[-2:])
-    return f"{method} {100 * shift.before:.1f} \N{RIGHTWARDS ARROW} {100 * shift.now:.1f} %"
+    return f"{method} {100 * shift.before:.1f} \N{RIGHTWARDS ARROW} {100 * shift.now:.1f}%"
 
 
 def moment(wall_clock: str) -> str:

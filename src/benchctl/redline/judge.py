@@ -40,7 +40,7 @@ Phase = Literal["search", "retry", "confirm"]
 _BATCHES = 10
 _LEAST_BATCHES = 3
 _LEAST_PER_BATCH = 2
-# Latency that grows by 1 % of the time belongs to a rate of which 99 % are completed.
+# Latency that grows by 1% of the time belongs to a rate of which 99% are completed.
 _LEAST_GROWTH = 0.01
 # Of the two-sided interval of the slope: its lower end is too high in one case of twenty.
 _CONFIDENCE = 0.9
@@ -51,11 +51,11 @@ class Growth:
     """How latency grows during a step."""
 
     slope: float  # seconds of latency gained a second: offered over served, minus 1, if that stays above 0
-    low: float  # lower end of its 90 % interval
+    low: float  # lower end of its 90% interval
 
     @property
     def grows(self) -> bool:
-        """Whether less than 99 % of the rate is served, and that is more than chance."""
+        """Whether less than 99% of the rate is served, and that is more than chance."""
         return self.slope > _LEAST_GROWTH and self.low > 0
 
 
@@ -69,9 +69,9 @@ def growth(due_ns: Integers, latency_ns: Integers) -> Growth:
     single slow requests have no weight, and ten values claim no more than they know.
 
     Simulated on queues of one and two servers, 250 to 2,000 requests a step, Poisson arrivals: it finds no
-    growth at 70 % load (6 % of steps where they have only 250 requests), 1 to 14 % at 90 %, 29 to 54 % at
-    exactly 100 %, 68 to 100 % at 110 % and 95 to 100 % at 120 %. More than that 250 requests cannot say: by
-    chance alone, so many move a queue by as much as 6 % of overload does. Longer steps see smaller ones.
+    growth at 70% load (6% of steps where they have only 250 requests), 1 to 14% at 90%, 29 to 54% at
+    exactly 100%, 68 to 100% at 110% and 95 to 100% at 120%. More than that 250 requests cannot say: by
+    chance alone, so many move a queue by as much as 6% of overload does. Longer steps see smaller ones.
 
     Both arrays have shape (n,), in any order; latency counts from when requests were due. Under six requests
     there is no growth.
@@ -135,12 +135,12 @@ def judge_step(
 ) -> CurvePoint:
     """Judge one step of a red-line search, from all its samples, settling included; columns have shape (n,).
 
-    It passes when no request failed, the percentile of latency is within the limit, at least 99 % of the
+    It passes when no request failed, the percentile of latency is within the limit, at least 99% of the
     rate were completed and the backlog did not grow. It is `driver-limited` when it misses that only
     because of time that the driver itself lost: no pass, and no fault of the node.
 
     In a closed loop neither a rate nor a backlog can be missed, and a slow driver makes the node look better:
-    a pass is `driver-limited` when clients spent more than 5 % of their time, the `think_share`, on no
+    a pass is `driver-limited` when clients spent more than 5% of their time, the `think_share`, on no
     request.
     """
     columns = select(columns, columns["part"] == 0)
@@ -163,7 +163,7 @@ def judge_step(
         verdict = "fail" if reason else "pass"
         if not reason and think_share is not None and think_share > MOST_THINK_SHARE:
             verdict = "driver-limited"
-            reason = f"clients were without a request for {100 * think_share:.0f} % of their time"
+            reason = f"clients were without a request for {100 * think_share:.0f}% of their time"
     elif reason:
         limited = not failures and found.latency_ns.size > 0 and not alone.shortcoming()
         verdict = "driver-limited" if limited else "fail"
@@ -312,7 +312,7 @@ def still_rising(forks: Sequence[ForkRecord]) -> float | None:
     """By how much throughput rose from the first step at a fork's last load to the last, median over forks.
 
     Of a closed loop, whose throughput settles with the node; in an open one it is the load itself. None where
-    no fork tried its last load twice, or forks do not agree, or it rose by 10 % or less.
+    no fork tried its last load twice, or forks do not agree, or it rose by 10% or less.
     """
     rises = []
     for fork in forks:
@@ -335,7 +335,7 @@ class Contradiction:
 
 
 def contradiction(fork: ForkRecord) -> Contradiction | None:
-    """Return where a fork failed more often than it passed, 10 % or more below the load that it found.
+    """Return where a fork failed more often than it passed, 10% or more below the load that it found.
 
     Closer to it, a step is as likely to fail as to pass.
     """
@@ -474,7 +474,7 @@ def unsteady_nodes(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]
     for label, forks in done.items():
         rise = still_rising(forks) if search.by == "clients" else None
         if rise is not None:
-            text = f"got {100 * rise:.0f} % more done in its last step than in its first with as many clients"
+            text = f"got {100 * rise:.0f}% more done in its last step than in its first with as many clients"
             found[label] = Steadiness("not steady", text=text, trend="not warmed up")
             continue
         contradictions = [one for one in map(contradiction, forks) if one is not None]

@@ -58,7 +58,7 @@ def _found_text(curve: Curve, found: RedlineCurves) -> str:
         return f"{load} (one fork: no interval)"
     if curve.low == curve.high:
         return f"{load} (alike in all {forks})"
-    return f"{load} (95 % interval {_number(curve.low, found)} to {_number(curve.high, found)})"
+    return f"{load} (95% interval {_number(curve.low, found)} to {_number(curve.high, found)})"
 
 
 def _number(load: float, found: RedlineCurves) -> str:

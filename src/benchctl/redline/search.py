@@ -14,7 +14,7 @@ Try = Callable[[int, Phase], StepVerdict]
 """Tries the load of a rung, and tells whether it met the objective."""
 
 CONFIRMATIONS = 2
-# Twelve find a load on a 3 % grid; the rest is for steps that contradict each other.
+# Twelve find a load on a 3% grid; the rest is for steps that contradict each other.
 MOST_STEPS = 40
 # Where a load that failed once passes, the answer is not far above.
 _NEAR = 2

@@ -151,7 +151,7 @@ def cost_table(analysis: Analysis) -> Table | None:
 def _title(cost: EvidenceCost) -> str:
     carrying = {one.evidence for one in cost.tasks}
     forks = " or ".join(counted(count, "fork") for count in sorted(carrying))
-    alone = "; one fork: no interval" if carrying == {1} else ", with 95 % intervals"
+    alone = "; one fork: no interval" if carrying == {1} else ", with 95% intervals"
     return (
         f"What evidence ({', '.join(cost.kinds)}) cost: mean service time of {forks} with it over plain ones "
         f"- 1{alone}; such forks run behind all others and enter no comparison"

@@ -215,7 +215,7 @@ def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
     fresh = " on a fresh node a fork" if all(spec.target is None for spec in plan.variants) else ""
     yield f"red-line of {what}{search.operation}{fresh}: {objective_text(search)}{named}{bound}"
     times = f"{search.step_s:g} s a {{}} after {search.settle_s:g} s"
-    apart = f"{100 * search.tolerance:g} % apart"
+    apart = f"{100 * search.tolerance:g}% apart"
     match search.by:
         case "rate":
             yield (
@@ -234,11 +234,11 @@ def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
 def _cache_lines(record: RunRecord) -> Iterator[str]:
     resident = [boot.resident for fork in record.forks for boot in fork.boots if boot.resident is not None]
     if resident:
-        bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f} % of it resident"
+        bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f}% of it resident"
         yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
     begun = [one for fork in record.forks for boot in fork.boots if (one := boot.resident_begun) is not None]
     if begun:
-        yield f"  when their tasks began: {100 * min(begun):.1f} to {100 * max(begun):.1f} % of it resident"
+        yield f"  when their tasks began: {100 * min(begun):.1f} to {100 * max(begun):.1f}% of it resident"
 
 
 def _host_lines(host: Environment) -> Iterator[str]:
@@ -641,7 +641,7 @@ def reading_line(found: ReadingCost) -> str:
     """Return what readings cost, in a sentence, with a warning where that is too much."""
     disturbing = "" if found.share <= MOST_READING_SHARE else ", which disturbs what is measured"
     return (
-        f"readings of a node of {found.threads} threads take {100 * found.share:.2f} % of a CPU during a task"
+        f"readings of a node of {found.threads} threads take {100 * found.share:.2f}% of a CPU during a task"
         f"{disturbing}: {_us(found.telemetry_p50_ns)} us (p50), {_us(found.telemetry_p99_ns)} us (p99) each; "
         f"before and after it {_us(found.bound_p50_ns)} us (p50), {_us(found.bound_p99_ns)} us (p99)"
     )

@@ -29,14 +29,14 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
         return plan_csv(found)
     if output_format == "json":
         return json_text(found)
-    title = f"Forks for a difference of {found.effect_percent:g} %"
+    title = f"Forks for a difference of {found.effect_percent:g}%"
     return written(title, page_of(plan_tables(found), plan_lines(found)), output_format, width=width)
 
 
 def plan_tables(found: ForkPlan) -> list[Table]:
     """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
     unit = "Pairs" if found.paired else "Forks a side"
-    size = f"{unit} for {found.effect_percent:g} % ({found.power_percent:g} % power; a range that holds 80 %)"
+    size = f"{unit} for {found.effect_percent:g}% ({found.power_percent:g}% power; a range that holds 80%)"
     if not found.requirements:
         title = f"{size} at CVs that are ASSUMED, not measured"
         assumed = ((percent(one.cv_percent), *_need(one)) for one in found.assumed)
@@ -103,9 +103,9 @@ def _verdict_lines(found: ForkPlan) -> Iterator[str]:
         if found.effect_percent <= one.margin_percent
     )
     if within:
-        margins = ", ".join(f"{title} {margin:g} %" for title, margin in within)
+        margins = ", ".join(f"{title} {margin:g}%" for title, margin in within)
         yield (
-            f"{found.effect_percent:g} % is not beyond the margin ({margins}): it can only be called "
+            f"{found.effect_percent:g}% is not beyond the margin ({margins}): it can only be called "
             "different, and these forks find that"
         )
     if any(found.effect_percent > one.margin_percent for one in found.requirements):

@@ -110,12 +110,12 @@ def precision_table(analysis: Analysis) -> Table | None:
     )  # fmt: skip
     title = (
         f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
-        "(MDE, 80 % power)"
+        "(MDE, 80% power)"
     )
     if analysis.costs:
-        title += f"; forks a side that find {analysis.costs[0].effect_percent:g} %, and their minutes"
+        title += f"; forks a side that find {analysis.costs[0].effect_percent:g}%, and their minutes"
     if any(one.further for one in analysis.costs):
-        title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80 %"
+        title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80%"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
@@ -320,7 +320,7 @@ def _tested(comparison: Comparison, sides: Sequence[Figures]) -> tuple[str, Cell
 
 
 def _tenths(value: float | None) -> str:
-    return percent(value).removesuffix(" %")
+    return percent(value).removesuffix("%")
 
 
 def _short(p: float | None) -> str:

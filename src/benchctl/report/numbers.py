@@ -67,10 +67,10 @@ def signed_figure(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Return a size without a sign: `3.4 %`."""
+    """Return a size without a sign: `3.4%`."""
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
-    return f"{value:,.0f} %" if value >= _HUGE_PERCENT else f"{value:.1f} %"
+    return f"{value:,.0f}%" if value >= _HUGE_PERCENT else f"{value:.1f}%"
 
 
 def interval(
@@ -130,3 +130,8 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def with_unit(number: str, unit: str) -> str:
+    """Return the number with its unit: `3.2 ms`, and `3.2%` as options take it."""
+    return f"{number}%" if unit == "%" else f"{number} {unit}"

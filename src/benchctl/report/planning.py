@@ -292,14 +292,14 @@ def _precision_text(noisiest: Comparison, forks: int, weight: float) -> str:
     then = least_effect(Spread(spread.sd, math.inf), rule, forks)
     needed = forks_to_find(math.log1p(_WORTHWHILE_PERCENT / 100), spread, rule, _MOST_FORKS)
     small = (
-        f"{_WORTHWHILE_PERCENT:g} % takes {needed.text} {unit} a side"
+        f"{_WORTHWHILE_PERCENT:g}% takes {needed.text} {unit} a side"
         if needed.within_reach
-        else f"{_WORTHWHILE_PERCENT:g} % is not achievable on this host"
+        else f"{_WORTHWHILE_PERCENT:g}% is not achievable on this host"
     )
     return (
         "Precision of the noisiest row: minimum detectable effect "
         f"{percent(noisiest.mde_percent)} with {fewest} {unit}, "
-        f"{percent(100 * math.expm1(then))} with {forks}; {small} (80 % power)"
+        f"{percent(100 * math.expm1(then))} with {forks}; {small} (80% power)"
     )
 
 
@@ -341,7 +341,7 @@ def _source(history: History, found: Sequence[Prospect]) -> str:
         if matches == {"similar"}
         else ", some of other sizes or settings"
     )
-    return f"80 % power, from {history.forks} earlier forks{sizes}"
+    return f"80% power, from {history.forks} earlier forks{sizes}"
 
 
 def _size(plan: Plan, forks: int, block_s: float | None) -> str:
@@ -377,4 +377,4 @@ def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:
 
 def _rounded(ratio: float) -> str:
     """Two digits at most: coming forks are not known better."""
-    return f"{100 * ratio:.1f} %" if ratio < 0.1 else f"{100 * ratio:,.0f} %"  # noqa: PLR2004 - two digits
+    return f"{100 * ratio:.1f}%" if ratio < 0.1 else f"{100 * ratio:,.0f}%"  # noqa: PLR2004 - two digits

@@ -244,7 +244,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         word += "?" if one.provisional else ""
         yield _Line(
             block=(one.contender, unit),
-            headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95 % CI", "p"),
+            headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95% CI", "p"),
             name=name,
             figures=(
                 value_text(sides[one.baseline], one),

@@ -34,14 +34,14 @@ _TESTED_OVER: Mapping[Replicate, tuple[str, str]] = {
 
 
 def comparison_text(row: Row, one: Comparison) -> str:
-    """Return `es 15,601, os 14,949 docs/s: -4.2 % (-8.1 to +0.2), p 0.051, inconclusive`."""
+    """Return `es 15,601, os 14,949 docs/s: -4.2% (-8.1 to +0.2), p 0.051, inconclusive`."""
     means = f"{one.baseline} {figure(one.baseline_value)}, {one.contender} {figure(one.contender_value)}"
     values = f"{means} {row.unit}"
     word = marked_word(one)
     if one.effect_percent is None:
         return f"{values}: {word}"
     reach = "" if one.low_percent is None else f" ({interval(one.low_percent, one.high_percent)})"
-    return f"{values}: {signed_percent(one.effect_percent)} %{reach}, p {p_value(one.p_adjusted)}, {word}"
+    return f"{values}: {signed_percent(one.effect_percent)}%{reach}, p {p_value(one.p_adjusted)}, {word}"
 
 
 _MOST_NAMED = 3
@@ -211,7 +211,7 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
         for one in row.comparisons:
             if one.contender == contender:
                 baseline = one.baseline
-                size = f" ({signed_percent(one.effect_percent)} %)" if one.verdict in _SIZED else ""
+                size = f" ({signed_percent(one.effect_percent)}%)" if one.verdict in _SIZED else ""
                 word = marked_word(one)
                 word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
                 told.setdefault(word, []).append(f"{metric_title(row)}{size}")
@@ -296,7 +296,7 @@ def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:
         if any(side.stalled for side in row.figures)
     }
     if stalled:
-        share = f"stalls took up to {100 * max(stalled.values()):.0f} % of the time"
+        share = f"stalls took up to {100 * max(stalled.values()):.0f}% of the time"
         yield f"{share} on {_listed(list(stalled))}"
 
 

@@ -67,7 +67,7 @@ VARIANT = Column("Variant", "name", _VARIANT_WIDTH)
 LOAD = worded("Load")
 NOTES = worded("Notes")
 VERDICT = Column("Verdict", "verdict")
-INTERVAL = Column("95 % interval")
+INTERVAL = Column("95% interval")
 
 
 class Share(float):
@@ -197,7 +197,7 @@ def _shown(value: object, *, grouped: bool = False) -> str:
         case None:
             return ""
         case Share():
-            return f"{100 * value:g} %"
+            return f"{100 * value:g}%"
         case float():
             return f"{value:.6g}"
         case list() | tuple():

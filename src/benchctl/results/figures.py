@@ -68,7 +68,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     steady_from: int  # measured requests before its last level began; 0 when flat
     of: int
     bounds: tuple[int, ...]  # where segments begin, in measured requests, the first one 0
-    levels_ns: tuple[float, ...]  # geometric mean of each segment, nanoseconds; neighbours within 1 % are one
+    levels_ns: tuple[float, ...]  # geometric mean of each segment, nanoseconds; neighbours within 1% are one
 
 
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -639,7 +639,7 @@ class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     p99_ns: float | None
     objective_ns: float | None  # the percentile that the objective bounds
     undelayed_ns: float | None  # the same percentile without the time that the driver itself lost
-    # Seconds by which latency grew a second; 0.05 is a rate 5 % above what is served. 0 in a closed loop,
+    # Seconds by which latency grew a second; 0.05 is a rate 5% above what is served. 0 in a closed loop,
     # which has no backlog.
     growth: float
     # Whether it met the objective; `driver-limited` when only the driver's lateness kept it off.

@@ -449,7 +449,7 @@ def _remarks(races: Sequence[Race], variant: str) -> Iterator[str]:
         for task in race.tasks:
             if task.error_rate and not _all_failed(task):
                 yield (
-                    f"{variant}: {100 * task.error_rate:.3g} % of the requests of {task.task} failed in "
+                    f"{variant}: {100 * task.error_rate:.3g}% of the requests of {task.task} failed in "
                     f"{race.path.name} ({race.id or UNKNOWN}), and {title} counts their times with the others"
                 )
 

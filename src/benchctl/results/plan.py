@@ -261,7 +261,7 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     looks together.
     """
 
-    # Half width of the 95 % interval of every judged effect that is enough, as a ratio - 1 (0.05 for 5 %);
+    # Half width of the 95% interval of every judged effect that is enough, as a ratio - 1 (0.05 for 5%);
     # None not to end early.
     precision: float | None = None
     # Seconds for the forks, from the start of the first; a block that is not expected to fit is not begun.

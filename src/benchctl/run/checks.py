@@ -267,7 +267,7 @@ def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
         (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than no time", ""),
         (
             stop.margin is not None and not (stop.decided and stop.margin > 0),
-            "--margin is more than 0 %, and belongs to --until-decided",
+            "--margin is more than 0%, and belongs to --until-decided",
             "compare has a --margin, too",
         ),
         (
@@ -287,7 +287,7 @@ def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
         ),
         (
             stop.precision is not None and stop.precision <= 0,
-            "--precision must be more than 0 %",
+            "--precision must be more than 0%",
             "an interval always has some width",
         ),
         (

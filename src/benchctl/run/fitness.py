@@ -27,7 +27,7 @@ MOST_STEAL: Final = 0.02
 
 BESIDE_HEAP_MB: Final = 1024
 """Memory that a node needs beside its heap, MiB: native memory, and some of its index in the page cache."""
-# Before an interactive run: long enough to tell 20 % from nothing.
+# Before an interactive run: long enough to tell 20% from nothing.
 _GLANCE_S: Final = 0.5
 _SETTLE_POLL_S: Final = 10.0
 _CLOCK_SLACK: Final = timedelta(minutes=5)  # network time may step the clock so far

@@ -14,13 +14,13 @@ from benchctl.results.samples import Outcome
 _NS_PER_MS = 1e6
 _BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
-# Of which half a millisecond, by which took is off, is 5 %.
+# Of which half a millisecond, by which took is off, is 5%.
 _LEAST_TOOK_NS = 10_000_000
 # Between its first and its last collection: outside of these nobody knows what is allocated.
 _LEAST_COVERED = 0.5
 _MOST_UNCLAIMED = 0.02
 _MOST_FOREIGN = 0.05
-# A JVM counts its CPU time in ticks of the kernel: of this much, one is 5 %.
+# A JVM counts its CPU time in ticks of the kernel: of this much, one is 5%.
 _LEAST_CPU_MS = 200
 _COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", "collections", 0))
 

@@ -534,7 +534,7 @@ def _refuse_stops(job: Job, driver: DriverFigures) -> None:
     share = driver.stopped_s / driver.window_s if driver.window_s else 0.0
     if share >= LARGE_SHARE and driver.stopped_s >= _LEAST_STOP_S:
         raise BenchctlError(
-            f"benchctl itself did not run for {driver.stopped_s:.1f} s, {100 * share:.0f} % of the measured "
+            f"benchctl itself did not run for {driver.stopped_s:.1f} s, {100 * share:.0f}% of the measured "
             f"time of {job.task.label}, so its figures would not be the engine's: the process was stopped, "
             "or the machine had no CPU for it"
         )

@@ -112,7 +112,7 @@ def stop_text(plan: Plan) -> str:
         rules.append(f"every effect is faster, slower, different or equal, from {stop.least_forks} forks on")
     if stop.precision is not None:
         wanted = precision_text(stop.precision)
-        rules.append(f"every 95 % interval is within +-{wanted}, from {stop.least_forks} forks on")
+        rules.append(f"every 95% interval is within +-{wanted}, from {stop.least_forks} forks on")
     if stop.budget_s is not None:
         time = duration(stop.budget_s)
         rules.append(f"the next block would take the forks beyond {time} (preparation not counted)")
@@ -122,8 +122,8 @@ def stop_text(plan: Plan) -> str:
 
 
 def precision_text(precision: float) -> str:
-    """Such as `5 %`."""
-    return f"{100 * precision:.4g} %"
+    """Such as `5%`."""
+    return f"{100 * precision:.4g}%"
 
 
 def _rule(stop: StopSpec) -> str:

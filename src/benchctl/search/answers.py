@@ -97,7 +97,7 @@ def answer(pairs: Pairs, others: Sequence[Pairs], rule: Rule) -> Verdict:
 
 
 def percents(pairs: Pairs, others: Sequence[Pairs]) -> tuple[float | None, float | None, float | None]:
-    """Return the mean and its 95 % interval in spite of all looks, in percent; None where it is unknown."""
+    """Return the mean and its 95% interval in spite of all looks, in percent; None where it is unknown."""
     if not pairs:
         return None, None, None
     mean, found = 100 * math.expm1(float(np.mean(pairs))), difference(pairs, others)
@@ -115,7 +115,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     runs: tuple[str, ...] = ()  # relative to the search's folder; empty before there are any
     contender: tuple[float, ...] = ()  # one value per block that both finished
     reference: tuple[float, ...] = ()
-    effect_percent: float | None = None  # contender / reference - 1, with its 95 % interval at all looks
+    effect_percent: float | None = None  # contender / reference - 1, with its 95% interval at all looks
     low_percent: float | None = None
     high_percent: float | None = None
     seconds: float = 0.0  # of its forks, failed ones included

@@ -9,10 +9,10 @@ Then the answer is checked, by questions that cannot change it, only put it into
 there between the two neighbours themselves, and do the points midway on either side behave as a single step
 would have them? A history that goes back and forth between those points is not seen.
 
-Simulated: 2,000 histories of 64 points with one step of 10 % anywhere, forks with a CV of 5 %, at most 24
-pairs a question. The step was named in 98.3 % of them, after 83 pairs (median), checks included; in 2.6 % a
-doubt was told besides. In the others it stayed open, and in .1 % another point was named without a doubt.
-Without a step, 98.1 % ended with the first question.
+Simulated: 2,000 histories of 64 points with one step of 10% anywhere, forks with a CV of 5%, at most 24
+pairs a question. The step was named in 98.3% of them, after 83 pairs (median), checks included; in 2.6% a
+doubt was told besides. In the others it stayed open, and in .1% another point was named without a doubt.
+Without a step, 98.1% ended with the first question.
 """
 
 import math
@@ -299,7 +299,7 @@ def conclusion(record: SearchRecord) -> Iterator[str]:
     found = narrowed(len(points), asked)
     first, before = points[found.first], points[found.before]
     shown = record.question("step", (found.first, found.before)) or asked[0]
-    size = f"{metric_of(record.metric).title} of {spec.task} {signed_percent(shown.effect_percent)} %"
+    size = f"{metric_of(record.metric).title} of {spec.task} {signed_percent(shown.effect_percent)}%"
     size = f"{size} ({interval(shown.low_percent, shown.high_percent)})"
     if between := found.first - found.before - 1:
         yield (
@@ -312,7 +312,7 @@ def conclusion(record: SearchRecord) -> Iterator[str]:
         yield f"Doubt: {_doubt(points, one)}."
     if is_part(len(points), asked):
         whole = signed_percent(asked[0].effect_percent)
-        yield f"Doubt: that is only a part of {whole} % between the ends; the rest changes elsewhere."
+        yield f"Doubt: that is only a part of {whole}% between the ends; the rest changes elsewhere."
     if record.status != "complete":
         yield f"It is not finished: {inconclusive(record)}."
 
@@ -338,7 +338,7 @@ def explanation(record: SearchRecord) -> Iterator[str]:
     yield (
         "A point differs when its interval excludes 0, and does not when it excludes the ends' difference. "
         "Intervals hold after any number of pairs; questions share their error, so each takes a wider one "
-        "than the 95 % shown."
+        "than the 95% shown."
     )
     for number, reason in sorted(record.skipped.items()):
         yield f"Skipped: {points[number]}: {reason.splitlines()[0]}"

@@ -95,7 +95,7 @@ class _Search:
             self._save(questions=questions, skipped={**record.skipped, question.about[0]: reason})
             return
         because = f" ({question.reason})" if question.reason else ""
-        effect = "" if question.effect_percent is None else f", {signed_percent(question.effect_percent)} %"
+        effect = "" if question.effect_percent is None else f", {signed_percent(question.effect_percent)}%"
         pairs = counted(len(question.pairs), "pair")
         note(
             f"question {question.number}: {question.verdict}{because}{effect} after {pairs} of forks, "

@@ -77,7 +77,7 @@ def check_search(plan: Plan, track: Track, record: SearchRecord) -> Candidates:
             f"--forks must be at least {_LEAST_FORKS}", hint="fewer pairs confirm no effect, however large"
         )
     if spec.by is not None and spec.by <= 0:
-        raise UsageError("--by must be more than 0 %")
+        raise UsageError("--by must be more than 0%")
     if record.budget_s is not None and record.budget_s <= 0:
         raise UsageError("--budget must be more than no time")
     operations = track.with_challenges(challenge).operations
@@ -396,7 +396,7 @@ def explanation(record: SearchRecord) -> Iterator[str]:
     yield (
         f"An effect counts from {counts}. It is present when its interval excludes {gone}, and absent when "
         "the interval excludes the whole effect; what stays open is kept. Intervals hold after any number "
-        "of pairs; questions share their error, so each takes a wider one than the 95 % shown. With a chance "
+        "of pairs; questions share their error, so each takes a wider one than the 95% shown. With a chance "
         f"of {percent(100 * spec.alpha)} at most, over all questions, a needed step was removed."
     )
     yield f"Its forks took {duration(record.spent_s)}."
@@ -406,6 +406,6 @@ def _size(question: Question) -> str:
     if question.effect_percent is None:
         return "not measured"
     return (
-        f"{signed_percent(question.effect_percent)} % "
+        f"{signed_percent(question.effect_percent)}% "
         f"({interval(question.low_percent, question.high_percent)})"
     )

@@ -58,7 +58,7 @@ def numbered(forks: Sequence[int]) -> str:
 
 
 def missed_percent(replicates: int) -> float:
-    """Return the share of all that so many miss with a chance of 5 %: (1 - share) ** n."""
+    """Return the share of all that so many miss with a chance of 5%: (1 - share) ** n."""
     return 100 * (1 - math.pow(0.05, 1 / replicates))
 
 

@@ -172,7 +172,7 @@ _LEAST_FOR_SPREAD = 2
 def own_interval(
     values: Sequence[float | None], builds: Sequence[int] = (), *, additive: bool = False
 ) -> tuple[float, float] | None:
-    """Return the 95 % t-interval of the mean over forks, in the unit of the values.
+    """Return the 95% t-interval of the mean over forks, in the unit of the values.
 
     Whether two variants differ is not to be read from whether their intervals overlap: that is what the
     interval of their difference is for.
@@ -244,10 +244,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     baseline_value: float | None = None
     contender_value: float | None = None
     effect_percent: float | None = None  # contender / baseline - 1
-    # `low_percent`, `high_percent`: 95 % interval of the effect; the upper end is None without any.
+    # `low_percent`, `high_percent`: 95% interval of the effect; the upper end is None without any.
     low_percent: float | None = None
     high_percent: float | None = None
-    # `low90_percent`, `high90_percent`: 90 % interval, which decides on equivalence.
+    # `low90_percent`, `high90_percent`: 90% interval, which decides on equivalence.
     low90_percent: float | None = None
     high90_percent: float | None = None
     # Two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference; by
@@ -258,7 +258,7 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Standard error of the effect, in natural logarithms; None without a test, and where the ratio has
     # none.
     error: float | None = None
-    # The difference that this many forks find with 80 % power, p adjusted; None outside an analysis.
+    # The difference that this many forks find with 80% power, p adjusted; None outside an analysis.
     mde_percent: float | None = None
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
@@ -276,10 +276,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Contender - baseline, arithmetic means over forks, in the metric's unit; None where the means are
     # geometric.
     difference: float | None = None
-    # `difference_low`, `difference_high`: its 95 % interval.
+    # `difference_low`, `difference_high`: its 95% interval.
     difference_low: float | None = None
     difference_high: float | None = None
-    # `difference_low90`, `difference_high90`: its 90 % interval.
+    # `difference_low90`, `difference_high90`: its 90% interval.
     difference_low90: float | None = None
     difference_high90: float | None = None
 
@@ -535,7 +535,7 @@ def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison
 def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     low, high = comparison.low90_percent, comparison.high90_percent
     effect, above = comparison.effect_percent, comparison.margin_percent
-    # The margin is a ratio, alike in both directions: +5 % and its inverse, -4.76 %.
+    # The margin is a ratio, alike in both directions: +5% and its inverse, -4.76%.
     below = as_percent(-math.log1p(above / 100))
     if comparison.has_zero:
         low, high = _zero_bounds(comparison)
@@ -675,7 +675,7 @@ def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Compa
         blank,
         "no-ratio",
         f"0 in every {blank.replicate} of {' and '.join(never)}, so there is no ratio; what happens in "
-        f"{missed_percent(fewest):.0f} % of {blank.replicate}s or fewer may have been missed",
+        f"{missed_percent(fewest):.0f}% of {blank.replicate}s or fewer may have been missed",
     )
     if len(never) == 1 and fewest > 1:
         tested = msgspec.structs.replace(tested, p=_p_of_zeros(blank, baseline, contender))

@@ -39,7 +39,7 @@ def gate(analysis: Analysis) -> GateResult:
     """Decide from all contenders, tasks and metrics at once.
 
     A regression is a comparison whose verdict is `slower`, with Holm's p over everything that the gate looks
-    at, so that it raises a false alarm in at most 5 % of all decisions. Anything that leaves a regression
+    at, so that it raises a false alarm in at most 5% of all decisions. Anything that leaves a regression
     possible is inconclusive: no verdict, a provisional one, `different` where it is not faster, results that
     differ, forks or requests that failed, and a run that has not ended. A gate never passes for want of data,
     and decides nothing by a trial.
@@ -130,7 +130,7 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
         return f"slower by an unclear amount{_size(comparison)}"
     if comparison.verdict == "inconclusive":
         found = comparison.mde_percent
-        sees = "" if found is None else f"; minimum detectable effect {found:.1f} %"
+        sees = "" if found is None else f"; minimum detectable effect {found:.1f}%"
         return f"inconclusive{_size(comparison)}{sees}"
     own = [doubt.text for doubt in comparison.caveats if doubt.code in WITHOUT_VERDICT | {"few-samples"}]
     withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in WITHOUT_VERDICT)]
@@ -153,7 +153,7 @@ def _size(comparison: Comparison) -> str:
     reach = f"{low:+.1f} or more" if high is None else f"{low:+.1f} to {high:+.1f}"
     if low <= _NOTHING_PERCENT:
         reach = "unbounded" if high is None else f"up to {high:+.1f}"
-    return f", {effect:+.1f} % ({reach}), p {comparison.p_adjusted:.2g}"
+    return f", {effect:+.1f}% ({reach}), p {comparison.p_adjusted:.2g}"
 
 
 def _summary(counts: Counter[str]) -> str:
@@ -225,10 +225,10 @@ def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: i
         return False, f"{fewest} of at least {least} forks a side"
     if not math.isfinite(widest):
         return False, f"there is no interval yet ({name})"
-    found = f"the widest interval is +-{100 * widest:.1f} % ({name})"
+    found = f"the widest interval is +-{100 * widest:.1f}% ({name})"
     return (
         widest <= precision,
-        found if widest <= precision else f"{found}, +-{100 * precision:.1f} % is wanted",
+        found if widest <= precision else f"{found}, +-{100 * precision:.1f}% is wanted",
     )
 
 
@@ -263,7 +263,7 @@ def further_text(further: Forecast | None) -> str:
 
 
 def half_width(comparison: Comparison) -> float | None:
-    """Half of the 95 % interval as a ratio - 1: 0.05 when it reaches from effect / 1.05 to effect x 1.05.
+    """Half of the 95% interval as a ratio - 1: 0.05 when it reaches from effect / 1.05 to effect x 1.05.
 
     On the log scale the interval is symmetric; in percent it is not. None when there is no interval.
     """

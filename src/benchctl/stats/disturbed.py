@@ -18,7 +18,7 @@ from benchctl.stats.caveat import Caveat, counted, processes_named
 _LEAST_OFF = math.log(1.05)
 _SPREADS = 3.0
 _SD_OF_MAD = 1.4826
-# Of the measured time. What changes throughput by clearly more than the practical margin (3 %) matters.
+# Of the measured time. What changes throughput by clearly more than the practical margin (3%) matters.
 LARGE_SHARE = 0.05
 # Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
 _LEAST_STALL_S = 1.0
@@ -74,7 +74,7 @@ class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """In words."""
         way = "slower" if self.off_percent > 0 else "faster"
-        by = f"{abs(self.off_percent):.0f} % {way}"
+        by = f"{abs(self.off_percent):.0f}% {way}"
         return f"the host's {self.kernel} probe ran {by} than its median in this run"
 
 
@@ -82,7 +82,7 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
     """Find forks with a probe, before or after, that stands out from all probes of the run.
 
     That is one more than three robust standard deviations (1.4826 times the median absolute deviation, of
-    logarithms) and more than 5 % off the median, so that a host that is noisy all the time marks few
+    logarithms) and more than 5% off the median, so that a host that is noisy all the time marks few
     forks.
     """
     probes = [probe for group in forks.values() for fork in group for probe in fork.probes]
@@ -198,5 +198,5 @@ def _stall(what: str, seconds: float, window_s: float) -> Stall:
 def _took(what: str, seconds: float, share: float) -> str:
     percent = 100 * share
     return (
-        f"{what} {seconds:.1f} s, {percent:.{0 if percent >= _WHOLE_PERCENT else 1}f} % of the measured time"
+        f"{what} {seconds:.1f} s, {percent:.{0 if percent >= _WHOLE_PERCENT else 1}f}% of the measured time"
     )

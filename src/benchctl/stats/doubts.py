@@ -140,7 +140,7 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
         if max(begun, default=0.0) >= _NOTABLE_SHARE:
             yield Caveat(
                 "not-cold",
-                f"starting nodes of {label} read up to {100 * max(begun):.0f} % of the index: so much of it "
+                f"starting nodes of {label} read up to {100 * max(begun):.0f}% of the index: so much of it "
                 "was in the page cache, which had been emptied, when tasks began",
             )
 
@@ -485,7 +485,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
         yield Caveat("failures", _failures(label, failed, summaries))
     mixed = max((summary.failed_share for summary in summaries), default=0.0)
     if mixed > 0:
-        text = f"failed requests of {label} are in the figures: up to {100 * mixed:.3g} % of a fork's"
+        text = f"failed requests of {label} are in the figures: up to {100 * mixed:.3g}% of a fork's"
         yield Caveat("failures", text)
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:

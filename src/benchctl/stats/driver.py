@@ -22,7 +22,7 @@ _LEAST_SHARE_OF_TARGET = 0.99
 _MOST_WAIT_SHARE = 0.01
 _MOST_WAIT_NS = 1e6
 
-# The driver. A throughput that it understates by clearly more than the practical margin (3 %) is not a ground
+# The driver. A throughput that it understates by clearly more than the practical margin (3%) is not a ground
 # for a verdict; nor is a latency to which it adds a tenth of a typical answer. Under a millisecond the host's
 # own scheduler cannot be told from the driver.
 _MOST_LAG_SHARE = 0.1
@@ -195,7 +195,7 @@ def _thinking(known: _Known) -> list[DriverLimit]:
     share = known_median([_think_share(summary, driver) for summary, driver in known])
     if share is None or share <= MOST_THINK_SHARE:
         return []
-    text = f"let {100 * share:.0f} % of its clients' time pass between an answer and the next request"
+    text = f"let {100 * share:.0f}% of its clients' time pass between an answer and the next request"
     return _limit(text, "closed")
 
 
@@ -214,7 +214,7 @@ def _shortfall(known: _Known) -> list[DriverLimit]:
     if kept is None or kept >= _LEAST_SHARE_OF_POSSIBLE:
         return []
     offered = known_median([driver.offered_per_s for _, driver in known]) or 0.0
-    text = f"sent {offered:.3g}/s, {100 * (1 - kept):.0f} % less than was possible"
+    text = f"sent {offered:.3g}/s, {100 * (1 - kept):.0f}% less than was possible"
     return _limit(text, "any", "open", "closed")
 
 
@@ -234,7 +234,7 @@ def _lateness(known: _Known) -> list[DriverLimit]:
     if lag_ns is None or typical_ns is None or lag_ns <= max(_MOST_LAG_NS, _MOST_LAG_SHARE * typical_ns):
         return []
     many = median(driver.requests for _, driver in known) >= _REQUESTS_FOR_TAIL
-    share = "1 %" if many else "half"
+    share = "1%" if many else "half"
     return _limit(f"sent {share} of its requests at least {lag_ns / _NS_PER_MS:.3g} ms late", "open")
 
 
@@ -245,7 +245,7 @@ def _processor(task: Task, known: _Known) -> list[DriverLimit]:
     if share is None or share <= _MOST_CPU_SHARE:
         return []
     process = "its process" if max(driver.workers for driver in drivers) == 1 else "each of its processes"
-    text = f"kept {process} busy for {100 * share:.0f} % of the time"
+    text = f"kept {process} busy for {100 * share:.0f}% of the time"
     return _limit(text, "any", "closed", *(["open"] if task.throttled else []))
 
 

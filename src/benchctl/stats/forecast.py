@@ -108,8 +108,8 @@ class Estimate(msgspec.Struct, frozen=True):
 class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Forks a side, or pairs, that a verdict takes; None for more than `within`."""
 
-    forks: int | None  # for 80 % power by a plan; the median for a run under way
-    # `low`, `high`: the 80 % range.
+    forks: int | None  # for 80% power by a plan; the median for a run under way
+    # `low`, `high`: the 80% range.
     low: int | None
     high: int | None
     within: int
@@ -148,7 +148,7 @@ def power(effect: float, spread: Spread, rule: Rule, forks: int) -> float:
 
 
 def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int | None = None) -> Forecast:
-    """Return the forks a side that find an effect with 80 % power.
+    """Return the forks a side that find an effect with 80% power.
 
     Args:
         effect: natural logarithm of the ratio, above 0.
@@ -168,7 +168,7 @@ def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int | None = 
 
 
 def least_effect(spread: Spread, rule: Rule, forks: float) -> float:
-    """Return the effect that so many forks a side find with 80 % power; infinite where they find none."""
+    """Return the effect that so many forks a side find with 80% power; infinite where they find none."""
     error, bound = _bounds(spread, rule, forks)
     if not np.isfinite(bound).all():
         return math.inf
@@ -177,7 +177,7 @@ def least_effect(spread: Spread, rule: Rule, forks: float) -> float:
 
 
 def forks_for_width(half_width: float, sd: float, rule: Rule, least: int) -> int:
-    """Return forks a side, from `least` on, until half of a 95 % interval is expected to be so narrow.
+    """Return forks a side, from `least` on, until half of a 95% interval is expected to be so narrow.
 
     Raises:
         ValueError: If the width is not positive.
@@ -232,7 +232,7 @@ def _power(effect: float, error: Floats, bound: Floats, margin: float) -> float:
 
 
 def _solved(error: Floats, bound: Floats) -> float:
-    """Return the effect of 80 % power by bisection; power grows with it."""
+    """Return the effect of 80% power by bisection; power grows with it."""
     low, high = 0.0, float(bound.max() + 4 * error.max())
     for _ in range(40):
         middle = (low + high) / 2
@@ -317,7 +317,7 @@ def _criticals(rule: Rule, done: int, most: int) -> tuple[Floats, Floats]:
 def _first(decided: Mask, within: int, share: float = 0.5) -> Forecast:
     """Summarise when paths are first decided; `decided` ends at the last look.
 
-    The range is the shortest that holds 80 % of the paths, one end of which may be "later".
+    The range is the shortest that holds 80% of the paths, one end of which may be "later".
     """
     ever, later = decided.any(axis=1), within + 1
     looked = later - decided.shape[1] + decided.argmax(axis=1) if decided.size else later

@@ -36,7 +36,7 @@ Match = Literal["same", "similar"]
 sizes or settings, those of another variant among them."""
 
 ENOUGH_FORKS = 40
-"""Of a variant and task: more would say hardly more (the SD is then known within 11 %)."""
+"""Of a variant and task: more would say hardly more (the SD is then known within 11%)."""
 
 # What of a plan decides how much forks differ and how long they take; variants, seed and forks are not in it,
 # nor is the track's digest: an operation that was added to it since is not a reason to know nothing.

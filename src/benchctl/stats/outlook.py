@@ -62,7 +62,7 @@ class ComparedTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class VerdictCost(ComparedTask, frozen=True, forbid_unknown_fields=True):
     """A comparison's cost of finding a difference, at the spread that its forks had."""
 
-    effect_percent: float  # the difference, found with 80 % power
+    effect_percent: float  # the difference, found with 80% power
     forks: Forecast  # a side, or pairs, of a run of its own
     pair_s: float  # median seconds of a fork of the one and of the other together
     spread_percent: float  # CV that the forks follow from: of forks, or of ratios within pairs when paired
@@ -77,7 +77,7 @@ class VerdictCost(ComparedTask, frozen=True, forbid_unknown_fields=True):
 
     @property
     def further_minutes(self) -> tuple[float | None, float | None, float | None]:
-        """Of what an open row lacks: in the middle, at least and at most by the 80 % range."""
+        """Of what an open row lacks: in the middle, at least and at most by the 80% range."""
         further = self.further
         forks = (None,) * 3 if further is None else (further.forks, further.low, further.high)
         middle, low, high = (None if count is None else count * self.block_s / 60 for count in forks)
@@ -285,7 +285,7 @@ def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
 
 
 def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float]:
-    """Yield the least difference of each, as a ratio - 1, that so many forks a side find with 80 % power."""
+    """Yield the least difference of each, as a ratio - 1, that so many forks a side find with 80% power."""
     for one, rule in zip(found, _rules(found, plan), strict=True):
         yield math.expm1(least_effect(one.spread, rule, forks))
 

@@ -54,7 +54,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     forks: tuple[ForkCurve, ...]
     # The load that was found, geometric mean over forks; None when a fork found none.
     redline: float | None = None
-    # `low`, `high`: its 95 % interval; None of a bound, and under two forks.
+    # `low`, `high`: its 95% interval; None of a bound, and under two forks.
     low: float | None = None
     high: float | None = None
 
@@ -91,7 +91,7 @@ class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A value with its 95 % interval; without ends where nothing tells how exact it is."""
+    """A value with its 95% interval; without ends where nothing tells how exact it is."""
 
     value: float
     low: float | None = None
@@ -164,7 +164,7 @@ class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Mean service time of the forks with evidence over that of the plain ones - 1, in percent, by geometric
     # means over forks.
     percent: float
-    # `low_percent`, `high_percent`: its 95 % interval, from Welch's t on logarithms; None with one fork of
+    # `low_percent`, `high_percent`: its 95% interval, from Welch's t on logarithms; None with one fork of
     # either kind.
     low_percent: float | None = None
     high_percent: float | None = None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LEAST_REQUESTS = 20
 # A last level that began later than this share of the requests may not have lasted.
 STEADY_BEFORE = 0.75
-# Levels within 1 % are one.
+# Levels within 1% are one.
 _ALIKE = math.log(1.01)
 _PENALTY = 15.0
 _MOST_PHI = 0.9
@@ -52,7 +52,7 @@ def find_course(values_ns: Floats, begins: Integers, of: int) -> Course | None:
 
     On logarithms: outliers out (Tukey 1977), PELT with a normal likelihood of mean and variance (Killick,
     Fearnhead, Eckley 2012; `ruptures`) and a penalty of 15 ln n (1 + phi) / (1 - phi) for n values of
-    autocorrelation phi; then neighbouring segments within 1 % become one. The kinds are those of Barrett
+    autocorrelation phi; then neighbouring segments within 1% become one. The kinds are those of Barrett
     et al. 2017, except that here the last level must begin before the last quarter of the requests.
 
     Args:
@@ -169,7 +169,7 @@ def _normal_cost(logs: Floats) -> "BaseCost":
     """Twice the negative log-likelihood of normal segments, up to a constant; each takes constant time.
 
     In place of ruptures' own `CostNormal`, which computes the variance of every candidate anew, and adds
-    1e-6 to it whatever its unit is (the noise of service times may be 0.1 %, whose variance that is).
+    1e-6 to it whatever its unit is (the noise of service times may be 0.1%, whose variance that is).
     """
     from ruptures.base import BaseCost  # noqa: PLC0415 - see `_change_points`
 
@@ -198,7 +198,7 @@ def _normal_cost(logs: Floats) -> "BaseCost":
 
 
 def _merged(logs: Floats, begins: list[int]) -> list[int]:
-    """Return where segments begin once neighbours within 1 % are one, the closest first."""
+    """Return where segments begin once neighbours within 1% are one, the closest first."""
     begins = list(begins)
     while len(begins) > 1:
         ends = [*begins, logs.size]
@@ -229,7 +229,7 @@ class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     state: State
     # Mean over forks of ln(geometric mean of the last third / of the first); None when no fork has one.
     drift: float | None = None
-    # `low`, `high`: its 95 % t-interval over forks; None under two forks.
+    # `low`, `high`: its 95% t-interval over forks; None under two forks.
     low: float | None = None
     high: float | None = None
     p: float | None = None  # of the t-test that there is no drift, adjusted over the rows of the run
@@ -245,7 +245,7 @@ def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadine
     The contrast is ln(geometric mean of the last third of the requests / of the first), one value a fork; a
     t-test over forks, adjusted by Holm's method over all tasks and variants, so that at most one of twenty
     runs of settled tasks has a mark. A task has not settled where that is significant and the mean drift is
-    more than 5 %. Nor has one that does not show it, if a fork sent fewer requests before than the operation
+    more than 5%. Nor has one that does not show it, if a fork sent fewer requests before than the operation
     is known to need: what short tasks cannot show is not there to be seen.
 
     Args:
@@ -274,11 +274,11 @@ def _tested(drifts: Floats, test: Contrast | None, p: float | None, lacking: int
         found = Steadiness("steady", mean, *test.interval(_CONFIDENCE), p)
         if p <= _LEVEL and test.estimate < -_LEAST_DRIFT:
             by = -100 * math.expm1(test.estimate)
-            text = f"was still getting faster: last third {by:.0f} % faster than the first"
+            text = f"was still getting faster: last third {by:.0f}% faster than the first"
             return msgspec.structs.replace(found, state="not steady", text=text, trend="not warmed up")
         if p <= _LEVEL and test.estimate > _LEAST_DRIFT:
             by = 100 * math.expm1(test.estimate)
-            text = f"was getting slower: last third {by:.0f} % slower than the first"
+            text = f"was getting slower: last third {by:.0f}% slower than the first"
             return msgspec.structs.replace(found, state="not steady", text=text, trend="drifting")
     if not lacking:
         return found

@@ -41,7 +41,7 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
         title=sweep_title(curve),
         about=(
             f"{' '.join([*sweep_answer(curve), ''])}"
-            f"Each mark is the mean over forks, with its 95 % interval ({better(known)}). Whether two "
+            f"Each mark is the mean over forks, with its 95% interval ({better(known)}). Whether two "
             "variants differ at a point is in the table, not in whether these intervals overlap."
         ),
         data=[

@@ -15,6 +15,7 @@ from benchctl.report.numbers import (
     p_value,
     signed_figure,
     signed_percent,
+    with_unit,
 )
 from benchctl.report.sentences import verdict_sentence
 from benchctl.report.table import (
@@ -77,7 +78,7 @@ def _where(curve: SweepCurve, place: int) -> str:
         if known and comparisons[0].verdict in {"faster", "slower", "different"}:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
             reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
-            size = f" ({reach} {curve.unit if in_unit else '%'})"
+            size = f" ({with_unit(reach, curve.unit if in_unit else '%')})"
         stretch = f"at {labels[0]}" if len(labels) == 1 else f"from {labels[0]} to {labels[-1]}"
         parts.append(f"{word} {stretch}{size}{why and f' ({why})'}")
     return f"{', '.join(parts)}." if parts else ""
@@ -210,7 +211,7 @@ def sweep_tables(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:
 
 def _points(curve: SweepCurve, notes: Notes | None) -> Table:
     known = metric_of(curve.metric)
-    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; mean, its 95 % interval)"
+    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; mean, its 95% interval)"
     head = named(curve.axis.name)
     variants = [line.variant for line in curve.lines]
     in_unit = any(one.compared_as == "difference" for point in curve.comparisons for one in point)

@@ -113,7 +113,7 @@ def test_every_page_is_sound_and_every_link_leads_to_a_file(site: Path):
 def test_the_page_of_a_suite_begins_with_the_answer(site: Path):
     text = " ".join(text_of(site / "big5" / "index.html").split())
     assert text.startswith("Last night Night 70: quiet")
-    assert "#1 range p90 service time on es@latest is 11.8 % slower since night 40" in text
+    assert "#1 range p90 service time on es@latest is 11.8% slower since night 40" in text
     assert "#4" not in text.partition("Tasks")[0]  # acknowledged
     assert "range 2 openthroughput" in text
 
@@ -158,14 +158,14 @@ def test_a_chart_marks_alarms_change_points_annotations_changes_and_eras(site: P
         (69, "alarm"),
     }  # fmt: skip
     assert marks[15, "annotation"] == "new memory in the host (ann)"
-    assert marks[40, "alarm"] == "#1 es@latest: +11.8 % (95 % interval +8.1 to +15.6), open"
-    assert re.fullmatch(r"es@latest: level \+1[0-3]\.\d % from here on", marks[40, "change-point"])
+    assert marks[40, "alarm"] == "#1 es@latest: +11.8% (95% interval +8.1 to +15.6), open"
+    assert re.fullmatch(r"es@latest: level \+1[0-3]\.\d% from here on", marks[40, "change-point"])
     assert marks[60, "change"] == "memory 16 GiB \N{RIGHTWARDS ARROW} 24 GiB"
 
 
 def test_what_happened_is_a_table_too(site: Path):
     text = text_of(site / "big5" / "tasks" / RANGE)
-    assert "throughput, #4 es@latest: +11.8 %" in text
+    assert "throughput, #4 es@latest: +11.8%" in text
     assert "acknowledged by bea: the new default; see the release notes" in text
 
 
@@ -179,12 +179,12 @@ def test_alarms_come_open_first_with_all_that_they_carry(site: Path):
     ]
     first = " ".join(page.all("article", id="alarm-1")[0].text.split())
     for part in (
-        "+11.8 % (95 % interval +8.1 to +15.6)", "Sincenight 40", "Last goodnight 39", "p <0.001",
+        "+11.8% (95% interval +8.1 to +15.6)", "Sincenight 40", "Last goodnight 39", "p <0.001",
         "8 forks of last good against 8 of tonight", "kernel 6.1.0", "benchctl compare 20260709", "night 42",
     ):  # fmt: skip
         assert part in first, part
     assert (
-        "recovered in night 38: two nights within 1 % of before" in page.all("article", id="alarm-3")[0].text
+        "recovered in night 38: two nights within 1% of before" in page.all("article", id="alarm-3")[0].text
     )
 
 
@@ -194,7 +194,7 @@ def test_the_page_of_a_night_has_its_findings_and_what_was_not_watched(site: Pat
     assert "unconfirmed" in text
     assert "The budget left time for 3 forks a side." in text
     assert "2 alarms raised" in text_of(nights / f"{night_id(42)}.html")
-    assert "The host moved: pinned was 7 % slower" in text_of(nights / f"{night_id(50)}.html")
+    assert "The host moved: pinned was 7% slower" in text_of(nights / f"{night_id(50)}.html")
     assert "1,001 hits" in text_of(nights / f"{night_id(69)}.html")
     assert "broken: refused, the load was 3.1 on 2 CPUs" in text_of(
         nights / f"{night_id(20)}.html"

@@ -29,11 +29,11 @@ def test_alarms_and_broken_nights_are_entries_newest_first():
     assert titles(atom_feed("big5", "Big five", eventful_nights(), eventful_log())) == [
         "Alarm #2: range on os@latest answers otherwise: 1,001 hits, not 1,000",
         "big5 night 55: broken: interrupted, the power went",
-        "Acknowledged: #4 range throughput on es@latest is 10 % lower since night 40",
-        "Alarm #1: range p90 service time on es@latest is 11.8 % slower since night 40",
-        "Alarm #4: range throughput on es@latest is 10 % lower since night 40",
-        "Recovered: #3 desc_sort_timestamp throughput on os@latest is 6 % lower since night 30",
-        "Alarm #3: desc_sort_timestamp throughput on os@latest is 6 % lower since night 30",
+        "Acknowledged: #4 range throughput on es@latest is 10% lower since night 40",
+        "Alarm #1: range p90 service time on es@latest is 11.8% slower since night 40",
+        "Alarm #4: range throughput on es@latest is 10% lower since night 40",
+        "Recovered: #3 desc_sort_timestamp throughput on os@latest is 6% lower since night 30",
+        "Alarm #3: desc_sort_timestamp throughput on os@latest is 6% lower since night 30",
         "big5 night 21: broken: failed, no space left on the device",
         "big5 night 20: broken: refused, the load was 3.1 on 2 CPUs",
     ]

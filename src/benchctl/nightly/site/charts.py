@@ -82,7 +82,7 @@ def change_point_marks(series: Series, points: Iterable[ChangePoint]) -> Iterato
     """Return where the level of one series changed, looking back from today."""
     for point in points:
         effect = signed_percent(100 * float(np.expm1(point.after_log - point.before_log)))
-        text = f"{series.key.variant}: level {effect} % from here on"
+        text = f"{series.key.variant}: level {effect}% from here on"
         yield Mark(point.night, "change-point", text)
 
 
@@ -142,7 +142,7 @@ def metric_figure(
         "range; a line ends where a night is missing."
     )
     if margin is not None:
-        about += f" Differences under {100 * margin:g} % count as none."
+        about += f" Differences under {100 * margin:g}% count as none."
     return Figure(
         key=anchor(f"history-{number}"),
         title=f"{metric_title(metric)[:1].upper()}{metric_title(metric)[1:]}",

@@ -275,7 +275,7 @@ def _alarm(alarm: Alarm, pages: Collection[str]) -> _Alarm:
 
 def _finding(one: Finding, pages: Collection[str]) -> _Finding:
     run = "" if one.confirmation is None else one.confirmation.run
-    size = f"{signed_percent(one.effect_percent)} %"
+    size = f"{signed_percent(one.effect_percent)}%"
     bounds = f" ({interval(one.low_percent, one.high_percent)})"
     return _Finding(
         name=series_name(one.key),
@@ -290,9 +290,9 @@ def _finding(one: Finding, pages: Collection[str]) -> _Finding:
 
 
 def _confirmation(one: Confirmation) -> str:
-    size = "" if one.effect_percent is None else f"{signed_percent(one.effect_percent)} %"
+    size = "" if one.effect_percent is None else f"{signed_percent(one.effect_percent)}%"
     bounds = (
-        "" if one.low_percent is None else f"(95 % interval {interval(one.low_percent, one.high_percent)})"
+        "" if one.low_percent is None else f"(95% interval {interval(one.low_percent, one.high_percent)})"
     )
     forks = f"{one.forks_good} forks of last good against {one.forks_tonight} of tonight"
     parts = (" ".join(part for part in (size, bounds) if part), f"p {p_value(one.p_adjusted)}", forks)

@@ -89,8 +89,8 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
         group=OVERVIEW,
         title=f"Effects: {title}",
         about=(
-            f"Each mark is how far a variant differs from {baseline} in {title}, with its 95 % interval; the "
-            f"scale is one of ratios, and right is {words[1]}. Beyond the grey band, {margin:g} % wide to "
+            f"Each mark is how far a variant differs from {baseline} in {title}, with its 95% interval; the "
+            f"scale is one of ratios, and right is {words[1]}. Beyond the grey band, {margin:g}% wide to "
             "each side, a difference matters in practice; an interval that crosses the line in the middle "
             f"leaves open {'who' if words[1] == 'faster' else 'which'} is {words[1]}."
             f"{' Intervals that run off the plot are in the table.' if beyond else ''}"
@@ -161,7 +161,7 @@ def errors(
 
 
 def _hover(one: Comparison) -> str:
-    numbers = f"{signed_percent(one.effect_percent)} % ({interval(one.low_percent, one.high_percent)})"
+    numbers = f"{signed_percent(one.effect_percent)}% ({interval(one.low_percent, one.high_percent)})"
     return f"{plain(one.contender)}: {numbers}<br>p {p_value(one.p_adjusted)}, {verdict_cell(one).text}"
 
 
@@ -260,7 +260,7 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
         title=f"{_UNITS[row.level].capitalize()}s: {title}",
         about=(
             f"Each dot is one {_UNITS[row.level]}'s {title}, from top to bottom in the order in which they "
-            "ran; the upright mark is their mean, the bar its own 95 % interval. Whether two variants differ "
+            "ran; the upright mark is their mean, the bar its own 95% interval. Whether two variants differ "
             "is in the interval of their difference, not in whether these bars overlap."
         ),
         data=traces,
@@ -330,5 +330,5 @@ def _fork_table(row: Row) -> Table:
         )
         for side in row.figures
     )
-    columns = (VARIANT, "Mean", "95 % interval of it", worded("Forks by number"))
+    columns = (VARIANT, "Mean", "95% interval of it", worded("Forks by number"))
     return Table.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)

@@ -398,7 +398,7 @@ def _flow_about(forks: Sequence[ForkShape], cell_s: float, *, telemetry: bool) -
             f"Telemetry has fewer than {LEAST_READINGS} readings of it." if kept else "No telemetry was kept."
         )
         return parts
-    parts.append("Below it, on the same clock, what the node and the driver used; 100 % is one CPU.")
+    parts.append("Below it, on the same clock, what the node and the driver used; 100% is one CPU.")
     if without := [fork.name for fork in forks if fork.usage is None]:
         parts.append(f"No telemetry was kept of {', '.join(without)}.")
     usages = [fork.usage for fork in forks if fork.usage is not None]

@@ -182,7 +182,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         title=subject.title,
         subtitle=subject.subtitle,
         headline=headline(analysis),
-        verdict=verdict(analysis).replace(" %", "\u00a0%").replace(", p ", ", p\u00a0"),
+        verdict=verdict(analysis).replace(", p ", ", p\u00a0"),
         results=[*(one for one in all_results(analysis, notes) if isinstance(one, Table)), *orders],
         curves=curves,
         legend=legend(analysis),
