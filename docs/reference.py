@@ -11,6 +11,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root
+from benchctl.cli.lazy import show_everything
 from benchctl.cli.listing import metrics_table
 from benchctl.cli.schema import Schema, schema
 from benchctl.home import Home
@@ -53,6 +54,7 @@ def pages() -> dict[str, str]:
     made["metrics.md"] = "# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown"))
     made["tables.md"] = "\n".join(_tables())
     top = click.Context(root, info_name="benchctl")
+    show_everything(top)
     for name in root.list_commands(top):
         command = root.get_command(top, name)
         made[f"commands/{name}.md"] = "\n".join(_command(command, name, top))
@@ -72,7 +74,7 @@ def _command(command: click.Command, name: str, parent: click.Context, level: in
     for heading, rows in formatter.found:
         if isinstance(command, click.Group) and heading == "Commands":
             continue
-        options = [row for row in rows if not row[0].endswith("--help")]
+        options = [row for row in rows if not row[0].endswith(("--help", "--help-all"))]
         if options and heading != "Options":
             yield f"**{heading}**\n"
         for term, text in options:

@@ -261,18 +261,20 @@ def test_mistakes(tell: Tell, agree: Agree):
 
 
 def test_help(tell: Tell, agree: Agree):
-    def paths(command: click.Command, path: str) -> Iterator[str]:
+    def pages(command: click.Command, path: str) -> Iterator[str]:
         # click keeps what it was where a test invoked the command without its parents.
         command._help_option = None
-        yield path
+        yield f"{path}--help"
+        if any("--help-all" in param.opts for param in command.params):
+            yield f"{path}--help-all"
         if isinstance(command, click.Group):
             context = click.Context(command)
             for name in command.list_commands(context):
                 inner = command.get_command(context, name)
                 assert inner is not None
-                yield from paths(inner, f"{path}{name} ")
+                yield from pages(inner, f"{path}{name} ")
 
-    agree(HELP, "\n".join(tell(f"{path}--help") for path in paths(root, "")))
+    agree(HELP, "\n".join(map(tell, pages(root, ""))))
 
 
 def test_no_file_is_left_over(request: pytest.FixtureRequest):

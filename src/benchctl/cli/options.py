@@ -13,6 +13,7 @@ import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from benchctl.cli.lazy import help_all_option, shows_everything
 from benchctl.cli.streams import emit, note, text_width
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
@@ -35,41 +36,60 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OWN: Final = "Options"
 _HEADINGS: Final = "__headings__"
+_RARE: Final = "__rare__"
 
 
 def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
     """Put a click option under a heading in the help of a `SectionedCommand`."""
+    return _noted(option, lambda notes, name: notes.setdefault(_HEADINGS, {}).update({name: heading}))
 
+
+def rarely(option: Callable[[F], F]) -> Callable[[F], F]:
+    """Show a click option in the `--help-all` of a `SectionedCommand` only."""
+    return _noted(option, lambda notes, name: notes.setdefault(_RARE, set()).add(name))
+
+
+def _noted(option: Callable[[F], F], note_name: Callable[[dict[str, Any], str], None]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         command = option(command)
         # Click keeps the options of what is not a command yet in a list on the function, the newest last.
-        known = vars(command)
-        known.setdefault(_HEADINGS, {})[known["__click_params__"][-1].name] = heading
+        notes = vars(command)
+        note_name(notes, notes["__click_params__"][-1].name)
         return command
 
     return decorate
 
 
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections."""
+    """A command with so many options that its help has sections, and a first page if some are rare."""
 
     def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.instead = instead or {}  # an option that it does not have -> what to do instead
+        self._rare: frozenset[str] = frozenset(getattr(self.callback, _RARE, ()))
+        if self._rare:
+            self.params.append(help_all_option("options"))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options, section by section."""
+        """List the options, section by section; rare ones for --help-all only."""
         headings = getattr(self.callback, _HEADINGS, {})
         sections: dict[str, list[tuple[str, str]]] = {one: [] for one in (_OWN, *get_args(Heading))}
+        rare = frozenset[str]() if shows_everything(ctx) else self._rare
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = None if param.name in rare else param.get_help_record(ctx)
             if record is not None:
-                usual = "Output" if "--help" in param.opts else _OWN
+                usual = "Output" if {"--help", "--help-all"} & {*param.opts} else _OWN
                 sections[headings.get(param.name, usual)].append(record)
         for heading, records in sections.items():
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Point from the first page to everything."""
+        if self._rare and not shows_everything(ctx):
+            formatter.write_paragraph()
+            formatter.write_text(f"All options: {ctx.command_path} --help-all")
 
 
 # Options that several commands share, and their types.
