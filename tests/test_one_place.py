@@ -26,7 +26,7 @@ import msgspec
 from benchctl.cli.plan import plan_command
 from benchctl.cli.run import run_command
 from benchctl.errors import UsageError
-from benchctl.experiment.form import ExperimentFile
+from benchctl.experiment.file import ExperimentFile
 from benchctl.nightly.suite import Suite, load_suite
 from benchctl.cli.schema import schema
 from benchctl.experiment.record import ExperimentSpec

@@ -15,14 +15,11 @@ from benchctl.engine.variant import VariantEntry
 from benchctl.errors import UsageError
 from benchctl.experiment.commands.run import run_command as experiment_run_command
 from benchctl.experiment.estimate import content_listings
-from benchctl.experiment.form import (
-    ExpectationEntry,
-    ExperimentFile,
-    MeasurementEntry,
-    RedlineEntry,
-)
+from benchctl.experiment.file import ExperimentFile, MeasurementEntry, RedlineEntry
 from benchctl.experiment.plan import Changes, plan_measurement
+from benchctl.experiment.record import Expectation
 from benchctl.home import Home
+from benchctl.quantities import SIZE
 from benchctl.report.table import pieces
 from benchctl.results.plan import Plan
 from benchctl.spec import EvidenceEntry, Setting, run_settings
@@ -47,7 +44,7 @@ def options(command: click.Command) -> dict[str, set[str]]:
 
 
 def test_what_run_can_say_an_experiment_can_or_the_page_says_why_not():
-    said = keys(ExperimentFile) | keys(MeasurementEntry) | keys(VariantEntry) | keys(ExpectationEntry)
+    said = keys(ExperimentFile) | keys(MeasurementEntry) | keys(VariantEntry) | keys(Expectation)
     said |= {f"evidence-{key}" for key in keys(EvidenceEntry)}
     said |= set().union(*options(experiment_run_command).values())
     left = {
@@ -278,7 +275,7 @@ def test_the_usual_search_is_the_commands():
 def test_own_conditions_survive_the_record(tmp_path: Path):
     found = load(tmp_path, with_own("tags: [mine], segments: 4"))
     spec = msgspec.json.decode(msgspec.json.encode(found.spec), type=type(found.spec))
-    told = spec.of(spec.measurements[0])
+    told = spec.measurements[0]
     assert (told.tags, told.segments) == (("mine",), 4)
     assert plan_measurement(spec, spec.measurements[0], Home(tmp_path)).plan == found.plans["fresh"].plan
 
@@ -347,7 +344,7 @@ def test_a_heap_that_nobody_gives_is_that_of_a_run_of_so_many_documents(
         found = load(tmp_path, text.replace("heap: 512m\n", ""), Changes(**changes))
         fresh, used = (found.plans[name].plan.heap_mb for name in ("fresh", "used"))
         # What a measurement has otherwise is said of it; the file's conditions hold for the rest.
-        assert used == found.spec.of(found.spec.measurements[1]).heap_mb
+        assert used == SIZE.parse(found.spec.measurements[1].heap or "")
         return fresh, used, found.spec.heap_mb
 
     assert heaps(EXPERIMENT) == (1024, 1024, 1024)

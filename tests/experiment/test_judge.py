@@ -15,7 +15,7 @@ import pytest
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow, Outcome
 from benchctl.experiment.judge import judge_expectations, outcome_of, together
-from benchctl.experiment.record import Relation, TaskRef, Toward
+from benchctl.experiment.record import ComparisonSpec, Relation, Toward
 from benchctl.stats.analysis import Figures
 from benchctl.stats.compare import Verdict, compare
 from benchctl.stats.outlook import further_forks
@@ -74,11 +74,7 @@ def row(name: str, logs: npt.NDArray[np.float64], *, sequential: bool = False) -
         for side, own in zip(("a", "b"), values, strict=True)
     ]
     return ExperimentRow(
-        name=name,
-        label=name,
-        baseline=TaskRef("m", "a", "t"),
-        contender=TaskRef("m", "b", "t"),
-        metric="throughput",
+        asked=ComparisonSpec(name, "m/a/t", "m/b/t", label=name, metric="throughput"),
         unit="docs/s",
         higher_is_better=True,
         figures=(sides[0], sides[1]),
@@ -186,7 +182,7 @@ def test_the_margin_of_an_expectation_decides_and_not_that_of_the_metric():
     logs = np.random.default_rng(4).normal(((0,), (0.04,)), 0.002, (2, 8))
     compared = row("c", logs)
     assert compared.comparison.verdict == "faster"
-    narrow, wide = (expect("same", "alike", "c", margin=margin) for margin in (0.03, 0.10))
+    narrow, wide = (expect("same", "alike", "c", margin=margin) for margin in ("3%", "10%"))
     found = judge_expectations([narrow, wide], {"c": compared})
     assert [one.outcome for one in found] == ["refuted", "confirmed"]
 

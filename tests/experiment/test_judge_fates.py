@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.experiment.comparisons import ExperimentAnalysis
 from benchctl.experiment.judge import analyse_experiment, judge_fates, site_results
-from benchctl.experiment.record import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
+from benchctl.experiment.record import Expectation, ExperimentRecord, FateSpec, Found, SeenCall, SeenReceiver
 from benchctl.results.plan import EvidenceSpec
 from made_experiment import call_site, made_record, made_runs
 
@@ -25,18 +25,17 @@ def seen(variant: str, *fates: Found | None, **changes: Any) -> list[SeenCall]:
     ]
 
 
-def expectation(is_: str = "inlined", variant: str = "es") -> FateExpectation:
-    base = FateExpectation(statement="s", call_site="visit", variant=variant, is_="inlined")
-    return msgspec.structs.replace(base, is_=is_)
+def expectation(is_: Any = "inlined", variant: str = "es") -> Expectation:
+    return Expectation(statement="s", fate=FateSpec("visit", variant, is_))
 
 
-def record(*fates: FateExpectation) -> ExperimentRecord:
+def record(*fates: Expectation) -> ExperimentRecord:
     made = made_record([], measurements=("jit",))
-    spec = msgspec.structs.replace(made.spec, call_sites=(call_site("visit", "jit"),), fates=fates)
+    spec = msgspec.structs.replace(made.spec, call_sites=(call_site("visit", "jit"),), expectations=fates)
     return msgspec.structs.replace(made, spec=spec)
 
 
-def analysed(calls: list[SeenCall], *fates: FateExpectation) -> ExperimentAnalysis:
+def analysed(calls: list[SeenCall], *fates: Expectation) -> ExperimentAnalysis:
     return analyse_experiment(record(*fates), made_runs(TIMES), calls)
 
 

@@ -26,7 +26,7 @@ def test_expectations_of_sides_that_are_alike_come_out_as_they_say(name: str, tm
     record = world.begin(experiment)
     runs = {one: world.run(one) for one in record.runs}
     analysis = analyse_experiment(record, runs)
-    told = {(one.relation, one.outcome) for one in analysis.expectations}
+    told = {(one.asked.is_, one.outcome) for one in analysis.expectations}
     assert not told & {("slower", "confirmed"), ("faster", "confirmed"), ("alike", "refuted")}
     assert told & {("alike", "confirmed"), ("slower", "refuted"), ("faster", "refuted")}
     assert record.spec.title in render(record, runs, analysis)

@@ -10,7 +10,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment
-from benchctl.experiment.record import ComparisonSpec, Published, TableSpec, TaskRef, Term
+from benchctl.experiment.record import TableSpec
 from benchctl.experiment.report import render
 from benchctl.results.figures import Quantiles
 from benchctl.results.model import (
@@ -38,7 +38,7 @@ BOOT = BootRecord((0,), 1.0, 1.0, 1.0, searches_sent=300, searches_counted=100, 
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
 SLOW = (6.0, 6.1, 5.9, 6.2, 5.8)
 SLOWER = comparison("slower", "fresh/os/range", "after/os/range")
-BLOGS = msgspec.structs.replace(SLOWER, published=Published(0.65, 0.33))
+BLOGS = msgspec.structs.replace(SLOWER, published=(0.65, 0.33))
 ENGINES = comparison("engines", "fresh/es/range", "fresh/os/range")
 TIMES = {"fresh": {"es": FAST, "os": FAST[::-1]}, "after": {"es": (5.0, 5.1, 4.9, 5.05, 4.95), "os": SLOW}}
 
@@ -117,7 +117,8 @@ class TestComparisons:
         specs = [SLOWER, p90, ENGINES]
         tables = [TableSpec(title="one", rows=tuple(specs)), TableSpec(title="two", rows=())]
         rows = {
-            row.name: row.comparison for row in analyse_experiment(made_record(tables), made_runs(TIMES)).rows
+            row.asked.name: row.comparison
+            for row in analyse_experiment(made_record(tables), made_runs(TIMES)).rows
         }
         assert rows["p90"].p_adjusted == rows["p90"].p
         assert rows["slower"].p is not None
@@ -309,7 +310,7 @@ class TestExpectations:
 
     def test_a_comparison_is_that_of_its_row_but_for_margin_and_family(self):
         runs = made_runs(TIMES)
-        row, (judged,) = first_row(runs).comparison, only(runs, "slower", "slower", margin=0.1).judged
+        row, (judged,) = first_row(runs).comparison, only(runs, "slower", "slower", margin="10%").judged
         assert judged.comparison.margin_percent == pytest.approx(10)
         own = msgspec.structs.replace(judged.comparison, margin_percent=row.margin_percent)
         assert own == row
@@ -378,7 +379,9 @@ class TestExpectations:
         assert result.provisional
 
     def test_needs_are_handed_on(self):
-        assert only(made_runs(TIMES), "slower", "slower", needs="many documents").needs == "many documents"
+        assert (
+            only(made_runs(TIMES), "slower", "slower", needs="many documents").asked.needs == "many documents"
+        )
 
     def test_the_weakest_of_its_comparisons_is_its_p(self):
         result = only(made_runs(TIMES), "different", "slower", "engines")
@@ -409,7 +412,7 @@ class TestWhatIsOpen:
         assert found.undecided == ("fresh/es", "fresh/os")
 
     def test_of_a_difference_of_differences_all_sides_are_open(self):
-        found = only(made_runs(NEAR), "alike", "slower", than="engines", margin=0.5)
+        found = only(made_runs(NEAR), "alike", "slower", than="engines", margin="50%")
         assert found.judged[0].comparison.verdict == "different"
         assert found.undecided == ("fresh/os", "after/os", "fresh/es")
 
@@ -451,10 +454,8 @@ def cost_runs(*, paired: bool = True, **changes: Any) -> dict[str, RunRecord]:
     return edited(runs, "fresh", plan=plan, forks=forks)
 
 
-def cost(variant: str) -> tuple[Term, ...]:
-    return tuple(
-        Term(TaskRef("fresh", variant, task), minus=task == "without") for task in ("with", "without")
-    )
+def cost(variant: str) -> tuple[str, ...]:
+    return (f"fresh/{variant}/with", f"-fresh/{variant}/without")
 
 
 def cost_row(**changes: Any) -> Any:
@@ -483,7 +484,7 @@ class TestDerived:
         assert row.comparison.p == pytest.approx(ttest_ind(*costs, equal_var=False).pvalue)
 
     def test_sides_that_share_forks_are_pairs_even_where_blocks_are_not(self):
-        shared = (Term(TaskRef("fresh", "os", "with")), Term(TaskRef("fresh", "es", "without")))
+        shared = ("fresh/os/with", "fresh/es/without")
         row = first_row(cost_runs(paired=False), cost_row(contender=shared))
         assert row.comparison.paired
 
@@ -508,16 +509,16 @@ class TestDerived:
     @pytest.mark.parametrize(
         ("is_", "margin", "outcome"),
         [
-            ("slower", 0.5, "confirmed"),
-            ("faster", 0.5, "refuted"),
-            ("alike", 2.0, "confirmed"),
-            ("alike", 0.5, "refuted"),
+            ("slower", "0.5 ms", "confirmed"),
+            ("faster", "0.5 ms", "refuted"),
+            ("alike", "2.0 ms", "confirmed"),
+            ("alike", "0.5 ms", "refuted"),
         ],
     )
-    def test_expectations_go_by_the_margin_in_the_unit(self, is_: str, margin: float, outcome: str):
-        expected = expect("so it is", is_, "cost", margin=margin, unit="ms")
+    def test_expectations_go_by_the_margin_in_the_unit(self, is_: str, margin: str, outcome: str):
+        expected = expect("so it is", is_, "cost", margin=margin)
         found = analyse_experiment(made_record([cost_row()], [expected]), cost_runs()).expectations[0]
-        assert (found.outcome, found.margin, found.unit) == (outcome, margin, "ms")
+        assert found.outcome == outcome
         (judged,) = found.judged
         assert judged.comparison.difference == pytest.approx(1.1, abs=0.05)
 
@@ -529,9 +530,7 @@ class TestDerived:
         assert [one.outcome for one in found.expectations] == ["confirmed", "refuted"]
 
     def test_no_ratio_to_what_is_not_clearly_above_0(self):
-        row = cost_row(
-            baseline=tuple(msgspec.structs.replace(one, minus=not one.minus) for one in cost("es"))
-        )
+        row = cost_row(baseline=("-fresh/es/with", "fresh/es/without"))
         row = msgspec.structs.replace(row, compared_as="ratio-of-sums")
         record = made_record([row], [expect("dearer", "slower", "cost")])
         found = analyse_experiment(record, cost_runs())
@@ -544,14 +543,14 @@ class TestDerived:
             comparison(name, f"fresh/es/{name}", f"fresh/os/{name}", metric="mean", compared_as="difference")
             for name in ("with", "without")
         ]
-        expected = expect("dearer", "slower", "with", than="without", margin=0.1, unit="ms")
+        expected = expect("dearer", "slower", "with", than="without", margin="0.1 ms")
         found = analyse_experiment(made_record(rows, [expected]), cost_runs()).expectations[0]
         direct = first_row(cost_runs(), cost_row()).comparison
         assert found.judged[0].comparison.difference == pytest.approx(direct.difference)
         assert found.p == pytest.approx(direct.p)
 
     def test_the_report_has_units(self):
-        expected = expect("dearer", "slower", "cost", margin=0.5, unit="ms")
+        expected = expect("dearer", "slower", "cost", margin="0.5 ms")
         both = [cost_row(), cost_row(name="times", label="times", compared_as="ratio-of-sums")]
         record, runs = made_record(both, [expected]), cost_runs()
         text = render(record, runs, analyse_experiment(record, runs), "markdown")
@@ -604,7 +603,7 @@ def built(docs_per_s: float, size: int, **changes: Any) -> IndexFacts:
     return IndexFacts("key", 20_000, size, (), report, **changes)
 
 
-SIDES_OF_BUILDS = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
+SIDES_OF_BUILDS = {"baseline": "fresh/es", "contender": "fresh/os"}
 RATES = {"es": (1000.0, 1010.0, 990.0, 1005.0), "os": (800.0, 805.0, 790.0, 810.0)}
 
 
@@ -641,8 +640,7 @@ class TestBuilds:
         one = {name: (built(rates[0], 2_000_000),) for name, rates in RATES.items()}
         runs = edited(self.runs(), "fresh", builds={}, indices={name: own[0] for name, own in one.items()})
         base = comparison("size", "fresh/es/x", "fresh/os/x", metric="index_size")
-        sides = {"baseline": TaskRef("fresh", "es", ""), "contender": TaskRef("fresh", "os", "")}
-        row = msgspec.structs.replace(base, **sides)
+        row = msgspec.structs.replace(base, **SIDES_OF_BUILDS)
         record = made_record([row], [expect("less", "less", "size")], measurements=("fresh",))
         (found,) = analyse_experiment(record, runs).expectations
         assert found.judged[0].reason.startswith("1 index build a side (fresh/es 1, fresh/os 1): ")
@@ -682,10 +680,7 @@ class TestBuilds:
 
     def test_expectations_go_by_builds(self):
         runs = self.runs()
-        spec = self.row(runs)
-        rate = ComparisonSpec(
-            name="rate", label="rate", metric="build_rate", baseline=spec.baseline, contender=spec.contender
-        )
+        rate = self.row(runs).asked
         record = made_record([rate], [expect("slower to fill", "slower", "rate")])
         found = analyse_experiment(record, runs)
         assert found.expectations[0].outcome == "confirmed"

@@ -37,7 +37,7 @@ def test_some_measurements_keep_the_comparisons_that_they_are_enough_for(tmp_pat
 
 def test_an_expectation_goes_with_the_comparison_that_it_is_held_against(tmp_path: Path):
     spec = load(tmp_path).spec
-    than = Expectation(statement="", comparisons=("engines",), is_="slower", margin=0.05, than="after")
+    than = Expectation(statement="", comparisons=("engines",), is_="slower", than="after")
     whole = msgspec.structs.replace(spec, expectations=(than,))
     assert change(whole, Changes(only=("fresh", "used"))).expectations == (than,)
     assert change(whole, Changes(only=("fresh",))).expectations == ()

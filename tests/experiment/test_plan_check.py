@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.experiment.file import parse_ref
 from benchctl.experiment.plan import Changes
-from benchctl.experiment.record import TaskRef
+from benchctl.experiment.record import TaskRef, parse_ref
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 from experiment_files import EXPERIMENT, load

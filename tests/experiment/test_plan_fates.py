@@ -8,7 +8,7 @@ from benchctl.errors import UsageError
 from benchctl.experiment.estimate import content_listings
 from benchctl.experiment.file import read_experiment
 from benchctl.experiment.plan import Changes, change, left_out, load_experiment
-from benchctl.experiment.record import CallSite, FateExpectation
+from benchctl.experiment.record import CallSite, Expectation, FateSpec
 from benchctl.home import Home
 from benchctl.report.table import pieces
 from benchctl.spec import EvidenceEntry
@@ -49,16 +49,13 @@ def test_call_sites_and_fates_are_read(tmp_path: Path):
             variants=("os", "es"),
             method="DocIdsWriter::readInts24",
             callee="visit",
-            task="range",
-            challenge="big5rangedebug",
+            task="big5rangedebug/range",
             about="once for every document",
         ),
     )
-    assert [one.statement for one in spec.expectations] == ["alike when fresh", "slower once used"]
-    assert spec.fates == (
-        FateExpectation(
-            statement="es inlines it", call_site="visit", variant="es", is_="inlined", needs="luck", place=2
-        ),
+    assert [one.statement for one in spec.expectations[:2]] == ["alike when fresh", "slower once used"]
+    assert spec.expectations[2] == Expectation(
+        statement="es inlines it", fate=FateSpec("visit", "es", "inlined"), needs="luck"
     )
 
 
@@ -67,7 +64,6 @@ def test_expectations_of_both_kinds_keep_the_order_of_the_file(tmp_path: Path):
     *others, fate = after.splitlines(keepends=True)
     path = write(tmp_path, "".join((before, "expectations:\n", fate, *others)))
     spec = read_experiment(path).spec
-    assert ([one.place for one in spec.fates], [one.place for one in spec.expectations]) == ([0], [1, 2])
     listed = "".join(pieces(list(content_listings(spec))[-1], "text"))
     order = [listed.index(text) for text in ("es inlines it", "alike when fresh", "slower once used")]
     assert order == sorted(order)
@@ -89,9 +85,9 @@ def test_forks_are_those_of_the_measurement_and_those_for_evidence(tmp_path: Pat
 
 def test_call_sites_go_with_their_measurement(tmp_path: Path):
     spec = read_experiment(write(tmp_path, WITH_CALLS)).spec
-    assert change(spec, Changes(only=("jit",))).fates == spec.fates
+    assert change(spec, Changes(only=("jit",))).expectations == spec.expectations[2:]
     some = change(spec, Changes(only=("fresh", "used")))
-    assert (some.call_sites, some.fates) == ((), ())
+    assert (some.call_sites, some.expectations) == ((), spec.expectations[:2])
     assert left_out(spec, some) == "2 measurements, 1 expectation, 1 call site"
 
 

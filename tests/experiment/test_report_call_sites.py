@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.experiment.comparisons import ExperimentAnalysis
 from benchctl.experiment.judge import analyse_experiment
-from benchctl.experiment.record import ExperimentRecord, FateExpectation, Found, SeenCall, SeenReceiver
+from benchctl.experiment.record import Expectation, ExperimentRecord, FateSpec, Found, SeenCall, SeenReceiver
 from benchctl.experiment.report import ExperimentDocument, page, render
 from benchctl.results.model import RunRecord
 from made_experiment import call_site, comparison, expect, made_record, made_runs
@@ -25,9 +25,8 @@ TWO = (
 )
 
 
-def fate(statement: str, variant: str, is_: str, **changes: Any) -> FateExpectation:
-    base = FateExpectation(statement=statement, call_site="visit", variant=variant, is_="inlined", **changes)
-    return msgspec.structs.replace(base, is_=is_)
+def fate(statement: str, variant: str, is_: Any, **changes: Any) -> Expectation:
+    return Expectation(statement=statement, fate=FateSpec("visit", variant, is_), **changes)
 
 
 def experiment(word: str = "visit of points") -> ExperimentRecord:
@@ -35,16 +34,16 @@ def experiment(word: str = "visit of points") -> ExperimentRecord:
         call_site("visit", "jit", label=word, about="Once for every\ndocument."),
         call_site("grow", "jit", label="grow", variants=("es",), callee="grow"),
     )
-    fates = (
-        fate("ES inlines it", "es", "inlined"),
-        fate("OS does not", "os", "virtual", needs="three kinds."),
-    )
     record = made_record(
         [comparison("engines", "fresh/es/range", "fresh/os/range")],
-        [expect("as fast when fresh", "alike", "engines")],
+        [
+            expect("as fast when fresh", "alike", "engines"),
+            fate("ES inlines it", "es", "inlined"),
+            fate("OS does not", "os", "virtual", needs="three kinds."),
+        ],
         measurements=("fresh", "jit"),
     )
-    spec = msgspec.structs.replace(record.spec, forks=4, call_sites=sites, fates=fates)
+    spec = msgspec.structs.replace(record.spec, forks=4, call_sites=sites)
     measurements = (msgspec.structs.replace(spec.measurements[0], forks=3), spec.measurements[1])
     return msgspec.structs.replace(record, spec=msgspec.structs.replace(spec, measurements=measurements))
 
@@ -77,17 +76,11 @@ def test_the_whole_report(form: Any, name: str):
 
 def test_expectations_of_both_kinds_are_numbered_in_the_order_of_the_file():
     record, runs = experiment(), made_runs(TIMES)
-    fates = tuple(
-        msgspec.structs.replace(one, place=place)
-        for one, place in zip(record.spec.fates, (0, 2), strict=True)
-    )
-    (engines,) = record.spec.expectations
-    spec = msgspec.structs.replace(
-        record.spec, fates=fates, expectations=(msgspec.structs.replace(engines, place=1),)
-    )
+    engines, first, last = record.spec.expectations
+    spec = msgspec.structs.replace(record.spec, expectations=(first, engines, last))
     record = msgspec.structs.replace(record, spec=spec)
     analysis = analyse_experiment(record, runs, CALLS)
-    assert [one.statement for _, one in analysis.numbered] == [
+    assert [one.asked.statement for _, one in analysis.numbered] == [
         "ES inlines it", "as fast when fresh", "OS does not",
     ]  # fmt: skip
     text = render(record, runs, analysis, "markdown")

@@ -54,7 +54,7 @@ def made(word: str) -> tuple[str, Outline]:
     expectations = [
         expect(word, "slower", "a", needs=word),
         expect("refuted", "faster", "a"),
-        expect("open", "alike", "b", margin=0.001),
+        expect("open", "alike", "b", margin="0.1%"),
     ]
     record = made_record([table], expectations)
     spec = msgspec.structs.replace(record.spec, title=word, about=word, source=word)

@@ -153,7 +153,9 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     done = benchctl("experiment", "run", str(path), "--wait", "--format", "json")
     assert done.returncode == 0, done.stderr
     rows = {
-        row["name"]: row for table in json.loads(done.stdout)["analysis"]["tables"] for row in table["rows"]
+        row["asked"]["name"]: row
+        for table in json.loads(done.stdout)["analysis"]["tables"]
+        for row in table["rows"]
     }
     for name, weights in {"cost": (1, -1), "total": (1, 1)}.items():
         for variant, side in zip(("es", "os"), rows[name]["figures"], strict=True):

@@ -56,7 +56,7 @@ def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
     record = executed(home)
     assert record is not None
     told = json.loads(benchctl("experiment", "report", record.id, "--format", "json").stdout)
-    assert {one["call_site"]: one["outcome"] for one in told["analysis"]["fates"]} == {
+    assert {one["asked"]["fate"]["call-site"]: one["outcome"] for one in told["analysis"]["fates"]} == {
         "one-kind": "confirmed",
         "two-kinds": "confirmed",
         "three-kinds": "confirmed",

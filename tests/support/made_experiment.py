@@ -12,7 +12,6 @@ from benchctl.experiment.record import (
     ExperimentRecord,
     ExperimentSpec,
     Measurement,
-    Published,
     TableSpec,
     TaskRef,
 )
@@ -34,20 +33,12 @@ def ref(text: str) -> TaskRef:
 
 
 def comparison(name: str, baseline: str, contender: str, **changes: Any) -> ComparisonSpec:
-    published = changes.pop("published", None)
-    base = ComparisonSpec(
-        name=name,
-        label=name,
-        baseline=ref(baseline),
-        contender=ref(contender),
-        metric="throughput",
-        published=None if published is None else Published(*published),
-    )
+    base = ComparisonSpec(name=name, label=name, baseline=baseline, contender=contender, metric="throughput")
     return msgspec.structs.replace(base, **changes)
 
 
 def expect(statement: str, is_: str, *comparisons: str, **changes: Any) -> Expectation:
-    base = Expectation(statement=statement, comparisons=comparisons, is_=is_, margin=0.05)
+    base = Expectation(statement=statement, comparisons=comparisons, is_=is_, margin="5%")
     return msgspec.structs.replace(base, **changes)
 
 

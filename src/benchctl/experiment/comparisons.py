@@ -11,17 +11,14 @@ import numpy as np
 from benchctl.evidence.call_sites import Found
 from benchctl.experiment.record import (
     ComparisonSpec,
-    Dispatch,
-    Published,
-    Relation,
+    Expectation,
     SeenCall,
     SeenReceiver,
-    SideRef,
+    Side,
     TaskRef,
     forks_of,
-    refs_of,
+    is_derived,
     side_text,
-    terms_of,
 )
 from benchctl.redline.judge import unsteady_nodes
 from benchctl.results.figures import TaskSummary
@@ -31,7 +28,8 @@ from benchctl.stats import caveat
 from benchctl.stats.analyse import doubting, settled_tasks, side_figures, task_doubts
 from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
-from benchctl.stats.compare import Comparison, Side, compare_sides, several_builds
+from benchctl.stats.compare import Comparison, compare_sides, several_builds
+from benchctl.stats.compare import Side as Values
 from benchctl.stats.disturbed import Disturbance
 from benchctl.stats.doubts import unfit_values, unit_doubts
 from benchctl.stats.driver import LoadCheck, check_load
@@ -53,7 +51,7 @@ from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.steady import Steadiness
 from benchctl.track.model import Task
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 Outcome = Literal["confirmed", "refuted", "inconclusive"]
 
@@ -61,11 +59,7 @@ Outcome = Literal["confirmed", "refuted", "inconclusive"]
 class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A comparison."""
 
-    name: str  # by which expectations refer to it
-    label: str
-    baseline: SideRef
-    contender: SideRef
-    metric: str
+    asked: ComparisonSpec
     unit: str
     higher_is_better: bool
     # Of the baseline and of the contender; called `MEASUREMENT/VARIANT`, as in all notes, or by all tasks
@@ -73,16 +67,10 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figures: tuple[Figures, Figures]
     # The contender against the baseline; p-values adjusted within its table and metric.
     comparison: Comparison
-    published: Published | None = None
     missing: str = ""  # why there is nothing to compare; empty when there is
     # Distance from the blog of the side that is further from it; None where no source is compared with.
     scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
-
-    @property
-    def refs(self) -> tuple[TaskRef, ...]:
-        """The tasks of both sides."""
-        return refs_of(self.baseline, self.contender)
 
 
 class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,17 +93,13 @@ class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement and the outcome that follows from the verdicts of its comparisons."""
 
-    statement: str
-    relation: Relation
-    margin: float  # below which a difference does not matter
-    unit: str  # of the margin and of effects: `%`, or the unit of differences
+    asked: Expectation
+    place: int  # of it in the experiment, from 0
     outcome: Outcome  # confirmed when all comparisons confirm it, refuted when one refutes it
     # `p`, `p_adjusted`: the greatest of its comparisons, since all have to show it; None where one has none.
     p: float | None
     p_adjusted: float | None
     judged: tuple[Judged, ...]  # its comparisons, in order
-    needs: str = ""  # what has to hold for it to be answerable, from the file
-    place: int = 0  # in the file, as in its specification
     # `MEASUREMENT/VARIANT` of its open comparisons, where more forks may decide it; empty otherwise.
     undecided: tuple[str, ...] = ()
     further: Forecast | None = None  # forks a side until these are decided; None where nothing foretells it
@@ -157,20 +141,16 @@ class SiteResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A statement about a call site and what the logs make of it."""
 
-    statement: str
-    call_site: str
-    variant: str
-    is_: Dispatch
+    asked: Expectation
+    place: int  # of it in the experiment, from 0
     outcome: Outcome  # confirmed when all forks show it, refuted when all with a log show the opposite
     showing: int
     forks: int
-    needs: str = ""  # what has to hold for it to be answerable, from the file
     doubts: tuple[str, ...] = ()  # what weakens the outcome, or why there is none; without full stops
     # `at_least`, `at_most`: where all forks with a log show it, or none does, the one-sided 95% bound of
     # the share of nodes that would, 0 to 1; None otherwise.
     at_least: float | None = None
     at_most: float | None = None
-    place: int = 0  # in the file, as in its specification
 
 
 class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -284,31 +264,26 @@ class _Sum(msgspec.Struct, frozen=True):
     them is in all of them; of forks that are not paired, any partner is as good as another.
     """
 
-    reference: SideRef
-    terms: tuple[tuple[int, _TaskSide], ...]
+    reference: Side
+    tasks: tuple[_TaskSide, ...]
 
     @classmethod
-    def of(cls, reference: SideRef, runs: Mapping[str, RunRecord]) -> Self:
+    def of(cls, reference: Side, runs: Mapping[str, RunRecord]) -> Self:
         """Find its tasks; errors as of `_TaskSide.of`."""
-        return cls(reference, tuple((one.weight, _TaskSide.of(one.ref, runs)) for one in terms_of(reference)))
-
-    @property
-    def tasks(self) -> tuple[_TaskSide, ...]:
-        return tuple(task for _, task in self.terms)
+        return cls(reference, tuple(_TaskSide.of(ref, runs) for ref, _ in reference))
 
     @property
     def label(self) -> str:
-        alone = isinstance(self.reference, TaskRef)
-        return self.tasks[0].label if alone else side_text(self.reference)
+        return side_text(self.reference) if is_derived(self.reference) else self.tasks[0].label
 
-    def side(self, metric: Metric) -> Side:
+    def values(self, metric: Metric) -> Values:
         """Return its values: of a derived side, in the blocks that all of its tasks have."""
-        sides = [Side.of(metric, self.label, task.forks, task.found) for task in self.tasks]
-        if len(sides) == 1:
+        sides = [Values.of(metric, self.label, task.forks, task.found) for task in self.tasks]
+        if not is_derived(self.reference):
             return sides[0]
         blocks = tuple(sorted(set.intersection(*(set(side.blocks) for side in sides))))
         sides = [side.within(blocks) for side in sides]
-        weights = [weight for weight, _ in self.terms]
+        weights = [term.weight for term in self.reference]
         values = np.array([side.values for side in sides])
         ratio = metric.compared_as == "ratio"
         combined = values.prod(axis=0) if ratio else np.dot(weights, values)
@@ -320,7 +295,7 @@ class _Sum(msgspec.Struct, frozen=True):
         steady = [task.steady for task in self.tasks]
         return side_figures(
             metric,
-            self.side(metric),
+            self.values(metric),
             [(task.found, task.doubts_of_load) for task in self.tasks],
             next((one for one in steady if one.trend), steady[0]),
             replicate,
@@ -349,7 +324,7 @@ def compare_row(
         UsageError: If a measurement has no such task.
         BenchctlError: If a fork's tasks are not those of its plan.
     """
-    sides = (_Sum.of(spec.baseline, runs), _Sum.of(spec.contender, runs))
+    sides = (_Sum.of(spec.sides[0], runs), _Sum.of(spec.sides[1], runs))
     tasks = [task for side in sides for task in side.tasks]
     measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     # A red-line is in the unit of what was searched for.
@@ -378,24 +353,19 @@ def compare_row(
         doubts += [*further, *shared_builds(builds)]
     comparison = compare_sides(
         metric,
-        *(side.side(metric) for side in sides),
+        *(side.values(metric) for side in sides),
         # Values of both sides that come from the same node starts are pairs in any case.
-        paired=blocked or bool(forks_of(spec.baseline) & forks_of(spec.contender)),
+        paired=blocked or bool(forks_of(spec.sides[0]) & forks_of(spec.sides[1])),
         judged=_judged(metric, tasks, doubts),
         replicate=replicate,
         sequential=not of_builds and sequential(measured),
     )
     return ExperimentRow(
-        name=spec.name,
-        label=spec.label,
-        baseline=spec.baseline,
-        contender=spec.contender,
-        metric=metric.key,
+        asked=spec,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
         figures=(sides[0].figures(metric, replicate), sides[1].figures(metric, replicate)),
         comparison=doubting(comparison, unfit.values()),
-        published=spec.published,
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
         scale=_furthest(tasks, runs) if published else None,
         caveats=tuple(doubts),

@@ -220,12 +220,11 @@ class _Conduct:
             if measurement.name in self._record.runs:
                 continue
             name, planned = measurement.name, self._plans[measurement.name]
-            told = self._record.spec.of(measurement)
             bench = self._named(name)
             bench.observer.stage("preparing")
             extras = Extras(
-                calibration=self._calibration(planned.plan) if told.calibrate else None,
-                tags=(*tags_of(self._record.id, name), *told.tags),
+                calibration=self._calibration(planned.plan) if measurement.calibrate else None,
+                tags=(*tags_of(self._record.id, name), *measurement.tags),
                 files=planned.files,
                 forecast=False,
             )

@@ -20,13 +20,13 @@ from benchctl.experiment.record import (
     ComparisonSpec,
     Expectation,
     ExperimentSpec,
-    FateExpectation,
     Measurement,
     TaskRef,
+    over_name,
     side_text,
 )
 from benchctl.quantities import COUNT
-from benchctl.report.numbers import counted, duration, mebibytes
+from benchctl.report.numbers import counted, duration, mebibytes, with_unit
 from benchctl.report.table import Column, Table, text_lines
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, VariantSpec
@@ -38,7 +38,7 @@ from benchctl.run.forecast import (
     Indexing,
     rough_fork_s,
 )
-from benchctl.spec import EvidenceEntry
+from benchctl.spec import Conditions, EvidenceEntry
 from benchctl.stats.forecast import Rule, Spread, least_effect
 from benchctl.stats.history import History, Noise, collect_history, kind_of
 from benchctl.stats.inference import sd_of
@@ -172,9 +172,9 @@ def _seen(spec: ExperimentSpec) -> Iterator[tuple[str, tuple[ComparisonSpec, ...
     rows = {row.name: row for row in told}
     yield from ((name, (row,)) for name, row in rows.items())
     for one in spec.expectations:
-        if one.than in rows:
-            (first,) = one.comparisons
-            yield f"{first} over {one.than}", (rows[first], rows[one.than])
+        if one.than in rows and one.comparisons:
+            first = one.comparisons[0]
+            yield over_name(first, one.than), (rows[first], rows[one.than])
 
 
 def _blocks_within(costs: Sequence[ForkCost], planned: int, budget_s: float) -> int:
@@ -313,15 +313,15 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Table]:
     yield Table.listed(
         "Measurements: runs, interleaved",
         ("measurement", "variants", "does", "about"),
-        [(one.name, list(one.variants), _does(one), one.about or None) for one in spec.measurements],
+        [(one.name, list(one.variants), _does(spec, one), one.about or None) for one in spec.measurements],
     )
     if spec.tables:
         compared = [
             (
                 one.name,
                 one.metric if one.compared_as == "ratio" else f"{one.metric}, {one.compared_as}",
-                side_text(one.baseline),
-                side_text(one.contender),
+                side_text(one.sides[0]),
+                side_text(one.sides[1]),
             )
             for one in spec.comparisons
         ]
@@ -335,9 +335,8 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Table]:
                 for one in spec.call_sites
             ],
         )
-    if spec.expectations or spec.fates:
-        both: list[Expectation | FateExpectation] = [*spec.expectations, *spec.fates]
-        rows = [(one.statement, _holds(one)) for one in sorted(both, key=attrgetter("place"))]
+    if spec.expectations:
+        rows = [(one.statement, _holds(one)) for one in spec.expectations]
         yield Table.listed("Expectations", ("expectation", "holds when"), rows)
 
 
@@ -477,13 +476,17 @@ def _budget_text(found: Estimate) -> str:
     return f"{within} is expected to be enough for {which} {found.planned} blocks"
 
 
-def _does(one: Measurement) -> str:
+def _does(spec: ExperimentSpec, one: Measurement) -> str:
     warmups = one.warmup_challenges and f"after {', '.join(map(_short, one.warmup_challenges))}"
     parts = [
         ", ".join(map(_short, one.challenges)),
         warmups,
         *(f"{name}={value}" for name, value in one.params.items()),
-        *(f"{name.replace('_', '-')} {_written(value)}" for name, value in one.own.items()),
+        *(
+            f"{each.encode_name} {_written(getattr(one, each.name))}"
+            for each in sorted(msgspec.structs.fields(Conditions), key=attrgetter("name"))
+            if getattr(one, each.name) != getattr(spec, each.name)
+        ),
         one.redline and f"red-line of {one.redline.operation}",
         one.ingest and "index builds",
         one.micro is not None and f"microbenchmarks of {_short(one.micro.source)}",
@@ -506,13 +509,13 @@ def _short(challenge: str) -> str:
     return challenge.rpartition("/")[2].removesuffix(".json")
 
 
-def _holds(one: Expectation | FateExpectation) -> str:
-    if isinstance(one, FateExpectation):
-        return f"{one.call_site}: {one.is_} in {one.variant}"
+def _holds(one: Expectation) -> str:
+    if one.fate is not None:
+        return f"{one.fate.call_site}: {one.fate.is_} in {one.fate.variant}"
     than = f" by more than {one.than}" if one.than and one.is_ != "alike" else ""
     than = f" as {one.than}" if one.than and one.is_ == "alike" else than
-    margin = f"{one.margin:g} {one.unit}" if one.unit else f"{100 * one.margin:g}%"
-    return f"{', '.join(one.comparisons)}: {one.is_}{than} (margin {margin})"
+    margin, unit = one.tolerance
+    return f"{', '.join(one.comparisons or ())}: {one.is_}{than} (margin {with_unit(f'{margin:g}', unit)})"
 
 
 def _is_known(one: Sight) -> bool:

@@ -1,4 +1,4 @@
-"""Experiment files, read and checked as far as that goes without loading their challenges."""
+"""Experiment files: their form, read and checked as far as that goes without loading their challenges."""
 
 import hashlib
 import re
@@ -6,467 +6,91 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import read_file
-from benchctl.engine.variant import LATEST, base_variant, placed_challenge
+from benchctl.engine.variant import LATEST, VariantEntry, base_variant, placed_challenge
 from benchctl.engine.variant_file import resolve_variants_mapping
 from benchctl.errors import UsageError
-from benchctl.experiment.form import (
-    CallSiteEntry,
-    ExpectationEntry,
-    ExperimentFile,
-    FateEntry,
-    MeasurementEntry,
-    RedlineEntry,
-    RowEntry,
-    TableEntry,
-)
 from benchctl.experiment.record import (
+    Asked,
     CallSite,
     ComparisonSpec,
     Expectation,
     ExperimentSpec,
-    FateExpectation,
     Measurement,
-    Published,
-    SideRef,
+    MeasurementForm,
+    Name,
+    Side,
     TableSpec,
-    TaskRef,
-    Term,
+    is_derived,
+    parse_side,
     side_text,
-    terms_of,
 )
 from benchctl.micro.conduct import MicroEntry, parse_variant, placed_variant
 from benchctl.nearest import guess, suggestion
-from benchctl.quantities import DURATION, PERCENT
+from benchctl.quantities import DURATION, PERCENT, Percent
 from benchctl.redline.conduct import parse_clients, parse_objective, search_of, searched_by
 from benchctl.report.numbers import counted
-from benchctl.results.figures import FIGURES, Figure
+from benchctl.results.figures import FIGURES
 from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.form import documents_of, placed
-from benchctl.spec import Conditions, problems
+from benchctl.spec import Conditions, Text, problems
 from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, read_typed
 
 _Comparisons = dict[str, ComparisonSpec]
 _Steps = tuple[Step, ...]
+_T = TypeVar("_T")
 
 _BUILT_IN: Final = ("es", "os")
-_FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
-_SHORT: Final = 3
-
-
-def parse_side(entry: str | tuple[str, ...], figure: Figure | None = None) -> SideRef:
-    """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
-
-    What the figure may be of decides whether a reference is of a task or an index, `MEASUREMENT/VARIANT`.
-
-    Raises:
-        UsageError: As `parse_ref` does.
-    """
-
-    def read(text: str) -> TaskRef:
-        index = figure is not None and figure.built and (not figure.of_tasks or text.count("/") == 1)
-        return _index_ref(text) if index else parse_ref(text)
-
-    if isinstance(entry, str):
-        return read(entry)
-    return tuple(Term(read(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
-
-
-def _index_ref(text: str) -> TaskRef:
-    measurement, slash, variant = text.partition("/")
-    if not (measurement and slash and variant) or "/" in variant:
-        raise UsageError(f"'{text}' is not an index", hint="write MEASUREMENT/VARIANT: all of its builds")
-    return TaskRef(measurement, variant, "")
-
-
-def parse_ref(text: str) -> TaskRef:
-    """Read a reference; `TaskRef.place_in` checks that there is such a task.
-
-    Raises:
-        UsageError: If it has too few parts, or an empty one.
-    """
-    parts = text.split("/")
-    if len(parts) < _SHORT or not all(parts):
-        raise UsageError(f"'{text}' is not a task", hint=f"write {_FORM}")
-    measurement, variant, *rest = parts
-    if len(parts) == _SHORT:
-        return TaskRef(measurement, variant, rest[0])
-    # Only a task's own name may hold a slash.
-    return TaskRef(measurement, variant, "/".join(rest[1:]), rest[0])
-
-
-# Tables and expectations: what is compared, and what that should show.
-
 _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50; all: benchctl list metrics"
-_MARGIN: Final = "5%"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _OF_TASKS: Final = frozenset({"metrics", "compared_as"})
+_CONDITIONS: Final = {one.name: one.encode_name for one in msgspec.structs.fields(Conditions)}
 _LEAST_CHANGE_PERCENT: Final = -100
 _MS_PER_S: Final = 1000
 
 
-class _Part:
-    """A part of a file, checked without its challenges; errors name its lines."""
+class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds."""
 
-    def __init__(self, file: ExperimentFile, document: Document) -> None:
-        self._file = file
-        self._document = document
-
-    def _refuse(self, steps: _Steps, message: str, hint: str = "", key: str | None = None) -> UsageError:
-        return self._document.refuse(steps, message, hint=hint, key=key)
-
-
-class _TableReader(_Part):
-    def tables(self) -> tuple[TableSpec, ...]:
-        """Return the tables, in order.
-
-        Raises:
-            UsageError: If a metric or measurement is unknown, or a row compares nothing.
-        """
-        return tuple(self._table(place, entry) for place, entry in enumerate(self._file.tables))
-
-    def expectations(self, tables: tuple[TableSpec, ...]) -> tuple[Expectation, ...]:
-        """Return the expectations that are about comparisons of these tables, in order.
-
-        Raises:
-            UsageError: If two comparisons share a name, or an expectation is about none, or cannot be judged.
-        """
-        known = self._by_name(tables)
-        return tuple(
-            self._expectation(entry, place, known)
-            for place, entry in enumerate(self._file.expectations)
-            if entry.fate is None
-        )
-
-    def _table(self, place: int, entry: TableEntry) -> TableSpec:
-        steps = ("tables", place)
-        if entry.metric is not None:
-            self._metric(entry.metric, (*steps, "metric"))
-        rows = tuple(self._row(row, (*steps, "rows", number), entry) for number, row in enumerate(entry.rows))
-        return TableSpec(
-            title=entry.title,
-            rows=rows,
-            source=entry.source.strip(),
-            about=entry.about.strip(),
-            baseline=entry.baseline,
-            contender=entry.contender,
-        )
-
-    def _row(self, row: RowEntry, steps: _Steps, table: TableEntry) -> ComparisonSpec:
-        metric = row.metric or table.metric
-        if metric is None:
-            raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
-        # What a side may be depends on it.
-        metric = self._metric(metric, (*steps, "metric"))
-        baseline = self._side(row.baseline, metric, (*steps, "baseline"))
-        contender = self._side(row.contender, metric, (*steps, "contender"))
-        if len({bool(one.ref.task) for side in (baseline, contender) for one in terms_of(side)}) > 1:
-            raise self._refuse((*steps, "contender"), "index builds are compared with a task")
-        if baseline == contender:
-            raise self._refuse((*steps, "contender"), f"'{side_text(contender)}' is compared with itself")
-        if row.published is not None and row.as_ == "difference":
-            raise self._refuse((*steps, "published"), "published figures stand beside ratios")
-        derived = not (isinstance(baseline, TaskRef) and isinstance(contender, TaskRef))
-        compared_as = "ratio-of-sums" if derived and row.as_ == "ratio" else row.as_
-        return ComparisonSpec(
-            name=row.name,
-            label=row.label or row.name,
-            baseline=baseline,
-            contender=contender,
-            metric=metric,
-            compared_as=compared_as,
-            published=None
-            if row.published is None
-            else self._published(row.published, (*steps, "published")),
-        )
-
-    def _published(self, figures: tuple[float, ...], steps: _Steps) -> Published:
-        baseline, contender, *change = figures
-        for place, figure in enumerate((baseline, contender)):
-            if figure <= 0:
-                raise self._refuse((*steps, place), f"a published figure is more than 0, not {figure:g}")
-        for percent in change:
-            if percent <= _LEAST_CHANGE_PERCENT:
-                raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g}%")
-        return Published(baseline, contender, *change)
-
-    def _metric(self, metric: str, steps: _Steps) -> str:
-        try:
-            return kept_metric_of(metric).key
-        except ValueError as err:
-            raise self._refuse(steps, str(err), _metric_hint(metric)) from err
-
-    def _side(self, entry: str | tuple[str, ...], metric: str, steps: _Steps) -> SideRef:
-        try:
-            side = parse_side(entry, metric_of(metric).figure)
-        except UsageError as err:
-            raise self._refuse(steps, err.message, err.hint) from err
-        refs = [one.ref for one in terms_of(side)]
-        for place, ref in enumerate(refs):
-            own = (*steps, place) if isinstance(side, tuple) else steps
-            if ref.measurement not in self._file.measurements:
-                raise self._refuse(
-                    own,
-                    f"there is no measurement '{ref.measurement}'",
-                    suggestion(ref.measurement, self._file.measurements),
-                )
-            if ref in refs[:place]:
-                raise self._refuse(own, f"'{ref}' is there twice")
-        return side
-
-    def _by_name(self, tables: tuple[TableSpec, ...]) -> _Comparisons:
-        known: _Comparisons = {}
-        for place, table in enumerate(tables):
-            for number, row in enumerate(table.rows):
-                if row.name in known:
-                    steps = ("tables", place, "rows", number, "name")
-                    raise self._refuse(steps, f"there are two comparisons '{row.name}'")
-                known[row.name] = row
-        return known
-
-    def _expectation(self, entry: ExpectationEntry, order: int, known: _Comparisons) -> Expectation:
-        steps = ("expectations", order)
-        if entry.comparisons is None or entry.is_ is None:
-            missing = "comparisons" if entry.comparisons is None else "is"
-            raise self._refuse(steps, f"'{missing}' is missing", "or give it the 'fate' of a call site")
-        for place, name in enumerate(entry.comparisons):
-            self._check_comparison(name, (*steps, "comparisons", place), known)
-            if name in entry.comparisons[:place]:
-                raise self._refuse((*steps, "comparisons", place), f"'{name}' is there twice")
-        if entry.than is not None:
-            self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
-        margin, unit = self._margin([known[name] for name in entry.comparisons], entry.margin, steps)
-        return Expectation(
-            statement=entry.statement,
-            comparisons=entry.comparisons,
-            is_=entry.is_,
-            margin=margin,
-            than=entry.than or "",
-            needs=entry.needs.strip(),
-            place=order,
-            unit=unit,
-        )
-
-    def _margin(self, rows: Sequence[ComparisonSpec], margin: str | None, steps: _Steps) -> tuple[float, str]:
-        """Return a fraction without a unit, or what the differences of the rows are measured in."""
-        steps = (*steps, "margin")
-        metrics = {row.metric if row.compared_as == "difference" else "" for row in rows}
-        if len(metrics) > 1:
-            raise self._refuse(
-                steps[:-1], "ratios and differences have no margin in common", "write an expectation for each"
-            )
-        (metric,) = metrics
-        in_percent = (margin or _MARGIN).endswith("%")
-        if not metric:
-            if not in_percent:
-                raise self._refuse(
-                    steps, "the margin of ratios is in per cent", "or compare `as: difference`"
-                )
-            found = PERCENT.parse(margin or _MARGIN)
-            if not 0 < found < 1:
-                raise self._refuse(steps, "a margin is more than 0% and less than 100%")
-            return found, ""
-        measured = metric_of(metric)
-        unit = measured.unit
-        if margin is None or in_percent:
-            raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
-        number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
-        time_s = DURATION.amount(number + given) if unit == "ms" else None
-        fits = given == unit or measured.figure.counts if unit != "ms" else time_s is not None
-        if not fits:
-            raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
-        amount = float(number) if time_s is None else float(time_s * _MS_PER_S)
-        if not amount:
-            raise self._refuse(steps, "a margin is more than 0")
-        return amount, unit if unit == "ms" else given
-
-    def _check_comparison(self, name: str, steps: _Steps, known: _Comparisons) -> None:
-        if name not in known:
-            raise self._refuse(steps, f"there is no comparison '{name}'", suggestion(name, known))
-
-    def _check_than(
-        self,
-        comparisons: tuple[str, ...],
-        than: str,
-        steps: _Steps,
-        known: _Comparisons,
-    ) -> None:
-        """Both comparisons must be of the same kind."""
-        self._check_comparison(than, steps, known)
-        if len(comparisons) != 1:
-            raise self._refuse(
-                steps,
-                f"'than' takes one comparison, not {len(comparisons)}",
-                "write an expectation for each",
-            )
-        (first,) = comparisons
-        if first == than:
-            raise self._refuse(steps, f"'{than}' is held against itself")
-        if known[first].metric != known[than].metric:
-            raise self._refuse(
-                steps, f"'{first}' is in {known[first].metric}, '{than}' in {known[than].metric}"
-            )
-        kinds = {known[first].compared_as, known[than].compared_as}
-        if len(kinds) > 1 or "ratio-of-sums" in kinds:
-            raise self._refuse(
-                steps,
-                "'than' takes two ratios of single tasks, or two differences",
-                "compare both `as: difference`",
-            )
+    operation: Text | None = None
+    challenge: Text | None = None
+    # Of a challenge, whose latency `slo` is about; all with a target unless they are given.
+    tasks: tuple[Text, ...] = ()
+    slo: Text
+    clients: int | Text = 16  # or a range such as `1..64`
+    schedule: Literal["deterministic", "poisson"] | None = None
+    warm_up: float = 10.0
+    settle: float = 2.0
+    step_time: float = 5.0
+    tolerance: Percent = "3%"
+    max_rate: float | None = None
+    max_factor: float | None = None
 
 
-def _metric_hint(metric: str) -> str:
-    """Return what was probably meant: Rally's order of words is different."""
-    known = [key for one in FIGURES for key in ([one.name] if one.built else kept_keys(one))]
-    if metric in known:
-        return f"index_size is that of all of them; benchctl run and compare take {metric}"
-    first, _, rest = metric.partition("_")
-    turned = f"{rest}_{first}"
-    try:
-        return f"did you mean '{metric_of(turned).key}'?"
-    except ValueError:
-        return guess(metric, known) or _KNOWN
+class MeasurementEntry(
+    MeasurementForm, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True
+):
+    """A measurement as a file has it."""
+
+    redline: RedlineEntry | None = None
+    micro: MicroEntry | None = None
 
 
-# Call sites, and what is expected of them.
+class ExperimentFile(Asked, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """An experiment file as a whole."""
 
-
-class _FateReader(_Part):
-    def call_sites(self) -> tuple[CallSite, ...]:
-        """Return the call sites, in order.
-
-        Raises:
-            UsageError: If two share a name, a measurement or variant is unknown, or no log will tell of one.
-        """
-        found: dict[str, CallSite] = {}
-        for place, entry in enumerate(self._file.call_sites):
-            steps = ("call-sites", place)
-            if entry.name in found:
-                raise self._refuse((*steps, "name"), f"there are two call sites '{entry.name}'")
-            found[entry.name] = self._call_site(entry, steps)
-        return tuple(found.values())
-
-    def fates(self, sites: tuple[CallSite, ...]) -> tuple[FateExpectation, ...]:
-        """Return the expectations that are about call sites, in order.
-
-        Raises:
-            UsageError: If one is about a call site or variant that there is not, or about comparisons as
-                well.
-        """
-        known = {one.name: one for one in sites}
-        return tuple(
-            self._fate(entry, entry.fate, place, known)
-            for place, entry in enumerate(self._file.expectations)
-            if entry.fate is not None
-        )
-
-    def _call_site(self, entry: CallSiteEntry, steps: _Steps) -> CallSite:
-        self._check_measurement(entry, steps)
-        if "::" not in entry.method.strip(":"):
-            raise self._refuse(
-                (*steps, "method"), f"'{entry.method}' is not a method", "write it as Class::method"
-            )
-        if "::" in entry.callee:
-            raise self._refuse(
-                (*steps, "callee"),
-                f"'{entry.callee}' has a class, which differs with how the call is made",
-                f"write {entry.callee.rpartition('::')[2]}",
-            )
-        try:
-            ref = parse_ref(f"{entry.measurement}/{entry.variants[0]}/{entry.task}")
-        except UsageError as err:
-            raise self._refuse(
-                (*steps, "task"), f"'{entry.task}' is not a task", "write TASK, or CHALLENGE/TASK"
-            ) from err
-        return CallSite(
-            name=entry.name,
-            label=entry.label or entry.name,
-            measurement=entry.measurement,
-            variants=entry.variants,
-            method=entry.method,
-            callee=entry.callee,
-            task=ref.task,
-            challenge=ref.challenge,
-            about=entry.about.strip(),
-        )
-
-    def _check_measurement(self, entry: CallSiteEntry, steps: _Steps) -> None:
-        known = self._file.measurements
-        measurement = known.get(entry.measurement)
-        if measurement is None:
-            raise self._refuse(
-                (*steps, "measurement"),
-                f"there is no measurement '{entry.measurement}'",
-                suggestion(entry.measurement, known),
-            )
-        if measurement.evidence is None or "inlining" not in measurement.evidence.kinds:
-            raise self._refuse(
-                (*steps, "measurement"),
-                f"measurement '{entry.measurement}' keeps no inlining logs",
-                "give it `evidence: {kinds: [inlining]}`",
-            )
-        variants = tuple(map(_variant_name, measurement.variants))
-        for place, variant in enumerate(entry.variants):
-            where = (*steps, "variants", place)
-            if variant not in variants:
-                raise self._refuse(
-                    where,
-                    f"measurement '{entry.measurement}' has no variant '{variant}'",
-                    suggestion(variant, variants),
-                )
-            if variant in entry.variants[:place]:
-                raise self._refuse(where, f"variant '{variant}' is there twice")
-
-    def _fate(
-        self, entry: ExpectationEntry, fate: FateEntry, place: int, known: dict[str, CallSite]
-    ) -> FateExpectation:
-        steps = ("expectations", place)
-        others = {
-            "comparisons": entry.comparisons,
-            "is": entry.is_,
-            "margin": entry.margin,
-            "than": entry.than,
-        }
-        given = [name for name, value in others.items() if value is not None]
-        if given:
-            raise self._refuse(
-                (*steps, given[0]),
-                f"an expectation has a 'fate' or '{given[0]}', not both",
-                "write two expectations",
-            )
-        inside = (*steps, "fate")
-        if fate.call_site not in known:
-            raise self._refuse(
-                (*inside, "call-site"),
-                f"there is no call site '{fate.call_site}'",
-                suggestion(fate.call_site, known),
-            )
-        variants = known[fate.call_site].variants
-        if fate.variant not in variants:
-            raise self._refuse(
-                (*inside, "variant"),
-                f"call site '{fate.call_site}' has no variant '{fate.variant}'",
-                suggestion(fate.variant, variants),
-            )
-        return FateExpectation(
-            statement=entry.statement,
-            call_site=fate.call_site,
-            variant=fate.variant,
-            is_=fate.is_,
-            needs=entry.needs.strip(),
-            place=place,
-        )
-
-
-# The file as a whole.
+    # Beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
+    variants: dict[str, VariantEntry] = msgspec.field(default_factory=dict)
+    measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -499,26 +123,35 @@ def read_experiment(path: Path) -> Source:
     return Source(_Reader(typed.value, typed.document, path).spec(), typed.document)
 
 
-class _Reader(_Part):
-    """The reader of one file; every method checks its part of the spec."""
+class _Reader:
+    """The reader of one file; every method checks and completes its part of it."""
 
     def __init__(self, file: ExperimentFile, document: Document, path: Path) -> None:
-        super().__init__(file, document)
+        self._file = file
+        self._document = document
         self._path = path
         self._folder = path.absolute().parent
 
     def spec(self) -> ExperimentSpec:
         file = self._file
         variants = self._variants()
+        conditions = self._conditions(file, ())
         measurements = tuple(
-            self._measurement(name, entry, variants) for name, entry in file.measurements.items()
+            self._measurement(name, entry, variants, conditions) for name, entry in file.measurements.items()
         )
-        comparing = _TableReader(file, self._document)
-        tables = comparing.tables()
-        looking = _FateReader(file, self._document)
-        call_sites = looking.call_sites()
+        tables = tuple(self._table(place, table) for place, table in enumerate(file.tables))
+        rows = [
+            (row.name, ("tables", place, "rows", number, "name"), row)
+            for place, table in enumerate(tables)
+            for number, row in enumerate(table.rows)
+        ]
+        sites = [
+            (site.name, ("call-sites", place, "name"), self._call_site(site, ("call-sites", place)))
+            for place, site in enumerate(file.call_sites)
+        ]
+        known, call_sites = self._by_name("comparisons", rows), self._by_name("call sites", sites)
         return ExperimentSpec(
-            **self._conditions(file, ()),
+            **conditions,
             name=self._path.stem,
             title=file.title,
             about=file.about.strip(),
@@ -528,11 +161,251 @@ class _Reader(_Part):
             variants=tuple(variants.values()),
             measurements=measurements,
             tables=tables,
-            expectations=comparing.expectations(tables),
-            call_sites=call_sites,
-            fates=looking.fates(call_sites),
+            call_sites=tuple(call_sites.values()),
+            expectations=tuple(
+                self._expectation(entry, ("expectations", place), known)
+                if entry.fate is None
+                else self._fate(entry, ("expectations", place), call_sites)
+                for place, entry in enumerate(file.expectations)
+            ),
             digest=self._digest(measurements, variants.values()),
         )
+
+    def _refuse(self, steps: _Steps, message: str, hint: str = "", key: str | None = None) -> UsageError:
+        return self._document.refuse(steps, message, hint=hint, key=key)
+
+    @contextmanager
+    def _at(self, steps: _Steps) -> Iterator[None]:
+        """A context whose errors are reported at a place of the file."""
+        try:
+            yield
+        except (UsageError, ValueError) as err:
+            hint = err.hint if isinstance(err, UsageError) else ""
+            raise self._refuse(steps, err.message if isinstance(err, UsageError) else str(err), hint) from err
+
+    def _check_once(self, names: Sequence[str], steps: _Steps, what: str = "") -> None:
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise self._refuse((*steps, place), f"{what}'{name}' is there twice")
+
+    def _by_name(self, what: str, named: Iterable[tuple[str, _Steps, _T]]) -> dict[str, _T]:
+        found: dict[str, _T] = {}
+        for name, steps, one in named:
+            if name in found:
+                raise self._refuse(steps, f"there are two {what} '{name}'")
+            found[name] = one
+        return found
+
+    # Tables and expectations: what is compared, and what that should show.
+
+    def _table(self, place: int, table: TableSpec) -> TableSpec:
+        steps = ("tables", place)
+        metric = table.metric and self._metric(table.metric, (*steps, "metric"))
+        return msgspec.structs.replace(
+            table,
+            rows=tuple(
+                self._row(row, (*steps, "rows", number), metric) for number, row in enumerate(table.rows)
+            ),
+            source=table.source.strip(),
+            about=table.about.strip(),
+            metric=metric,
+        )
+
+    def _row(self, row: ComparisonSpec, steps: _Steps, usual: str) -> ComparisonSpec:
+        # What a side may be depends on the metric.
+        metric = self._metric(row.metric, (*steps, "metric")) if row.metric else usual
+        if not metric:
+            raise self._refuse(steps, "neither the row nor its table has a 'metric'", _KNOWN)
+        baseline = self._side(row.baseline, metric, (*steps, "baseline"))
+        contender = self._side(row.contender, metric, (*steps, "contender"))
+        if len({bool(term.ref.task) for term in (*baseline, *contender)}) > 1:
+            raise self._refuse((*steps, "contender"), "index builds are compared with a task")
+        if baseline == contender:
+            raise self._refuse((*steps, "contender"), f"'{side_text(contender)}' is compared with itself")
+        if row.published is not None:
+            if row.compared_as == "difference":
+                raise self._refuse((*steps, "published"), "published figures stand beside ratios")
+            self._check_published(row.published, (*steps, "published"))
+        derived = row.compared_as == "ratio" and (is_derived(baseline) or is_derived(contender))
+        return msgspec.structs.replace(
+            row,
+            label=row.label or row.name,
+            metric=metric,
+            compared_as="ratio-of-sums" if derived else row.compared_as,
+        )
+
+    def _check_published(self, figures: tuple[float, ...], steps: _Steps) -> None:
+        for place, figure in enumerate(figures[:2]):
+            if figure <= 0:
+                raise self._refuse((*steps, place), f"a published figure is more than 0, not {figure:g}")
+        for percent in figures[2:]:
+            if percent <= _LEAST_CHANGE_PERCENT:
+                raise self._refuse((*steps, 2), f"figures above 0 never differ by {percent:g}%")
+
+    def _metric(self, metric: str, steps: _Steps) -> str:
+        try:
+            return kept_metric_of(metric).key
+        except ValueError as err:
+            raise self._refuse(steps, str(err), _metric_hint(metric)) from err
+
+    def _side(self, entry: str | tuple[str, ...], metric: str, steps: _Steps) -> Side:
+        with self._at(steps):
+            side = parse_side(entry, metric)
+        for place, (ref, _) in enumerate(side):
+            own = steps if isinstance(entry, str) else (*steps, place)
+            self._check_measurement(ref.measurement, own)
+            if ref in [term.ref for term in side[:place]]:
+                raise self._refuse(own, f"'{ref}' is there twice")
+        return side
+
+    def _check_measurement(self, name: str, steps: _Steps) -> None:
+        known = self._file.measurements
+        if name not in known:
+            raise self._refuse(steps, f"there is no measurement '{name}'", suggestion(name, known))
+
+    def _expectation(self, entry: Expectation, steps: _Steps, known: _Comparisons) -> Expectation:
+        if entry.comparisons is None or entry.is_ is None:
+            missing = "comparisons" if entry.comparisons is None else "is"
+            raise self._refuse(steps, f"'{missing}' is missing", "or give it the 'fate' of a call site")
+        for place, name in enumerate(entry.comparisons):
+            self._check_comparison(name, (*steps, "comparisons", place), known)
+        self._check_once(entry.comparisons, (*steps, "comparisons"))
+        if entry.than is not None:
+            self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
+        margin = self._margin([known[name] for name in entry.comparisons], entry.margin, steps)
+        return msgspec.structs.replace(entry, margin=margin, needs=entry.needs.strip())
+
+    def _margin(self, rows: Sequence[ComparisonSpec], margin: str | None, steps: _Steps) -> str:
+        """Return a percentage, or an amount in what the differences of the rows are measured in."""
+        steps = (*steps, "margin")
+        metrics = {row.metric if row.compared_as == "difference" else "" for row in rows}
+        if len(metrics) > 1:
+            raise self._refuse(
+                steps[:-1], "ratios and differences have no margin in common", "write an expectation for each"
+            )
+        (metric,) = metrics
+        in_percent = margin is None or margin.endswith("%")
+        if not metric:
+            if not in_percent:
+                raise self._refuse(
+                    steps, "the margin of ratios is in per cent", "or compare `as: difference`"
+                )
+            if margin is not None and not 0 < PERCENT.parse(margin) < 1:
+                raise self._refuse(steps, "a margin is more than 0% and less than 100%")
+            return margin or "5%"
+        measured = metric_of(metric)
+        unit = measured.unit
+        if margin is None or in_percent:
+            raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
+        number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
+        time_s = DURATION.amount(number + given) if unit == "ms" else None
+        fits = given == unit or measured.figure.counts if unit != "ms" else time_s is not None
+        if not fits:
+            raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
+        amount = float(number) if time_s is None else float(time_s * _MS_PER_S)
+        if not amount:
+            raise self._refuse(steps, "a margin is more than 0")
+        return f"{amount} {unit if unit == 'ms' else given}"
+
+    def _check_comparison(self, name: str, steps: _Steps, known: _Comparisons) -> None:
+        if name not in known:
+            raise self._refuse(steps, f"there is no comparison '{name}'", suggestion(name, known))
+
+    def _check_than(
+        self, comparisons: tuple[str, ...], than: str, steps: _Steps, known: _Comparisons
+    ) -> None:
+        """Both comparisons must be of the same kind."""
+        self._check_comparison(than, steps, known)
+        if len(comparisons) != 1:
+            raise self._refuse(
+                steps,
+                f"'than' takes one comparison, not {len(comparisons)}",
+                "write an expectation for each",
+            )
+        (first,) = comparisons
+        if first == than:
+            raise self._refuse(steps, f"'{than}' is held against itself")
+        if known[first].metric != known[than].metric:
+            raise self._refuse(
+                steps, f"'{first}' is in {known[first].metric}, '{than}' in {known[than].metric}"
+            )
+        kinds = {known[first].compared_as, known[than].compared_as}
+        if len(kinds) > 1 or "ratio-of-sums" in kinds:
+            raise self._refuse(
+                steps,
+                "'than' takes two ratios of single tasks, or two differences",
+                "compare both `as: difference`",
+            )
+
+    # Call sites, and what is expected of them.
+
+    def _call_site(self, site: CallSite, steps: _Steps) -> CallSite:
+        self._check_measurement(site.measurement, (*steps, "measurement"))
+        measurement = self._file.measurements[site.measurement]
+        if measurement.evidence is None or "inlining" not in measurement.evidence.kinds:
+            raise self._refuse(
+                (*steps, "measurement"),
+                f"measurement '{site.measurement}' keeps no inlining logs",
+                "give it `evidence: {kinds: [inlining]}`",
+            )
+        variants = tuple(map(_variant_name, measurement.variants))
+        for place, variant in enumerate(site.variants):
+            if variant not in variants:
+                raise self._refuse(
+                    (*steps, "variants", place),
+                    f"measurement '{site.measurement}' has no variant '{variant}'",
+                    suggestion(variant, variants),
+                )
+        self._check_once(site.variants, (*steps, "variants"), "variant ")
+        if "::" not in site.method.strip(":"):
+            raise self._refuse(
+                (*steps, "method"), f"'{site.method}' is not a method", "write it as Class::method"
+            )
+        if "::" in site.callee:
+            raise self._refuse(
+                (*steps, "callee"),
+                f"'{site.callee}' has a class, which differs with how the call is made",
+                f"write {site.callee.rpartition('::')[2]}",
+            )
+        try:
+            site.task_of(site.variants[0])
+        except UsageError as err:
+            raise self._refuse(
+                (*steps, "task"), f"'{site.task}' is not a task", "write TASK, or CHALLENGE/TASK"
+            ) from err
+        return msgspec.structs.replace(site, label=site.label or site.name, about=site.about.strip())
+
+    def _fate(self, entry: Expectation, steps: _Steps, known: dict[str, CallSite]) -> Expectation:
+        for key, value in (
+            ("comparisons", entry.comparisons),
+            ("is", entry.is_),
+            ("margin", entry.margin),
+            ("than", entry.than),
+        ):
+            if value is not None:
+                raise self._refuse(
+                    (*steps, key),
+                    f"an expectation has a 'fate' or '{key}', not both",
+                    "write two expectations",
+                )
+        fate = entry.fate
+        if fate is not None:
+            if fate.call_site not in known:
+                raise self._refuse(
+                    (*steps, "fate", "call-site"),
+                    f"there is no call site '{fate.call_site}'",
+                    suggestion(fate.call_site, known),
+                )
+            variants = known[fate.call_site].variants
+            if fate.variant not in variants:
+                raise self._refuse(
+                    (*steps, "fate", "variant"),
+                    f"call site '{fate.call_site}' has no variant '{fate.variant}'",
+                    suggestion(fate.variant, variants),
+                )
+        return msgspec.structs.replace(entry, needs=entry.needs.strip())
+
+    # Measurements, their conditions and variants.
 
     def _conditions(self, entry: Conditions, steps: _Steps) -> dict[str, Any]:
         """Return the conditions of an entry, by field: checked, and with absolute paths."""
@@ -540,7 +413,7 @@ class _Reader(_Part):
             key = setting.within or setting.name.replace("_", "-")
             raise self._refuse((*steps, key), problem)
         whole = placed(entry, self._folder)
-        found = {one.name: getattr(whole, one.name) for one in msgspec.structs.fields(Conditions)}
+        found = {name: getattr(whole, name) for name in _CONDITIONS}
         found["docs"] = documents_of(entry)
         if entry.docs is None and not entry.corpus and entry.track in track_names():
             found["docs"] = GENERATED_DOCUMENTS
@@ -549,13 +422,12 @@ class _Reader(_Part):
     def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
         """Return a measurement's own conditions, by field."""
         written = self._document.value["measurements"][steps[-1]]
-        names = {one.encode_name: one.name for one in msgspec.structs.fields(Conditions)}
-        given = {names[key] for key in written if key in names}
+        given = {name for name, key in _CONDITIONS.items() if key in written}
         if given & {"track", "corpus"}:
             # The experiment's number is of other documents.
             given.add("docs")
         conditions = self._conditions(entry, steps)
-        return {name: conditions[name] for name in sorted(given)}
+        return {name: conditions[name] for name in given}
 
     def _variants(self) -> dict[str, VariantSpec]:
         """Return the variants of the file, and the built-in ones that measurements name, in that order."""
@@ -577,10 +449,8 @@ class _Reader(_Part):
         return found
 
     def _add_micro(self, text: str, steps: _Steps, known: dict[str, VariantSpec]) -> None:
-        try:
+        with self._at(steps):
             spec = parse_variant(placed_variant(text, self._folder))
-        except UsageError as err:
-            raise self._refuse(steps, err.message, err.hint) from err
         if known.setdefault(spec.name, spec) != spec:
             raise self._refuse(steps, f"there is another variant '{spec.name}'", "give it another name")
 
@@ -603,12 +473,14 @@ class _Reader(_Part):
         return spec
 
     def _measurement(
-        self, name: str, entry: MeasurementEntry, variants: dict[str, VariantSpec]
+        self,
+        name: str,
+        entry: MeasurementEntry,
+        variants: dict[str, VariantSpec],
+        conditions: dict[str, Any],
     ) -> Measurement:
         steps = ("measurements", name)
-        for place, variant in enumerate(entry.variants):
-            if variant in entry.variants[:place]:
-                raise self._refuse((*steps, "variants", place), f"variant '{variant}' is there twice")
+        self._check_once(entry.variants, (*steps, "variants"), "variant ")
         if entry.forks is not None and entry.forks > self._file.forks:
             raise self._refuse(
                 (*steps, "forks"),
@@ -639,11 +511,11 @@ class _Reader(_Part):
             what = "index builds" if entry.ingest else "a red-line search"
             raise self._refuse((*steps, key), f"'{key}' is about tasks, and has no effect on {what}")
         return Measurement(
+            **conditions | own,
             name=name,
             variants=tuple(variants[_variant_name(variant)].name for variant in entry.variants),
             challenges=self._challenges(entry.challenges, (*steps, "challenges")),
             warmup_challenges=self._challenges(entry.warmup_challenges, (*steps, "warmup-challenges")),
-            own=own,
             ingest=entry.ingest,
             redline=None if entry.redline is None else self._redline(entry.redline, (*steps, "redline")),
             micro=None if entry.micro is None else self._micro(entry.micro, (*steps, "micro")),
@@ -654,20 +526,14 @@ class _Reader(_Part):
         )
 
     def _micro(self, entry: MicroEntry, steps: _Steps) -> MicroSpec:
-        try:
+        with self._at(steps):
             return entry.spec(self._folder)
-        except UsageError as err:
-            raise self._refuse(steps, err.message, err.hint) from err
 
     def _redline(self, entry: RedlineEntry, steps: _Steps) -> RedlineSpec:
-        try:
+        with self._at((*steps, "slo")):
             objective = parse_objective(entry.slo)
-        except ValueError as err:
-            raise self._refuse((*steps, "slo"), str(err)) from err
-        try:
+        with self._at((*steps, "clients")):
             clients = parse_clients(str(entry.clients))
-        except ValueError as err:
-            raise self._refuse((*steps, "clients"), str(err)) from err
         by = searched_by(entry.challenge, clients)
         for key, value, meant in (
             ("operation", entry.operation, ("rate", "clients")),
@@ -730,6 +596,19 @@ class _Reader(_Part):
         for each in measurements:
             digest.update(each.micro.digest.encode() if each.micro is not None else b"")
         return digest.hexdigest()
+
+
+def _metric_hint(metric: str) -> str:
+    """Return what was probably meant: Rally's order of words is different."""
+    known = [key for one in FIGURES for key in ([one.name] if one.built else kept_keys(one))]
+    if metric in known:
+        return f"index_size is that of all of them; benchctl run and compare take {metric}"
+    first, _, rest = metric.partition("_")
+    turned = f"{rest}_{first}"
+    try:
+        return f"did you mean '{metric_of(turned).key}'?"
+    except ValueError:
+        return guess(metric, known) or _KNOWN
 
 
 def _variant_name(text: str) -> str:

@@ -29,8 +29,9 @@ from benchctl.experiment.record import (
     Expectation,
     ExperimentRecord,
     ExperimentSpec,
-    FateExpectation,
+    FateSpec,
     Measurement,
+    Relation,
     SeenCall,
     SeenReceiver,
     Toward,
@@ -83,17 +84,22 @@ def judge_expectations(
     p-values are adjusted over all comparisons that expectations rest on (Holm), so that at most 5% of
     experiments have any difference that is not there.
     """
-    names = list(dict.fromkeys(name for one in expectations for name in one.judged))
+    asked = [(place, one, one.is_) for place, one in enumerate(expectations) if one.is_ is not None]
+    names = list(dict.fromkeys(name for _, one, _ in asked for name in one.judged))
     adjusted = adjust([rows[name].comparison for name in names], method="holm")
     known = dict(zip(names, adjusted, strict=True))
-    return tuple(_expectation(one, rows, known) for one in expectations)
+    return tuple(_expectation(place, one, is_, rows, known) for place, one, is_ in asked)
 
 
 def _expectation(
-    expectation: Expectation, rows: Mapping[str, ExperimentRow], adjusted: Mapping[str, Comparison]
+    place: int,
+    expectation: Expectation,
+    relation: Relation,
+    rows: Mapping[str, ExperimentRow],
+    adjusted: Mapping[str, Comparison],
 ) -> ExpectationResult:
     own = [rows[name] for name in expectation.judged]
-    judged = tuple(_judged(expectation, row, adjusted[row.name]) for row in own)
+    judged = tuple(_judged(expectation, relation, row, adjusted[row.asked.name]) for row in own)
     outcome = together([one.outcome for one in judged])
     compared = (one.comparison for one in judged)
     tested = [(one.p, one.p_adjusted) for one in compared if one.p is not None and one.p_adjusted is not None]
@@ -104,34 +110,28 @@ def _expectation(
     needs = [further_forks(one.comparison, weight) for _, one in undecided]
     needs = [] if None in needs else needs
     return ExpectationResult(
-        statement=expectation.statement,
-        relation=expectation.is_,
-        margin=expectation.margin if expectation.unit else 100 * expectation.margin,
-        unit=expectation.unit or "%",
+        asked=expectation,
+        place=place,
         outcome=outcome,
         p=p,
         p_adjusted=p_adjusted,
         judged=judged,
-        needs=expectation.needs,
-        place=expectation.place,
         undecided=tuple(
-            dict.fromkeys(f"{ref.measurement}/{ref.variant}" for row, _ in undecided for ref in row.refs)
+            dict.fromkeys(
+                f"{ref.measurement}/{ref.variant}" for row, _ in undecided for ref in row.asked.refs
+            )
         ),
         further=max((one for one in needs if one), key=lambda one: one.sort_key, default=None),
         caveats=tuple(dict.fromkeys(doubt for row in own for doubt in row.caveats)),
     )
 
 
-def _judged(expectation: Expectation, row: ExperimentRow, adjusted: Comparison) -> Judged:
-    margin: dict[str, float] = (
-        {"margin_difference": expectation.margin}
-        if expectation.unit
-        else {"margin_percent": 100 * expectation.margin}
-    )
-    found = judge(msgspec.structs.replace(adjusted, **margin), adjusted.p_adjusted)
-    relation = toward(expectation.is_, higher_is_better=row.higher_is_better)
-    outcome = outcome_of(relation, found.verdict)
-    return Judged(row.name, outcome, provisional(found, row.figures), _unjudged(row, found))
+def _judged(expectation: Expectation, relation: Relation, row: ExperimentRow, adjusted: Comparison) -> Judged:
+    margin, unit = expectation.tolerance
+    within = {"margin_percent" if unit == "%" else "margin_difference": margin}
+    found = judge(msgspec.structs.replace(adjusted, **within), adjusted.p_adjusted)
+    outcome = outcome_of(toward(relation, higher_is_better=row.higher_is_better), found.verdict)
+    return Judged(row.asked.name, outcome, provisional(found, row.figures), _unjudged(row, found))
 
 
 def _unjudged(row: ExperimentRow, comparison: Comparison) -> str:
@@ -171,16 +171,18 @@ def site_results(
     return tuple(_site(site, runs.get(site.measurement), seen) for site in sites)
 
 
-def judge_fates(
-    expectations: Sequence[FateExpectation], results: Sequence[SiteResult]
-) -> tuple[FateResult, ...]:
+def judge_fates(expectations: Sequence[Expectation], results: Sequence[SiteResult]) -> tuple[FateResult, ...]:
     """Judge all: confirmed when every fork shows it, refuted when every one with a log shows the opposite.
 
     Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95%: the
     one-sided bound of Clopper and Pearson (Biometrika 26, 1934).
     """
     known = {(site.name, one.variant): one for site in results for one in site.variants}
-    return tuple(_fate(one, known[one.call_site, one.variant]) for one in expectations)
+    return tuple(
+        _fate(place, one, one.fate, known[one.fate.call_site, one.fate.variant])
+        for place, one in enumerate(expectations)
+        if one.fate is not None
+    )
 
 
 def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> SiteResult:
@@ -240,26 +242,20 @@ def _group(found: Found, members: Sequence[SeenCall], summaries: ForkSummaries) 
     )
 
 
-def _fate(expectation: FateExpectation, seen: SiteVariant) -> FateResult:
+def _fate(place: int, expectation: Expectation, fate: FateSpec, seen: SiteVariant) -> FateResult:
     counts = {group.found: len(group.forks) for group in seen.groups}
     total = sum(counts.values())
-    showing = counts.get(expectation.is_, 0)
+    showing = counts.get(fate.is_, 0)
     least = (1 - _SURENESS) ** (1 / total) if total else 0.0
     return FateResult(
-        statement=expectation.statement,
-        call_site=expectation.call_site,
-        variant=expectation.variant,
-        is_=expectation.is_,
-        outcome=_fate_outcome(
-            showing, counts.get(_OPPOSITE[expectation.is_], 0), total, unread=len(seen.unread)
-        ),
+        asked=expectation,
+        place=place,
+        outcome=_fate_outcome(showing, counts.get(_OPPOSITE[fate.is_], 0), total, unread=len(seen.unread)),
         showing=showing,
         forks=total,
-        needs=expectation.needs,
         doubts=tuple(_fate_doubts(seen, total)),
         at_least=least if total and showing == total else None,
         at_most=1 - least if total and not showing else None,
-        place=expectation.place,
     )
 
 
@@ -311,7 +307,7 @@ def analyse_experiment(
         return _adjusted([compare_row(one, runs, noisy, published=published) for one in asked])
 
     tables = tuple(ExperimentTable(table.title, tuple(compared(table.rows))) for table in spec.tables)
-    rows = {row.name: row for table in tables for row in table.rows}
+    rows = {row.asked.name: row for table in tables for row in table.rows}
     call_sites = site_results(spec.call_sites, runs, seen)
     return ExperimentAnalysis(
         schema_version=SCHEMA_VERSION,
@@ -322,18 +318,20 @@ def analyse_experiment(
         },
         tables=tables,
         expectations=judge_expectations(
-            spec.expectations, rows | {row.name: row for row in compared(_of_effects(spec))}
+            spec.expectations, rows | {row.asked.name: row for row in compared(_of_effects(spec))}
         ),
         caveats=tuple(_caveats(spec, runs, forks, noisy, list(rows.values()))),
         call_sites=call_sites,
-        fates=judge_fates(spec.fates, call_sites),
+        fates=judge_fates(spec.expectations, call_sites),
     )
 
 
 def _of_effects(spec: ExperimentSpec) -> Iterator[ComparisonSpec]:
     """Yield the comparisons of one effect with another that expectations ask for."""
     known = {row.name: row for row in spec.comparisons}
-    asked = dict.fromkeys((one.comparisons[0], one.than) for one in spec.expectations if one.than)
+    asked = dict.fromkeys(
+        (one.comparisons[0], one.than) for one in spec.expectations if one.than and one.comparisons
+    )
     yield from (over(known[first], known[than]) for first, than in asked)
 
 
@@ -345,16 +343,16 @@ def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[
 
 def _adjusted(rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
     """Return rows in order, p-values adjusted over those of one metric, and over all of index builds."""
-    found = {row.name: row for row in rows}
+    found = {row.asked.name: row for row in rows}
     for _, members in groupby(sorted(rows, key=_family), _family):
         family = list(members)
         for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
-            found[row.name] = finished(row, provisional(comparison, row.figures))
+            found[row.asked.name] = finished(row, provisional(comparison, row.figures))
     return list(found.values())
 
 
 def _family(row: ExperimentRow) -> str:
-    return row.metric if row.refs[0].task else "index builds"
+    return row.asked.metric if row.asked.refs[0].task else "index builds"
 
 
 def _caveats(

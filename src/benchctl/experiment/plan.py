@@ -1,7 +1,7 @@
 """Experiment plans: an experiment changed by the command line, planned and checked."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -15,10 +15,8 @@ from benchctl.experiment.record import (
     ComparisonSpec,
     ExperimentSpec,
     Measurement,
-    SideRef,
     TaskRef,
     side_text,
-    terms_of,
 )
 from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
@@ -32,7 +30,7 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.form import heap_of, run_spec
 from benchctl.run.plan import RunSpec, axes_of, plan_ingest, plan_run, reload_track
 from benchctl.run.trial import in_test_mode
-from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE, Conditions, Work
+from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
 from benchctl.track.load import UnusedParameter
@@ -70,8 +68,8 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
         UsageError: If something is wrong; nothing has been started.
     """
     if measurement.micro is not None:
-        return _plan_micro(spec.of(measurement), measurement, measurement.micro, home)
-    options = _options(spec.of(measurement), measurement, home)
+        return _plan_micro(spec, measurement, measurement.micro, home)
+    options = _options(spec, measurement, home)
     unused: set[str] = set()
     while True:
         try:
@@ -103,7 +101,7 @@ def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec
         micro,
         [known[name] for name in measurement.variants],
         forks=spec.forks_of(measurement),
-        seed=spec.seed,
+        seed=measurement.seed,
         stop=DECIDED if spec.until_decided else None,
         evidence=EvidenceSpec.of(measurement.evidence),
         progress=lambda *_: None,
@@ -117,28 +115,15 @@ def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
-    """Return the settings of a measurement, from the experiment as it has it."""
     known = {variant.name: variant for variant in spec.variants}
-    return run_spec(
-        _work(
-            spec,
-            challenges=measurement.challenges,
-            warmup_challenges=measurement.warmup_challenges,
-            forks=spec.forks_of(measurement) or None,
-            params={**spec.params, **measurement.params},
-            evidence=measurement.evidence,
-        ),
-        tuple(known[name] for name in measurement.variants),
-        consent=Consent(home),
-    )
-
-
-def _work(spec: ExperimentSpec, **more: Any) -> Work:
-    conditions = {one.name: getattr(spec, one.name) for one in msgspec.structs.fields(Conditions)}
-    if axes_of(spec.sweep).documents:
+    work = msgspec.structs.replace(
+        measurement,
         # A measurement that sweeps documents has numbers of its own.
-        conditions["docs"] = None
-    return Work(**conditions, **more)
+        docs=None if axes_of(measurement.sweep).documents else measurement.docs,
+        forks=spec.forks_of(measurement) or None,
+        params={**spec.params, **measurement.params},
+    )
+    return run_spec(work, tuple(known[name] for name in measurement.variants), consent=Consent(home))
 
 
 # What a command line changes: the size, parameters, which measurements are made.
@@ -171,24 +156,27 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     if changes.forks is not None and not fewest <= changes.forks <= most:
         bound = f"at least {fewest}" if changes.forks < fewest else f"at most {most:,}"
         raise UsageError(f"--forks must be {bound}{' with --until-decided' if decided else ''}")
-    sizes = {
-        name: value
-        for name, value in (
-            ("forks", FIRST_LOOK if decided else changes.forks),
-            ("most_forks", (changes.forks or MOST_FORKS) if decided else None),
-            ("docs", changes.docs),
-            ("heap", changes.heap),
-            ("seed", changes.seed),
-        )
-        if value is not None
-    }
+    sizes = _given(docs=changes.docs, heap=changes.heap, seed=changes.seed)
+    forks = _given(
+        forks=FIRST_LOOK if decided else changes.forks,
+        most_forks=(changes.forks or MOST_FORKS) if decided else None,
+    )
     changed = msgspec.structs.replace(
         spec,
         params={**spec.params, **changes.params},
-        measurements=tuple(_overridden(one, changes.params, sizes) for one in spec.measurements),
+        measurements=tuple(
+            msgspec.structs.replace(
+                one,
+                # Other parameters are the experiment's.
+                params={name: changes.params.get(name, value) for name, value in one.params.items()},
+                **sizes,
+            )
+            for one in spec.measurements
+        ),
         until_decided=decided,
         test_mode=changes.test_mode,
         **sizes,
+        **forks,
     )
     return _narrowed(changed, changes.only) if changes.only else changed
 
@@ -198,23 +186,14 @@ def left_out(before: ExperimentSpec, after: ExperimentSpec) -> str:
     pairs = (
         ("measurement", len(before.measurements) - len(after.measurements)),
         ("comparison", len(before.comparisons) - len(after.comparisons)),
-        ("expectation", _expectations(before) - _expectations(after)),
+        ("expectation", len(before.expectations) - len(after.expectations)),
         ("call site", len(before.call_sites) - len(after.call_sites)),
     )
     return ", ".join(counted(number, word) for word, number in pairs if number)
 
 
-def _expectations(spec: ExperimentSpec) -> int:
-    return len(spec.expectations) + len(spec.fates)
-
-
-def _overridden(measurement: Measurement, params: Mapping[str, Any], sizes: Collection[str]) -> Measurement:
-    """Apply command-line values to a measurement's own; other parameters are the experiment's."""
-    return msgspec.structs.replace(
-        measurement,
-        params={name: params.get(name, value) for name, value in measurement.params.items()},
-        own={name: value for name, value in measurement.own.items() if name not in sizes},
-    )
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
@@ -232,7 +211,7 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
         if (rows := tuple(row for row in table.rows if {ref.measurement for ref in row.refs} <= wanted))
     )
     compared = {row.name for table in tables for row in table.rows}
-    sites = {one.name: one for one in spec.call_sites}
+    sites = {one.name for one in spec.call_sites if one.measurement in wanted}
     used = {variant for one in measurements for variant in one.variants}
     return msgspec.structs.replace(
         spec,
@@ -240,10 +219,12 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
         measurements=measurements,
         tables=tables,
         expectations=tuple(
-            one for one in spec.expectations if {*one.comparisons, *filter(None, (one.than,))} <= compared
+            one
+            for one in spec.expectations
+            if {*(one.comparisons or ()), *filter(None, (one.than,))} <= compared
+            and (one.fate is None or one.fate.call_site in sites)
         ),
-        call_sites=tuple(one for one in spec.call_sites if one.measurement in wanted),
-        fates=tuple(one for one in spec.fates if sites[one.call_site].measurement in wanted),
+        call_sites=tuple(one for one in spec.call_sites if one.name in sites),
     )
 
 
@@ -274,18 +255,17 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
         found: list[list[tuple[bool, str, str, Place | None]]] = []
-        for name in ("baseline", "contender"):
-            side: SideRef = getattr(row, name)
+        for name, side in zip(("baseline", "contender"), row.sides, strict=True):
             found.append([])
-            for number, one in enumerate(terms_of(side)):
-                with source.at(*steps, name, *([number] if isinstance(side, tuple) else [])):
+            for number, one in enumerate(side):
+                with source.at(*steps, name, *([number] if isinstance(getattr(row, name), tuple) else [])):
                     place = _check_side(one.ref, metric_of(row.metric), plans)
                 found[-1].append((one.minus, one.ref.measurement, one.ref.variant, place))
         with source.at(*steps, "contender"):
             if Counter(found[0]) == Counter(found[1]):
                 # In two spellings, perhaps.
-                texts = [side_text(side) for side in (row.contender, row.baseline)]
-                raise UsageError(f"'{texts[0]}' is the same as '{texts[1]}': it is compared with itself")
+                texts = [side_text(side) for side in row.sides]
+                raise UsageError(f"'{texts[1]}' is the same as '{texts[0]}': it is compared with itself")
         if row.refs[0].task:
             with source.at(*steps):
                 _check_alike(row, plans)
@@ -296,13 +276,12 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
     """Add heaps and digests from the plans: what is opened after an interruption must be unchanged."""
-    heap_mb = heap_of(_work(spec))
+    heap_mb = heap_of(spec)
 
     def sealed(one: Measurement) -> Measurement:
         plan = plans[one.name].plan
-        same = one.micro is not None or plan.heap_mb == heap_mb
-        own = one.own if same else {**one.own, "heap": SIZE.text(plan.heap_mb)}
-        return msgspec.structs.replace(one, own=own, digest=plan.digest)
+        heap = SIZE.text(heap_mb if one.micro is not None else plan.heap_mb)
+        return msgspec.structs.replace(one, heap=heap, digest=plan.digest)
 
     return msgspec.structs.replace(
         spec, heap=SIZE.text(heap_mb), measurements=tuple(map(sealed, spec.measurements))

@@ -1,17 +1,18 @@
-"""The records of experiments: what one asks, what was seen at its call sites, and its folder on disk."""
+"""What an experiment asks, as files and records have it; what was seen at its call sites; its folder."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from benchctl.disk import disk_errors
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.call_sites import Found
-from benchctl.quantities import SIZE
+from benchctl.quantities import PERCENT, SIZE
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.plan import (
     EvidenceSpec,
@@ -23,7 +24,8 @@ from benchctl.results.plan import (
     task_of_challenge,
 )
 from benchctl.results.store import new_run_id
-from benchctl.spec import ComparedAs, Conditions, EvidenceEntry
+from benchctl.spec import DEFAULT_FORKS, ComparedAs, Conditions, Forks, Text, Work
+from benchctl.stats.metrics import metric_of
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
 
@@ -49,60 +51,13 @@ class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     given_up: bool = False
 
 
-# What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations.
+# Sides of comparisons: tasks, or index builds, of one variant in one measurement.
+
+_FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
+_SHORT: Final = 3
 
 
-Toward = Literal["slower", "faster", "alike", "different"]
-Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
-"""What a contender is expected to be, seen from its baseline: by speed, or by the value itself."""
-
-
-def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
-    """Return the same by speed: more of what takes time, or room, is slower."""
-    match relation:
-        case "more":
-            return "faster" if higher_is_better else "slower"
-        case "less":
-            return "slower" if higher_is_better else "faster"
-        case _:
-            return relation
-
-
-Dispatch = Literal["inlined", "virtual"]
-"""What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""
-
-EXPERIMENT_VERSION = 3
-
-
-class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A run of an experiment: variants that do the same."""
-
-    name: str  # by which comparisons refer to it
-    variants: tuple[str, ...]
-    challenges: tuple[str, ...]  # names or absolute paths, in the order of a fork
-    warmup_challenges: tuple[str, ...] = ()
-    params: dict[str, Any] = {}
-    # What of the experiment's conditions it has otherwise, by field.
-    own: dict[str, Any] = {}
-    redline: RedlineSpec | None = None  # the search that it makes instead of challenges; None for these
-    ingest: bool = False
-    micro: MicroSpec | None = None  # the microbenchmarks that it makes instead; None for nodes
-    about: str = ""
-    # Of every variant, where fewer than the experiment's are enough; None for as many.
-    forks: int | None = None
-    # What is collected beside the figures, and in which forks; None for nothing.
-    evidence: EvidenceEntry | None = None
-    # SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
-    digest: str = ""
-
-    @property
-    def extra_forks(self) -> int:
-        """Forks of every variant for evidence alone."""
-        evidence = EvidenceSpec.of(self.evidence)
-        return 0 if evidence is None else evidence.extra_forks
-
-
-class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class TaskRef(NamedTuple):
     """A task of one variant in one measurement: `MEASUREMENT/VARIANT/TASK`, or `.../CHALLENGE/TASK`.
 
     Or the builds of its index, `MEASUREMENT/VARIANT`.
@@ -128,8 +83,30 @@ class TaskRef(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
         return task_of_challenge(plan, self.challenge, self.task, str(self))
 
 
-class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A task whose value a derived value adds or, with `minus`, subtracts."""
+def parse_ref(text: str) -> TaskRef:
+    """Read a reference to a task; `TaskRef.place_in` checks that it exists.
+
+    Raises:
+        UsageError: If it has too few parts, or an empty one.
+    """
+    parts = text.split("/")
+    if len(parts) < _SHORT or not all(parts):
+        raise UsageError(f"'{text}' is not a task", hint=f"write {_FORM}")
+    measurement, variant, *rest = parts
+    # Only a task's own name may hold a slash.
+    challenge, task = ("", rest[0]) if len(parts) == _SHORT else (rest[0], "/".join(rest[1:]))
+    return TaskRef(measurement, variant, task, challenge)
+
+
+def _index_ref(text: str) -> TaskRef:
+    measurement, slash, variant = text.partition("/")
+    if not (measurement and slash and variant) or "/" in variant:
+        raise UsageError(f"'{text}' is not an index", hint="write MEASUREMENT/VARIANT: all of its builds")
+    return TaskRef(measurement, variant, "")
+
+
+class Term(NamedTuple):
+    """A task whose value a side adds or, with `minus`, subtracts."""
 
     ref: TaskRef
     minus: bool = False
@@ -140,67 +117,126 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         return -1 if self.minus else 1
 
 
-SideRef = TaskRef | tuple[Term, ...]
+Side = tuple[Term, ...]
 """A side of a comparison: a task, or a value derived from several."""
 
 
-def terms_of(side: SideRef) -> tuple[Term, ...]:
-    """Return what a side is made of."""
-    return (Term(side),) if isinstance(side, TaskRef) else side
+def parse_side(entry: "str | tuple[str, ...]", metric: str = "throughput") -> Side:
+    """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
+
+    What the metric may be of decides whether a reference is to a task or an index, `MEASUREMENT/VARIANT`.
+
+    Raises:
+        UsageError: If a reference is neither.
+    """
+    figure = metric_of(metric).figure
+
+    def read(text: str) -> TaskRef:
+        index = figure.built and (not figure.of_tasks or text.count("/") == 1)
+        return _index_ref(text) if index else parse_ref(text)
+
+    if isinstance(entry, str):
+        return (Term(read(entry)),)
+    return tuple(Term(read(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
 
 
-def refs_of(*sides: SideRef) -> tuple[TaskRef, ...]:
-    """Return the tasks of sides, in order."""
-    return tuple(one.ref for side in sides for one in terms_of(side))
+def is_derived(side: Side) -> bool:
+    """Return whether a side is more than the value of one task."""
+    return len(side) > 1 or side[0].minus
 
 
-def forks_of(side: SideRef) -> frozenset[tuple[str, str]]:
+def forks_of(side: Side) -> frozenset[tuple[str, str]]:
     """Return (measurement, variant) of every node start that a side depends on."""
-    return frozenset((one.ref.measurement, one.ref.variant) for one in terms_of(side))
+    return frozenset((term.ref.measurement, term.ref.variant) for term in side)
 
 
-def side_text(side: SideRef) -> str:
+def side_text(side: Side) -> str:
     """Return a side as text, such as `m/es/with - m/es/without`."""
-    text = "".join(f" {'-' if one.minus else '+'} {one.ref}" for one in terms_of(side))
+    text = "".join(f" {'-' if term.minus else '+'} {term.ref}" for term in side)
     return text.removeprefix(" + ").lstrip()
 
 
-class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What somebody else reported for a comparison."""
+# What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations. Files state
+# it in these forms; a record has them checked, with everything filled in that a file may leave open.
 
-    baseline: float
-    contender: float
-    change_percent: float | None = None  # as it was printed; None to work it out
+EXPERIMENT_VERSION = 4
+
+Toward = Literal["slower", "faster", "alike", "different"]
+Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
+"""What a contender is expected to be, seen from its baseline: by speed, or by the value itself."""
+Dispatch = Literal["inlined", "virtual"]
+"""What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""
+
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$",
+        description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
+    ),
+]
+Margin = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})$",
+        description="a percentage such as 3%, or an amount such as 2 ms",
+    ),
+]
+Published = Annotated[
+    tuple[float, ...],
+    Meta(min_length=2, max_length=3, description="[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
+]
 
 
-class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
+    """Return the same by speed: more of what takes time, or room, is slower."""
+    match relation:
+        case "more":
+            return "faster" if higher_is_better else "slower"
+        case "less":
+            return "slower" if higher_is_better else "faster"
+        case _:
+            return relation
+
+
+class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A row of a table: a contender against a baseline in one metric."""
 
-    name: str  # by which expectations refer to it; unique in the experiment
-    label: str
-    baseline: SideRef
-    contender: SideRef
-    metric: str  # machine name, such as `throughput` or `service_time_p90`
-    published: Published | None = None  # what the source reported; None where it reported nothing
+    name: Name  # by which expectations refer to it; unique in the experiment
+    # `baseline`, `contender`: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values
+    # are added up, or subtracted behind a `-`. `MEASUREMENT/VARIANT` in a metric of index builds.
+    baseline: Text | Texts
+    contender: Text | Texts
+    label: str = ""  # its name unless it is given
+    # Machine name, such as `throughput` or `service_time_p90`; the table's unless it is given.
+    metric: str = ""
+    # What the source reported: baseline, contender, and the change as it was printed, in percent.
+    published: Published | None = None
     # The ratio of geometric means over forks, or of arithmetic ones, as always of derived values; or the
     # difference, in the metric's unit.
-    compared_as: ComparedAs = "ratio"
+    compared_as: ComparedAs = msgspec.field(name="as", default="ratio")
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Baseline and contender."""
+        return parse_side(self.baseline, self.metric), parse_side(self.contender, self.metric)
 
     @property
     def refs(self) -> tuple[TaskRef, ...]:
-        """The tasks of both sides."""
-        return refs_of(self.baseline, self.contender)
+        """The tasks of both sides, in order."""
+        return tuple(term.ref for side in self.sides for term in side)
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """Comparisons that belong together."""
 
-    title: str
-    rows: tuple[ComparisonSpec, ...]
+    title: Text
+    rows: Annotated[tuple[ComparisonSpec, ...], Meta(min_length=1)]
     source: str = ""  # the caption of the table that it repeats; empty for one of its own
     about: str = ""
-    baseline: str = "baseline"
-    contender: str = "contender"
+    baseline: Text = "baseline"
+    contender: Text = "contender"
+    metric: str = ""  # of rows that name none
 
 
 def over_name(first: str, other: str) -> str:
@@ -214,68 +250,124 @@ def over(first: ComparisonSpec, other: ComparisonSpec) -> ComparisonSpec:
     Of ratios, a / b over c / d is a x d over b x c; of differences it is the same with sums. So it is an
     ordinary comparison of derived sides, and what both have in common cancels.
     """
-    baseline = Counter((*terms_of(first.baseline), *terms_of(other.contender)))
-    contender = Counter((*terms_of(first.contender), *terms_of(other.baseline)))
+    baseline = Counter((*first.sides[0], *other.sides[1]))
+    contender = Counter((*first.sides[1], *other.sides[0]))
     common = baseline & contender
-    return msgspec.structs.replace(
-        first,
-        name=over_name(first.name, other.name),
-        baseline=tuple((baseline - common).elements()),
-        contender=tuple((contender - common).elements()),
-    )
+    texts = [
+        tuple(f"{'-' if term.minus else '+'}{term.ref}" for term in (side - common).elements())
+        for side in (baseline, contender)
+    ]
+    name = over_name(first.name, other.name)
+    return msgspec.structs.replace(first, name=name, baseline=texts[0], contender=texts[1])
+
+
+class FateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The expected fate of a call site in a variant."""
+
+    call_site: Text
+    variant: Text
+    is_: Dispatch = msgspec.field(name="is")  # what should become of it; `is` in the file
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A statement that the measurement confirms, refutes, or leaves open."""
+    """A statement that the measurement confirms, refutes, or leaves open.
 
-    statement: str
+    It is about comparisons, or about the fate of a call site, which is judged by counting forks: there is no
+    interval around what a JVM did.
+    """
+
+    statement: Text
     # Names of the comparisons that all have to show it; where `than` is given, exactly one.
-    comparisons: tuple[str, ...]
-    is_: Relation = msgspec.field(name="is")  # what each contender is against its baseline; `is` in the file
-    margin: float  # relative difference below which two are alike, above 0; in `unit` where that is given
+    comparisons: Texts | None = None
+    is_: Relation | None = msgspec.field(name="is", default=None)  # each contender against its baseline
+    margin: Margin | None = None  # 5% unless it is given; of differences in the metric's unit
     # The name of another comparison: then the ratio of the first is held against the ratio of this one (a
     # difference of differences).
-    than: str = ""
+    than: Text | None = None
     needs: str = ""  # what has to hold for it to be answerable, for the reader
-    place: int = 0
-    unit: str = ""  # of comparisons that are differences; empty for ratios
+    fate: FateSpec | None = None  # in place of all but the statement and `needs`
 
     @property
     def judged(self) -> tuple[str, ...]:
         """The names of the comparisons whose verdicts decide it."""
-        return (over_name(self.comparisons[0], self.than),) if self.than else self.comparisons
+        names = self.comparisons or ()
+        return (over_name(names[0], self.than),) if self.than else names
+
+    @property
+    def tolerance(self) -> tuple[float, str]:
+        """Amount and unit of the difference below which two are alike; of ratios in percent, `%`."""
+        text = self.margin or "5%"
+        if text.endswith("%"):
+            return 100 * PERCENT.parse(text), "%"
+        amount, _, unit = text.partition(" ")
+        return float(amount), unit
 
 
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """Calls of a method of some name in another: what the JVM did with them is the suspected cause."""
 
-    name: str  # by which expectations refer to it; unique in the experiment
-    label: str
-    measurement: str
-    variants: tuple[str, ...]
-    method: str  # that the calls are in: `Class::method`, with as much of the package as is needed
-    callee: str  # the called method's name, without its class
-    task: str
-    challenge: str = ""  # of the task, as in `TaskRef`
+    name: Name  # by which expectations refer to it; unique in the experiment
+    measurement: Text
+    variants: Texts
+    method: Text  # that the calls are in: `Class::method`, with as much of the package as is needed
+    callee: Text  # the called method's name, without its class
+    task: Text  # `TASK`, or `CHALLENGE[#N]/TASK`
+    label: str = ""  # its name unless it is given
     about: str = ""
 
     def task_of(self, variant: str) -> TaskRef:
-        """Return its task in one of its variants."""
-        return TaskRef(self.measurement, variant, self.task, self.challenge)
+        """Return its task in one of its variants.
+
+        Raises:
+            UsageError: If the text is not a task.
+        """
+        return parse_ref(f"{self.measurement}/{variant}/{self.task}")
 
 
-class FateExpectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A statement about a call site, judged by counting forks: there is no interval around what a JVM did."""
+class MeasurementForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A run of an experiment: variants that do the same."""
 
-    statement: str
-    call_site: str
-    variant: str
-    is_: Dispatch = msgspec.field(name="is")  # what should become of it; `is` in the file
-    needs: str = ""  # what has to hold for it to be answerable, for the reader
-    place: int = 0
+    variants: Texts  # names; of microbenchmarks as `benchctl micro run --variant` takes them
+    about: str = ""
+    ingest: bool = False  # indices are built, and nothing else is measured
 
 
-class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+class Measurement(MeasurementForm, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A measurement with all of its conditions; challenges by path are absolute."""
+
+    name: str  # by which comparisons refer to it
+    docs: int | None = None
+    seed: int = 1
+    redline: RedlineSpec | None = None  # the search that it makes instead of challenges; None for these
+    micro: MicroSpec | None = None  # the microbenchmarks that it makes instead; None for nodes
+    # SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
+    digest: str = ""
+
+    @property
+    def extra_forks(self) -> int:
+        """Forks of every variant for evidence alone."""
+        evidence = EvidenceSpec.of(self.evidence)
+        return 0 if evidence is None else evidence.extra_forks
+
+
+class Asked(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What a file and a record of an experiment have in common.
+
+    Its conditions are those of every measurement that has none of its own.
+    """
+
+    title: Text
+    about: str = ""
+    source: str = ""  # where published figures come from
+    forks: Forks = DEFAULT_FORKS
+    # Of all challenges; every measurement takes those that its own challenges know.
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+    tables: tuple[TableSpec, ...] = ()
+    call_sites: tuple[CallSite, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+
+
+class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment with its settings, validated and complete.
 
     Nothing in it depends on a file any more but challenges by path.
@@ -283,20 +375,10 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
 
     version: int = EXPERIMENT_VERSION
     name: str  # of its file, without the ending
-    title: str
-    about: str = ""
-    source: str = ""  # where published figures come from
-    forks: int
     docs: int | None  # documents; None for all of files
     seed: int = 1  # of the order of variants, arrivals and values
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
     variants: tuple[VariantSpec, ...]  # by the name under which measurements refer to them
-    # `measurements`, `tables`, `expectations`: in the order of the file.
-    measurements: tuple[Measurement, ...]
-    tables: tuple[TableSpec, ...] = ()
-    expectations: tuple[Expectation, ...] = ()
-    call_sites: tuple[CallSite, ...] = ()  # in the order of the file
-    fates: tuple[FateExpectation, ...] = ()
+    measurements: tuple[Measurement, ...]  # in the order of the file
     digest: str = ""  # SHA-256 of the file and those that it includes, hexadecimal
     test_mode: bool = False  # its tasks are cut to see whether they work; its figures mean nothing
     # Beyond its forks, sides get more as long as expectations that rest on them are open; it is looked at
@@ -322,17 +404,9 @@ class ExperimentSpec(Conditions, frozen=True, forbid_unknown_fields=True, rename
     @property
     def expected_sides(self) -> frozenset[str]:
         """`MEASUREMENT/VARIANT` of all that expectations rest on."""
-        names = {name for one in self.expectations for name in (*one.comparisons, one.than)}
+        names = {name for one in self.expectations for name in (*(one.comparisons or ()), one.than)}
         refs = (ref for row in self.comparisons if row.name in names for ref in row.refs)
         return frozenset(f"{ref.measurement}/{ref.variant}" for ref in refs)
-
-    def of(self, measurement: Measurement) -> "ExperimentSpec":
-        """Return the experiment as a measurement has it, with what it has otherwise."""
-        own = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in measurement.own.items()
-        }
-        return msgspec.structs.replace(self, **own)
 
     def forks_of(self, measurement: Measurement) -> int:
         """Return the forks of each of its variants, without those for evidence alone."""

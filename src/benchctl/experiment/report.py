@@ -28,9 +28,7 @@ from benchctl.experiment.record import (
     CallSite,
     ExperimentRecord,
     ExperimentSpec,
-    Published,
     TableSpec,
-    terms_of,
 )
 from benchctl.report.blocks import WIDE, Items, Notes, Section, Title, written
 from benchctl.report.charts import dark_palette
@@ -122,7 +120,8 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
 
 def _measured_text(one: FateResult) -> str:
     """Return `virtual call in 3 of 4 forks`, or `inlined in 4 of 4 forks (at least 47%)` if all agree."""
-    text = f"{FOUND_WORDS[one.is_]} in {one.showing} of {counted(one.forks, 'fork')}"
+    fate = FOUND_WORDS[one.asked.fate.is_] if one.asked.fate else ""
+    text = f"{fate} in {one.showing} of {counted(one.forks, 'fork')}"
     if one.at_least is not None:
         return f"{text} (at least {100 * one.at_least:.0f}%)"
     return text if one.at_most is None else f"{text} (at most {100 * one.at_most:.0f}%)"
@@ -190,13 +189,13 @@ def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
 def _expectation_table(analysis: ExperimentAnalysis, notes: Notes) -> Table | None:
     if not analysis.expectations and not analysis.fates:
         return None
-    labels = {row.name: row.label for row in analysis.rows}
+    labels = {row.asked.name: row.asked.label for row in analysis.rows}
     columns = (
         "No", worded("Expectation"), Column("Outcome", "verdict"), worded("Change (95% interval)"),
         "p (Holm)", NOTES,
     )  # fmt: skip
     lines = (
-        (str(number), one.statement, _outcome(one), *_support(one, labels, notes))
+        (str(number), one.asked.statement, _outcome(one), *_support(one, labels, notes))
         for number, one in analysis.numbered
     )
     return Table.of("Expectations", columns, lines).without_empty(NOTES.title)
@@ -230,7 +229,7 @@ def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis)
         remarks = [*one.doubts] if isinstance(one, FateResult) else [*_reasons(one, analysis)]
         if isinstance(one, ExpectationResult) and one.further is not None:
             remarks.append(f"inconclusive: {further_text(one.further)} forks per variant")
-        remarks += [f"needs {one.needs.strip().removesuffix('.')}"] if one.needs else []
+        remarks += [f"needs {one.asked.needs.removesuffix('.')}"] if one.asked.needs else []
         if remarks:
             yield f"{number}: {'; '.join(remarks)}."
     if record.status != "complete":
@@ -264,7 +263,7 @@ def _effects(one: ExpectationResult, labels: Mapping[str, str]) -> str:
         listed = ", ".join(f"{counts[outcome]} {word}" for outcome, word in _WORDS.items() if counts[outcome])
         return f"of {len(one.judged)} comparisons {listed}"
     several = len(one.judged) > 1
-    effects = (_effect(each.comparison, one.unit) for each in one.judged)
+    effects = (_effect(each.comparison, one.asked.tolerance[1]) for each in one.judged)
     leads = (f"{labels[each.name]}: " if several else "" for each in one.judged)
     return "; ".join(map(add, leads, effects))
 
@@ -279,7 +278,7 @@ def _effect(comparison: Comparison, unit: str) -> str:
 
 def _reasons(one: ExpectationResult, analysis: ExperimentAnalysis) -> Iterator[str]:
     """Yield why comparisons have no verdict or which refute it, if the outcome of all does not say so."""
-    labels = {row.name: row.label for row in analysis.rows}
+    labels = {row.asked.name: row.asked.label for row in analysis.rows}
     grouped: dict[str, list[str]] = {}
     for each in one.judged:
         reason = each.reason or ("refuted" if each.outcome == "refuted" and len(one.judged) > 1 else "")
@@ -301,19 +300,19 @@ def _table_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> Table
     for row in table.rows:
         name = _row_label(row, table)
         label: Cell | str = name
-        if row.published is not None:
-            *values, change = _published(row.published)
+        if row.asked.published is not None:
+            *values, change = _published(row.asked.published)
             unit = "%" if change and _diff(table) == "Diff" else ""
             lines.append((label, "published", *values, change + unit, "", "", "", ""))
             label = ABOVE
         lines.append((label, "measured", *_figures(row, table), _verdict(row), notes.cell(row.caveats)))
     shown = Table.of(_table_title(table), columns, lines)
-    return shown if any(row.published for row in table.rows) else shown.without(figures.title)
+    return shown if any(row.asked.published for row in table.rows) else shown.without(figures.title)
 
 
 def _table_title(table: ExperimentTable) -> str:
     """Return the table's title, with the metric if all rows share it."""
-    metrics = dict.fromkeys((row.metric, row.unit) for row in table.rows)
+    metrics = dict.fromkeys((row.asked.metric, row.unit) for row in table.rows)
     if len(metrics) != 1:
         return table.title
     ((key, unit),) = metrics
@@ -335,20 +334,20 @@ def _in_unit(row: ExperimentRow) -> bool:
 
 
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
-    if len({(one.metric, one.unit) for one in table.rows}) == 1:
-        return row.label
-    title = metric_of(row.metric).title
+    if len({(one.asked.metric, one.unit) for one in table.rows}) == 1:
+        return row.asked.label
+    title = metric_of(row.asked.metric).title
     # `rate: docs/s, docs/s` and `size: size, MB` say nothing twice.
-    parts = [part for part in (title, row.unit) if part != row.label]
-    return f"{row.label}{': ' if len(parts) > 1 else ', '}{', '.join(dict.fromkeys(parts))}"
+    parts = [part for part in (title, row.unit) if part != row.asked.label]
+    return f"{row.asked.label}{': ' if len(parts) > 1 else ', '}{', '.join(dict.fromkeys(parts))}"
 
 
-def _published(published: Published) -> tuple[str, str, str]:
-    printed = published.change_percent
-    worked_out = 100 * (published.contender / published.baseline - 1)
-    change = signed_percent(worked_out) if printed is None else signed_percent(printed, 2)
+def _published(published: tuple[float, ...]) -> tuple[str, str, str]:
+    baseline, contender, *printed = published
+    worked_out = 100 * (contender / baseline - 1)
+    change = signed_percent(printed[0], 2) if printed else signed_percent(worked_out)
     # No digits that the source has not.
-    return f"{published.baseline:,.10g}", f"{published.contender:,.10g}", change
+    return f"{baseline:,.10g}", f"{contender:,.10g}", change
 
 
 def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ...]:
@@ -406,7 +405,7 @@ def _difference_lines(runs: _Runs, analysis: ExperimentAnalysis) -> Iterator[str
     compared = dict.fromkeys(
         (one.ref.measurement, other.ref.measurement)
         for row in analysis.rows
-        for one, other in product(terms_of(row.baseline), terms_of(row.contender))
+        for one, other in product(*row.asked.sides)
     )
     for one, other in compared:
         if one in runs and other in runs:
@@ -444,7 +443,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
             "unit."
         )
     if analysis.expectations:
-        listed = sorted({(one.unit, one.margin) for one in analysis.expectations})
+        listed = sorted({one.asked.tolerance[::-1] for one in analysis.expectations})
         margins = ", ".join(with_unit(f"{margin:g}", unit) for unit, margin in listed)
         yield (
             f"Outcomes follow from verdicts, with margins of {margins}, and p of a difference adjusted over "
