@@ -1,6 +1,7 @@
 """The reference of the site, made when it is built: commands from click, schemas and tables from types."""
 
 import html
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,29 +14,51 @@ from mkdocs.structure.files import File, Files
 from benchctl.cli import root
 from benchctl.cli.lazy import show_everything
 from benchctl.cli.listing import metrics_table
-from benchctl.cli.schema import Schema, schema
+from benchctl.cli.schema import Schema, described_schema, schema
+from benchctl.engine.variant import VariantEntry
+from benchctl.experiment.form import ExperimentFile
 from benchctl.home import Home
+from benchctl.hosts.file import HostsFile
+from benchctl.micro.conduct import MicroEntry
+from benchctl.nightly.suite import Suite
+from benchctl.report.screen import MARKS
 from benchctl.report.table import pieces
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.slices import hooks
+from benchctl.spec import RunForm
 
 _FOLDER = "reference"
 _SCHEMAS = {
     "analysis": "What `--format json` prints",
     "run": "run.json",
-    "message": "What is told of a night",
-    "config": "A file of `--config`",
+    "message": "Message of a night",
 }
+_FILES = {
+    "Runs": (
+        RunForm,
+        "`benchctl run --config FILE` and `plan`. Options on the command line take precedence.",
+    ),
+    "Suites": (Suite, "`benchctl nightly`; `nightly init` creates one that explains every key."),
+    "Experiments": (ExperimentFile, "`benchctl experiment`."),
+    "Variants": (VariantEntry, "`--variants FILE`: a mapping of names to the following keys."),
+    "Hosts": (HostsFile, "`--hosts FILE`."),
+    "Microbenchmarks": (MicroEntry, "The key `micro` of suites and experiments."),
+}
+_SHARED = {*RunForm.__struct_encode_fields__} - {"variants"}
+"""Keys that suites and experiments have, too."""
+_ANCHORS = {form.__name__: title.lower() for title, (form, _) in _FILES.items()}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the generated pages to the navigation's Reference."""
     names = [*root.list_commands(click.Context(root))]
     (entries,) = [section["Reference"] for section in config.nav if "Reference" in section]
-    entries += [
+    entries[1:1] = [
         {"Commands": [f"{_FOLDER}/commands/{name}.md" for name in names]},
+        *(f"{_FOLDER}/{name}.md" for name in ("files", "metrics", "marks")),
+    ]
+    entries += [
         {"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in _SCHEMAS]},
-        f"{_FOLDER}/metrics.md",
         f"{_FOLDER}/tables.md",
     ]
     return config
@@ -53,6 +76,8 @@ def pages() -> dict[str, str]:
     made = {f"schemas/{name}.md": _schema_page(title, schema(name)) for name, title in _SCHEMAS.items()}
     made["metrics.md"] = "# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown"))
     made["tables.md"] = "\n".join(_tables())
+    made["files.md"] = "\n".join(_files())
+    made["marks.md"] = "\n".join(_marks())
     top = click.Context(root, info_name="benchctl")
     show_everything(top)
     for name in root.list_commands(top):
@@ -146,10 +171,10 @@ def _definition(name: str, found: Schema) -> Iterator[str]:
 
 
 def _type(found: Schema) -> str:
-    """A type in words, with links to others of the page."""
+    """Return a type in words, with links to other types of the page."""
     if "$ref" in found:
         name = found["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
+        return f"[{name}](#{_ANCHORS.get(name, name.lower())})"
     if "anyOf" in found:
         return " or ".join(map(_type, found["anyOf"]))
     for key in ("const", "enum"):
@@ -165,6 +190,50 @@ def _type(found: Schema) -> str:
     if kind == "object" and isinstance(found.get("additionalProperties"), dict):
         return f"object of {_type(found['additionalProperties'])}"
     return str(kind)
+
+
+# Files that people write.
+
+
+def _files() -> Iterator[str]:
+    yield "# YAML files\n"
+    yield "Keys are the options of `benchctl run` without dashes, in the plural where options are repeatable."
+    yield "Paths are relative to the file. Unknown and duplicate keys are errors with file and line.\n"
+    shown = {form.__name__ for form, _ in _FILES.values()}
+    for title, (form, text) in _FILES.items():
+        yield f"## {title}\n\n{text}\n"
+        definitions = described_schema(form)["$defs"]
+        yield from _keys(definitions[form.__name__], has_shared=form is not RunForm)
+        for name in definitions:
+            if name not in shown:
+                yield f"### {name}\n"
+                yield from _keys(definitions[name], has_shared=True)
+        shown |= {*definitions}
+
+
+def _keys(definition: Schema, *, has_shared: bool) -> Iterator[str]:
+    """List the keys of a mapping; those that it shares with runs by a link."""
+    properties: Mapping[str, Schema] = definition.get("properties", {})
+    shared = _SHARED & {*properties} if has_shared and "page-cache" in properties else set()
+    if shared:
+        yield f"`{'`, `'.join(sorted(shared))}`\n:   As for [runs](#runs).\n"
+    for key, value in properties.items():
+        if key in shared:
+            continue
+        default = json.dumps(value.get("default", "")).strip('"')
+        note = "" if default in ("", "null") or default[0] in "[{" else f", default `{default}`"
+        note = ", required" if key in definition.get("required", ()) else note
+        yield f"`{key}` ({_type(value)}{note})\n:   {_prose(value.get('description', '')) or '-'}\n"
+
+
+# Marks.
+
+
+def _marks() -> Iterator[str]:
+    yield "# Marks\n\nA mark after a verdict names what weakens the row; `show --notes` has the details.\n"
+    yield "| mark | title | meaning |\n|---|---|---|"
+    for mark, (title, text) in MARKS.items():
+        yield f"| `{mark}` | {title} | {text} |"
 
 
 # Tables of `benchctl sql`.

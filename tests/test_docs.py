@@ -150,7 +150,13 @@ def test_commands_and_options_in_the_text_exist(page: Path):
             assert {*filter(OPTION.fullmatch, words)} <= known, span
 
 
-@pytest.mark.parametrize("page", [TOP / "CONTRIBUTING.md", TOP / "docs" / "pages" / "architecture.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        TOP / "CONTRIBUTING.md",
+        *(TOP / "docs" / "pages" / name for name in ("architecture.md", "extending.md")),
+    ],
+)
 def test_places_in_the_code_exist(page: Path):
     spans = set(re.findall(r"`([\w.*]+/[\w./*]*)`", page.read_text()))
     assert spans
@@ -161,7 +167,11 @@ def test_places_in_the_code_exist(page: Path):
 def test_marks_of_blocks_are_known():
     assert {block.mark for block in shell_blocks() if block.mark and not MARK.fullmatch(block.mark)} == set()
     assert [block.page for block in blocks() if block.mark == "tests"] == ["README.md"]
-    assert len((TOP / "README.md").read_text().splitlines()) <= 200
+
+
+def test_pages_are_short():
+    assert len((TOP / "README.md").read_text().splitlines()) <= 80
+    assert {page.name for page in PAGES if len(page.read_text().split()) > 1_500} == set()
 
 
 def keep_run(folder: RunFolder, tag: str, factor: float) -> None:

@@ -40,6 +40,14 @@ Schema = dict[str, Any]
 def schema(name: SchemaName) -> Schema:
     """Return the schema, with descriptions of types and fields from their docstrings and comments."""
     written, version_key, version = ChainMap(_TYPES, *hooks("schemas"))[name]
+    described = described_schema(written)
+    if version_key:
+        described["$defs"][written.__name__]["properties"][version_key] |= {"const": version}
+    return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{version}", **described}
+
+
+def described_schema(written: type[msgspec.Struct]) -> Schema:
+    """Return the schema of a type, with descriptions from docstrings and comments."""
     generated = msgspec.json.schema(written)
     definitions = dict(sorted(generated["$defs"].items()))
     for struct in _structs(msgspec.inspect.type_info(written), set()):
@@ -50,9 +58,7 @@ def schema(name: SchemaName) -> Schema:
         for field, key in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
             if field in comments and key in definition.get("properties", {}):
                 definition["properties"][key].setdefault("description", comments[field])
-    if version_key:
-        definitions[written.__name__]["properties"][version_key] |= {"const": version}
-    return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{version}", **generated, "$defs": definitions}
+    return {**generated, "$defs": definitions}
 
 
 def _structs(node: object, seen: set[type]) -> Iterator[type[msgspec.Struct]]:

@@ -48,7 +48,9 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     address: str = ""  # where other hosts reach its nodes; empty where nodes and load are all on this one
 
 
-class _Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HostsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of hosts as written."""
+
     hosts: Annotated[dict[str, Host], Meta(min_length=1)]
     scheduler: str = ""
     tls: TlsFiles | None = None
@@ -185,7 +187,7 @@ def load_hosts(path: Path) -> Hosts:
     Raises:
         UsageError: If it cannot be read, or something in it is wrong: with file, line and column.
     """
-    typed = read_typed(path, _Form)
+    typed = read_typed(path, HostsFile)
     form, document = typed.value, typed.document
     tls, folder = form.tls, path.absolute().parent
     if tls is not None:

@@ -51,7 +51,7 @@ _ABSURD_PERCENT = 10_000
 # An open row says so in one character, and one without a verdict in three: there is little room.
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 # What a row is marked with, most important first, and what that means.
-_MARKS = {
+MARKS = {
     "fails": ("requests failed", "percentiles rank them above every response"),
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
     "errors": ("errors are in the figures", "the operation ignores their status"),
@@ -277,7 +277,7 @@ def _marks(row: Row, comparison: Comparison | None) -> list[str]:
     found |= {_OF_TRENDS[trend] for trend in trends if trend}
     if comparison is not None and 0 < min(comparison.replicates) < FORKS_FOR_QUOTING:
         found.add("few")
-    return [mark for mark in _MARKS if mark in found]
+    return [mark for mark in MARKS if mark in found]
 
 
 def _blocks(lines: Sequence[_Line], shared: Collection[str], width: int) -> Iterator[Text]:
@@ -311,7 +311,7 @@ def _meanings(analysis: Analysis) -> Mapping[str, tuple[str, str]]:
     """Return what marks mean; of nodes that were lost, which ones."""
     doubts = [doubt for row in analysis.rows for doubt in row.caveats if doubt.code == "node-lost"]
     lost = "; ".join(dict.fromkeys(doubt.text.partition(": ")[0] for doubt in doubts))
-    return {**_MARKS, "lost": (lost, _MARKS["lost"][1])} if lost else _MARKS
+    return {**MARKS, "lost": (lost, MARKS["lost"][1])} if lost else MARKS
 
 
 def _legend(
