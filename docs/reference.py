@@ -16,7 +16,7 @@ from benchctl.cli.lazy import show_everything
 from benchctl.cli.listing import metrics_table
 from benchctl.cli.schema import Schema, described_schema, schema
 from benchctl.engine.variant import VariantEntry
-from benchctl.experiment.form import ExperimentFile
+from benchctl.experiment.file import ExperimentFile
 from benchctl.home import Home
 from benchctl.hosts.file import HostsFile
 from benchctl.micro.conduct import MicroEntry
