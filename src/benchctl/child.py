@@ -1,4 +1,4 @@
-"""What every Python process that benchctl starts does first."""
+"""First steps of every Python process that benchctl starts."""
 
 import os
 import signal

@@ -25,11 +25,11 @@ RESERVE_BYTES = 64 * 1024 * 1024
 MOST_BYTES = 256 * 1024 * 1024
 """Of a file that is read as a whole; the records of years of nights are smaller."""
 
-_MORE_SPACE = "free some space, or set BENCHCTL_HOME to a folder on a larger disk"
+_MORE_SPACE = "free some space, or set BENCHCTL_HOME to a directory on a larger disk"
 _MIB = 1024 * 1024
 
 NO_LINKS = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES})
-"""What a file system says that makes no hard link of a file."""
+"""Errors of file systems that cannot make a hard link."""
 
 T = TypeVar("T")
 
@@ -269,7 +269,7 @@ def disk_errors(doing: str) -> Iterator[None]:
         if err.errno in (errno.ENOSPC, errno.EDQUOT):
             hint = _MORE_SPACE
         elif err.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            hint = "check who owns that folder, or set BENCHCTL_HOME to one that you can write to"
+            hint = "check who owns that directory, or set BENCHCTL_HOME to one that you can write to"
         else:
             hint = ""
         raise BenchctlError(f"cannot {doing}: {err.strerror or err}", hint=hint) from err

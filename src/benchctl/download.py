@@ -17,7 +17,7 @@ from benchctl.errors import BenchctlError
 from benchctl.network import Courier, Progress, Trouble, Unanswered, network_errors, outside, shown
 
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-_CUT = "the connection ended before everything had come"
+_CUT = "the connection ended before the download was complete"
 _PAUSES_S = (1.0, 3.0, 10.0, 30.0)
 """Before each new attempt; one that came further than all before starts the series again."""
 _FURTHER_BYTES = 1 << 12  # of a server that drips, every attempt would come a little further
@@ -51,7 +51,7 @@ class Advice:
 
 
 class _State(msgspec.Struct):
-    """What a half-finished file is made of, stored beside it."""
+    """Origin of a partial download, stored next to it."""
 
     urls: tuple[str, ...]
     begins: list[int]  # offsets in the file of the pieces that were begun

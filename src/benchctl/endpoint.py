@@ -135,7 +135,7 @@ class OptionNames:
 
 
 TARGET_OPTIONS = OptionNames()
-"""Those of commands that take several clusters, each with a name."""
+"""Options of commands that take several clusters, each with a name."""
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, .
     """
     hosts = tuple(_read_host(part.strip(), options) for part in text.split(","))
     if len(set(hosts)) < len(hosts):
-        raise UsageError("an address is given twice", hint="give every host once")
+        raise UsageError("duplicate address", hint="give every host once")
     return hosts
 
 
@@ -259,7 +259,7 @@ def _read_host(text: str, options: OptionNames) -> str:
             f"'{text}' is not the address of a host", hint="write it as https://HOST:9200 or http://HOST:9200"
         )
     if parts.query or parts.fragment:
-        raise UsageError(f"'{text}' is more than an address", hint="leave out what follows its path")
+        raise UsageError(f"'{text}' is more than an address", hint="remove what follows its path")
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = quote(parts.path.rstrip("/"), safe="/%:;=+,!$&'()*~-._")
     return f"{parts.scheme}://{name}:{_DEFAULT_PORTS[parts.scheme] if port is None else port}{path}"

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a benchctl process ends."""
+    """Exit code of a benchctl process."""
 
     OK = 0
     FAILED = 1

@@ -29,7 +29,7 @@ def git(arguments: Sequence[str], folder: Path, *, alone: bool = False) -> subpr
     """
     program = shutil.which("git")
     if program is None:
-        raise BenchctlError("there is no git here", hint="install it")
+        raise BenchctlError("git is not installed", hint="install it")
     around = environment() | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
     if alone:
         around |= {

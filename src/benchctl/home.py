@@ -49,7 +49,7 @@ class _Folder:
         except OSError as err:
             raise BenchctlError(
                 f"cannot create {path}: {err.strerror}",
-                hint="set BENCHCTL_HOME to a folder that you can write to",
+                hint="set BENCHCTL_HOME to a directory that you can write to",
             ) from err
 
 
@@ -127,7 +127,7 @@ def resolve_home(environ: Mapping[str, str] | None = None, *, euid: int | None =
     except OSError as err:
         raise BenchctlError(
             f"cannot create benchctl's home {root}: {err.strerror}",
-            hint="set BENCHCTL_HOME to a folder that you can write to",
+            hint="set BENCHCTL_HOME to a directory that you can write to",
         ) from err
     owner = _unprivileged_owner() if euid == 0 else None
     if owner is not None:
@@ -164,7 +164,7 @@ def _unprivileged_owner() -> Owner:
         entry = pwd.getpwnam(UNPRIVILEGED_USER)
     except KeyError as err:
         raise BenchctlError(
-            f"nodes must not run as root, and there is no user '{UNPRIVILEGED_USER}' to run them as",
+            f"nodes must not run as root, and no such user: '{UNPRIVILEGED_USER}' to run them as",
             hint="run benchctl as an ordinary user",
         ) from err
     return Owner(entry.pw_name, entry.pw_uid, entry.pw_gid)
@@ -185,5 +185,5 @@ def _check_reachable(root: Path, owner: Owner) -> None:
         if not passes:
             raise BenchctlError(
                 f"nodes run as user '{owner.name}', who cannot enter {folder} on the way to {root}",
-                hint="set BENCHCTL_HOME to a folder outside private ones, such as /var/lib/benchctl",
+                hint="set BENCHCTL_HOME to a directory outside private ones, such as /var/lib/benchctl",
             )

@@ -1,4 +1,4 @@
-"""One measuring benchctl per host: two at once would measure each other."""
+"""Lock for a single measuring benchctl per host: two at once would measure each other."""
 
 import errno
 import fcntl
@@ -21,7 +21,7 @@ from benchctl.home import resolve_home
 # holder dies. Linux only, like the rest of node control.
 LOCK_NAME = "\0benchctl-measuring"
 SHARE_VARIABLE: Final = "BENCHCTL_SHARE_HOST"
-"""If set, benchctls with different homes may measure at once, and disturb each other."""
+"""Variable that lets benchctls with different homes measure at once, and disturb each other."""
 POLL_S = 1.0
 _SECONDS_PER_HOUR = 3600
 
@@ -84,7 +84,7 @@ def host_lock(
                 lambda: _lock_file(file.fileno()),
                 lambda _: HostBusy(
                     f"another benchctl is measuring {where}",
-                    hint="wait for it, give --wait, or give this one a home of its own: set BENCHCTL_HOME",
+                    hint="wait for it, give --wait, or give this one another home: set BENCHCTL_HOME",
                 ),
                 lambda: f"one that measures {where}",
                 on_wait if wait else None,

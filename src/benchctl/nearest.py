@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 USUAL = 0.65
-"""How alike two names must be, in difflib's measure from 0 to 1, for one to be offered for the other."""
+"""Similarity, in difflib's measure from 0 to 1, from which a name is suggested for another."""
 
 
 def nearest(word: str, known: Iterable[str], *, alike: float = USUAL) -> str | None:

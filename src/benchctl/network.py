@@ -49,7 +49,7 @@ _CONNECTIONS = 16
 
 
 class Trouble(Enum):
-    """Why there was no whole answer."""
+    """Reason why a response is incomplete."""
 
     UNRESOLVED = auto()
     REFUSED = auto()
@@ -144,7 +144,7 @@ class _Exchange(threading.Thread):
 
     @property
     def answer(self) -> Answer | None:
-        """What has come; None before the end of its head."""
+        """Received part of the response; None before the end of its head."""
         if self.response is None:
             return None
         return Answer(self.response.status, self.response.headers, bytes(self.body))
@@ -458,7 +458,7 @@ def network_errors(doing: str, *, hint: str) -> Iterator[None]:
         if err.trouble in {Trouble.REFUSED, Trouble.UNRESOLVED}:
             reason = "no connection"
         elif err.trouble is Trouble.BROKEN:
-            reason = "the connection ended before everything had come"
+            reason = "the connection ended before the response was complete"
         elif err.trouble is Trouble.OTHER_NAME:
             reason = "the certificate of its host is for another name"
         elif err.trouble in {Trouble.UNTRUSTED, Trouble.UNREADABLE_TRUST}:

@@ -22,7 +22,7 @@ def header_items(endpoint: Endpoint) -> dict[str, str]:
 
 
 class _Response(NamedTuple):
-    """What both clients read of a response of urllib3."""
+    """Part of a urllib3 response that both clients read."""
 
     status: int
     headers: urllib3.HTTPHeaderDict

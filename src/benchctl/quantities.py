@@ -118,7 +118,7 @@ PERCENT: Final = Kind(
     most=10**7,
     most_text="10^9%",
 )
-"""As a fraction."""
+"""Value as a fraction."""
 
 COUNT: Final = Kind(
     name="document count",

@@ -170,7 +170,7 @@ class Document:
         merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                raise self._refuse(key, "a key must be a word", "is there a { or [ that should not be?")
+                raise self._refuse(key, "a key must be a word", "check for a stray { or [")
             if key.value in own:
                 first, _ = _place(own[key.value][0])
                 message = f"duplicate key '{shown(key.value)}', first in line {first}"
@@ -189,9 +189,7 @@ class Document:
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text = node.value
         if _NO_TEXT.search(text):
-            raise self._refuse(
-                node, f"{shown(ascii(text))} holds a character that no text can", "leave it out"
-            )
+            raise self._refuse(node, f"{shown(ascii(text))} holds a character that no text can", "remove it")
         implicit = "str" if node.style is not None else _implicit_tag(text)
         if node.tag == f"{_TAG}str" and (node.style is not None or implicit != "str"):
             return text
@@ -217,7 +215,7 @@ class Document:
     def _check_tag(self, node: yaml.Node, implicit: str) -> None:
         if node.tag != f"{_TAG}{implicit}":
             name = shown(node.tag.replace(_TAG, "!!"))
-            raise self._refuse(node, f"the tag {name} means nothing here", "leave it out")
+            raise self._refuse(node, f"the tag {name} means nothing here", "remove it")
 
     def _spend(self, values: int, node: yaml.Node) -> None:
         self._values_left -= values

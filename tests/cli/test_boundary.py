@@ -359,7 +359,7 @@ def test_a_port_that_is_taken_names_its_option(
     assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
     assert capsys.readouterr().err == (
         f"benchctl: --port {port}: address already in use\n"
-        "  hint: give another --port, or leave it out: the node takes a free one\n"
+        "  hint: give another --port, or remove it: the node takes a free one\n"
     )
 
 

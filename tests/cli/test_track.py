@@ -30,7 +30,7 @@ def test_validate_says_what_a_track_holds_and_needs(books: Path):
     assert "operations: 3 search, 1 bulk" in lines
     row = next(line for line in lines if "lend-and-search (default)" in line)
     assert "6" in row.split()
-    assert "needs its Python plug-in (which is not beside the track) for:" in lines
+    assert "needs its Python plug-in (which is not in the track's directory) for:" in lines
     assert "  task 'by-author': param source 'author-source'" in lines
     assert any(line.startswith("parameters (") and "bulk_size" in line for line in lines)
 

@@ -52,9 +52,11 @@ def test_what_to_do_about_a_refusal_is_said_in_words_of_tracks(files: FileServer
         get(corpus(base_url=files.url), fetch(home))
     assert "--from" in caught.value.hint
     files.files["/documents.json.zst"] = Served(BODY, cuts=[0] * 10)
-    with pytest.raises(BenchctlError, match="the connection ended before everything had come") as caught:
+    with pytest.raises(
+        BenchctlError, match="the connection ended before the download was complete"
+    ) as caught:
         get(corpus(base_url=files.url), fetch(home))
-    assert "goes on from there" in caught.value.hint
+    assert "continues from there" in caught.value.hint
 
 
 def test_a_file_may_have_an_address_of_its_own(files: FileServer, home: Home):
@@ -116,7 +118,7 @@ def test_a_folder_without_the_file_or_with_another_one_is_told(home: Home, tmp_p
     ):
         get(corpus(), fetch(home, str(tmp_path)))
     assert not (home.corpora / "logs" / "documents.json.zst").exists()
-    with pytest.raises(UsageError, match="is neither a folder nor an http"):
+    with pytest.raises(UsageError, match="is neither a directory nor an http"):
         get(corpus(), fetch(home, str(tmp_path / "none")))
 
 

@@ -301,7 +301,7 @@ def test_action_lines_stay_with_their_documents(tmp_path: Path):
 def test_what_is_no_file_of_documents_is_told(tmp_path: Path):
     home = Home(tmp_path / "home")
     path = tmp_path / "documents.json"
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match="no such file:"):
         local_file(path, index="logs", home=home)
     path.write_bytes(b'{"index":{}}\n{"a":1}\n{"index":{}}\n')
     with pytest.raises(UsageError, match="the last action line is without a document"):
@@ -371,9 +371,9 @@ def test_a_file_that_is_nowhere_is_fetched_and_kept(files: FileServer, tmp_path:
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"compressed_bytes": 7}, r"documents\.json\.bz2 has \d+ bytes, and the track says 7"),
-        ({"uncompressed_bytes": 7}, r"has 80 bytes uncompressed, and the track says 7"),
-        ({"document_count": 7}, r"has 10 documents, and the track says 7"),
+        ({"compressed_bytes": 7}, r"documents\.json\.bz2 has \d+ bytes, but the track declares 7"),
+        ({"uncompressed_bytes": 7}, r"has 80 bytes uncompressed, but the track declares 7"),
+        ({"document_count": 7}, r"has 10 documents, but the track declares 7"),
     ],
 )
 def test_a_file_that_differs_from_what_the_track_says_is_told(
@@ -413,5 +413,5 @@ def test_vectors_and_streams_without_an_end_are_no_files_of_documents(tmp_path: 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", ".."])
 def test_a_corpus_whose_name_is_no_folder_is_told(name: str, tmp_path: Path):
     corpus = msgspec.structs.replace(declared(), name=name)
-    with pytest.raises(UsageError, match="cannot be kept in a folder of its name"):
+    with pytest.raises(UsageError, match="cannot be kept in a directory of its name"):
         find_documents([corpus], folders=[], home=Home(tmp_path))

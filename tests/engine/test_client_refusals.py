@@ -104,7 +104,7 @@ PAGE = "<html><body><h1>Welcome</h1></body></html>"
     [
         (http_answer(200, PAGE), "answers with a web page (HTTP 200)", "those of Elastic"),
         (http_answer(404, PAGE), "answers with a web page (HTTP 404), as neither engine", "those of Elastic"),
-        (http_answer(502, PAGE), "answers with a web page (HTTP 502)", "cluster behind that proxy is up"),
+        (http_answer(502, PAGE), "answers with a web page (HTTP 502)", "the proxy's cluster is up"),
         (http_answer(302, "", "Location: /login"), "redirects elsewhere (HTTP 302)", "it redirects to"),
         (http_answer(200, '{"half'), "something else than JSON (HTTP 200): GET /_nodes", "those of Elastic"),
         (b"\x00\x1b[31mgarbage\n" * 99, "does not speak HTTP", "those of Elastic"),

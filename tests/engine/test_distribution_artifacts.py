@@ -127,7 +127,7 @@ def test_a_url_is_downloaded_once(published: bool, server: Server, home: Home): 
     ("reply", "checksum", "said"),
     [
         (Reply(zipped()), "0" * 128, "does not match its sha512"),
-        (Reply(zipped()[:500], length=5000), None, "the connection ended before everything had come"),
+        (Reply(zipped()[:500], length=5000), None, "the connection ended before the download was complete"),
         (Reply(status=403), None, "HTTP 403"),
     ],
 )

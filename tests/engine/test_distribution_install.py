@@ -217,7 +217,7 @@ def test_a_distribution_that_cannot_be_looked_at_is_told(dist: Path, home: Home,
 
 
 def test_a_missing_distribution_is_told(tmp_path: Path, home: Home):
-    with pytest.raises(UsageError, match=r"variant 'mine': there is no distribution .*absent"):
+    with pytest.raises(UsageError, match=r"variant 'mine': no such distribution: .*absent"):
         install(home, given(tmp_path / "absent"), ignore)
 
 

@@ -80,8 +80,8 @@ def test_what_the_runtime_cannot_carry_is_left_out_or_optional(home: Home, insta
     with zipfile.ZipFile(found.root / "lib/core.jar") as archive:
         assert archive.read("org/example/A.class") == b"class"
     assert [text.partition(":")[0] for text in found.lacking[:2]] == [
-        "module analysis-common is left out",
-        "module debugger is left out",
+        "module analysis-common is not installed",
+        "module debugger is not installed",
     ]
     assert "jdk.jlink" in found.lacking[2]
     # The user's own distribution stays as it was, and what was made of it is found again.

@@ -102,7 +102,7 @@ def test_a_range_of_versions_is_left_to_the_node(plain: Installation, home: Home
 
 def test_one_plug_in_is_not_installed_twice(plain: Installation, home: Home, tmp_path: Path):
     archive = plugin(tmp_path / "icu.zip")
-    with pytest.raises(UsageError, match="plug-in analysis-icu is given twice"):
+    with pytest.raises(UsageError, match="plug-in analysis-icu is a duplicate"):
         with_plugins(home, plain, [("one", archive), ("other", archive)])
 
 

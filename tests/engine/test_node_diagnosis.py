@@ -21,11 +21,11 @@ from benchctl.engine.node import diagnose
         ("# A fatal error has been detected by the Java Runtime Environment:", "hs_err_pid*.log"),
         ("java.lang.IllegalArgumentException: unknown setting [no.such] please check", "that node setting"),
         ("BindHttpException[Failed to bind to 127.0.0.1:9200]", "another process has that port"),
-        ("java.lang.IllegalStateException: failed to obtain node locks, tried [/data]", "data folder"),
+        ("java.lang.IllegalStateException: failed to obtain node locks, tried [/data]", "data directory"),
         ("java.io.IOException: No space left on device", "disk space"),
         ("java.nio.file.AccessDeniedException: /data/nodes", "read and write"),
         ("java.io.IOException: Disk quota exceeded", "disk space"),
-        ("Caused by: TranslogCorruptedException: translog truncated", "data folder is damaged"),
+        ("Caused by: TranslogCorruptedException: translog truncated", "data directory is damaged"),
     ],
 )
 def test_known_causes_are_found_between_other_lines(line: str, hint: str):
@@ -53,7 +53,7 @@ FAILURES = {
             "\t... 4 more",
         ],
         "org.apache.lucene.index.CorruptIndexException: checksum failed",
-        "data folder is damaged",
+        "data directory is damaged",
     ),
     "a segment's file that is gone": (
         [
@@ -64,7 +64,7 @@ FAILURES = {
             "\t... 9 more",
         ],
         "java.nio.file.NoSuchFileException: /data/indices/AIqG/0/index/_2.cfs",
-        "data folder is damaged",
+        "data directory is damaged",
     ),
     "a lock that another process holds": (
         [
@@ -73,9 +73,9 @@ FAILURES = {
             "Caused by: org.apache.lucene.store.LockObtainFailedException: Lock held by another program: /x",
         ],
         "org.apache.lucene.store.LockObtainFailedException: Lock held by another program: /x",
-        "another node uses this data folder",
+        "another node uses this data directory",
     ),
-    "a data folder of somebody else": (
+    "a data directory of somebody else": (
         [
             f"{BOOTING}java.lang.IllegalStateException: failed to obtain node locks, tried [/data]",
             "Caused by: java.io.IOException: failed to obtain lock on /data",
@@ -101,7 +101,7 @@ FAILURES = {
             "Caused by: org.moon.NotFullException: three days more",
         ],
         "org.moon.NotFullException: three days more",
-        "the logs say more",
+        "see the logs",
     ),
 }
 
@@ -144,7 +144,7 @@ def test_a_warning_is_what_matters_where_nothing_failed():
         "[2026-01-01T00:00:00,000][WARN ][o.e.c.c.ClusterBootstrapService] [a] this node is locked into",
         "[2026-01-01T00:00:00,000][WARN ][r.suppressed             ] [a] path: /i/_search",
     ]
-    assert diagnose([normal, waiting, *usual, *noise]) == (waiting, "the logs say more")
+    assert diagnose([normal, waiting, *usual, *noise]) == (waiting, "see the logs")
     assert diagnose([*usual, *noise])[0] == ""
     assert diagnose([normal, "unknown setting [a]"])[0] == "unknown setting [a]"
 

@@ -233,8 +233,8 @@ def test_tests_and_texts_are_left_out_and_reported(home: Home, root: Path, tmp_p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "is no diff"),
-        ("some words\n", "is no diff"),
+        ("", "is not a diff"),
+        ("some words\n", "is not a diff"),
         (
             change(IN_CORE, "int three;", "long one;"),
             "not apply to Lucene 9.8.0: patch failed: .*Reader.java:1",
@@ -243,7 +243,7 @@ def test_tests_and_texts_are_left_out_and_reported(home: Home, root: Path, tmp_p
         (FITS.replace("lucene/index", "lucene/nowhere"), "Reader.java is of no module of Lucene 9.8.0"),
         (FITS.replace("src/java/", "src/java21/"), "which cannot be built into Lucene's jars"),
         (FITS.replace(IN_CORE, "lucene/core/src/resources/META-INF/services/x"), "cannot be built"),
-        (FITS + FITS.replace(IN_CORE, f"{READER}.java"), "changes a class twice"),
+        (FITS + FITS.replace(IN_CORE, f"{READER}.java"), "changes a class more than once"),
         (added("lucene/CHANGES.txt"), "changes no class of Lucene"),
         (DELETED, "deletes Reader.java"),
         (RENAMED, "renames files"),
@@ -273,7 +273,7 @@ def test_a_home_within_a_checkout_changes_nothing_there(root: Path, tmp_path: Pa
 
 
 def test_a_missing_diff_is_refused(home: Home, root: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match="there is no diff"):
+    with pytest.raises(UsageError, match="there is not a diff"):
         build_diff(home, library_of(root, "9.8.0"), java(tmp_path), tmp_path / "no.diff", lambda *_: None)
 
 

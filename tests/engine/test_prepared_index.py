@@ -107,7 +107,7 @@ def test_a_file_of_an_index_that_is_gone_cut_off_or_unreadable_is_found(whole: P
         path.write_bytes(cut)
         assert SEGMENT in whole.damage()
     path.unlink()
-    assert "segments have 0 bytes, and had" in whole.damage()
+    assert "segments have 0 bytes, expected" in whole.damage()
     shutil.rmtree(whole.data)
     assert "it cannot be read: No such file" in whole.damage()
 

@@ -242,7 +242,7 @@ def test_several_shards_make_the_count_say_nothing(use: Attach):
 def test_a_node_that_was_started_anew_spoils_the_use(node: FakeNode, use: Attach):
     with use() as target:
         node.answers[STARTS] = starts(a=1, b=3)
-        with pytest.raises(BenchctlError, match="its node b was started anew while it was measured"):
+        with pytest.raises(BenchctlError, match="its node b was restarted while it was measured"):
             target.searches_counted()
         node.answers[STARTS] = starts(a=1, c=2)
         with pytest.raises(BenchctlError, match="its node b went away, node c was added while"):
@@ -273,7 +273,7 @@ def test_a_restart_is_over_when_every_node_is_another_and_the_index_is_there(nod
 
 def test_a_cluster_that_does_not_come_back_is_given_up(use: Attach):
     with (
-        pytest.raises(BenchctlError, match="2 nodes were not started anew"),
+        pytest.raises(BenchctlError, match="2 nodes were not restarted"),
         use(restart_command=TRUE, timeout_s=1.0, pause=lambda _: None),
     ):
         pytest.fail("it never came back")
@@ -295,7 +295,7 @@ def test_a_red_index_is_waited_for(node: FakeNode, use: Attach):
     ("command", "message"),
     [
         ((sys.executable, "-c", "import sys; sys.exit('no rights')"), "ended with status 1: no rights"),
-        ((sys.executable, "-c", "import sys; sys.exit(3)"), "ended with status 3: it said nothing"),
+        ((sys.executable, "-c", "import sys; sys.exit(3)"), "ended with status 3: no output"),
         (("/no/such/program",), "cannot be run: /no/such/program: No such file"),
         ((sys.executable, "-c", "import time; time.sleep(60)"), "did not end within 0.2 s"),
     ],

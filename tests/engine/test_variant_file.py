@@ -152,8 +152,8 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ("es: {engine: es}", "1:1: 'es' is built in", "such as es-changed"),
         ("x: {extends: es}\nos@2.19.0: {extends: os}", "2:1: 'os@2.19.0' is built in", "such as os-changed"),
         ("X: {extends: es}", "1:1: 'X' cannot be a variant's label", "lower-case"),
-        ("x: {jvm: [-Xint]}", "1:4: x: it says neither 'engine' nor 'extends'", "extends: es"),
-        ("x: {extends: yy}\nyyy: {extends: es}", "1:14: x, extends: there is no variant 'yy'", "mean 'yyy'"),
+        ("x: {jvm: [-Xint]}", "1:4: x: it has neither 'engine' nor 'extends'", "extends: es"),
+        ("x: {extends: yy}\nyyy: {extends: es}", "1:14: x, extends: unknown variant 'yy'", "mean 'yyy'"),
         ("x: {extends: es@8.x}", "1:14: x, extends: 'es@8.x' has no version", "8.11.0"),
         (
             "a: {extends: b}\nb: {extends: a}",
@@ -164,7 +164,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         (
             "a: {extends: es, engine: os}",
             "1:26: a, engine: 'a' extends 'es', which is elasticsearch",
-            "leave out",
+            "remove",
         ),
         ("a: {extends: es, jmv: [-Xint]}", "1:18: a: unknown key 'jmv'", "did you mean 'jvm'?"),
         ("a: {extends: es, jvm: -Xint}", "1:23: a, jvm: expected a list", "write [-Xint]"),
@@ -188,7 +188,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ),
         (
             "a: {extends: es, settings: {b.c: 1, b: {c: 2}}}",
-            "1:40: a, settings, b: 'b.c' is said twice",
+            "1:40: a, settings, b: 'b.c' is a duplicate",
             "leave",
         ),
         (
@@ -211,7 +211,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
             "2 nodes have to hold data, and 1 would",
             "nodes:2",
         ),
-        ("a: {extends: es, nodes: {master: {}}}", "'master' stands for the node that is", "otherwise"),
+        ("a: {extends: es, nodes: {master: {}}}", "'master' means the elected node", "otherwise"),
         ("a: {extends: es, nodes: {A b: {}}}", "'A b' cannot be a node's name", "lower-case"),
         (
             "a: {extends: es, nodes: [b, c]}",
@@ -220,7 +220,11 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ),
         ("a: {extends: es, nodes: {b: , c: {}}}", "nodes, b: expected a mapping of names and values", ""),
         ("a: {extends: es, nodes: {b: {roles: master}, c: {}}}", "expected a list", "write [master]"),
-        ("a: {extends: es, nodes: {b: {roles: [mastr]}}}", "'mastr' is no role", "did you mean 'master'?"),
+        (
+            "a: {extends: es, nodes: {b: {roles: [mastr]}}}",
+            "'mastr' is not a node role",
+            "did you mean 'master'?",
+        ),
         (
             "a: {extends: es, nodes: {b: {settings: {node: {name: x}}}, c: {}}}",
             "the setting node.name cannot be one node's own",
@@ -233,7 +237,7 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
         ),
         (
             "a: {extends: es, index-settings: {number_of_shards: two}}",
-            "'index.number_of_shards' is no number",
+            "'index.number_of_shards' is not a number",
             "shards:3",
         ),
         (

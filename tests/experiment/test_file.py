@@ -269,7 +269,7 @@ def test_microbenchmarks_are_measured_as_their_command_would(tmp_path: Path):
     ("old", "new", "message"),
     [
         ("Sum.java", "Sub.java", "measurements, sum, micro: there is no"),
-        ("jmh: -wi 1", "jmh: -f 2", "benchctl tells JMH that itself"),
+        ("jmh: -wi 1", "jmh: -f 2", "benchctl sets that itself"),
         ("jar:lib/own.jar", "heap:1g", "is neither jar:, jvm: nor jdk:"),
         ("flat=jar", "plain=jar", "there is another variant 'plain'"),
         ("    micro:", "    ingest: true\n    micro:", "give it one of"),

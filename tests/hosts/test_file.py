@@ -52,9 +52,9 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
     ("old", "new", "said"),
     [
         ("tls://", "tcp://", r"hosts.yml:1:\d+: .*'tcp://10.0.0.1:8786' is not a tls:// address"),
-        ("scheduler: tls://10.0.0.1:8786\n", "", "nothing says how load-1, load-2 can be reached"),
+        ("scheduler: tls://10.0.0.1:8786\n", "", "unknown how load-1, load-2 can be reached"),
         ("tls: {ca: ca.pem, certificate: me.pem, key: me.key}\n", "", "its tls files are missing"),
-        ("me.key", "you.key", r"hosts.yml:2:\d+: .*there is no file .*you.key"),
+        ("me.key", "you.key", r"hosts.yml:2:\d+: .*no such file: .*you.key"),
         ("[load]}\n  load-2: {carries: [load]}", "[nodes]}", "'load-1' is to carry nodes, and has no"),
         ("load-1: {", "load-1: {local: true, ", "'load-1' and 'here' are both local"),
         ("carries: [nodes], address: 127.0.0.1", "carries: [load], address: 127.0.0.2", "and carries none"),
@@ -90,7 +90,7 @@ def test_files_that_do_not_belong_together_are_no_schedulers_fault(
 
 def test_a_key_is_no_certificate_of_an_authority(folder: Path):
     (folder / "ca.pem").write_bytes((folder / "me.key").read_bytes())
-    with pytest.raises(UsageError, match=r"tls, ca: .*ca.pem is no certificate of an authority"):
+    with pytest.raises(UsageError, match=r"tls, ca: .*ca.pem is not the certificate of an authority"):
         load_hosts(written(folder, WHOLE))
 
 

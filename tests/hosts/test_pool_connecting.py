@@ -22,7 +22,7 @@ from benchctl.hosts.remote import versions
     ("cause", "said"),
     [
         (TimeoutError(), "it did not answer within 10 s"),
-        (ValueError("IOStream is not idle; cannot convert to SSL"), "what is there ended the connection"),
+        (ValueError("IOStream is not idle; cannot convert to SSL"), "the peer ended the connection"),
         (
             CommClosedError("in <distributed.comm.tcp.TLSConnector object at 0x7f8a>: SSLError: [SSL] wrong"),
             "[SSL] wrong",

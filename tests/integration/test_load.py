@@ -134,7 +134,7 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
     assert len(set(hits[0])) > 5
     # Preparation is not a result, and documents are not queries.
     assert "refresh" not in done.stdout
-    # The screen shows what differs most, which may leave it out.
+    # The screen shows what differs most, which may remove it.
     assert "throughput, docs/s" in benchctl("show", record.id, "-v").stdout
 
 

@@ -643,7 +643,7 @@ raise Silent
         (FUNCTION, SEARCH, "track.py:4: param source 's' failed: KeyError: 'size'"),
         (runner("raise SystemExit(0)"), RUN, "the runner of operation 'x' of the plug-in"),
         (runner("raise GeneratorExit"), RUN, "the runner of operation 'x' failed: GeneratorExit"),
-        (SILENT, RUN, "failed: Silent: it cannot say what (ZeroDivisionError)"),
+        (SILENT, RUN, "failed: Silent: it gives no reason (ZeroDivisionError)"),
         (runner("return float('nan'), 'docs'"), RUN, "the runner of operation 'x' gave weight nan"),
         (runner("return 10 ** 30, 'docs'"), RUN, "the runner of operation 'x' gave weight 1000"),
         (NO_LINES, BULK, "a bulk body of dict: text, bytes or a list of lines is needed"),

@@ -406,7 +406,7 @@ def test_a_bulk_request_is_partial_when_documents_were_refused():
     assert answer.reason.startswith("2 documents were refused, the first with")
     assert "es_rejected_execution" in answer.reason
     assert judge_bulk(200, b'{"errors":true}').outcome is Outcome.BAD_BODY
-    assert "names none" in judge_bulk(200, b'{"errors":true,"items":[]}').reason
+    assert "no item has an error" in judge_bulk(200, b'{"errors":true,"items":[]}').reason
 
 
 def test_requests_to_all_shards_fail_with_one_of_them():

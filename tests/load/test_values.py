@@ -363,9 +363,9 @@ def test_values_of_any_characters_are_escaped_in_json_and_plain_in_texts(value: 
 
 
 def test_what_was_not_checked_is_refused():
-    with pytest.raises(ValueError, match="stands for no value"):
+    with pytest.raises(ValueError, match="is not a known value"):
         Bodies("${x}", {}, seed=1, key="k")
-    with pytest.raises(ValueError, match="stands for no value"):
+    with pytest.raises(ValueError, match="is not a known value"):
         Bodies("${week}", SOURCES, seed=1, key="k")
     with pytest.raises(ValueError, match="pool: size 3 is more than the 2 values"):
         Bodies("${x}", {"x": Integer(min=1, max=2, pool=Pool(size=3))}, seed=1, key="k")

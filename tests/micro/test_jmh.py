@@ -83,7 +83,7 @@ def test_a_source_names_what_it_stands_on(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("Sum.java", "//DEPS a.b:c", "'a.b:c' are no Maven coordinates"),
+        ("Sum.java", "//DEPS a.b:c", "'a.b:c' is not a Maven coordinate"),
         ("Sum.txt", "", "neither Java nor a jar"),
         ("Sum.java", None, "there is no .*Sum.java"),
     ],
@@ -101,9 +101,9 @@ def test_jmh_is_told_some_things_by_benchctl_alone():
         ("-f", "--forks"),
         ("-t", "--threads"),
         ("-jvmArgsAppend", "jvm:FLAG"),
-        ("-rff", "leave"),
+        ("-rff", "remove"),
     ):
-        with pytest.raises(UsageError, match=f"--jmh {word}: benchctl tells JMH that itself") as caught:
+        with pytest.raises(UsageError, match=f"--jmh {word}: benchctl sets that itself") as caught:
             check_arguments((word, "1"))
         assert hint in caught.value.hint
 

@@ -156,7 +156,7 @@ def test_a_dataclass_with_annotations_as_text_finds_its_module(tmp_path: Path):
             "loading track.py failed: ModuleNotFoundError: the plug-in has no module 'books.nothing'",
         ),
         ("def register(registry):\n    registry.x()", "track.py:2: loading track.py failed: AttributeError"),
-        ("raise SystemExit(3)", "wanted to end benchctl (3)"),
+        ("raise SystemExit(3)", "tried to end benchctl (3)"),
         ("raise StopIteration", "track.py:1: loading track.py failed: StopIteration"),
         ("raise GeneratorExit", "track.py:1: loading track.py failed: GeneratorExit"),
         ("from ... import x", "attempted relative import beyond top-level package"),
@@ -181,7 +181,7 @@ def test_a_missing_package_is_named_with_what_to_do(tmp_path: Path):
     assert (
         "track.py:1: loading track.py failed: No module named 'nowhere_to_be_found'" in caught.value.message
     )
-    assert caught.value.hint == "install the package that has 'nowhere_to_be_found' beside benchctl"
+    assert caught.value.hint == "install the package with 'nowhere_to_be_found' beside benchctl"
 
 
 def test_a_missing_package_that_rally_brings_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

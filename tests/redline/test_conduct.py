@@ -288,7 +288,7 @@ def test_a_plan_of_a_search_names_the_operation_like_a_challenge():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"operation": "rnage"}, "there is no operation 'rnage' in track big5"),
+        ({"operation": "rnage"}, "unknown operation 'rnage' in track big5"),
         ({"clients": 0}, "--clients must be at least 1"),
         ({"warm_up_s": 0.0}, "--warm-up must be from"),
         ({"warm_up_s": float("nan")}, "--warm-up must be from"),

@@ -52,7 +52,7 @@ def test_a_lower_bound_is_shown_and_gets_no_verdict():
     assert row.comparisons[0].effect_percent is not None
     (bound,) = [doubt.text for doubt in row.caveats if doubt.code == "lower-bound"]
     assert bound == (
-        "the red-line of os is a lower bound, so there is no verdict: driver-limited at 123.6/s "
+        "the red-line of os is a lower bound, so no verdict is given: driver-limited at 123.6/s "
         "(3 of 3 forks)"
     )
 

@@ -186,13 +186,16 @@ CLIENTS = msgspec.structs.replace(SEARCH, by="clients", clients=64)
             msgspec.structs.replace(SEARCH, by="factor"),
             (1.5, 1.5),
             {"redline_unit": "x"},
-            "es 1.500x (alike in all 2 forks)",
+            "es 1.500x (the same in all 2 forks)",
         ),
         (
             CLIENTS,
             (12.0, 12.0, 12.0),
             {"redline_unit": "clients", "throughput_per_s": 836.1},
-            "es 12 clients (alike in all 3 forks), 836.1 queries/s (836.1 to 836.1) in the last step there",
+            (
+                "es 12 clients (the same in all 3 forks), 836.1 queries/s (836.1 to 836.1) in the last step "
+                "there"
+            ),
         ),
     ],
 )

@@ -305,7 +305,7 @@ def test_noise_of_the_host_is_told_where_figures_stand_out_with_it(
         for doubt in row.caveats
         if doubt.code == "disturbed"
     ]
-    text = "noisy host: a host probe stands out around fork 1 of os, and so do the figures (kept)"
+    text = "noisy host: a host probe is an outlier around fork 1 of os, and so do the figures (kept)"
     assert marked == ([("range", "throughput", text)] if told else [])
 
 

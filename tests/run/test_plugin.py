@@ -65,7 +65,7 @@ def test_no_plan_is_made_without_consent(books: Path):
 def test_a_plug_in_that_is_not_there_is_named_as_ever(books: Path, trusting: Consent):
     (books / "track.py").unlink()
     track, _ = load_track(str(books), {})
-    with pytest.raises(UsageError, match="which is not beside the track"):
+    with pytest.raises(UsageError, match="which is not in the track's directory"):
         allowed_plugin(str(books), track, track.challenges.values(), trusting)
 
 

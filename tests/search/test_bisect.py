@@ -159,7 +159,7 @@ def test_points_that_do_not_build_boot_or_last_are_skipped_and_told(tmp_path: Pa
     world = World(unbuilt=frozenset({15}), refusing=frozenset({"p24"}), broken=frozenset({"p19", "p20"}))
     record = bisected(world, tmp_path, STEPPED)
     assert record.skipped.keys() >= {15, 20}
-    assert inconclusive(record) == "2 points could not be told apart from it"
+    assert inconclusive(record) == "2 points could not be distinguished from it"
     assert "The change comes after p18 (Change 18), and with p21 (Change 21) at the latest" in told(record)
     assert "Skipped: p15 (Change 15): p15 does not build: make exited with status 2 Skipped: " in told(record)
     assert "2 forks failed, the last: the node died" in record.skipped[20]

@@ -154,12 +154,12 @@ def test_a_remote_repository_is_copied_once_and_brought_up_to_date(home: Home, s
 
 
 def test_what_is_no_commit_or_repository_is_told(home: Home, source: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match=r"--base nowhere is no commit of .*source"):
+    with pytest.raises(UsageError, match=r"--base nowhere is not a commit of .*source"):
         Repository(home, str(source)).commit("--base", "nowhere")
-    with pytest.raises(UsageError, match=r"--base -x is no commit"):
+    with pytest.raises(UsageError, match=r"--base -x is not a commit"):
         Repository(home, str(source)).commit("--base", "-x")
     (tmp_path / "plain").mkdir()
-    with pytest.raises(UsageError, match=r"plain is no git repository: not a git repository"):
+    with pytest.raises(UsageError, match=r"plain is not a git repository: not a git repository"):
         Repository(home, str(tmp_path / "plain"))
     with pytest.raises(BenchctlError, match=r"cannot clone file:///nowhere"):
         Repository(home, "file:///nowhere")
@@ -203,5 +203,5 @@ def test_a_history_goes_by_first_parents(home: Home, source: Path):
 
 @pytest.mark.parametrize("artifact", ["../*.zip", "/srv/*.zip", ""])
 def test_a_pattern_outside_of_the_checkout_is_refused(home: Home, artifact: str):
-    with pytest.raises(UsageError, match="is no pattern within a checkout"):
+    with pytest.raises(UsageError, match="is not a pattern within a checkout"):
         workshop(home, "nowhere", artifact=artifact)

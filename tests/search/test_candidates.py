@@ -84,7 +84,10 @@ def test_only_operations_that_are_used_go_along(tmp_path: Path) -> None:
         ([task("term"), task("default")], "has no task 'range'"),
         ([task("range"), task("term")], "nothing to remove"),
         ([task("term"), task("range"), task("range")], "has no task 'range'"),
-        ([task("term"), {"parallel": {"tasks": [task("range"), task("scroll")]}}], "beside other tasks"),
+        (
+            [task("term"), {"parallel": {"tasks": [task("range"), task("scroll")]}}],
+            "in parallel with other tasks",
+        ),
     ],
 )
 def test_a_target_has_to_stand_alone_behind_something(

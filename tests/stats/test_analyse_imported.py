@@ -45,7 +45,7 @@ def test_beside_our_own_both_doubts_stand():
 def test_two_imports_may_come_from_two_hosts():
     found = with_imports(analyse_run(record()), {"es": RALLY, "os": OSB})
     assert "es by Rally 2.9.1, os by OpenSearch Benchmark. " in texts(found, "imported")[0]
-    assert texts(found, "imported")[1] == "nothing says that they were measured on the same host"
+    assert texts(found, "imported")[1] == "no record shows that they were measured on the same host"
 
 
 def test_latency_alone_tells_that_a_task_was_throttled():

@@ -176,7 +176,7 @@ def test_a_ratio_to_what_may_be_below_0_is_not_told_but_the_difference_is():
     )
     assert (silent.verdict, silent.effect_percent, silent.low_percent) == ("n/a", None, None)
     assert [doubt.text for doubt in silent.caveats] == [
-        "baseline is not clearly above 0: there is no ratio to it, only a difference"
+        "baseline is not clearly above 0: no ratio is possible, only a difference"
     ]
     assert silent.difference_low == told.difference_low
     assert (told.verdict, told.caveats) == ("different", ())

@@ -122,7 +122,7 @@ def test_other_answers_are_no_pass():
     doubt = answers_differ("os", "es", "no hits")
     rows = tuple(msgspec.structs.replace(row, caveats=(*row.caveats, doubt)) for row in found.rows)
     assert gate(msgspec.structs.replace(found, rows=rows)).reasons[0] == (
-        "os in a, throughput: os and es do not answer alike: no hits"
+        "os in a, throughput: os and es return different results: no hits"
     )
 
 
@@ -169,8 +169,8 @@ def test_a_throttled_task_is_judged_by_its_latency_and_named_where_that_is_not_c
     assert gate(throttled_beside(None)).reasons == ("no regression in 2 comparisons: 2 equal",)
     beside = gate(throttled_beside([THROUGHPUT], Task("b")))
     left = (
-        "left out: the throughput of a, which is the offered rate; the latency that would stand for it was "
-        "not compared"
+        "excluded: the throughput of a, which is the offered rate; the latency that would stand in for it "
+        "was not compared"
     )
     assert beside == GateResult("pass", ("no regression in 1 comparison: 1 equal", left))
     assert gate(throttled_beside([THROUGHPUT])) == GateResult(
@@ -182,7 +182,7 @@ def test_unlike_results_that_were_compared_by_force_are_said():
     found = analysis((FLAT, FLAT))
     doubt = Caveat("unlike", "unlike results, compared by force: heap differs")
     forced = gate(msgspec.structs.replace(found, caveats=(doubt, *found.caveats)))
-    assert forced.text == "pass, of unlike results compared by force"
+    assert forced.text == "pass, of incomparable results (--force)"
     assert forced.reasons[-1] == doubt.text
     assert gate(found).text == "pass"
 

@@ -58,7 +58,7 @@ def test_the_widest_interval_decides_and_is_named():
 def test_one_wide_interval_is_reason_enough_to_go_on():
     found = decide([row(comparison(0.03)), row(comparison(0.07), label="sort")], FIVE_PERCENT, 8)
     assert not found.enough
-    assert found.text == "the widest interval is +-7.0% (throughput of sort), +-5.0% is wanted"
+    assert found.text == "the widest interval is +-7.0% (throughput of sort), +-5.0% is required"
 
 
 @pytest.mark.parametrize(("forks", "done", "enough"), [(8, 8, True), (8, 7, False), (7, 8, False)])
@@ -81,23 +81,23 @@ def test_what_can_never_get_a_verdict_does_not_block_and_is_named(changes: dict[
     hopeless = row(comparison(0.5, **changes), label="sort")
     found = decide([row(comparison(0.04)), hopeless], FIVE_PERCENT, 8)
     assert found.enough
-    assert found.text.endswith("; left out, because there can be no verdict: throughput of sort")
+    assert found.text.endswith("; excluded, because no verdict is possible: throughput of sort")
     alone = decide([hopeless], FIVE_PERCENT, 8)
     assert not alone.enough
-    assert alone.text.startswith("there is no interval to be precise about; left out")
+    assert alone.text.startswith("no interval is defined; excluded")
 
 
 def test_what_is_left_out_is_listed_metric_by_metric():
     apart = comparison(0.5, judged=False)
     rows = [row(apart), row(apart, label="sort"), row(apart, label="sort", metric="latency_p90")]
     assert decide(rows, FIVE_PERCENT, 8).text.endswith(
-        "no verdict: throughput of range, sort; p90 latency of sort"
+        "no verdict is possible: throughput of range, sort; p90 latency of sort"
     )
 
 
 def test_a_side_with_a_single_value_so_far_is_waited_for():
     found = decide([row(comparison(None))], FIVE_PERCENT, 8)
-    assert (found.enough, found.text) == (False, "there is no interval yet (throughput of range)")
+    assert (found.enough, found.text) == (False, "no interval yet (throughput of range)")
 
 
 def test_with_several_contenders_the_text_says_which():
@@ -160,7 +160,7 @@ def test_the_forecast_ends_with_the_run_and_begins_anew_where_that_has_ended(mos
 def test_what_is_never_judged_does_not_keep_a_run_from_ending():
     found = decide([decided("faster"), decided("n/a", "sort", judged=False)], DECIDED, 9)
     assert found.enough
-    assert "left out, because there can be no verdict: throughput of sort" in found.text
+    assert "excluded, because no verdict is possible: throughput of sort" in found.text
 
 
 def test_only_what_the_rule_names_has_a_say():
@@ -179,7 +179,7 @@ def test_what_is_0_in_every_fork_has_a_verdict_to_wait_for_and_no_width():
     never = row(comparison(None, verdict="equivalent", **zero), label="pauses", metric="gc")
     narrow = decide([row(comparison(0.03)), never], FIVE_PERCENT, 8)
     assert narrow.enough
-    assert "left out, because there can be no verdict: collector pauses of pauses" in narrow.text
+    assert "excluded, because no verdict is possible: collector pauses of pauses" in narrow.text
     undecided = row(comparison(None, verdict="inconclusive", **zero), label="pauses", metric="gc")
     decided = StopSpec(decided=True)
     assert decide([never], decided, 8).enough

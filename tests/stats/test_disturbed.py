@@ -47,7 +47,7 @@ def test_a_host_that_is_busy_throughout_is_found(used: tuple[float | None, ...],
 
 def test_a_busy_host_whose_processes_are_hidden_says_so():
     found = busy_host([make_fork("es", 0, others=OtherLoad(2, 1.0, {}))])
-    assert "in 1 of 1 fork (of processes that cannot be seen" in (found.text if found else "")
+    assert "in 1 of 1 fork (of hidden or short-lived processes" in (found.text if found else "")
 
 
 def test_a_slow_host_during_one_fork():

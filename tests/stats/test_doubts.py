@@ -115,7 +115,7 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
             "",
         ),
         ([made(wait_ms=0, throughput_per_s=90.0)], {"task": THROTTLED}, "offered-rate", ""),
-        ([made()], {"answers": DIFFERENT}, "answers-differ", "es and os do not answer alike: buckets 7"),
+        ([made()], {"answers": DIFFERENT}, "answers-differ", "es and os return different results: buckets 7"),
         # A quantile whose own error is half of the variance of forks (SD .1), and over half of the margin.
         (
             [made(ms, error=0.08) for ms in (9, 10, 11)],
@@ -266,7 +266,7 @@ def test_builds_that_are_the_same_are_no_draw_and_those_that_should_be_and_are_n
         (
             [{}, {"fates": (NodeFate(5, "node-2", "lost"), NodeFate(9, "node-1", "killed"))}],
             "node-lost",
-            "es went on without node-2 in fork 1 ",
+            "es continued without node-2 in fork 1 ",
         ),
         ([{}, {"recovered_bytes": 1234}], "copied-shards", "in fork 1 of es nodes copied up to 1,234 bytes"),
         ([{"searches_sent": 1000, "searches_counted": 989}], "counted-less", "counted 989 of 1,000"),
@@ -294,8 +294,8 @@ def test_what_became_of_nodes_is_said(boots: Sequence[dict[str, Any]], code: str
     [
         (("", "", ""), "the 3 nodes of es3 share one host's CPUs"),
         (("x", "x", "x"), "the 3 nodes of es3 share one host's CPUs"),
-        (("", "x", ""), "not every node of es3 has a host of its own: a and c share the host of benchctl"),
-        (("", "x", "x"), "not every node of es3 has a host of its own: b and c share host x"),
+        (("", "x", ""), "not every node of es3 has a separate host: a and c share the host of benchctl"),
+        (("", "x", "x"), "not every node of es3 has a separate host: b and c share host x"),
         (("", "x", "y"), ""),
     ],
 )

@@ -173,7 +173,7 @@ def test_advice_is_something_that_can_be_done(task: Task, driver: dict[str, Any]
 def test_the_note_names_the_variant_the_reason_and_what_to_do():
     slow, fine = closed(0.5, pause_us=60), closed(0.5, pause_us=10)
     expected = (
-        "driver-limited: on os, benchctl let 11% of its clients' time pass between an answer and the next "
+        "driver-limited: on os, benchctl let 11% of its clients' time pass between a response and the next "
         "request: no verdict on throughput; compare its service times, or take an operation that lasts longer"
     )
     for metric in (THROUGHPUT, SERVICE_TIME):

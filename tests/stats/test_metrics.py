@@ -44,7 +44,7 @@ def test_every_quantile_has_a_name_that_leads_back_to_it(quantile: float, kind: 
 
 @pytest.mark.parametrize("key", ["", "p90", "latency", "latency_p", "latency_p9x", "throughput_p90"])
 def test_other_names_are_refused(key: str):
-    with pytest.raises(ValueError, match="no metric"):
+    with pytest.raises(ValueError, match="unknown metric"):
         metric_of(key)
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(key, MetricKey)
@@ -53,9 +53,9 @@ def test_other_names_are_refused(key: str):
 @pytest.mark.parametrize(
     ("name", "said", "hint"),
     [
-        ("redline", "what a search finds", "benchctl redline"),
+        ("redline", "what a search finds", "redline runs"),
         ("service_time_p50", "a percentile of the metric service_time", "--quantile"),
-        ("thruput", "there is no metric", "did you mean 'throughput'?"),
+        ("thruput", "unknown metric", "did you mean 'throughput'?"),
     ],
 )
 def test_what_challenges_are_not_compared_by_is_told_where_it_is(name: str, said: str, hint: str):
@@ -71,9 +71,9 @@ def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
     assert found.key == msgspec.convert(name, MetricKey) == name
     assert found.value(make_summary("range", 10.0, meters={"profile_aggs": 9.0, name: 2.0})) == 2.0
     for missing in ("profile_aggs.", "mean.cpu", "profile_agg.cpu", "profile_aggs.a\nb", "profile_aggs.a[b"):
-        with pytest.raises(UsageError, match="no metric"):
+        with pytest.raises(UsageError, match="unknown metric"):
             figure_names(missing)
-        with pytest.raises(ValueError, match="no metric"):
+        with pytest.raises(ValueError, match="unknown metric"):
             metric_of(missing)
 
 

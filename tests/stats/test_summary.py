@@ -171,7 +171,7 @@ def test_realistic_samples_give_what_all_in_memory_give():
 
 
 def test_samples_that_can_be_read_only_once_are_refused():
-    with pytest.raises(TypeError, match="read twice"):
+    with pytest.raises(TypeError, match="repeated iteration"):
         summarised(iter([samples([1, 2])]))
 
 

@@ -173,7 +173,7 @@ def test_names_do_not_grow():
     axis = SweepAxis("collector", ("G1", "ZGC"))
     curve = fitted(forks(lambda x: x, axis), forks(lambda x: 3 - x, axis), axis=axis)
     assert (
-        curve.lines[0].growth.reason == curve.pairs[0].growth.reason == "points of collector are no numbers"
+        curve.lines[0].growth.reason == curve.pairs[0].growth.reason == "points of collector are not numbers"
     )
 
 

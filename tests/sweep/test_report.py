@@ -82,7 +82,7 @@ def test_one_variant_has_values_and_growth():
     assert growth.texts[0][4].startswith("no, it falls (p ")
     first, second = sweep_answer(curve)
     assert first.startswith("Growth exponent in clients: es 0.")
-    assert second.startswith("es is no power law (p <0.001): its exponent falls, 0.")
+    assert second.startswith("es is not a power law (p <0.001): its exponent falls, 0.")
 
 
 def test_forks_that_failed_are_counted_in_the_tables():
@@ -92,7 +92,7 @@ def test_forks_that_failed_are_counted_in_the_tables():
     points, growth = sweep_tables(curve)
     assert [line[3] for line in points.texts] == ["6, 6", "6, 6", "6, 5", "6, 6"]
     lines = {line[0]: line for line in growth.texts}
-    assert lines["os"][4].endswith("1 block without all points left out")
+    assert lines["os"][4].endswith("1 block without all points excluded")
 
 
 def test_why_there_is_no_exponent_is_said():
@@ -165,7 +165,7 @@ def test_what_few_blocks_say_of_growth_is_not_to_be_quoted(blocks: int, doubt: s
     )
     answer = " ".join(sweep_answer(curve))
     assert f"Growth exponent{doubt} in clients: " in answer
-    assert f"es is no power law{doubt} (p " in answer
+    assert f"es is not a power law{doubt} (p " in answer
     _, growth = sweep_tables(curve)
     assert growth.texts[0][4].startswith(f"no{doubt}, it falls")
 

@@ -64,7 +64,7 @@ TWICE = '{\n"a": [{"size": 1}, {"size": 1,\n"from": {"size": 2},\n"size": 3}]}'
 def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path):
     with pytest.raises(UsageError) as caught:
         read(tmp_path, lenient=False, a_json=TWICE)
-    assert caught.value.message == f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is given twice"
+    assert caught.value.message == f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is duplicated"
     assert "only the last would count" in caught.value.hint
 
 
@@ -72,7 +72,7 @@ def test_a_key_that_stands_twice_is_noted_where_rallys_habits_hold(tmp_path: Pat
     document, value = read(tmp_path, a_json=TWICE)
     assert value == {"a": [{"size": 1}, {"size": 3, "from": {"size": 2}}]}
     assert [str(remark) for remark in document.remarks] == [
-        f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is given twice, and the last one counts"
+        f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is duplicated, and the last one counts"
     ]
 
 

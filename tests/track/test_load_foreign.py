@@ -109,7 +109,9 @@ def test_what_only_a_plug_in_has_is_marked_and_named(books: Path):
     assert track.challenges["authors"].schedule[1].scheduler_params == {"grain": 5}
     assert track.lacking(track.challenges["lend-and-search"]) == ()
     reject_lacking(track, track.challenges["lend-and-search"])
-    with pytest.raises(UsageError, match="needs a Python plug-in, which is not beside") as caught:
+    with pytest.raises(
+        UsageError, match="needs a Python plug-in, which is not in the track's directory"
+    ) as caught:
         reject_lacking(track, track.challenges["authors"])
     assert "param source 'author-source'; task 'by-author': scheduler" in caught.value.message
 
@@ -328,7 +330,7 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
         ({"indicies": []}, ["$: unknown key 'indicies'", "did you mean 'indices'"]),
         ({"indices": {}}, ["$.indices"]),
         ({"indices": [{"body": "x.json"}]}, ["$.indices[0]", "name"]),
-        ({"indices": [{"name": "i", "body": "x.json"}]}, ["$.indices[0].body", "there is no file 'x.json'"]),
+        ({"indices": [{"name": "i", "body": "x.json"}]}, ["$.indices[0].body", "no such file: 'x.json'"]),
         ({"indices": [{"name": "i", "body": "../x.json"}]}, ["$.indices[0].body", "outside the track"]),
         ({"indices": [{"name": "i", "body": "i.json"}]}, ["i.json, line 1: $.settings", "number_of_shards"]),
         ({"indices": [{"name": "i"}], "data-streams": [{"name": "d"}]}, ["exclude each other"]),

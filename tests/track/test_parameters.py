@@ -52,7 +52,7 @@ def test_json_and_yaml_files_are_read_and_later_ones_win(tmp_path: Path):
         ("a: !!python/object:os.system {}", "tag"),
         ("a: no", "'no'|no without quotes"),
         ("a: 1\na: 2", "2:1: duplicate key 'a'"),
-        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' is given twice"),
+        ('{"a": 1, "b": {"c": 1, "c": 2}}', "the key 'c' is duplicated"),
     ],
 )
 def test_other_files_are_refused_by_name(tmp_path: Path, text: str, words: str):
@@ -96,7 +96,7 @@ def test_rallys_parameters_may_be_a_file(tmp_path: Path):
         (":3", "expected NAME:VALUE"),
         ("a:nan", "--track-params a: nan is not a finite number"),
         ("{", "--track-params.*not YAML"),
-        ("a:1, b:2, a:3", "--track-params a is given twice"),
+        ("a:1, b:2, a:3", "--track-params a is duplicated"),
     ],
 )
 def test_what_is_no_parameter_of_rallys_is_refused(text: str, words: str):

@@ -127,7 +127,7 @@ def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
         ([{**RANGE, "target-interval": "often"}], ["target-interval", "cannot read 'often'", "250 ms"]),
         ([parallel(RANGE, parallel(SORT))], ["$.schedule[0].parallel.tasks[1]", "nested"]),
         ([parallel(RANGE, **{"completed-by": "sort"})], ["completed-by", "'sort'", "any"]),
-        ([{**parallel(RANGE), "name": "x"}], ["'name'", "beside 'parallel'"]),
+        ([{**parallel(RANGE), "name": "x"}], ["'name'", "cannot be used with 'parallel'"]),
         ([parallel()], ["tasks: is empty"]),
         ([parallel({**RANGE, "lanes": 3})], ["lanes"]),
         ([{**RANGE, "completes": True}], ["completes"]),

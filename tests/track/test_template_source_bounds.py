@@ -100,7 +100,7 @@ def test_parts_that_collect_parts_again_and_again_end(tmp_path: Path):
 
 def test_a_pattern_cannot_climb_behind_a_wildcard(tmp_path: Path):
     write_files(tmp_path, {"t/a.json": '{{ rally.collect(parts="*/../*/../*.json") }}'})
-    with pytest.raises(UsageError, match="goes up again behind a wildcard"):
+    with pytest.raises(UsageError, match="goes up again after a wildcard"):
         Renderer(tmp_path / "t", {}).render(tmp_path / "t" / "a.json")
 
 

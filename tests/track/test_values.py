@@ -290,10 +290,10 @@ def test_a_source_that_cannot_work_is_named_with_its_reason(wrong: ValueSource, 
     [
         (
             {"a": "${size}"},
-            "'${size}' stands for no value (known: day, span); $${ writes the characters themselves",
+            "'${size}' is not a known value (known: day, span); $${ writes the characters themselves",
         ),
-        ({"a": "${day.to}"}, "'${day.to}' stands for no value: write ${day}"),
-        ({"a": "on ${span}"}, "'${span}' stands for no value: write ${span.from} or ${span.to}"),
+        ({"a": "${day.to}"}, "'${day.to}' is not a known value: write ${day}"),
+        ({"a": "on ${span}"}, "'${span}' is not a known value: write ${span.from} or ${span.to}"),
         (
             {"a": "${day x}"},
             "'${day x}' begins no placeholder: write ${name}, or $${ for the characters themselves",
@@ -313,7 +313,7 @@ def test_placeholders_and_values_have_to_match(texts: Any, problem: str):
 def test_an_operation_without_values_has_no_placeholders():
     assert check_values({}, {"a": ["b", 1, None, "5 $"]}) == ""
     assert check_values({}, "${day}") == (
-        "'${day}' stands for no value (the operation has no values); $${ writes the characters themselves"
+        "'${day}' is not a known value (the operation has no values); $${ writes the characters themselves"
     )
 
 

@@ -94,7 +94,7 @@ def damaged(path: Path, reason: str) -> BenchctlError:
     """Return the error for a corpus file that is not as it was written."""
     return BenchctlError(
         f"corpus file {path} is damaged: {reason}",
-        hint=f"delete the corpus: rm -r {shlex.quote(str(path.parent))}; it is made anew when next needed",
+        hint=f"delete the corpus: rm -r {shlex.quote(str(path.parent))}; it is generated again when needed",
     )
 
 
@@ -298,7 +298,7 @@ def ensure_corpus(
     """
     if documents < 1 or not 0 <= seed < _SEEDS:
         raise UsageError(
-            f"there is no corpus of {documents} documents with seed {seed}",
+            f"no such corpus: {documents} documents with seed {seed}",
             hint="give at least one document and a seed from 0 to 2^64 - 1",
         )
     name = corpus_name(generator, documents, seed)

@@ -33,8 +33,8 @@ def corpus_folder(home: Home, name: str) -> Path:
     """
     if name.startswith(".") or "/" in name or "\0" in name or not name or _is_long(name):
         raise UsageError(
-            f"a corpus called '{cut(name)}' cannot be kept in a folder of its name",
-            hint="give the folder with its files by --corpus-dir",
+            f"a corpus called '{cut(name)}' cannot be kept in a directory of its name",
+            hint="give the directory with its files by --corpus-dir",
         )
     return home.corpora / name
 
@@ -94,7 +94,7 @@ def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> 
     return UsageError(
         f"corpus '{corpus.name}': there is no {documents.source_file} in {places}, compressed or not, "
         "and the track names no source to fetch it from",
-        hint="give its folder by --corpus-dir, or fetch it first: "
+        hint="give its directory by --corpus-dir, or fetch it first: "
         f"benchctl corpus fetch {corpus.name} --track TRACK --from URL",
     )
 
@@ -105,7 +105,7 @@ _COPY_BYTES = 1 << 22
 _ADVICE = Advice(
     unreachable="check the network and its proxy settings",
     refused="check where the corpus is to come from: the track's base-url, or --from",
-    unfinished="try again: they are kept, and the next attempt goes on from there",
+    unfinished="try again: they are kept, and the next attempt continues from there",
     other_size="it is another file than the track means: check base-url and compressed-bytes",
 )
 
@@ -161,8 +161,8 @@ class Fetch:
         folder = Path(self.source)
         if not folder.is_dir():
             raise UsageError(
-                f"'{self.source}' is neither a folder nor an http(s) URL",
-                hint="give the folder that has the files, or the URL of one",
+                f"'{self.source}' is neither a directory nor an http(s) URL",
+                hint="give the directory that has the files, or the URL of one",
             )
         return folder
 
@@ -184,7 +184,7 @@ class Fetch:
                 raise UsageError(
                     f"corpus '{corpus.name}' is published at '{shown(_split(piece.url))}', "
                     "and benchctl reads http and https only",
-                    hint="copy the files by other means and give their folder by --from",
+                    hint="copy the files by other means and give their directory by --from",
                 )
         return pieces
 
@@ -282,7 +282,7 @@ def big5_corpus(size: int, packing: Packing) -> Corpus:
     """
     if size not in _FILES:
         raise UsageError(
-            f"there is no published big5 corpus of size {size}",
+            f"no such published big5 corpus: size {size}",
             hint=f"give --size, one of {', '.join(map(str, BIG5_SIZES))}",
         )
     facts = _FILES[size]

@@ -134,7 +134,7 @@ def require_file(path: Path) -> None:
         is_file = False
     if not is_file:
         raise UsageError(
-            f"there is no file {cut(str(path))}", hint="give the path of a file with one JSON document a line"
+            f"no such file: {cut(str(path))}", hint="give the path of a file with one JSON document a line"
         )
 
 
@@ -204,7 +204,7 @@ def local_file(
         _check_first_line(path, b"".join(read_lines(file_index, home, [first])), has_actions=has_actions)
         _check_last_line(path, b"".join(read_lines(file_index, home, [last])))
     if docs is not None and docs > held:
-        raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are wanted")
+        raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are required")
     return CorpusFile(
         path=file_index.path,
         documents=held if docs is None else docs,
@@ -366,7 +366,7 @@ def _placed(file: CorpusFile, corpus: Corpus, documents: Documents) -> CorpusFil
 def _check(corpus: Corpus, path: Path, what: str, actual: int, declared: int | None) -> None:
     if declared is not None and actual != declared:
         raise UsageError(
-            f"corpus '{corpus.name}': {path} has {actual:,} {what}, and the track says {declared:,}",
+            f"corpus '{corpus.name}': {path} has {actual:,} {what}, but the track declares {declared:,}",
             hint="it is another file, or an incomplete one; documents of your own go in with --corpus FILE",
         )
 

@@ -126,7 +126,7 @@ STATISTICS: Mapping[str, str] = {
 """Values of a node's statistics, and where they are; times and counts are since the node was started."""
 
 WRITE_CLOCKS = ("indexing_ms", "throttled_ms", "refresh_ms", "merge_ms", "flush_ms")
-"""Those of STATISTICS that are milliseconds of threads that write."""
+"""Keys of STATISTICS in milliseconds of writing threads."""
 
 
 def statistics_path(names: Iterable[str]) -> str:

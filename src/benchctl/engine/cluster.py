@@ -472,7 +472,7 @@ def check_shards(node: Node, lib: Path, halted: Callable[[], bool]) -> None:
         try:
             shards = _linked(node.data, root)
             if not shards:
-                raise BenchctlError(f"there is no shard to check in {node.data}")
+                raise BenchctlError(f"no shard to check in {node.data}")
             hand_over(root, node.owner)
             for shard in shards:
                 checked = ("-cp", f"{lib}/*", "org.apache.lucene.index.CheckIndex", str(shard))

@@ -40,7 +40,7 @@ def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
     if blamed:
         return BenchctlError(
             f"the node refuses {', '.join(blamed)}: {reason}",
-            hint="correct or leave out what --variant, --sweep or the variant's file says",
+            hint="correct --variant, --sweep or the variants file",
         )
     return BenchctlError(
         f"the node refuses {what}: {reason}",
@@ -163,7 +163,7 @@ def try_out(client: SearchClient, wanted: Places) -> None:
         if others := [way for one in made.values() for way in leads_elsewhere(one)]:
             raise BenchctlError(
                 f"its templates give '{name}' {', '.join(others)}",
-                hint="--allow-writes makes what nobody else sees: leave the name out of the template's "
+                hint="--allow-writes creates private indices only: remove the name from the template's "
                 "index_patterns, or measure another cluster",
             )
 

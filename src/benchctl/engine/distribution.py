@@ -123,7 +123,7 @@ def _check_kind(path: Path) -> None:
     if not path.name.endswith(_SUFFIXES):
         raise UsageError(
             f"{path} is not an archive that benchctl can unpack",
-            hint=f"give a folder, or a file ending in one of {', '.join(_SUFFIXES)}",
+            hint=f"give a directory, or a file ending in one of {', '.join(_SUFFIXES)}",
         )
 
 
@@ -292,8 +292,8 @@ def _existing(given: str, variant: str) -> Path:
     with disk_errors(f"look for the distribution {path}"):
         if not path.exists():
             raise UsageError(
-                f"variant '{variant}': there is no distribution {path}",
-                hint="give a folder, a .zip or .tar.gz file, or an http(s) URL",
+                f"variant '{variant}': no such distribution: {path}",
+                hint="give a directory, a .zip or .tar.gz file, or an http(s) URL",
             )
     return path
 
@@ -345,7 +345,7 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
         found = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
         raise UsageError(
             f"{source} is not a distribution of {engine}: {found}",
-            hint="give the archive that its makers publish, or the folder with its bin, config and lib",
+            hint="give the archive that its makers publish, or the directory with its bin, config and lib",
         )
     version = _library_version(root, engine, source)
     lucene = _library_version(root, "lucene-core", source)
@@ -398,7 +398,7 @@ def _check_readable(root: Path, owner: Owner, core_library: str) -> None:
     if tried.returncode != 0:
         raise BenchctlError(
             f"nodes run as user '{owner.name}', who cannot read {root}",
-            hint="move it to a folder that everybody can enter, or give its archive instead",
+            hint="move it to a directory that all users can enter, or give its archive instead",
         )
 
 

@@ -1,4 +1,4 @@
-"""What nodes run: an installation fitted to its runtime, with plug-ins and jars, cached by content."""
+"""Equipment of nodes: an installation fitted to its runtime, with plug-ins and jars, cached by content."""
 
 import hashlib
 import lzma
@@ -66,7 +66,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
         names = [one.facts.name for one in found]
         duplicate = next((one for one in names if names.count(one) > 1), None)
         if duplicate is not None:
-            raise UsageError(f"plug-in {duplicate} is given twice", hint="leave one out")
+            raise UsageError(f"plug-in {duplicate} is a duplicate", hint="leave one out")
 
         def change(root: Path) -> None:
             for one in found:
@@ -89,7 +89,7 @@ def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path
         if (original.root / kind / name).exists():
             raise UsageError(
                 f"{asked} is plug-in {name}, which {original.engine} {original.version} has already",
-                hint="leave it out",
+                hint="remove it",
             )
     return _Unpacked(PluginFacts(name, version, archive.sha256), top)
 
@@ -469,7 +469,7 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
         root=derived(home, original, parts, change),
         modules=tuple(module for module in original.modules if module not in left_out),
         lacking=(
-            *(f"module {module} is left out: {reason}" for module, reason in left_out.items()),
+            *(f"module {module} is not installed: {reason}" for module, reason in left_out.items()),
             *(
                 f"{name} runs without {', '.join(names)}, which the Java runtime lacks"
                 for name, names in optional.items()
@@ -517,7 +517,7 @@ def _make_optional(jar: Path, jdk: Jdk) -> None:
 
 
 def _requirements(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Each required module of a descriptor, where its flags are, and the flags.
+    """Yield each required module of a descriptor, where its flags are, and the flags.
 
     https://docs.oracle.com/javase/specs/jvms/se21/html/jvms-4.html#jvms-4.7.25
     """

@@ -379,7 +379,7 @@ def _facts(
         raise BenchctlError(
             f"{key.installation.engine} {key.installation.version} holds {documents:,} of "
             f"{expected:,} documents after the ingest",
-            hint="the node's log says why; the half-built index was discarded",
+            hint="see the node's log; the half-built index was discarded",
         )
     most = key.segments * client.primary_shards(name)
     if len(segments) > most:

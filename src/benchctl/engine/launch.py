@@ -315,7 +315,7 @@ def _key(script: Command, places: _Places, installation: Installation, jdk: Jdk)
 def _learn(script: Command, places: _Places, installation: Installation, jdk: Jdk, scratch: Path) -> _Recipe:
     """Run an engine's script with a stand-in for `java`."""
     if not str(places.folders.root).isascii() or not str(places.data).isascii():
-        raise UnlearnableError("the path of its folders is not ASCII")
+        raise UnlearnableError("the path of its directories is not ASCII")
     before = {path.name for path in places.folders.config.iterdir()}
     hand_over(places.folders.root, script.owner)
     # The script's user may do anything in its own folders, such as replacing them by links to ours.
@@ -330,10 +330,10 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
         learning = replace(script, env={**env, _NOTES: str(notes)})
         found = next(filter(None, (_watch(learning, notes, wait_s) for wait_s in _LAUNCHER_WAITS_S)), None)
         if found is None:
-            raise UnlearnableError("its launcher never said that the server had been told everything")
+            raise UnlearnableError("its launcher never confirmed that the server received its arguments")
         stdin, stays_open = found
         if len(stdin) > _MOST_STDIN:
-            raise UnlearnableError(f"its launcher tells the server {len(stdin):,} bytes")
+            raise UnlearnableError(f"its launcher sends the server {len(stdin):,} bytes")
         argv, variables, cwd = (
             _noted(notes / name).decode("utf-8", "surrogateescape").replace(ours, real)
             for name in ("argv", "env", "cwd")
@@ -388,7 +388,7 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
             status = process.wait(_POLL_S)
             if status is not None and (status or not stdin.exists()):
                 # One that failed after the server's start may not have sent everything.
-                said = " ".join(process.tail(3)) or "it said nothing"
+                said = " ".join(process.tail(3)) or "no output"
                 raise UnlearnableError(f"its script started no server, or failed: {said}")
             if status is not None:
                 return _noted(stdin), False

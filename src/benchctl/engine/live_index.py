@@ -75,11 +75,11 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
         raise UsageError(f"the cluster has no index '{name}'")
     if len(found) > 1:
         names = ", ".join(sorted(found)[:_MOST_NAMED])
-        raise UsageError(f"'{name}' stands for {len(found)} indices: {names}", hint="name one of them")
+        raise UsageError(f"'{name}' matches {len(found)} indices: {names}", hint="name one of them")
     try:
         described = msgspec.convert(next(iter(found.values())), _Described)
     except msgspec.ValidationError as err:
-        raise BenchctlError(f"the cluster describes the index '{name}' in a form of its own: {err}") from err
+        raise BenchctlError(f"the cluster describes the index '{name}' in an unknown form: {err}") from err
     mappings = described.mappings
     source = mappings.get("_source", {})
     if source.get("enabled") in {False, "false"}:
@@ -315,7 +315,7 @@ def _check(answer: Page, left: int | None) -> None:
     if failed or answer.timed_out:
         raise BenchctlError(
             f"the cluster gave an incomplete page: {failed} shards failed",
-            hint="see whether all shards of the index are there and well",
+            hint="see whether all shards of the index are available",
         )
     if left is not None and not answer.hits.hits:
         raise BenchctlError(f"the cluster stopped giving documents while {left:,} were still to come")

@@ -93,7 +93,7 @@ class Coordinates:
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
+        """Name in messages."""
         return f"{self.artifact} {self.classifier}".rstrip()
 
 

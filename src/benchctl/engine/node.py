@@ -42,8 +42,8 @@ _WARNING = re.compile(
     r"|FileBasedSeedHostsProvider|VectorizationProvider)\b)"
 )
 _TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
-UNKNOWN_HINT = "the logs say more"
-DAMAGED_HINT = "its data folder is damaged: delete it, and have it filled again"
+UNKNOWN_HINT = "see the logs"
+DAMAGED_HINT = "its data directory is damaged: delete it, and have it filled again"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ _CAUSES = (
     _cause(
         r"Unrecognized (VM )?option|Improperly specified VM option|Missing \+/- setting for VM option"
         r"|VM option '.*' is (diagnostic|experimental)|Conflicting collector combinations|Invalid JVM",
-        "this JVM does not take that flag: correct it, or leave it out; "
+        "this JVM does not take that flag: correct or remove it; "
         "diagnostic flags need -XX:+UnlockDiagnosticVMOptions in front of them",
     ),
     _cause(
@@ -89,9 +89,9 @@ _CAUSES = (
     ),
     _cause(
         r"A fatal error has been detected by the Java Runtime Environment",
-        "the JVM itself crashed: hs_err_pid*.log among the logs says where; try another Java with --jdk",
+        "the JVM itself crashed: hs_err_pid*.log among the logs shows where; try another Java with --jdk",
     ),
-    _cause(r"unknown (secure )?setting|Failed to parse value", "correct that node setting, or leave it out"),
+    _cause(r"unknown (secure )?setting|Failed to parse value", "correct or remove that node setting"),
     _cause(
         r"Address already in use|BindHttpException|BindTransportException|Failed to bind to",
         "another process has that port: without a port in its settings, the node takes a free one",
@@ -115,7 +115,7 @@ _CAUSES = (
     ),
     _cause(
         r"Lock held by another program|failed to obtain node lock",
-        "another node uses this data folder, or the node's user cannot write to it",
+        "another node uses this data directory, or the node's user cannot write to it",
     ),
 )
 
@@ -497,7 +497,7 @@ class Node(Member):
         self._connect()
 
     def tell_others(self, addresses: Iterable[str]) -> None:
-        with disk_errors(f"tell nodes of each other in {self.folders.root}"):
+        with disk_errors(f"list the nodes' addresses in {self.folders.root}"):
             self.folders.write_seeds(addresses)
 
     def forget_start(self) -> bool:
@@ -605,7 +605,7 @@ class Node(Member):
             return "", _KILLED_HINT
         if now > self._oom_kills:
             return "memory ran out, and the kernel killed a process for it", _OUT_OF_MEMORY_HINT
-        return "", "neither benchctl nor the kernel, which had memory left, killed it: see who else does"
+        return "", "killed by neither benchctl nor the kernel, which had free memory: find the other killer"
 
 
 def _oom_kills(vmstat: Path) -> int | None:

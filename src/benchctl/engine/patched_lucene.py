@@ -168,7 +168,7 @@ def build_diff(
     """
     with disk_errors(f"read {path}"):
         if not path.is_file():
-            raise UsageError(f"there is no diff {path}", hint="make one with: git diff > FILE.diff")
+            raise UsageError(f"there is not a diff {path}", hint="make one with: git diff > FILE.diff")
         content = read_file(path, _MOST_DIFF_BYTES)
     compiler = fetch_compiler(home, jdk, progress)
     with staging(home.artifacts, f"build the Lucene of {path}") as folder:
@@ -210,7 +210,7 @@ def _changed_files(path: Path, copy: Path) -> tuple[dict[str, str], tuple[str, .
     """The Java files of a diff, path in it -> entry of a sources jar, and what is left out."""
     done = git(["apply", "--numstat", "-z", str(copy)], copy.parent, alone=True)
     if done.returncode != 0:
-        raise UsageError(f"{path} is no diff: {said(done)}", hint="make one with: git diff > FILE.diff")
+        raise UsageError(f"{path} is not a diff: {said(done)}", hint="make one with: git diff > FILE.diff")
     # The listing has the new names only.
     summary = git(["apply", "--summary", str(copy)], copy.parent, alone=True).stdout
     if re.search(rb"^ (rename|copy) ", summary, re.MULTILINE):
@@ -234,7 +234,7 @@ def _changed_files(path: Path, copy: Path) -> tuple[dict[str, str], tuple[str, .
     if not changed:
         raise UsageError(f"{path} changes no class of Lucene", hint="make one with: git diff > FILE.diff")
     if len({*changed.values()}) < len(changed):
-        raise UsageError(f"{path} changes a class twice", hint="name it by one path only")
+        raise UsageError(f"{path} changes a class more than once", hint="name it by one path only")
     return changed, tuple(left_out)
 
 
@@ -282,8 +282,8 @@ def _applied(target: Path, path: Path) -> str:
         return read_file(target, follow=False).decode()
     except FileNotFoundError as err:
         raise UsageError(
-            f"{path} deletes {target.name}, and a class that is gone cannot be told from one that is needed",
-            hint="leave the deletion out: a class that nobody uses does no harm",
+            f"{path} deletes {target.name}, and benchctl cannot prove that the class is unused",
+            hint="remove the deletion: an unused class does no harm",
         ) from err
 
 

@@ -140,7 +140,7 @@ def _damage_of(data: Path, store_bytes: int) -> str:
         return damage
     found_bytes = sum(entry.source.stat().st_size for entry in _segments(data))
     if found_bytes < store_bytes:
-        return f"its segments have {found_bytes:,} bytes, and had {store_bytes:,} when it was built"
+        return f"its segments have {found_bytes:,} bytes, expected {store_bytes:,} when it was built"
     return ""
 
 
@@ -676,8 +676,8 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
     share = resident_share(data)
     if wanted == "cold" and share > _MOST_RESIDENT:
         raise BenchctlError(
-            f"{100 * share:.0f}% of {data} stays in the page cache, whatever is said to the kernel",
-            hint="leave --page-cache out, or set BENCHCTL_HOME to a folder on a disk",
+            f"{100 * share:.0f}% of {data} stays in the page cache although the kernel was asked to drop it",
+            hint="remove --page-cache, or set BENCHCTL_HOME to a directory on a disk",
         )
     return share
 

@@ -159,7 +159,7 @@ class NodeProcess:
             while not self._group and self._status is None and self._listen(KILL_WAIT_S):
                 pass
             if not self._group:
-                self._raise_unstarted("the process that keeps it said nothing")
+                self._raise_unstarted("no response from the process that keeps it")
         except BaseException:
             self._close()
             raise
@@ -186,7 +186,7 @@ class NodeProcess:
         user = "" if owner is None else f" as user '{owner.name}'"
         raise BenchctlError(
             f"cannot start {self._command.argv[0]} in {self._command.cwd}{user}: {reason}",
-            hint="it must exist, be executable, and lie where that user can enter every folder",
+            hint="it must exist, be executable, and lie where that user can enter every directory",
         )
 
     def _tell(self, line: str) -> None:

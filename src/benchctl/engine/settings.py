@@ -169,7 +169,7 @@ class BootFolders:
                 folder.mkdir(parents=True)
         except FileExistsError as err:
             raise BenchctlError(
-                f"{folders.root} holds an earlier node start", hint="give every start a folder of its own"
+                f"{folders.root} holds an earlier node start", hint="give every start its own directory"
             ) from err
         except OSError as err:
             raise BenchctlError(f"cannot create {folders.root} for a node: {err.strerror}") from err
@@ -305,7 +305,7 @@ def check_flag(engine: EngineName, flag: str) -> str:
     if name := secret_property(flag):
         raise UsageError(
             f"the JVM flag -D{name} seems to hold a secret",
-            hint="what a variant says is recorded with its runs, and printed in reports",
+            hint="variants are recorded with their runs and printed in reports",
         )
     return flag
 
@@ -365,7 +365,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
         if name in _OWN_VARIABLES:
             raise UsageError(
                 f"the variable {name} is benchctl's own and cannot be set",
-                hint="every node start gets its own folders from benchctl; a Java home goes behind jdk:",
+                hint="benchctl sets the directories of every node start; give a Java home as jdk:",
             )
         if name in _FLAG_VARIABLES:
             raise UsageError(
@@ -380,7 +380,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
         if _seems_secret(name):
             raise UsageError(
                 f"the variable {name} seems to hold a secret",
-                hint="what a variant says is recorded with its runs, and printed in reports",
+                hint="variants are recorded with their runs and printed in reports",
             )
     return variables
 

@@ -55,14 +55,14 @@ _TROUBLES = {
     Trouble.NO_JSON: ("answers with something else than JSON", _NO_ENGINE),
     Trouble.UNRESOLVED: ("has a name that cannot be resolved", "see whether the host's name is right"),
     Trouble.REFUSED: ("refuses the connection", "see whether it is up, and whether the port is right"),
-    Trouble.TIMEOUT: ("does not answer in time", "see whether it is up, or a firewall in between"),
+    Trouble.TIMEOUT: ("does not answer in time", "see whether it is up, or a firewall blocks the way"),
     Trouble.BROKEN: ("breaks the connection", "see its log; if it speaks TLS, write https:{rest}"),
     Trouble.TOO_LARGE: (
         "gives an answer that no search engine would",
         "see whether the address is right; benchctl reads no more of what it does not measure",
     ),
 }
-"""What happened and what to do; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
+"""Message and hint; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
 # Troubles whose details are shown; those of others are a library's, and add nothing.
 _SAYING = (None, Trouble.OTHER, Trouble.TIMEOUT, Trouble.TOO_LARGE)
 _UNREACHABLE = ("cannot be reached", "see whether it is up, and whether address and certificates are right")
@@ -108,7 +108,7 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
     if err.status and err.reason.lstrip().startswith("<"):
         return BenchctlError(
             f"{where} answers with a web page (HTTP {err.status}), as neither engine does",
-            hint="see whether the cluster behind that proxy is up" if err.status in _GATEWAY else _NO_ENGINE,
+            hint="check that the proxy's cluster is up" if err.status in _GATEWAY else _NO_ENGINE,
         )
     if err.status and err.trouble is None:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)
@@ -235,7 +235,7 @@ def describe_cluster(client: SearchClient) -> ClusterFacts:
     if len(versions) > 1:
         raise BenchctlError(
             f"its nodes run several versions: {', '.join(versions)}",
-            hint="finish the upgrade first; requests to different versions are no single measurement",
+            hint="finish the upgrade first; requests to different versions are not one measurement",
         )
     node = next(iter(nodes.values()))
     return _facts(node, _root(client) or _Version())
@@ -293,11 +293,11 @@ def _holds_data(roles: object) -> bool:
 
 
 def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Return what became of nodes: `node a went away, node b was started anew`."""
+    """Return what became of nodes: `node a went away, node b was restarted`."""
     changes = {
         "went away": before.keys() - after.keys(),
         "was added": after.keys() - before.keys(),
-        "was started anew": {name for name in before.keys() & after.keys() if before[name] != after[name]},
+        "was restarted": {name for name in before.keys() & after.keys() if before[name] != after[name]},
     }
     return ", ".join(f"node {name} {what}" for what, names in changes.items() for name in sorted(names))
 
@@ -457,7 +457,7 @@ class Target:
 
     @property
     def act(self) -> None:
-        """None: its nodes are not benchctl's to stop."""
+        """Nothing to stop: benchctl does not own the nodes."""
 
     @property
     def fates(self) -> Sequence[tuple[int, str, Fate]]:
@@ -558,7 +558,7 @@ class _Restarted:
             now = node_starts(self._client)
             same = [name for name, started in now.items() if self._before.get(name) == started]
             if same or len(now) < len(self._before):
-                self.waiting_for = f"{len(self._before) - len(now) + len(same)} nodes were not started anew"
+                self.waiting_for = f"{len(self._before) - len(now) + len(same)} nodes were not restarted"
                 return False
             self._client.health(self._index, POLL_S)
         except NodeRequestError as err:
@@ -576,10 +576,10 @@ def _run(command: Sequence[str], name: str, timeout_s: float) -> None:
     except OSError as err:
         raise BenchctlError(
             f"{what} cannot be run: {command[0]}: {err.strerror}",
-            hint="it is run as it stands, without a shell",
+            hint="it is run as given, without a shell",
         ) from err
     except subprocess.TimeoutExpired as err:
         raise BenchctlError(f"{what} did not end within {timeout_s:g} s") from err
     if done.returncode != 0:
         output = (done.stderr or done.stdout).decode(errors="replace").strip()[-_TAIL_LENGTH:]
-        raise BenchctlError(f"{what} ended with status {done.returncode}: {output or 'it said nothing'}")
+        raise BenchctlError(f"{what} ended with status {done.returncode}: {output or 'no output'}")

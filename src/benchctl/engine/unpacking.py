@@ -168,7 +168,7 @@ class _Entry:
     size: int
     executable: bool
     link: str
-    """Where a link points."""
+    """Target of a link."""
     content: Callable[[], IO[bytes] | None]
 
 
@@ -214,7 +214,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Entry:
         source = next((one for one in tar.getmembers() if one.name == member.linkname), member)
         if not source.isreg():
             raise tarfile.ReadError(
-                f"'{member.name}' is a hard link to '{member.linkname}', which is no file in the archive"
+                f"'{member.name}' is a hard link to '{member.linkname}', which is not a file in the archive"
             )
     elif not (member.issym() or member.isdir() or member.isreg()):
         raise tarfile.ReadError(f"'{member.name}' is neither file, directory nor link")

@@ -1,4 +1,4 @@
-"""What a node's processes use, and the pauses of its JVM."""
+"""Resource usage of a node's processes, and the pauses of its JVM."""
 
 import io
 import math

@@ -77,7 +77,7 @@ def flat(name: str, value: object) -> dict[str, object]:
         more = flat(f"{name}.{key}", inner)
         duplicate = next((one for one in more if one in found), None)
         if duplicate is not None:
-            raise UsageError(f"'{duplicate}' is said twice", hint="leave one out")
+            raise UsageError(f"'{duplicate}' is a duplicate", hint="leave one out")
         found |= more
     return found
 
@@ -105,7 +105,7 @@ def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     named = whole_names(settings)
     for name, value in named.items():
         if name in (_SHARDS, _REPLICAS) and value is not None and not _DIGITS.fullmatch(str(value)):
-            raise UsageError(f"'{name}' is no number: {value}", hint="write shards:3 or replicas:1")
+            raise UsageError(f"'{name}' is not a number: {value}", hint="write shards:3 or replicas:1")
         if name.endswith(".") or ".." in name:
             raise UsageError(f"'{name}' is not the name of an index setting")
     return named
@@ -136,7 +136,7 @@ def _check_source(text: str) -> str:
         if "@" in url.netloc:
             raise UsageError(
                 f"the URL of {url.netloc.rpartition('@')[2]}{url.path} holds a user or a password",
-                hint="put them into ~/.netrc: what a variant says is recorded with its runs",
+                hint="put them into ~/.netrc: variants are recorded with their runs",
             )
     return text
 
@@ -376,7 +376,7 @@ def _node(name: str, entry: NodeEntry) -> NodeSpec:
     with at("nodes", name):
         check_name(name, "a node's name")
         if name == "master":
-            raise UsageError("'master' stands for the node that is", hint="call it otherwise")
+            raise UsageError("'master' means the elected node", hint="call it otherwise")
         own = {f"node.attr.{key}": _as_texts(value) for key, value in entry.attributes.items()}
         if entry.roles is not None:
             own["node.roles"] = [_role(one) for one in entry.roles]
@@ -396,7 +396,7 @@ _ROLES = (
 def _role(name: str) -> str:
     """A role that is not misspelt; OpenSearch lets people make some of their own."""
     if name not in _ROLES and nearest(name, _ROLES):
-        raise UsageError(f"'{name}' is no role of a node", hint=suggestion(name, _ROLES))
+        raise UsageError(f"'{name}' is not a node role", hint=suggestion(name, _ROLES))
     return name
 
 
@@ -405,7 +405,7 @@ def _check_node_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, hint in (
         ("node.name", "its key is its name"),
         ("cluster.name", "the nodes of a variant form one cluster"),
-        ("node.roles", "write roles: [...] beside settings"),
+        ("node.roles", "write roles: [...] next to settings"),
     ):
         if name in settings:
             raise UsageError(f"the setting {name} cannot be one node's own", hint=hint)
@@ -481,7 +481,7 @@ def _merged(
             for name, inner in flat(first, value).items():
                 (known,) = check({name: inner})
                 if known in seen:
-                    raise UsageError(f"'{known}' is said twice", hint="leave one out")
+                    raise UsageError(f"'{known}' is a duplicate", hint="leave one out")
                 seen.add(known)
                 merged.pop(known, None)
                 if inner is not None:
@@ -539,10 +539,10 @@ _SCALARS: Final = {
     **{count: f"number of {count}" for count in _COUNTS},
 }
 _PROVISIONING: Final = frozenset({"distribution", "start", "jdk"})
-"""What leaves a plain engine what it is: where it comes from, and how it starts."""
+"""Keys that leave an engine plain: its origin and its start."""
 _OPTIONS = (*_LISTS, *_MAPPINGS, *_SCALARS)
 VARIANT_OPTIONS: Final = (*_OPTIONS, "version")
-"""What `with_option` knows."""
+"""Keys of `with_option`."""
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of the command line
 _FORMS = (
@@ -562,7 +562,7 @@ def canonical_engine(text: str) -> EngineName:
     try:
         return ENGINE_WORDS[text]
     except KeyError as err:
-        raise UsageError(f"there is no engine '{text}'", hint=suggestion(text, ENGINE_WORDS)) from err
+        raise UsageError(f"unknown engine '{text}'", hint=suggestion(text, ENGINE_WORDS)) from err
 
 
 def base_variant(text: str) -> VariantSpec:
@@ -686,9 +686,7 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     word, at, version = text.partition("@")
     if word not in ENGINE_WORDS:
         known = [*defined, *ENGINE_WORDS]
-        raise UsageError(
-            f"there is no variant '{text}'", hint=f"{suggestion(word, known)}; the form is {_FORMS}"
-        )
+        raise UsageError(f"unknown variant '{text}'", hint=f"{suggestion(word, known)}; the form is {_FORMS}")
     engine = canonical_engine(word)
     short = _SHORT_NAMES[engine]
     if not at:
@@ -696,7 +694,7 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     try:
         return VariantSpec(f"{short}@{version}", engine, _check_version(version, engine))
     except UsageError as err:
-        raise UsageError(f"'{text}' has no version behind the @", hint=err.hint) from err
+        raise UsageError(f"'{text}' has no version after the @", hint=err.hint) from err
 
 
 def check_name(name: str, what: str = "a variant's label") -> str:
@@ -708,7 +706,7 @@ def check_name(name: str, what: str = "a variant's label") -> str:
     if not _LABEL.fullmatch(name):
         raise UsageError(
             f"'{name}' cannot be {what}",
-            hint="use at most 60 lower-case letters, digits and . _ @ - behind a letter or digit",
+            hint="use at most 60 lower-case letters, digits and . _ @ - after a letter or digit",
         )
     return name
 

@@ -98,7 +98,7 @@ class _Resolver:
         self._known: dict[str, VariantSpec] = {}
 
     def spec(self, name: str, below: tuple[str, ...] = ()) -> VariantSpec:
-        """One variant; `below` are the names that led here, each extending the next."""
+        """Return a variant; `below` are the names that led here, each extending the next."""
         if name not in self._known:
             try:
                 self._known[name] = self._build(name, below)
@@ -131,14 +131,14 @@ class _Resolver:
     def _base(self, name: str, entry: VariantEntry, chain: tuple[str, ...]) -> VariantSpec:
         if entry.extends is None:
             if entry.engine is None:
-                raise EntryError((), "it says neither 'engine' nor 'extends'", "write extends: es, or os")
+                raise EntryError((), "it has neither 'engine' nor 'extends'", "write extends: es, or os")
             return base_variant(entry.engine)
         base = self._extended(entry.extends, chain)
         if entry.engine is not None and canonical_engine(entry.engine) != base.engine:
             raise EntryError(
                 ("engine",),
                 f"'{name}' extends '{entry.extends}', which is {base.engine}",
-                "extend another, or leave out one of the two",
+                "extend another, or remove one of the two",
             )
         return base
 
@@ -158,9 +158,7 @@ class _Resolver:
             with at("extends"):
                 return base_variant(wanted)
         known = [name for name in self._entries if name not in chain]
-        raise EntryError(
-            ("extends",), f"there is no variant '{wanted}'", suggestion(wanted, [*known, *_BASES])
-        )
+        raise EntryError(("extends",), f"unknown variant '{wanted}'", suggestion(wanted, [*known, *_BASES]))
 
     def _refuse(self, way: tuple[Step, ...], message: str, hint: str, key: str | None = None) -> UsageError:
         return self._document.refuse((*self._steps, *way), message, hint=hint, key=key)

@@ -200,7 +200,7 @@ def load_hosts(path: Path) -> Hosts:
             raise document.refuse(
                 ("hosts", name, "address"),
                 f"'{name}' and '{other}' have the same address",
-                hint="two hosts have two; nodes of one host find ports of their own",
+                hint="give each host its own; nodes of one host find free ports",
             )
     locals_ = [name for name, host in form.hosts.items() if host.local]
     if len(locals_) > 1:
@@ -232,7 +232,7 @@ def _check_host(name: str, host: Host, document: Document) -> None:
         raise document.refuse(
             ("hosts", name, "address"),
             f"'{name}' has an address for its nodes and carries none",
-            hint="leave it out; hosts of load are reached by their Dask workers",
+            hint="remove it; hosts of load are reached by their Dask workers",
         )
     try:
         usable = not ipaddress.ip_address(host.address).is_unspecified
@@ -250,7 +250,7 @@ def _check_way(loaded: Hosts, document: Document) -> None:
     away = ", ".join(loaded.remote)
     if not loaded.scheduler:
         raise document.refuse(
-            (), f"nothing says how {away} can be reached", hint=f"write scheduler: {_TLS}HOST:8786"
+            (), f"unknown how {away} can be reached", hint=f"write scheduler: {_TLS}HOST:8786"
         )
     if not loaded.scheduler.startswith(_TLS):
         raise document.refuse(
@@ -274,8 +274,8 @@ def _check_way(loaded: Hosts, document: Document) -> None:
         if not Path(path).is_file():
             raise document.refuse(
                 ("tls", step),
-                f"there is no file {path}",
-                hint=f"paths are relative to the folder of {loaded.path.name}",
+                f"no such file: {path}",
+                hint=f"paths are relative to the directory of {loaded.path.name}",
             )
     _check_tls(loaded.tls, document)
 
@@ -290,7 +290,7 @@ def _check_tls(tls: TlsFiles, document: Document) -> None:
         theirs.load_verify_locations(tls.ca)
     except (ssl.SSLError, OSError) as err:
         raise document.refuse(
-            ("tls", "ca"), f"{tls.ca} is no certificate of an authority: {_tls_words(err)}"
+            ("tls", "ca"), f"{tls.ca} is not the certificate of an authority: {_tls_words(err)}"
         ) from err
     for side in (theirs, ours):
         try:
@@ -308,7 +308,7 @@ def _check_tls(tls: TlsFiles, document: Document) -> None:
         raise document.refuse(
             ("tls", "certificate"),
             f"{tls.ca} does not vouch for {tls.certificate}: {_tls_words(err)}",
-            hint="sign it with the key of that authority, for clients and servers alike",
+            hint="sign it with the key of that authority, for clients and servers",
         ) from err
 
 

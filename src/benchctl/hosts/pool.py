@@ -47,7 +47,7 @@ _CONNECT_S = 10.0
 _HEAR_S = 1.0
 _CALIBRATE_S = 60.0
 END_S = 20.0
-"""What begins or ends something on a host may take so many seconds."""
+"""Timeout of a start or end on a host, in seconds."""
 OWNER = uuid.uuid4().hex
 """By which a host knows this benchctl, for load as for nodes."""
 PIECE_BYTES = 4 << 20
@@ -167,7 +167,7 @@ class Link:
         try:
             trips = self._client.sync(measure, callback_timeout=LOST_S)
         except (OSError, RuntimeError, TimeoutError, CancelledError) as err:
-            raise self.lose(f"it did not tell the time within {LOST_S:g} s") from err
+            raise self.lose(f"it did not report its time within {LOST_S:g} s") from err
         round_trip_ns, offset_ns = min(trips)
         return HostClock(self.name, offset_ns, round_trip_ns // 2 + 1), round_trip_ns
 
@@ -406,7 +406,7 @@ def unreached(error: Exception) -> str:
     if isinstance(cause, TimeoutError):
         return f"it did not answer within {_CONNECT_S:g} s"
     if not isinstance(cause, OSError):
-        return "what is there ended the connection"
+        return "the peer ended the connection"
     return _OBJECT.sub("", str(cause)).strip() or type(cause).__name__
 
 

@@ -250,9 +250,7 @@ class HostActor:
 
     def _check(self, execution: str) -> None:
         if execution != self._execution:
-            raise BenchctlError(
-                "its Dask worker was started anew meanwhile, or has ended by itself what it did"
-            )
+            raise BenchctlError("its Dask worker was restarted, or its work ended by itself")
 
     def _watch(self) -> None:
         while self._execution:

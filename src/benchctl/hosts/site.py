@@ -92,7 +92,7 @@ class Site:
         if others := list(self._home.scratch.glob(f"nodes-{self._session}-*")):
             raise BenchctlError(
                 f"its home {self._home.root} is that of another host of these, too ({others[0].name})",
-                hint="start its Dask worker with a BENCHCTL_HOME on a disk of its own",
+                hint="start its Dask worker with a BENCHCTL_HOME on its own disk",
             )
         with disk_errors(f"make {self._root}"):
             # Of a worker that was killed.

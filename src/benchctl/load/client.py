@@ -478,5 +478,5 @@ class Client:
         if tally.unsupported is None and self._abort_on_failure:
             raise TaskAborted(
                 f"a request of task '{self._label}' failed ({answer.outcome.name.lower()}): {answer.reason}",
-                hint="--on-error continue counts failures and goes on",
+                hint="--on-error continue counts failures and continues",
             )

@@ -290,9 +290,9 @@ def died(status: int | None, where: str = "") -> BenchctlError:
     """Return the error for a process that ended unexpectedly."""
     return BenchctlError(
         f"a load generating process{where} died with status {status}",
-        hint="somebody killed it, or the kernel, short of memory: its log says so"
+        hint="killed by a user, or by the kernel for lack of memory: see the kernel's log"
         if status == -signal.SIGKILL
-        else "what it printed says why",
+        else "see its output for the reason",
     )
 
 
@@ -353,7 +353,7 @@ class WorkerPool:
             What each process did; those without a lane are left out.
 
         Raises:
-            BenchctlError: As in one process, or if a worker dies.
+            BenchctlError: If one process would raise it, or if a worker dies.
         """
         try:
             if not self._workers:

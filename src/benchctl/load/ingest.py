@@ -69,7 +69,7 @@ _ERRORS = (
 )
 
 Action = tuple[Any, Any]
-"""What to do with a document, and the document."""
+"""Action line of a document, and the document."""
 
 
 class _Took(msgspec.Struct, frozen=True):
@@ -122,7 +122,7 @@ class BulkHelper:
                 )
         except _ERRORS as err:
             raise BenchctlError(
-                f"a bulk request of the ingest failed: {str(err)[:300]}", hint="the node's log says why"
+                f"a bulk request of the ingest failed: {str(err)[:300]}", hint="see the node's log"
             ) from err
         whole_ns = time.monotonic_ns() - start_ns
         answered_ns = sum(spent_ns for spent_ns, _ in self._answers)
@@ -281,7 +281,7 @@ def _send(client: IngestWire, body: Body) -> Body:
         raise BenchctlError(
             f"a bulk request of the ingest got no whole answer "
             f"({exchange.failure.name.lower()}): {exchange.detail}",
-            hint="the node's log says why",
+            hint="see the node's log",
         )
     answer = request.judge(exchange.status, exchange.body)
     if answer.outcome is not Outcome.OK:

@@ -96,7 +96,7 @@ def arrivals(
 
 
 def _poisson(rate_per_s: float, clients: int, client: int, seed: np.random.SeedSequence) -> Iterator[int]:
-    """Each client draws the whole process and keeps its share: cheaper than a lock between them."""
+    """Clients draw the whole process and keeps its share: cheaper than a lock between them."""
     bits = np.random.PCG64(seed)
     mean_ns = NS_PER_S / rate_per_s
     block = _BLOCK_PER_CLIENT * clients

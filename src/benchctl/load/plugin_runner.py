@@ -45,7 +45,7 @@ ENGINE_ERRORS = (
     elasticsearch.TransportError,
     opensearchpy.OpenSearchException,
 )
-"""What the clients raise about a request."""
+"""Errors that the clients raise about a request."""
 
 
 class Cancelled(BaseException):
@@ -124,7 +124,7 @@ class ClientRefusesError(TypeError):
 
 
 LACKING = (ClientLacksError, ClientRefusesError)
-"""What the other engine's client may well have: its operations are unsupported on this one."""
+"""Attributes that only the other engine's client has: its operations are unsupported on this one."""
 
 
 class RawResponse(io.BytesIO):
@@ -514,7 +514,7 @@ class RunnerWork:
     def _refused(self, result: Mapping[str, Any], weight: int, unit: str) -> Answer:
         last = self.reply
         said = result.get("error-description") or result.get("error-type") or "nothing more"
-        outcome, reason = Outcome.BAD_BODY, f"its runner says that it did not succeed, and {said}"
+        outcome, reason = Outcome.BAD_BODY, f"its runner reports a failure, and {said}"
         if last is not None and last.answer.outcome is not Outcome.OK:
             outcome, reason = last.answer.outcome, last.answer.reason
         return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)

@@ -104,7 +104,7 @@ class OwnOperations:
         return work
 
     def _program_for(self, params: Mapping[str, Any]) -> Program:
-        """One operation, or each of those that the parameters list, one after the other."""
+        """Requests of an operation, or of each that the parameters list, in order."""
         parts = _listed(params, self._kind)
         programs = [
             self._order.open(_own_operation(self._kind, self._name, one)).program(self._client)
@@ -350,7 +350,7 @@ def _plugin_work(
     ends_itself = infinite and hasattr(runner, "completed") and hasattr(runner, "percent_completed")
 
     def program(client: int) -> PluginProgram:
-        """One client's program, with its partition of the source."""
+        """Program of a client, with its partition of the source."""
         with lock:
             own = source
             if own is not None and hasattr(own, "partition"):

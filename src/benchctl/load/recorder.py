@@ -56,7 +56,7 @@ def merge_tooks(parts: Iterable[Sequence[Counter[int]]]) -> Tooks:
 
 @dataclass(kw_only=True)
 class Tally:
-    """What requests came to beyond their samples: of a client, of a process's clients, of a task."""
+    """Totals of requests beyond their samples: of a client, of a process's clients, of a task."""
 
     unsupported: str | None = None  # the node's reason when it cannot do the operation; that ends the task
     failures: tuple[Failure, ...] = ()  # what failed, warm-up included
@@ -195,12 +195,12 @@ class Recorder:
             self._file.finish(memoryview(self._buffer)[: self._offset])
 
     def rows(self) -> Rows:
-        """All rows of a recorder without a file: shape (count,), of ROW_DTYPE."""
+        """Rows of a recorder without a file: shape (count,), of ROW_DTYPE."""
         chunks = [*self._full, self._buffer[: self._offset]]
         return np.concatenate([np.frombuffer(chunk, ROW_DTYPE) for chunk in chunks])
 
     def columns(self, place: Place) -> Columns:
-        """All rows of a recorder without a file as sample columns of shape (count,)."""
+        """Return the rows of a recorder without a file as sample columns of shape (count,)."""
         return columns_of(self.rows(), place)
 
     def _new_chunk(self) -> bytearray:

@@ -398,7 +398,7 @@ def _judge_documents(found: _BulkResponse) -> Answer:
         if bytes(item.error) != b"null" or (item.status and item.status not in _HTTP_OK)
     ]
     if not refused:
-        reason = "it says that there were errors, and names none"
+        reason = "errors is true, but no item has an error"
     else:
         first = bytes(refused[0].error)[:_REASON_LENGTH].decode(errors="replace")
         reason = f"{len(refused)} documents were refused, the first with {first}"
@@ -410,7 +410,7 @@ def _judge_shards(found: _ShardsResponse) -> Answer:
         return _of_shards(found.shards.failed)
     if found.task:
         return Answer(Outcome.OK)
-    return Answer(Outcome.BAD_BODY, reason="it does not say how the shards fared")
+    return Answer(Outcome.BAD_BODY, reason="no shard counts in the response")
 
 
 def _judge_snapshot(response: _SnapshotResponse) -> Answer:
@@ -418,7 +418,7 @@ def _judge_snapshot(response: _SnapshotResponse) -> Answer:
     if found is None and response.accepted:
         return Answer(Outcome.OK)
     if found is None:
-        return Answer(Outcome.BAD_BODY, reason="it does not say what became of the snapshot")
+        return Answer(Outcome.BAD_BODY, reason="no snapshot state in the response")
     failed = found.shards.failed
     if found.state != "SUCCESS":
         reason = f"the snapshot is {found.state}, {failed} shards failed"
@@ -525,7 +525,7 @@ def _judged(found: _SearchResponse) -> Answer:
 
 
 def _judge_one(raw: msgspec.Raw) -> Answer:
-    """One search of a batch: a response, or an error with its own status."""
+    """Outcome of a search in a batch: a response, or an error with its own status."""
     body = bytes(raw)
     try:
         status = _decode_status(body).status

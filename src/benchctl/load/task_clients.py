@@ -505,7 +505,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class HostClock:
-    """One of several hosts that load comes from, and where its monotonic clock stands."""
+    """Load host of several, and the offset of its monotonic clock."""
 
     name: str
     offset_ns: int = 0  # its clock less that of the host that collects samples
@@ -540,7 +540,7 @@ class TaskResult(Tally):
 
     @property
     def columns(self) -> Columns:
-        """All samples at once."""
+        """Return the samples as one batch."""
         return concatenate(list(self.samples))
 
 

@@ -167,7 +167,7 @@ class Bodies:
     def _slot(self, found: Placeholder, form: _Form) -> _Slot:
         source = self._values.get(found.name)
         if source is None or found.end not in source.ends:
-            raise ValueError(f"'{found}' stands for no value")
+            raise ValueError(f"'{found}' is not a known value")
         if problem := source.problem():
             raise ValueError(f"'{found}': {problem}")
         if found.name not in self._order:

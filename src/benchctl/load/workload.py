@@ -65,7 +65,7 @@ class Driven:
 
 
 Item = Request | Pause | Together | Driven
-"""What a script yields."""
+"""Items that a script yields."""
 
 Script = Generator[Item, Reply | None, Answer | None]
 """Several requests as one operation: yields each and is sent its reply; None after a pause or driven code.
@@ -378,7 +378,7 @@ def poll(
         try:
             found = verdict(reply)
         except UNDECODABLE as err:
-            return Answer(Outcome.BAD_BODY, reason=shorten(f"it does not say how far it is: {err}"))
+            return Answer(Outcome.BAD_BODY, reason=shorten(f"no progress in the response: {err}"))
         if found is not None:
             return found
         if number == tries:
@@ -466,7 +466,7 @@ _PROPERTIES: Mapping[str, Callable[[Answer], object]] = {
     "timed_out": lambda answer: answer.outcome is Outcome.TIMEOUT,
     "success": lambda answer: answer.outcome is Outcome.OK,
 }
-"""What is known of every answer, by Rally's names."""
+"""Metadata of every response, by Rally's names."""
 
 
 def with_assertions(operation: Operation, workload: Workload) -> Workload:

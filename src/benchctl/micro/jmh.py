@@ -81,7 +81,7 @@ def read_source(path: Path) -> MicroSpec:
     for name in (*found, *said.apart.values()):
         if not _COORDINATES.fullmatch(name):
             raise UsageError(
-                f"{path}: '{name}' are no Maven coordinates",
+                f"{path}: '{name}' is not a Maven coordinate",
                 hint="write //DEPS group:artifact:version, such as org.apache.lucene:lucene-core:9.8.0",
             )
     return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)), apart=said.apart)
@@ -96,7 +96,7 @@ def sources_of(path: Path) -> list[Path]:
     if path.is_dir():
         files = sorted(path.rglob("*.java"))
         if not files:
-            raise UsageError(f"{path} has no file of Java", hint="give a file of Java, a folder, or a jar")
+            raise UsageError(f"{path} has no file of Java", hint="give a Java file, a directory, or a jar")
         return files
     if path.suffix not in {".java", ".jar"}:
         raise UsageError(f"{path} is neither Java nor a jar", hint="its name has to end in .java or .jar")
@@ -112,8 +112,8 @@ def check_arguments(words: Sequence[str]) -> None:
     instead = {"-p": "give --param", "-t": "give --threads", "-f": "give --forks"}
     for word in words:
         if word in _OURS or word.startswith("-jvm"):
-            hint = "give it to a variant: jvm:FLAG, jdk:JDK" if word.startswith("-jvm") else "leave it out"
-            raise UsageError(f"--jmh {word}: benchctl tells JMH that itself", hint=instead.get(word, hint))
+            hint = "give it to a variant: jvm:FLAG, jdk:JDK" if word.startswith("-jvm") else "remove it"
+            raise UsageError(f"--jmh {word}: benchctl sets that itself", hint=instead.get(word, hint))
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Workbench:
                     patches.append(text)
                 case _:
                     if not Path(text).is_file():
-                        raise UsageError(f"variant '{spec.name}': there is no jar {text}")
+                        raise UsageError(f"variant '{spec.name}': no such jar: {text}")
                     files.append(Path(text))
         by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in self.needed(tuple(named.values()))}
         for text in patches:
@@ -275,7 +275,8 @@ class Workbench:
         diff = diff_path(text)
         if lucene is None or diff is None:
             raise UsageError(
-                f"{text} patches Lucene, which is no dependency", hint=f"name it: //DEPS {_LUCENE_CORE}:9.8.0"
+                f"{text} patches Lucene, which is not a dependency",
+                hint=f"name it: //DEPS {_LUCENE_CORE}:9.8.0",
             )
         modules = {
             name.removeprefix(f"{GROUP}:"): jar
@@ -313,7 +314,7 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
     found = parse_listing(done.stdout)
     if not found:
         matching = f" that matches '{include}'" if include else ""
-        raise UsageError(f"there is no benchmark{matching}", hint="mark a public method with @Benchmark")
+        raise UsageError(f"no such benchmark{matching}", hint="mark a public method with @Benchmark")
     return found
 
 
@@ -444,7 +445,7 @@ def _last_words(folder: Path) -> str:
         where = next((one for one in frames if not _JDK_FRAME.match(one)), "")
         return f"{lines[start].strip()} {where}".strip()
     ended = [line.strip(" <>") for line in lines if "forked VM failed" in line or "ERROR:" in line]
-    return (ended or [line.lstrip("# ") for line in lines[-1:]] or ["it said nothing"])[-1]
+    return (ended or [line.lstrip("# ") for line in lines[-1:]] or ["no output"])[-1]
 
 
 _RAISED = re.compile(

@@ -1,4 +1,4 @@
-"""What a result of JMH's (`-rf json`) says: figures of its forks, its own table, and a run made of one."""
+"""Content of a JMH result (`-rf json`): figures of its forks, its own table, and a run made of one."""
 
 import json
 import math
@@ -22,9 +22,9 @@ from benchctl.track.model import Challenge, Task
 T = TypeVar("T")
 
 MICRO_METRICS = "throughput,op_time,service_time"
-"""What microbenchmarks are compared by, where they have it: that depends on JMH's mode."""
+"""Metrics of microbenchmarks; JMH's mode decides which exist."""
 MOST_RESULT_BYTES = 64 << 20
-"""How large a result may be."""
+"""Largest result, in bytes."""
 _NS = {**NS, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
 _CONFIDENCE = 0.999
 # Of JMH's profilers: the figure that it is, and how many of its units that has.
@@ -374,8 +374,8 @@ def _remarks(path: Path, entries: Sequence[JmhEntry]) -> Iterator[str]:
     without = [one.benchmark for one in entries if one.asked_forks == 0]
     if without:
         yield (
-            f"{', '.join(without)} ran without a fork (-f 0) in {path.name}: in JMH's own JVM, with what had "
-            "run there before in their values"
+            f"{', '.join(without)} ran without a fork (-f 0) in {path.name}: in JMH's own JVM, whose "
+            "earlier work affects their values"
         )
     fewer = [one for one in entries if one.asked_forks > one.forks]
     if fewer:

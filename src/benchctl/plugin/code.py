@@ -202,6 +202,6 @@ def refusal(problem: str, code: Code | None) -> UsageError:
         return UsageError(problem)
     return UsageError(
         problem,
-        hint=f"it would execute {code.describe()}; read them, then give --trust, or say "
+        hint=f"it would execute {code.describe()}; review them, then add --trust or run "
         f"`benchctl track trust {code.path.parent}` once",
     )

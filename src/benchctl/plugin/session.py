@@ -61,7 +61,7 @@ BROUGHT_BY_RALLY = frozenset({"aiohttp", "ijson", "jsonschema", "requests", "tab
 def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
     """Return the one-line error for an exception from a plug-in's code."""
     if isinstance(err, SystemExit):
-        return PluginError(f"{doing} of the plug-in {code.path} wanted to end benchctl ({err.code})")
+        return PluginError(f"{doing} of the plug-in {code.path} tried to end benchctl ({err.code})")
     if isinstance(err, Unsupported):
         return PluginNeedsError(" ".join(str(err).split()))
     where = _place(err, code)
@@ -72,7 +72,7 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
         hint = (
             "pip install 'benchctl[tracks]' installs what Rally brings along"
             if module in BROUGHT_BY_RALLY
-            else f"install the package that has '{module}' beside benchctl"
+            else f"install the package with '{module}' beside benchctl"
         )
     return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
 
@@ -82,7 +82,7 @@ def _words(err: BaseException) -> str:
     try:
         return str(err)
     except Exception as second:  # noqa: BLE001 - foreign code
-        return f"it cannot say what ({type(second).__name__})"
+        return f"it gives no reason ({type(second).__name__})"
 
 
 def _place(err: BaseException, code: Code) -> str:
@@ -402,7 +402,7 @@ class _Client:
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise rally_classes.Unsupported(
-            "the track's plug-in makes a client of its own: benchctl asks nodes only over the client that "
+            "the track's plug-in creates its own client: benchctl asks nodes only over the client that "
             "runners are given"
         )
 

@@ -141,7 +141,7 @@ _INSTEAD = {
 )
 @click.option(
     "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
-    help="Closed loop before the search; it also says near which load to begin.",
+    help="Closed loop before the search; it also estimates the first load.",
 )  # fmt: skip
 @click.option(
     "--settle", "settle_s", type=float, default=2.0, show_default=True, metavar="SECONDS",

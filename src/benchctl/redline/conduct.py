@@ -73,7 +73,7 @@ def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]
     operation = track.operations.get(search.operation)
     if operation is None:
         raise UsageError(
-            f"there is no operation '{search.operation}' in track {track.name}",
+            f"unknown operation '{search.operation}' in track {track.name}",
             hint=f"{suggestion(search.operation, sorted(track.operations))}; see: benchctl list operations",
         )
     if isinstance(operation, PluginOperation):
@@ -113,7 +113,7 @@ def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
     throttled = [task for task in challenge.schedule if task.throttled]
     if not throttled:
         raise UsageError(
-            f"no task of challenge '{challenge.name}' has a target-throughput: there is no rate to multiply",
+            f"no task of challenge '{challenge.name}' has a target-throughput: no rate to multiply",
             hint="give its tasks targets; or search for a rate of one operation (--operation), or for a "
             "number of clients (--clients 1..64)",
         )
@@ -135,7 +135,7 @@ def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
         raise UsageError(
             f"task '{late[0]}' of challenge '{challenge.name}' has no target, and comes after tasks that do: "
             "a search repeats these, and has no place for it",
-            hint=f"leave it out: --exclude-tasks {','.join(late)}; or let it run beside them, in a parallel "
+            hint=f"remove it: --exclude-tasks {','.join(late)}; or let it run beside them, in a parallel "
             "element",
         )
     search = msgspec.structs.replace(search, operation=challenge.name)

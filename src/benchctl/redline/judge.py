@@ -48,14 +48,14 @@ _CONFIDENCE = 0.9
 
 @dataclass(frozen=True)
 class Growth:
-    """How latency grows during a step."""
+    """Growth of latency during a step."""
 
     slope: float  # seconds of latency gained a second: offered over served, minus 1, if that stays above 0
     low: float  # lower end of its 90% interval
 
     @property
     def grows(self) -> bool:
-        """Whether less than 99% of the rate is served, and that is more than chance."""
+        """True if significantly less than 99% of the rate is served."""
         return self.slope > _LEAST_GROWTH and self.low > 0
 
 
@@ -111,7 +111,7 @@ def undelayed_latency(due_ns: Integers, start_ns: Integers, end_ns: Integers, cl
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """What a step offers."""
+    """Load that a step offers."""
 
     step: int  # its number, from 1
     rung: int
@@ -121,7 +121,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 def percentile_name(percentile: float) -> str:
-    """As the command line takes it: `p90`, `p99.9`."""
+    """Spelling on the command line: `p90`, `p99.9`."""
     return f"p{percentile:g}"
 
 
@@ -249,7 +249,7 @@ _WORSE: Mapping[StepVerdict, int] = {"pass": 0, "driver-limited": 1, "fail": 2}
 
 
 def hardest(judged: Sequence[tuple[Task, CurvePoint, int]], factor: float) -> CurvePoint:
-    """One point for a step of several tasks: that of the task closest to its limit, or furthest beyond it.
+    """Return a step's point: that of the task nearest to, or furthest beyond, its limit.
 
     Each comes with its limit, in nanoseconds, 0 for none; `factor` is what all their rates were multiplied
     by. What one of them fails, the step fails.
@@ -418,7 +418,7 @@ def _doubts(
         if bounded:
             yield Caveat(
                 "lower-bound",
-                f"the red-line of {label} is a lower bound, so there is no verdict: "
+                f"the red-line of {label} is a lower bound, so no verdict is given: "
                 f"{bounded[0].redline_text} ({len(bounded)} of {len(summaries)} forks)",
             )
         missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]

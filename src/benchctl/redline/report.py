@@ -57,7 +57,7 @@ def _found_text(curve: Curve, found: RedlineCurves) -> str:
     if curve.low is None or curve.high is None:
         return f"{load} (one fork: no interval)"
     if curve.low == curve.high:
-        return f"{load} (alike in all {forks})"
+        return f"{load} (the same in all {forks})"
     return f"{load} (95% interval {_number(curve.low, found)} to {_number(curve.high, found)})"
 
 

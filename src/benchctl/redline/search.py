@@ -184,7 +184,7 @@ class Search:
             rung -= 1
 
     def _try(self, rung: int, phase: Phase) -> bool:
-        """One step; one that the driver limited is tried twice, for it may have had a bad moment."""
+        """Measure a step; if the driver limited it, retry once."""
         verdict = self._measure(rung, phase)
         if verdict == "driver-limited":
             verdict = self._measure(rung, "retry")

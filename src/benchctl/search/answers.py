@@ -32,7 +32,7 @@ Pairs = Sequence[float]
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """When a question is answered; means of pairs, log ratios."""
+    """Rule that answers a question; means of pairs, log ratios."""
 
     gone: float
     there: float  # at least `gone`, or minus infinity for a question that is never answered with `absent`
@@ -108,7 +108,7 @@ def percents(pairs: Pairs, others: Sequence[Pairs]) -> tuple[float | None, float
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What came of a question so far."""
+    """Interim answer to a question."""
 
     verdict: Verdict = "measuring"
     reason: str = ""  # why it is undecided; else empty
@@ -127,4 +127,4 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 Values = tuple[Sequence[float], Sequence[float]]
-"""One value a block of the contender, and of the reference, in the same order."""
+"""Values of the contender and the reference, a pair per block."""

@@ -282,7 +282,7 @@ def inconclusive(record: SearchRecord) -> str:
         return "the time was up before all was asked"
     found = narrowed(count, asked)
     if found.first - found.before > 1:
-        return f"{counted(found.first - found.before - 1, 'point')} could not be told apart from it"
+        return f"{counted(found.first - found.before - 1, 'point')} could not be distinguished from it"
     if doubts(count, asked) or is_part(count, asked):
         return "one single step does not explain the answers"
     return ""

@@ -71,7 +71,9 @@ class Repository:
                     f"--source {text} belongs to another user, and git does not read it",
                     hint=f"clone it, or trust it: git config --global --add safe.directory {self.path}",
                 )
-            raise UsageError(f"--source {text} is no git repository{why}", hint="give a checkout, or its URL")
+            raise UsageError(
+                f"--source {text} is not a git repository{why}", hint="give a checkout, or its URL"
+            )
 
     def _fetched(self, home: Home, text: str) -> Path:
         final = home.builds / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.git"
@@ -94,7 +96,7 @@ class Repository:
             hint = "see: git log --oneline"
             if self.must(["rev-parse", "--is-shallow-repository"], self.path, f"read {self.text}") == "true":
                 hint = "the clone is shallow: git fetch --unshallow; in actions/checkout, fetch-depth: 0"
-            raise UsageError(f"{option} {ref} is no commit of {self.text}", hint=hint)
+            raise UsageError(f"{option} {ref} is not a commit of {self.text}", hint=hint)
         return self._log(["-1", done.stdout.decode().strip()])[0]
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
@@ -172,7 +174,7 @@ class Workshop:
         parts = PurePosixPath(source.artifact).parts
         if not parts or source.artifact.startswith("/") or ".." in parts:
             raise UsageError(
-                f"--artifact {source.artifact!r} is no pattern within a checkout",
+                f"--artifact {source.artifact!r} is not a pattern within a checkout",
                 hint="write build/distributions/*.tar.gz, for instance",
             )
         if not source.command.strip():

@@ -101,7 +101,7 @@ class Candidates:
 
     @property
     def can_shorten(self) -> bool:
-        """Whether counts of the tasks before the target can be cut at all."""
+        """True if counts of the tasks before the target can be cut."""
         cut = any(self._shortened(task) != task for step in self.front for task in step)
         return cut or self._target(short=True) != self.target
 
@@ -169,7 +169,7 @@ def candidates_of(
     place = labels.index(target)
     if challenge.schedule[place].group is not None:
         raise UsageError(
-            f"--effect: '{target}' runs beside other tasks, which nothing can take away from it",
+            f"--effect: '{target}' runs in parallel with other tasks, which cannot be removed",
             hint="name a task that runs alone",
         )
     if place == 0:

@@ -149,7 +149,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def is_short(self) -> bool:
-        """Whether tasks in front have their counts cut."""
+        """True if preceding tasks have their counts cut."""
         return self.begun.phase == "shorten"
 
 
@@ -236,7 +236,7 @@ class Minimizing(Strategy):
 
     @cached_property
     def _first(self) -> tuple[Phase, ...]:
-        """What asks for the effect; counts are cut first, which saves hours."""
+        """Question for the effect; counts are cut first, which saves hours."""
         return ("shorten", "whole") if self.candidates.can_shorten else ("whole",)
 
     def following(self, record: SearchRecord) -> Question | None:
@@ -342,7 +342,7 @@ def inconclusive(record: SearchRecord) -> str:
     if begun_of(record) is not None:
         return ""
     if record.status != "complete":
-        return "the time was up before it was known whether the effect is there"
+        return "the time was up before the effect was found"
     return f"the effect is not confirmed: {record.spec.label}"
 
 
@@ -383,8 +383,8 @@ def _minimal(record: SearchRecord, left: Question) -> str:
     if not names:
         return "None of them can go: without any single one, the effect was found gone."
     return (
-        f"Without any other one, the effect was found gone. Whether it takes {names} stayed open after "
-        f"{record.most} pairs of forks, so it is kept: more --forks might tell."
+        f"Without any other one, the effect was found gone. Whether it takes {names} is inconclusive after "
+        f"{record.most} pairs of forks, so it is kept: more --forks may decide."
     )
 
 
@@ -395,9 +395,9 @@ def explanation(record: SearchRecord) -> Iterator[str]:
     gone = "0" if spec.by is None else "that"
     yield (
         f"An effect counts from {counts}. It is present when its interval excludes {gone}, and absent when "
-        "the interval excludes the whole effect; what stays open is kept. Intervals hold after any number "
-        "of pairs; questions share their error, so each takes a wider one than the 95% shown. With a chance "
-        f"of {percent(100 * spec.alpha)} at most, over all questions, a needed step was removed."
+        "the interval excludes the whole effect; inconclusive steps are kept. Intervals hold after any "
+        "number of pairs; questions share their error, so each takes a wider one than the 95% shown. With a "
+        f"chance of {percent(100 * spec.alpha)} at most, over all questions, a needed step was removed."
     )
     yield f"Its forks took {duration(record.spent_s)}."
 

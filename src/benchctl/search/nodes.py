@@ -61,7 +61,7 @@ class Nodes:
         return [open_run(self._bench, plan, self._track, extras)[0] for plan in job.plans]
 
     def _again(self, job: Job) -> list[OpenRun]:
-        """Those that were begun before; all anew if one of them cannot go on."""
+        """Return the runs begun before; new ones if any cannot be resumed."""
         root: Path = self._bench.store.root
         folders = [RunFolder(root / name) for name in job.runs]
         gone = [folder.path.name for folder in folders if not folder.record_path.is_file()]

@@ -55,7 +55,7 @@ class MinimizeSpec(
 
     @property
     def label(self) -> str:
-        """What is searched for, in lists."""
+        """Subject in lists."""
         return str(self.effect)
 
 
@@ -93,7 +93,7 @@ class BisectSpec(
 
     @property
     def label(self) -> str:
-        """What is searched for, in lists."""
+        """Subject in lists."""
         return f"{self.task} from {self.points[0].name} to {self.points[-1].name}"
 
 
@@ -122,7 +122,7 @@ class Question(Reply, frozen=True, forbid_unknown_fields=True, rename="kebab", k
 
     @property
     def is_answered(self) -> bool:
-        """Whether it has an answer, though that may be that it stayed open."""
+        """True if it ended, conclusively or not."""
         return self.verdict != "measuring"
 
 
@@ -169,10 +169,10 @@ class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class Strategy:
-    """What a kind of search asks next, or why it ends, and what answers it."""
+    """Kind of search: its next question or reason to end, and its answers."""
 
     counts_preparing: bool = False
-    """Whether times and the budget hold what comes before a first fork, such as builds."""
+    """True if times and the budget include the preparation, such as builds."""
 
     def following(self, record: SearchRecord) -> Question | None:
         """Return the question that comes next, new or begun before; None when nothing is left to ask."""
@@ -256,7 +256,7 @@ class SearchFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a record."""
+        """True if a record exists."""
         return (self.path / _RECORD_NAME).is_file()
 
     def save(self, record: SearchRecord) -> None:
@@ -276,7 +276,7 @@ class SearchFolder:
         """
         record = read_versioned(self.path / _RECORD_NAME, SearchRecord, "record", SEARCH_VERSION)
         if record is None:
-            raise UsageError(f"there is no search in {self.path}")
+            raise UsageError(f"no search in {self.path}")
         return record
 
 

@@ -93,7 +93,7 @@ def _line(one: Question, *, of_steps: bool) -> Iterator[Cell | str]:
 
 
 def _csv(record: SearchRecord) -> str:
-    """One line a question, in full precision; labels are joined by vertical bars."""
+    """Return a line per question, in full precision; labels are joined by vertical bars."""
     lines = (
         (
             *(getattr(one, name) for name in _CSV_COLUMNS),

@@ -590,14 +590,14 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
         "node restarts and index builds are unknown"
     )
     if all(tool.startswith("JMH") for tool in by_tool):
-        text = f"measured by another tool: {who}; its file says nothing of the host"
+        text = f"measured by another tool: {who}; its file does not describe the host"
     said = [Caveat("imported", text)]
     own = analysis.caveats
     if len(foreign) == len(imported):
         # Nobody knows how many builds of an index were behind them.
         own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
     if len({found.files for found in foreign.values()}) > 1:
-        said.append(Caveat("imported", "nothing says that they were measured on the same host"))
+        said.append(Caveat("imported", "no record shows that they were measured on the same host"))
     # Tasks of one operation may be different requests: files do not say what they sent.
     orders = tuple(one for one in analysis.order_effects if one.variant not in foreign)
     return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)

@@ -100,7 +100,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the driver itself did in one task of one variant: medians over forks, but for the greatest lag."""
+    """Activity of the driver in one task of one variant: medians over forks, but for the greatest lag."""
 
     schedule: int
     task: int
@@ -123,7 +123,7 @@ class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one of several hosts did in one task of one variant: medians over forks, but for the last two."""
+    """Activity of one load host in one task of one variant: medians over forks, but for the last two."""
 
     schedule: int
     task: int
@@ -208,12 +208,12 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def task_rows(self) -> tuple[Row, ...]:
-        """Those of tasks, which more forks say more about."""
+        """Comparisons of tasks, which more forks make more precise."""
         return tuple(row for row in self.rows if row.level == "task")
 
     @property
     def build_rows(self) -> tuple[Row, ...]:
-        """Those of index builds."""
+        """Comparisons of index builds."""
         return tuple(row for row in self.rows if row.level == "build")
 
     def where(self, row: "Row | DriverRow | HostRow | TimeRow | TaskCost") -> str:

@@ -37,7 +37,7 @@ WITHOUT_VERDICT: Final[frozenset[CaveatCode]] = WITHHOLDING - {"offered-rate", "
 """Doubts that leave a row without one."""
 
 Replicate = Literal["fork", "build", "run"]
-"""What intervals count."""
+"""Unit of replication behind an interval."""
 
 
 class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,7 +91,7 @@ def missed_states(replicates: int, kind: str) -> Caveat:
 
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
     """A timing beside which the answers are not the same."""
-    return Caveat("answers-differ", f"{variant} and {baseline} do not answer alike: {detail}")
+    return Caveat("answers-differ", f"{variant} and {baseline} return different results: {detail}")
 
 
 def failed_forks(variant: str, failed: int) -> Caveat:
@@ -129,4 +129,4 @@ def small_scale(times_fewer: str) -> Caveat:
 def processes_named(shares: Mapping[str, float]) -> str:
     """Return the processes that used CPU in brackets; nothing where none has a name."""
     listed = ", ".join(f"{name} {100 * share:.0f}%" for name, share in shares.items())
-    return f" ({listed})" if listed else " (of processes that cannot be seen, or had ended)"
+    return f" ({listed})" if listed else " (of hidden or short-lived processes)"

@@ -201,7 +201,7 @@ Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive",
 VERDICT_WORDS: dict[str, str] = {"equivalent": "equal"}
 HELD_WORDS: dict[str, str] = {**VERDICT_WORDS, "faster": "less", "slower": "more"}
 """Of what is held, such as memory or bytes on disk: it is neither fast nor slow."""
-"""What readers are told, where it is not the verdict's own name."""
+"""Displayed name of a verdict, if it differs."""
 DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "different"})
 LEVEL = 0.05
 FORKS_FOR_QUOTING = 5
@@ -223,7 +223,7 @@ _LARGEST_LOG = 700.0
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a contender compares with the baseline: percentages of the baseline, unadjusted intervals."""
+    """Comparison of a contender with the baseline: percentages of the baseline, unadjusted intervals."""
 
     metric: str
     baseline: str
@@ -285,25 +285,25 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def replicates(self) -> tuple[int, int]:
-        """How many values of each side the interval rests on: forks, index builds or runs."""
+        """Number of values per variant behind the interval: forks, index builds or runs."""
         if self.replicate == "fork":
             return self.n_baseline, self.n_contender
         return self.units_baseline, self.units_contender
 
     @property
     def gapped(self) -> bool:
-        """Whether a side has values in some forks only: in which is hardly chance, so nothing follows."""
+        """True if a variant has values in some forks only; gaps are hardly random, so no verdict follows."""
         return any(doubt.code == "missing-values" for doubt in self.caveats)
 
     @property
     def direction(self) -> Literal["faster", "slower"] | None:
-        """Which way the contender differs; None where nothing says so."""
+        """Direction in which the contender differs; None if undecided."""
         change = self.effect_percent if self.difference is None else self.difference
         return None if not change else "faster" if (change > 0) == self.higher_is_better else "slower"
 
     @property
     def has_zero(self) -> bool:
-        """Whether there is no ratio, nor a difference to be told, since a side is 0 in every fork.
+        """True if no ratio or difference can be given because a variant is 0 in every fork.
 
         There may be a verdict all the same.
         """
@@ -645,7 +645,7 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
     low, high = found.bounds(0.95)
     if signed and (math.isinf(low) or math.isinf(high)):
         tested = msgspec.structs.replace(tested, effect_percent=None, error=None)
-        text = f"{blank.baseline} is not clearly above 0: there is no ratio to it, only a difference"
+        text = f"{blank.baseline} is not clearly above 0: no ratio is possible, only a difference"
         return tested if blank.compared_as == "difference" else _doubting(tested, "no-ratio", text)
     low90, high90 = found.bounds(0.90)
     floor = -math.inf if signed else 0.0
@@ -674,7 +674,7 @@ def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Compa
     tested = _doubting(
         blank,
         "no-ratio",
-        f"0 in every {blank.replicate} of {' and '.join(never)}, so there is no ratio; what happens in "
+        f"0 in every {blank.replicate} of {' and '.join(never)}, so no ratio is possible; what happens in "
         f"{missed_percent(fewest):.0f}% of {blank.replicate}s or fewer may have been missed",
     )
     if len(never) == 1 and fewest > 1:

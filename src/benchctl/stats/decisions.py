@@ -21,7 +21,7 @@ RowOutcome = Literal["regression", "open", "kept"]
 
 
 class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the gate says."""
+    """Outcome of the gate."""
 
     outcome: Outcome  # `pass` means that every comparison could have shown a regression, and none did
     # Sentences without a final full stop, regressions first; for a pass, what was found instead. At the
@@ -32,7 +32,7 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def text(self) -> str:
         """The outcome in words."""
-        return f"{self.outcome}, of unlike results compared by force" if self.forced else self.outcome
+        return f"{self.outcome}, of incomparable results (--force)" if self.forced else self.outcome
 
 
 def gate(analysis: Analysis) -> GateResult:
@@ -96,8 +96,8 @@ def _left_out(analysis: Analysis) -> Iterator[str]:
     if rows:
         names = ", ".join(dict.fromkeys(analysis.where(row) for row in rows))
         yield (
-            f"left out: the throughput of {names}, which is the offered rate; the latency that would stand "
-            "for it was not compared"
+            f"excluded: the throughput of {names}, which is the offered rate; the latency that would stand "
+            "in for it was not compared"
         )
 
 
@@ -172,7 +172,7 @@ _NOTHING_PERCENT = -100.0  # a ratio of 0
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether to go on."""
+    """True if the run should continue."""
 
     enough: bool
     # Why, or what is missing; one sentence without a final full stop, empty when none was asked for.
@@ -200,7 +200,7 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
 
     counting = [(row, one) for row, one in compared if counts(one)]
     excluded = [(row, one) for row, one in compared if not counts(one)]
-    named = f"; left out, because there can be no verdict: {_listed(excluded)}" if excluded else ""
+    named = f"; excluded, because no verdict is possible: {_listed(excluded)}" if excluded else ""
     enough, text = False, ""
     if stop.decided:
         weights = {
@@ -216,7 +216,7 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
 
 def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: int) -> tuple[bool, str]:
     if not counting:
-        return False, "there is no interval to be precise about"
+        return False, "no interval is defined"
     halves = [math.inf if (half := half_width(one)) is None else half for _, one in counting]
     widest = max(halves)
     name = _row_name(*counting[halves.index(widest)])
@@ -224,11 +224,11 @@ def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: i
     if fewest < least:
         return False, f"{fewest} of at least {least} forks a side"
     if not math.isfinite(widest):
-        return False, f"there is no interval yet ({name})"
+        return False, f"no interval yet ({name})"
     found = f"the widest interval is +-{100 * widest:.1f}% ({name})"
     return (
         widest <= precision,
-        found if widest <= precision else f"{found}, +-{100 * precision:.1f}% is wanted",
+        found if widest <= precision else f"{found}, +-{100 * precision:.1f}% is required",
     )
 
 

@@ -1,4 +1,4 @@
-"""What disturbed forks: other processes, host probes that stand out, and waits in a task's measured time."""
+"""Disturbances of forks: other processes, host probes that stand out, and waits in a task's measured time."""
 
 import math
 from collections import Counter
@@ -140,7 +140,7 @@ def _weighted_median(values: Floats, counts: Integers) -> float:
 
 
 class Stall(NamedTuple):
-    """What took long in a task of a fork."""
+    """Long interruptions in a task of a fork."""
 
     text: str  # as a clause
     share: float  # of the measured time, 0 to 1; 0 if no clock of the task includes it

@@ -1,4 +1,4 @@
-"""What weakens a comparison, found in the forks themselves, and in how their load was made."""
+"""Warnings about a comparison, from its forks and from the load driver."""
 
 import math
 from collections import Counter
@@ -104,7 +104,7 @@ def host_doubts(
             and (values[block] < low if (by > 0) == metric.higher_is_better else values[block] > high)
         ]
         if marked:
-            text = f"a host probe stands out around {numbered(marked)} of {label}, and so do the figures"
+            text = f"a host probe is an outlier around {numbered(marked)} of {label}, and so are the values"
             yield Caveat("disturbed", f"noisy host: {text} (kept)")
 
 
@@ -120,7 +120,7 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
             names = " and ".join(dict.fromkeys(name for block in blocks for name in lost[block]))
             yield Caveat(
                 "node-lost",
-                f"{label} went on without {names} in {numbered(blocks)} (--on-node-loss continue): the "
+                f"{label} continued without {names} in {numbered(blocks)} (--on-node-loss continue): the "
                 "figures are those of fewer nodes",
             )
         yield from _count_doubts(label, forks)
@@ -158,11 +158,11 @@ def _shared_host(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         for host, nodes in by_host.items()
         if len(nodes) > 1
     )
-    text = f"not every node of {label} has a host of its own: {shared}"
+    text = f"not every node of {label} has a separate host: {shared}"
     if len(by_host) == 1:
         text = (
-            f"the {len(starts)} nodes of {label} share one host's CPUs, memory and disk: this says nothing "
-            "about how it scales over hosts"
+            f"the {len(starts)} nodes of {label} share one host's CPUs, memory and disk: the result does "
+            "not show how it scales over hosts"
         )
     yield Caveat("shared-host", text)
 
@@ -189,7 +189,7 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
             "counted-more",
             f"nodes of {label} counted {known:,} searches in {numbered([block for block, *_ in more])} where "
             f"benchctl sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 "
-            "counts a kNN search twice)",
+            "counts each kNN search as two)",
         )
 
 
@@ -199,9 +199,9 @@ def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
     if plan.page_cache == "cold" and warm_up:
         yield Caveat(
             "not-cold",
-            "what the page cache lacked was read during the warm-up, which is not measured: without it, say "
-            "warmup-iterations 0 in the challenge, or --param warmup_iterations=0 where it has that "
-            "parameter",
+            "what the page cache lacked was read during the warm-up, which is not measured: "
+            "to prevent this, set warmup-iterations to 0 in the challenge, or --param warmup_iterations=0 "
+            "if it has that parameter",
         )
 
 
@@ -278,7 +278,7 @@ def _design(forks: Mapping[str, Sequence[int]]) -> str:
     if len(counts) == 1 and len(sizes) == 1:
         return f"{sizes.pop()} builds a side, {counted(counts.pop(), 'fork')} each: {unit}"
     listed = ", ".join(f"{name} {' '.join(map(str, numbers)) or 'none'}" for name, numbers in forks.items())
-    return f"{unit}; forks on each build: {listed}: uneven, and every build counts alike all the same"
+    return f"{unit}; forks on each build: {listed}: uneven, but every build has the same weight"
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -392,7 +392,7 @@ def _unbounded_share(metric: Metric, summary: TaskSummary) -> float:
 
 
 def _uneven(metric: Metric, first: ForkSummaries, other: ForkSummaries) -> bool:
-    """Whether the bias of the estimator, which depends on the number of samples, can differ notably.
+    """True if the estimator's bias, which depends on the number of samples, can differ notably.
 
     The bias of a logarithm is of the order of its variance: up to three times as much in two-state samples,
     less in log-normal and exponential ones.
@@ -537,7 +537,7 @@ def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Cave
         if took_ns > service_ns + _TOOK_ERROR_NS:
             yield Caveat(
                 "counted-less",
-                f"searches of {label} report {took_ns / 1e6:.3g} ms of their own and were answered within "
+                f"searches of {label} report {took_ns / 1e6:.3g} ms of server time but were answered within "
                 f"{service_ns / 1e6:.3g} ms: something else, such as a caching proxy, answered them",
             )
             return
@@ -554,20 +554,20 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     if changed:
         block, least, most = max(changed, key=lambda fork: fork[2] - fork[1])
         others = len(changed) - 1
-        matched = f"{most:,} documents, and at least so many"
+        matched = f"{most:,} documents or more"
         if least < most:
             matched = f"from {least:,} to {most:,} documents"
         more = f", and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
         yield Caveat(
             "hits-changed",
             f"hits changed: in fork {block}{more}, the same request to {label} matched {matched}: the "
-            "documents changed while they were searched, so there is no verdict",
+            "documents changed while they were searched, so no verdict is given",
         )
     elif len(agreed) > 1:
         yield Caveat(
             "hits-changed",
             f"hits changed: the same request to {label} matched {min(agreed):,} or {max(agreed):,} "
-            "documents, depending on the fork: the documents are not the same, so there is no verdict",
+            "documents, depending on the fork: the documents differ, so no verdict is given",
         )
     elif agreed == {0}:
         yield Caveat(

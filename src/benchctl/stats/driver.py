@@ -48,7 +48,7 @@ class DriverLimit(msgspec.Struct, frozen=True):
 
 
 class LoadCheck(msgspec.Struct, frozen=True):
-    """What became of the load of one task and variant."""
+    """Load delivered for one task and variant."""
 
     # The rate that the cluster kept up with, where that was not the rate asked for.
     saturated_per_s: float | None
@@ -57,7 +57,7 @@ class LoadCheck(msgspec.Struct, frozen=True):
 
     @property
     def states(self) -> tuple[LoadState, ...]:
-        """The same in words for tables; empty when all is well."""
+        """Description for tables; empty if the load was delivered."""
         saturated: tuple[LoadState, ...] = ("saturated",) if self.saturated_per_s is not None else ()
         return (*saturated, "driver-limited") if self.limits else saturated
 
@@ -191,11 +191,11 @@ def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:
 
 
 def _thinking(known: _Known) -> list[DriverLimit]:
-    """A closed loop's throughput lacks the time that clients spend between an answer and the next request."""
+    """A closed loop's throughput lacks the time that clients spend between response and next request."""
     share = known_median([_think_share(summary, driver) for summary, driver in known])
     if share is None or share <= MOST_THINK_SHARE:
         return []
-    text = f"let {100 * share:.0f}% of its clients' time pass between an answer and the next request"
+    text = f"let {100 * share:.0f}% of its clients' time pass between a response and the next request"
     return _limit(text, "closed")
 
 

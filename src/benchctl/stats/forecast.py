@@ -90,7 +90,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a run under way has found, in natural logarithms."""
+    """Interim result of a run, in natural logarithms."""
 
     effect: float
     spread: Spread
@@ -117,12 +117,12 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def within_reach(self) -> bool:
-        """Whether a verdict is not out of the question."""
+        """True if a verdict is still possible."""
         return self.chance >= LEAST_CHANCE
 
     @property
     def sort_key(self) -> tuple[float, float]:
-        """What takes fewer forks comes first."""
+        """Sort key: fewer forks first."""
         return math.inf if self.forks is None else self.forks, -self.chance
 
     @property

@@ -1,4 +1,4 @@
-"""What earlier runs on a machine say about a plan: how much its forks will differ, and how long they take.
+"""Expectations of a plan from earlier runs on the machine: variation between forks, and duration.
 
 Only the spread is taken from them, never where the values lie: it is pooled within runs and variants, so that
 neither a machine that changed in between nor a variant that is slower makes it larger. That of differences
@@ -47,7 +47,7 @@ _SAME = (
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """Which earlier forks predict a variant's."""
+    """Kind of earlier forks that predict a variant's."""
 
     engine: EngineName
     hosts: tuple[str, ...]
@@ -56,7 +56,7 @@ class Kind(msgspec.Struct, frozen=True):
 
     @property
     def of_engine(self) -> "Kind":
-        """Any variant of the engine, on the same hosts."""
+        """Forks of any variant of the engine, on the same hosts."""
         return Kind(self.engine, self.hosts)
 
 
@@ -65,7 +65,7 @@ Kinds = tuple[Kind, ...]
 
 
 class Noise(msgspec.Struct, frozen=True):
-    """How much forks, or differences within blocks, differ in one task and metric."""
+    """Variation of forks, or of differences within blocks, in one task and metric."""
 
     sd: float  # of natural logarithms (`log_points`), pooled within runs and variants
     df: int
@@ -74,7 +74,7 @@ class Noise(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """What is known of a plan before it runs."""
+    """Expectations of a plan before it runs."""
 
     # By place, metric and kinds, of variants and of engines; those without two earlier forks
     # or blocks in one run are missing.
@@ -119,7 +119,7 @@ def compared_pairs(plan: Plan) -> list[tuple[VariantSpec, VariantSpec]]:
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
-    """What forks of a task are judged by: a throttled one by latency, since its throughput was asked for."""
+    """Return the metric that judges a task: latency if its throughput is prescribed."""
     return tuple(
         metric for metric in metrics_in(plan) if plan.redline is not None or not metric.lacking(task)
     )
@@ -186,7 +186,7 @@ class _Collected:
 
     @property
     def enough(self) -> bool:
-        """Whether all that is wanted is well known from runs of the same sizes."""
+        """True if runs of the same sizes provide every expectation."""
         sums = self._sums["same"]
         keys = [key for key in self._keys() if key[0] not in self._hidden]
         return bool(sums) and all(key in sums and sums[key].forks >= ENOUGH_FORKS for key in keys)
@@ -244,7 +244,7 @@ class _Collected:
         return found
 
     def _summaries(self, match: Match, plan: Plan, fork: ForkRecord, place: Place) -> Iterator[TaskSummary]:
-        """One fork's summary of a task: that of its place, or the first of the same task elsewhere."""
+        """Return a fork's summary of a task: at its place, else the first of the same task."""
         if match == "same":
             wanted: Place | None = place
         else:

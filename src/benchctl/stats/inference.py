@@ -56,7 +56,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.estimate - half, self.estimate + half
 
     def p_at_least(self, truth: float) -> float:
-        """One-sided: how likely an estimate as high as this one, or higher, would be around `truth`."""
+        """Return the one-sided probability of an estimate this high or higher, given `truth`."""
         half = self._two_sided(self.estimate - truth) / 2
         return half if self.estimate > truth else 1 - half
 
@@ -122,7 +122,7 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def of(
         cls, baseline: Floats, contender: Floats, *, paired: bool, sequential: bool = False
     ) -> "Ratio | None":
-        """As `difference_of`, which is None where this is."""
+        """Return the ratio like `difference_of`; None in the same cases."""
         found = difference_of(baseline, contender, paired=paired, sequential=sequential)
         if found is None:
             return None

@@ -45,7 +45,7 @@ _DIGITS = 12
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """What tasks are compared by: a figure, or a quantile of one."""
+    """Metric of a comparison: a figure, or a quantile of one."""
 
     figure: Figure
     unit: str
@@ -63,18 +63,18 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What tables call it."""
+        """Title in tables."""
         title = self.figure.title
         return title if self.quantile is None else f"{percentile(self.quantile)} {title}"
 
     @property
     def higher_is_better(self) -> bool:
-        """Which way is faster."""
+        """Direction that is faster."""
         return self.figure.higher_is_better
 
     @property
     def additive(self) -> bool:
-        """Whether means over forks are arithmetic."""
+        """True if means over forks are arithmetic."""
         return self.figure.additive or self.compared_as != "ratio" or self.zeros
 
     @property
@@ -199,7 +199,7 @@ def metric_of(key: MetricKey) -> Metric:
     """
     match = _KEY.fullmatch(key)
     if match is None:
-        raise ValueError(f"there is no metric '{key}'")
+        raise ValueError(f"unknown metric '{key}'")
     if match["plain"]:
         return metric(match["plain"])
     return metric(match["time"], round(float(match["percentile"]) / 100, _DIGITS))
@@ -232,11 +232,11 @@ def used_by(figure: Figure) -> tuple[str, ...]:
 
 
 FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != "search")
-"""What challenges can be compared by."""
+"""Metrics of challenges."""
 
 
 HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level in ("node", "index"))
-"""What a node or an index holds; how fast it is, is another matter."""
+"""Metrics of size, not of speed."""
 
 
 def figure_names(text: str) -> tuple[str, ...]:
@@ -260,11 +260,11 @@ def _no_metric(name: str) -> UsageError:
     if name in _KINDS and _KINDS[name].loop == "search":
         return UsageError(
             f"'{name}' is what a search finds, not what challenges are compared by",
-            hint="leave it out: runs of benchctl redline are compared by it anyway",
+            hint="remove it: redline runs are always compared by it",
         )
     match = _OF_QUANTILE.fullmatch(name)
     if match is None:
-        return UsageError(f"there is no metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+        return UsageError(f"unknown metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
     time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
     if time is None:
         return UsageError(
@@ -285,9 +285,8 @@ def check_told_by_clusters(names: Iterable[str]) -> None:
     for figure in map(_figure, names):
         if not figure.told_by_targets:
             raise UsageError(
-                f"--metric {figure.name}: only a node that benchctl starts can tell it: it is read from "
-                f"{figure.own_nodes}",
-                hint="leave it out, or measure a --variant; see: benchctl list metrics",
+                f"--metric {figure.name}: not available for running clusters (source: {figure.own_nodes})",
+                hint="measure a --variant instead of a --target",
             )
 
 
@@ -385,7 +384,7 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
 
 
 INDEX_BUILDS: Final = "index builds"
-"""That challenge."""
+"""Selected challenge."""
 LEAST_SHARE: Final = 0.01
 """Of an index, below which a part of it is not worth a row."""
 _BUILD: Final = "index build"
@@ -444,7 +443,7 @@ def shared_builds(builds: Builds) -> Iterator[Caveat]:
 
 
 def pairs_of_builds(builds: Builds, *, paired: bool) -> tuple[bool, tuple[Caveat, ...]]:
-    """Whether builds are pairs, and what weakens them: those of a run are made in turns, cached ones not.
+    """Return if builds are pairs, and the warnings: a run makes its builds in turns, cached ones are not.
 
     `paired` says whether blocks are pairs where there are forks.
     """

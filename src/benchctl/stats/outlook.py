@@ -207,12 +207,12 @@ class Prospect(ComparedTask, frozen=True, forbid_unknown_fields=True):
 
     @property
     def spread(self) -> Spread:
-        """That of the coming run."""
+        """Plan of the coming run."""
         return Spread(self.sd, self.df).of_coming_run
 
 
 class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What it takes to find an effect."""
+    """Forks and time required to detect an effect."""
 
     cv_percent: float
     forks: Forecast  # a side; pairs when paired

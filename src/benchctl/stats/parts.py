@@ -1,4 +1,4 @@
-"""What slices add to an analysis: curves of a search, curves of a sweep, and what evidence cost."""
+"""Additions of slices to an analysis: curves of a search or sweep, and the cost of evidence."""
 
 from typing import Literal
 
@@ -60,7 +60,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def at_least(self) -> bool:
-        """Whether a fork's load is a bound: then so is their mean."""
+        """True if any fork's load is a bound, which makes the mean one."""
         return any(fork.redline is not None and fork.end != "found" for fork in self.forks)
 
 
@@ -82,7 +82,7 @@ class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is swept."""
+    """Swept setting."""
 
     name: str  # such as `clients`
     labels: tuple[str, ...]  # of the points, as they were asked for: `1`, `250k`, `1s`
@@ -153,7 +153,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What evidence cost in one task of one variant."""
+    """Cost of evidence in one task of one variant."""
 
     schedule: int
     task: int
@@ -171,7 +171,7 @@ class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What evidence cost in a run that collected it in forks of its own."""
+    """Cost of evidence in a run that collected it in separate forks."""
 
     kinds: tuple[EvidenceKind, ...]  # what was collected
     forks: int

@@ -135,11 +135,11 @@ class MoreQuantiles(Quantiles, frozen=True, forbid_unknown_fields=True, kw_only=
     errors: dict[float, float | None]
 
     def at(self, probability: float) -> float | None:
-        """Any of those that were asked for, too."""
+        """Return the requested value, whichever it is."""
         return self.more.get(probability, super().at(probability))
 
     def error_at(self, probability: float) -> float | None:
-        """Any of those that were asked for, too."""
+        """Return the requested value, whichever it is."""
         return self.errors.get(probability, super().error_at(probability))
 
 
@@ -207,7 +207,7 @@ TAIL_REQUESTS = 10
 """Requests that must lie beyond a quantile before it is drawn."""
 
 ODDS: Floats = np.unique(np.append((10.0 ** (np.arange(61) / 20)).round(9), 2.0))
-"""Where quantile curves have points, up to p99.9: at x, one request in x takes longer (quantile 1 - 1/x)."""
+"""Points of quantile curves, up to p99.9: at x, one request in x takes longer (quantile 1 - 1/x)."""
 
 LEVELS: Floats = (np.arange(100) + 0.5) / 100
 """Shares of requests at which the distributions of forks are compared."""

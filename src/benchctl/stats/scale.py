@@ -1,4 +1,4 @@
-"""How far a measurement is from the scale of the blog's, in documents that the engine had to visit."""
+"""Scale of a measurement relative to the blog's, in documents that the engine had to visit."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Where service times of a fork changed their level, and whether a task had settled when it was measured."""
+"""Level changes in a fork's service times, and the test that a task had stabilized before measurement."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -98,7 +98,7 @@ def _outliers(logs: Floats) -> Mask:
 
 
 def _outside(logs: Floats, *, short: bool) -> Mask:
-    """Which values lie outside the fences of up to 25 before them; `short` where there are under five."""
+    """Mark values outside the fences of up to 25 before them; `short` if there are fewer than five."""
     quartiles = np.empty((logs.size, 2))
     known = min(_WINDOW, logs.size)
     for place in range(_LEAST_WINDOW, known):
@@ -223,7 +223,7 @@ Key = TypeVar("Key")
 
 
 class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether the forks of a task of one variant changed while they were measured."""
+    """Test for change during measurement in the forks of a task of one variant."""
 
     # `unknown` where it cannot be tested: under two forks with the six samples that a drift needs.
     state: State
@@ -287,7 +287,7 @@ def _tested(drifts: Floats, test: Contrast | None, p: float | None, lacking: int
 
 
 def _is_of_engine(summary: TaskSummary) -> bool:
-    """Whether a course is about the engine: no few waits took much of the time, and no documents changed."""
+    """True if a course reflects the engine: no few waits dominate the time, and no documents changed."""
     return summary.hits_least is None and not large_stalls(summary)
 
 

@@ -1,4 +1,4 @@
-"""One fork's samples of a task: how they went along, and the figures that forks are compared by."""
+"""Summary of a fork's samples of a task: their course, and the values that forks are compared by."""
 
 import math
 from collections import Counter
@@ -189,7 +189,7 @@ def summarise(
     if isinstance(chunks, dict):
         chunks = [chunks]
     elif isinstance(chunks, Iterator):
-        raise TypeError("samples are read twice: an iterator can be read once")
+        raise TypeError("samples must support repeated iteration")
     throttled = task.throttled
     tally = _Tally(throttled=throttled)
     for chunk in chunks:

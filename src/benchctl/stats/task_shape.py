@@ -34,7 +34,7 @@ _COURSE_QUANTILES = (0.1, 0.5, 0.9)
 
 
 class Distribution(msgspec.Struct, frozen=True):
-    """How one kind of time of one fork's task was distributed."""
+    """Distribution of one kind of time in one fork's task."""
 
     requests: int
     values_ns: Integers
@@ -90,7 +90,7 @@ class HitTimes:
 
     @property
     def vary(self) -> bool:
-        """Whether there was more than one number of hits."""
+        """True if numbers of hits differ."""
         return self.least != self.most
 
     def add(self, ok: Columns) -> None:
@@ -145,7 +145,7 @@ class Survey:
 
     @property
     def began(self) -> bool:
-        """Whether any operation was sent and not cut off by the driver."""
+        """True if any operation was sent and not cut off by the driver."""
         return self.begin_ns is not None
 
     @property
@@ -249,7 +249,7 @@ _READ_EVERY_NS = 1_000_000_000
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What was used during one task of one fork; shapes are (n,) for readings and (m,) for pauses."""
+    """Resource usage during one task of one fork; shapes are (n,) for readings and (m,) for pauses."""
 
     readings: Integers
     seconds: Floats  # when a point's last reading was made, from the beginning of the measured window
@@ -341,7 +341,7 @@ class ForkShape(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What charts call it: `es, fork 3`."""
+        """Label in charts: `es, fork 3`."""
         return fork_name(self.label, self.block)
 
 
@@ -477,7 +477,7 @@ def _timed(plan: Plan, place: Place) -> bool:
 
 
 def _hit_boxes(found: Mapping[str, HitTimes]) -> dict[str, HitBoxes]:
-    """None where every request of a variant had the same number of hits."""
+    """Distribution of hits; None if every request of a variant had the same number."""
     if not any(one.vary for one in found.values()):
         return {}
     return {label: HitBoxes(boxes(one.service_ns), one.unknown, one.bounded) for label, one in found.items()}
@@ -532,7 +532,7 @@ _CELLS = 60
 
 
 class JitCourse(msgspec.Struct, frozen=True):
-    """What is drawn of one fork's task; seconds count from the beginning of its measured part."""
+    """Chart data of one fork's task; seconds count from the beginning of its measured part."""
 
     label: str
     block: int

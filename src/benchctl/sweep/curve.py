@@ -105,7 +105,7 @@ class _Blocks(msgspec.Struct, frozen=True):
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """How the lines of one curve are fitted; means are `arithmetic` where comparisons are of such."""
+    """Fit of the lines of a curve; means are `arithmetic` where comparisons are of such."""
 
     axis: SweepAxis
     additive: bool
@@ -202,7 +202,7 @@ class _Fit(msgspec.Struct, frozen=True):
         if self.additive:
             return "values may be 0, and nothing is a multiple of 0"
         if not self.axis.numbers:
-            return f"points of {self.axis.name} are no numbers"
+            return f"points of {self.axis.name} are not numbers"
         return f"{self.axis.name} {self.axis.labels[0]} has no logarithm" if self.axis.numbers[0] <= 0 else ""
 
     def _no_interval(self) -> str:

@@ -54,7 +54,7 @@ class Sweep:
         names = [axis.name for axis in axes]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise UsageError(f"--sweep {twice} is given twice", hint="give all of its values at once")
+            raise UsageError(f"--sweep {twice} is a duplicate", hint="give all of its values at once")
         points = 1
         for axis in axes:
             points *= len(axis.values)
@@ -162,11 +162,11 @@ def _axis(text: str) -> Axis:
     may_be_empty = name != DOCS and _option(name) is not None
     wrong = next((one for one in found if _RANGE.fullmatch(one) or not (one or may_be_empty)), None)
     if wrong is not None:
-        raise UsageError(f"--sweep {name}: '{wrong}' is no value", hint=_listed(name, wrong) or _FORM)
+        raise UsageError(f"--sweep {name}: '{wrong}' is not a value", hint=_listed(name, wrong) or _FORM)
     same = next((value for value in found if found.count(value) > 1), None)
     if same is not None:
         raise UsageError(
-            f"--sweep {name}: '{same}' is given twice", hint="give it once: forks are repeated anyway"
+            f"--sweep {name}: '{same}' is a duplicate", hint="give it once: forks are repeated anyway"
         )
     if len(found) < 2:  # noqa: PLR2004 - one is no sweep
         raise UsageError(f"--sweep {name}: a sweep has two values or more", hint=_FORM)
@@ -256,7 +256,7 @@ def _with(spec: VariantSpec, axis: str, value: str) -> VariantSpec:
 
 
 def _grid(axes: Sequence[Axis]) -> Iterator[Point]:
-    """All points, the last axis fastest; the only one of no axes is empty."""
+    """Return the points, the last axis fastest; no axes have one empty point."""
     names = [axis.name for axis in axes]
     for values in itertools.product(*(axis.values for axis in axes)):
         yield dict(zip(names, values, strict=True))

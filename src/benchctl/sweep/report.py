@@ -130,7 +130,7 @@ def _growth_sentences(curve: SweepCurve) -> Iterator[str]:
         if law.misfit:
             (first, after, low), (before, last, high) = law.steps[0], law.steps[-1]
             yield (
-                f"{name} is no power law{doubt} (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
+                f"{name} is not a power law{doubt} (p {p_value(law.misfit_p)}): its exponent {law.misfit}, "
                 f"{_bounded(low)} from {first} to {after}, {_bounded(high)} from {before} to {last}."
             )
 
@@ -357,6 +357,6 @@ def _fit_text(law: PowerLaw, doubt: str) -> str:
 
 
 def _left_out(law: PowerLaw) -> str:
-    blocks = f"{counted(law.left_out, 'block')} without all points left out" if law.left_out else ""
+    blocks = f"{counted(law.left_out, 'block')} without all points excluded" if law.left_out else ""
     points = f"without {', '.join(law.without)}, which most blocks lack" if law.without else ""
     return "; ".join(filter(None, (blocks, points)))

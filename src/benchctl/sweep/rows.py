@@ -102,7 +102,7 @@ def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
 
 @dataclass(frozen=True)
 class _OwnAxis:
-    """What a challenge or microbenchmark sweeps by itself: the curve, and where on it a task is."""
+    """Sweep within a challenge or microbenchmark: the curve, and the position of a task on it."""
 
     name: str
     axis: Axis

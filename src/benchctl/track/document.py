@@ -175,7 +175,7 @@ class Document:
             UsageError: If the document is not lenient.
         """
         place = f"{self._place_at(offset)}: {cut(where)}"
-        message = f"the key '{cut(key)}' is given twice"
+        message = f"the key '{cut(key)}' is duplicated"
         if not self.lenient:
             raise UsageError(f"{place}: {message}", hint="remove one of them: only the last would count")
         self.remarks.append(Remark(place, f"{message}, and the last one counts"))

@@ -70,7 +70,7 @@ def find_track(name: str) -> Path:
             f"{path} holds {len(inner)} track{'s' if len(inner) > 1 else ''}: {names}",
             hint=f"name one, such as {inner[0]}",
         )
-    raise UsageError(f"{path} holds no {' and no '.join(MAIN_FILES)}", hint="give the folder of a track")
+    raise UsageError(f"{path} holds no {' and no '.join(MAIN_FILES)}", hint="give the directory of a track")
 
 
 def _find(

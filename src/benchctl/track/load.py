@@ -288,9 +288,9 @@ class _Reader:
         """Read another file of the track, a template like the main one."""
         path = self._path.parent / name
         if "\0" in name or not self._renderer.reach.allows(path.resolve()):
-            raise self._document.refuse(where, f"'{name}' lies outside the track and the folders beside it")
+            raise self._document.refuse(where, f"'{name}' is outside the track and its siblings")
         if not self._renderer.reach.holds(path):
-            raise self._document.refuse(where, f"there is no file '{name}' in {self._path.parent}")
+            raise self._document.refuse(where, f"no such file: '{name}' in {self._path.parent}")
         document, value = read_document(self._renderer.render(path), lenient=True)
         self._documents.append(document)
         return document, value
@@ -322,7 +322,7 @@ def _reference_problem(operation: Operation, track: Track) -> str:
     if operation.template is None and not declared:
         return f"needs a template and a body: the track declares no {kind} template"
     if operation.template is not None and operation.template not in declared:
-        return f"the track declares no {kind} template '{operation.template}', and there is no body"
+        return f"the track declares no {kind} template '{operation.template}', and no body"
     return ""
 
 
@@ -486,7 +486,7 @@ def reject_lacking(track: Track, challenge: Challenge) -> None:
     """
     lacking = track.lacking(challenge)
     if lacking:
-        there = f"in {track.plugin}" if track.plugin else "which is not beside the track"
+        there = f"in {track.plugin}" if track.plugin else "which is not in the track's directory"
         raise UsageError(
             f"challenge '{challenge.name}' of track '{track.name}' needs a Python plug-in, {there}: "
             f"{'; '.join(lacking)}"

@@ -16,7 +16,7 @@ _PACKED = (".bz2", ".gz", ".zst", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
 
 
 class SourcePart(msgspec.Struct, frozen=True, rename="kebab"):
-    """One of the pieces in which a large file is published."""
+    """Part of a large file that is published in pieces."""
 
     name: str
     size: int
@@ -172,7 +172,7 @@ def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
 
 
 TrackOperation = AnyOperation | PluginOperation
-"""What a task may repeat."""
+"""Keys that a task may repeat."""
 
 TemplateKind = Literal["index", "composable", "component"]
 ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
@@ -350,7 +350,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 GeneratorName = Literal["big5", "cluster-metrics"]
-"""What generates the documents of a track that declares no corpora."""
+"""Default generator for a track that declares no corpora."""
 
 
 class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -460,7 +460,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 if defined.setdefault(name, operation) != operation:
                     raise UsageError(
                         f"challenge {challenge.name} and one before it define different operations '{name}'",
-                        hint="give each a name of its own",
+                        hint="give each a unique name",
                     )
         return msgspec.structs.replace(self, operations={**self.operations, **defined})
 

@@ -34,7 +34,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     """Parse `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON if possible, else text.
 
     Raises:
-        UsageError: If no `=`, or a name is given twice.
+        UsageError: If no `=`, or a name is duplicated.
     """
     params: dict[str, Any] = {}
     for text in texts:
@@ -44,7 +44,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
                 f"--param {text}: expected NAME=VALUE", hint="for example --param iterations=300"
             )
         if name in params:
-            raise UsageError(f"--param {name} is given twice")
+            raise UsageError(f"--param {name} is duplicated")
         params[name] = _param_value(name, value)
     return params
 
@@ -63,7 +63,7 @@ def parse_rally_params(text: str) -> dict[str, Any]:
         text: comma-separated `NAME:VALUE`, a JSON object, or the path of a JSON or YAML file.
 
     Raises:
-        UsageError: If the text is none of these, a name is given twice, or the file cannot be read.
+        UsageError: If the text is none of these, a name is duplicated, or the file cannot be read.
     """
     if text.lstrip().startswith("{"):
         return _checked(text, "--track-params")
@@ -80,7 +80,7 @@ def parse_rally_params(text: str) -> dict[str, Any]:
                 hint="for example --track-params clients:4,bulk_size:1000, or the path of a .json file",
             )
         if name.strip() in found:
-            raise UsageError(f"--track-params {name.strip()} is given twice")
+            raise UsageError(f"--track-params {name.strip()} is duplicated")
         word = _word(value.strip())
         where = f"--track-params {name.strip()}"
         found[name.strip()] = _finite(word, where) if isinstance(word, float) else word
@@ -125,7 +125,7 @@ def _read_json(text: str, where: str) -> Any:
         repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
         if repeated:
             raise UsageError(
-                f"{where}: the key '{repeated[0]}' is given twice",
+                f"{where}: the key '{repeated[0]}' is duplicated",
                 hint="remove one of them: only the last would count",
             )
         return dict(pairs)

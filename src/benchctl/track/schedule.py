@@ -276,7 +276,7 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
         if "parallel" in element:
             for key in element.keys() - {"parallel"}:
                 if not document.lenient:
-                    raise document.refuse(here, f"'{key}' cannot stand beside 'parallel'", key=key)
+                    raise document.refuse(here, f"'{key}' cannot be used with 'parallel'", key=key)
                 fitting_key(key, ["parallel"], document, here)
             yield from _parallel(element["parallel"], f"{here}.parallel", place, document)
         elif isinstance(element.get("clients_list"), list):
@@ -439,7 +439,7 @@ class _Reader:
         """A different operation of a taken name, as in some tracks; reports show the original name."""
         if not self._document.lenient:
             raise self._document.refuse(
-                where, f"another operation is called '{operation.name}'", hint="give it a name of its own"
+                where, f"another operation is called '{operation.name}'", hint="give it a unique name"
             )
         number = self._copies.get(operation.name, 1) + 1
         while any(
@@ -575,7 +575,7 @@ def check_challenge(
             raise document.refuse(
                 f"{where}.schedule[{element}].parallel",
                 f"{clients:,} clients at the same time, at most {MOST_CLIENTS:,}",
-                hint="give the parallel element `clients`: its tasks then take turns on so many",
+                hint="give the parallel element `clients`: its tasks then take turns on that many",
             )
         completing = sum(task.completes for task in tasks)
         for inner, task in enumerate(tasks):
@@ -624,7 +624,7 @@ def _task_problem(task: Task, *, ends: bool) -> str:
         ),
         (
             task.target_throughput is not None and task.target_interval is not None,
-            "target-throughput and target-interval say the same thing: give one",
+            "target-throughput and target-interval exclude each other: give one",
         ),
         (
             task.target_throughput is not None and task.target_throughput <= 0,
@@ -722,6 +722,6 @@ class _Writer:
 
     def _needs_plugin(self, what: str) -> UsageError:
         return UsageError(
-            f"challenge '{self._challenge.name}' cannot be a file of its own: {what} is the plug-in's",
+            f"challenge '{self._challenge.name}' cannot be a separate file: {what} is the plug-in's",
             hint="a challenge within the track can use it",
         )

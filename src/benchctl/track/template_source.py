@@ -194,9 +194,9 @@ class Reach:
             UsageError: If the pattern points out of reach.
         """
         if _CLIMBS.search(pattern):
-            raise UsageError(f"{where}: '{cut(pattern)}' goes up again behind a wildcard")
+            raise UsageError(f"{where}: '{cut(pattern)}' goes up again after a wildcard")
         if not self.allows(Path(os.path.normpath(base.resolve() / pattern))):
-            raise UsageError(f"{where}: '{cut(pattern)}' points outside the track and the folders beside it")
+            raise UsageError(f"{where}: '{cut(pattern)}' points outside the track and its siblings")
         try:
             found = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
         except (ValueError, re.error) as err:
@@ -204,7 +204,7 @@ class Reach:
         paths = [Path(os.path.normpath(name)) for name in found]
         for path in paths:
             if not self.allows(path.resolve()):
-                raise UsageError(f"{where}: '{path}' leads outside the track and the folders beside it")
+                raise UsageError(f"{where}: '{path}' leads outside the track and its siblings")
         return [path for path in paths if path.is_file()]
 
 

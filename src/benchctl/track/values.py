@@ -287,7 +287,7 @@ class _Source(
 
 
 class Choice(_Source, frozen=True, kw_only=True, tag="list"):
-    """One of some values."""
+    """Choice among values."""
 
     items: tuple[Any, ...]  # the values, at least one
     # One after the other, at random, or by Zipf's law in the order of the list.
@@ -304,7 +304,7 @@ class Choice(_Source, frozen=True, kw_only=True, tag="list"):
 
 
 class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
-    """One of the terms of a field that hit so many documents: the index is asked once, before the run."""
+    """Choice among a field's terms by their number of matches, read from the index once, before the run."""
 
     # With doc values: a keyword, a number, a date. Of a list of them, a value is `{FIELD: TERM}`, as a term
     # query takes it.
@@ -324,11 +324,9 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
         if not (self.fields and all(self.fields)):
             return "field is empty"
         if len(set(self.fields)) < len(self.fields):
-            return f"field names one twice: {', '.join(self.fields)}"
+            return f"field names a duplicate: {', '.join(self.fields)}"
         if not 0 < self.least < self.below or (self.least < 1) != (self.below < 1):
-            return (
-                f"least {self.least:g} and below {self.below:g} are no range of documents, or of their share"
-            )
+            return f"least {self.least:g} and below {self.below:g} are not a range of documents or shares"
         if not 1 <= self.size <= POOL_LIMIT:
             return f"size {self.size} is not from 1 to {POOL_LIMIT}"
         return _alpha_problem(self.alpha)
@@ -486,9 +484,9 @@ def _check_placeholder(found: Placeholder, values: Mapping[str, ValueSource]) ->
     source = values.get(found.name)
     if source is None:
         known = f"known: {', '.join(values)}" if values else "the operation has no values"
-        raise ValueError(f"'{found}' stands for no value ({known}); $${{ writes the characters themselves")
+        raise ValueError(f"'{found}' is not a known value ({known}); $${{ writes the characters themselves")
     if found.end not in source.ends:
-        raise ValueError(f"'{found}' stands for no value: {_how_to_use(found.name, source)}")
+        raise ValueError(f"'{found}' is not a known value: {_how_to_use(found.name, source)}")
 
 
 def _how_to_use(name: str, source: ValueSource) -> str:

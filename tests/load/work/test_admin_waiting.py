@@ -109,7 +109,7 @@ def test_a_polled_merge_is_started_and_asked_after():
     [
         ({"completed": True, "error": {"type": "io", "reason": "disk"}}, Outcome.HTTP_ERROR, "disk"),
         ({"completed": True, "response": {"_shards": {"failed": 2}}}, Outcome.PARTIAL, "2 shards"),
-        ({"done": True}, Outcome.BAD_BODY, "how far it is"),
+        ({"done": True}, Outcome.BAD_BODY, "no progress"),
         ((404, {"error": {"type": "resource_not_found_exception"}}), Outcome.HTTP_ERROR, "not_found"),
     ],
 )

@@ -267,7 +267,7 @@ def test_an_operation_takes_only_what_it_names(raw: Any, paths: list[str]):
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        ({"corpora": "nowhere"}, "documents of corpora nowhere, and there is no corpus"),
+        ({"corpora": "nowhere"}, "documents of corpora nowhere, but no corpus"),
         ({"indices": "one", "corpora": "more"}, "corpora more and indices one"),
         ({"ingest_doc_count": 15}, "ingest-doc-count is 15, and there are 14"),
         ({"conflicts": "random"}, "makes conflicts"),

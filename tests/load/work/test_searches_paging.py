@@ -257,7 +257,7 @@ def test_a_page_that_does_not_say_how_to_go_on_is_a_bad_body(kind: str, answer: 
     played = play_operation(lambda _: (200, answer), results_per_page=1, **KINDS[kind])
     assert outcome(played) is Outcome.BAD_BODY
     assert played.answer is not None
-    assert "where the next one begins" in played.answer.reason
+    assert "no position of the next page" in played.answer.reason
 
 
 def test_all_pages_of_an_operation_have_the_values_of_its_number():

@@ -49,7 +49,7 @@ BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALL
         ((*AB, *BUILD, "--source", "https://me:pw@example.org/x.git"), "holds a user or a password"),
         ((*AB, *BUILD, "--base", "HEAD", "--head", "HEAD"), "--base and --head are the same commit"),
         ((*BISECT, *BUILD, "--good", "HEAD", "--bad", "HEAD"), "--good and --bad are the same commit"),
-        ((*AB, *BUILD, "--base", "nowhere"), "--base nowhere is no commit of ."),
+        ((*AB, *BUILD, "--base", "nowhere"), "--base nowhere is not a commit of ."),
         ((*AB, *BUILD, "--variant", "es", "--variant", "os"), "--variant is the engine that both commits"),
         ((*AB, *BUILD, "--challenge", "nothing"), "nothing"),
         ((*AB, *BUILD, "--build", " "), "--build is empty"),

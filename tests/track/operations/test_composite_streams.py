@@ -49,7 +49,7 @@ def test_a_composite_is_encoded_as_it_was_read():
         ([{"operation-type": "search", "body": {"a": "${n}"}}], "search: "),
         ([{"stream": []}] * (MOST_STREAMS + 1), "at most 256 can run"),
         ([OPEN, {**SEARCH, "pages": 3}], "with-point-in-time-from and pages do not mix"),
-        ([OPEN, {**SEARCH, "operation-type": "scroll-search"}], "means nothing to a scroll"),
+        ([OPEN, {**SEARCH, "operation-type": "scroll-search"}], "cannot be used with a scroll"),
     ],
 )
 def test_a_mistake_in_a_composite_is_found_when_it_is_read(requests: list[Any], said: str):

@@ -252,7 +252,7 @@ def _snapshot_verdict(reply: Reply) -> Answer | None:
         for snapshot in msgspec.json.decode(reply.exchange.body, type=_SnapshotStates).snapshots
     }
     if not states:
-        return Answer(Outcome.HTTP_ERROR, reason="there is no such snapshot")
+        return Answer(Outcome.HTTP_ERROR, reason="no such snapshot")
     if states & {"FAILED", "PARTIAL", "ABORTED"}:
         return Answer(Outcome.PARTIAL, reason=f"the snapshot is {', '.join(sorted(states))}")
     return _OK if states == {"SUCCESS"} else None
@@ -270,7 +270,7 @@ PROGRESS: Mapping[Progress, Verdict] = {
     "snapshot complete": _snapshot_verdict,
     "no snapshot running": lambda reply: None if _snapshots(reply) else _OK,
 }
-"""What is asked for again and again -> its verdict."""
+"""Polled response -> its verdict."""
 
 
 def asked_until(question: Request, verdict: Verdict, period_s: float) -> Workload:
@@ -452,7 +452,7 @@ def _templates(
 def _nothing(operation: Operation, key: str, what: str) -> BenchctlError:
     return BenchctlError(
         f"operation '{operation.name}': the track declares no {what}",
-        hint=f"declare them in the track, or say what is meant by the operation's '{key}'",
+        hint=f"declare them in the track, or name them by the operation's '{key}'",
     )
 
 
@@ -496,7 +496,7 @@ def _send_all(requests: Iterable[Request]) -> Script:
 
 
 def _each(requests: Sequence[Request]) -> Workload:
-    """One request per thing; a single one is the same object every time."""
+    """Requests, one per name; a single one is the same object every time."""
     if len(requests) == 1:
         return repeated(requests[0])
 
@@ -576,7 +576,7 @@ def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: Wor
     def verdict(reply: Reply) -> Answer | None:
         state, reason = _state(msgspec.json.decode(reply.exchange.body), operation.transform_id, engine)
         if not state:
-            return Answer(Outcome.BAD_BODY, reason="it does not say in which state the transform is")
+            return Answer(Outcome.BAD_BODY, reason="no transform state in the response")
         if state == "failed":
             return Answer(Outcome.PARTIAL, reason=shorten(f"the transform failed: {reason}"))
         if state in {"stopped", "finished"}:
@@ -584,7 +584,7 @@ def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: Wor
         if reply.exchange.end_ns - stopped.exchange.start_ns <= operation.transform_timeout * 1e9:
             return None
         return Answer(
-            Outcome.TIMEOUT, reason=f"the transform goes on after {operation.transform_timeout:g} s"
+            Outcome.TIMEOUT, reason=f"the transform continues after {operation.transform_timeout:g} s"
         )
 
     stats = "_stats" if engine == "elasticsearch" else "_explain"
@@ -633,7 +633,7 @@ def _shrink_all(operation: ShrinkIndex, order: WorkOrder) -> Script:
     if isinstance(sources, Answer):
         return sources
     if not sources:
-        return Answer(Outcome.HTTP_ERROR, reason=f"there is no index '{operation.source_index}'")
+        return Answer(Outcome.HTTP_ERROR, reason=f"no such index '{operation.source_index}'")
     nodes: list[str] | Answer = [operation.shrink_node] if operation.shrink_node else []
     if not nodes:
         nodes = yield from _keys(envelope.request("GET", "/_nodes/data:true"), "nodes")

@@ -55,7 +55,7 @@ def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
     if not found:
         asked = _asked(operation)
         raise BenchctlError(
-            f"operation '{operation.name}' sends documents{asked}, and there is no corpus to take them from"
+            f"operation '{operation.name}' sends documents{asked}, but no corpus provides any"
         )
     return found
 

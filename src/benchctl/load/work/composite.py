@@ -75,7 +75,7 @@ class Held:
 
 
 Use = Callable[[Held], Script]
-"""What is open so far -> the script of one operation."""
+"""Open contexts -> the script of one operation."""
 
 
 def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
@@ -93,7 +93,7 @@ def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
             return reply.answer
         found = _opened_id(reply)
         if not found:
-            return Answer(Outcome.BAD_BODY, reason="it does not say which point in time it opened")
+            return Answer(Outcome.BAD_BODY, reason="no point-in-time id in the response")
         held.points[operation.name] = found
         return reply.answer
 

@@ -474,7 +474,7 @@ def _failure(reply: Reply) -> Answer | None:
 
 
 def _unreadable(err: Exception) -> Answer:
-    return Answer(Outcome.BAD_BODY, reason=shorten(f"the page does not say where the next one begins: {err}"))
+    return Answer(Outcome.BAD_BODY, reason=shorten(f"no position of the next page in the response: {err}"))
 
 
 def _most(pages: int | str | None) -> int:

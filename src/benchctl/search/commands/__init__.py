@@ -1,4 +1,4 @@
-"""What `benchctl minimize` and `bisect` share: how a search begins, goes on, and is shown."""
+"""Shared parts of `benchctl minimize` and `bisect`: start, resume and display of a search."""
 
 import dataclasses
 import os

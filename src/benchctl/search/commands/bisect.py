@@ -226,7 +226,7 @@ history_options = grouped(
     HistoryOptions,
     "What is measured",
     click.option("--good", metavar="REF", help="A commit before the change."),
-    click.option("--bad", metavar="REF", help="A later commit, behind it."),
+    click.option("--bad", metavar="REF", help="A later commit."),
     click.option("--versions", metavar="LIST", help="Instead, variants: es@8.9.0,es@8.10.0,es@8.11.0."),
     click.option("--jars", metavar="LIST", help="Instead, jars to be put into --variant one at a time."),
 )
@@ -250,7 +250,7 @@ def _subject(options: HistoryOptions, build: BuildOptions, form: RunForm) -> Run
 
 @dataclass(frozen=True)
 class _History:
-    """What is bisected: points, the oldest first, and what they are built into."""
+    """Subject of a bisection: points, the oldest first, and what they are built into."""
 
     spec: BisectSpec  # without its task
     identity: tuple[str, ...] = ()  # what else decides what is measured

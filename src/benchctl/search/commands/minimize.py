@@ -69,7 +69,7 @@ _PREFIX_ITERATIONS = 10
     type=click.IntRange(min=0),
     default=_PREFIX_ITERATIONS,
     show_default=True,
-    help="First try with tasks in front cut to so many requests, without warm-up and rates; 0 leaves them.",
+    help="First try with tasks in front cut to that many requests, without warm-up and rates; 0 leaves them.",
 )
 @click.option(
     "--output",

@@ -34,7 +34,7 @@ class BegunSearch:
 
     @property
     def title(self) -> str:
-        """What it is, for readers."""
+        """Title for readers."""
         return f"search {self.id}"
 
     def resume(self, how: How, budget_s: float | None) -> None:
@@ -51,7 +51,7 @@ class BegunSearch:
             hint = f"benchctl resume {record.id}"
             raise UsageError(f"{self.title} is not complete", hint=hint)
         if more.until_decided:
-            raise UsageError("--until-decided: a search ends with its answers", hint="leave it out")
+            raise UsageError("--until-decided: a search ends with its answers", hint="remove it")
         budget_s = more.budget_s and record.spent_s + more.budget_s
         most = record.most + more.further(record.most)
         self._go_on(msgspec.structs.replace(record, status="running", most=most, budget_s=budget_s), how)

@@ -41,7 +41,7 @@ class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 Progress = Literal["recovered", "snapshot complete", "no snapshot running"]
-"""What an operation that waits asks for again and again."""
+"""Polled request of an operation that waits."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Operation(
     """The keys and traits of every operation."""
 
     shown: ClassVar[bool] = False
-    """Whether tables show operations of this type unless they say otherwise; else they are administrative."""
+    """True if tables show operations of this type by default; else they are administrative."""
 
     counts: ClassVar[str] = "ops"
-    """What the throughput of this type counts a second."""
+    """Unit of this type's throughput."""
 
     reads: ClassVar[bool] = False
-    """Whether this type changes nothing, and so may run on somebody else's cluster, as all searches may."""
+    """True if this type changes nothing and so may run on a foreign cluster."""
 
     wire: ClassVar[Form | None] = None
     """The request of this type; None where there are several, or where it depends on more than its keys."""
@@ -217,7 +217,7 @@ class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """Operations that benchctl cannot do: their tasks are unsupported, and their own keys are passed over."""
 
     reason: ClassVar[str]
-    """Why not, as tables show it."""
+    """Reason in tables."""
 
     @property
     def ends(self) -> bool:
@@ -273,7 +273,7 @@ class Varying(Operation, frozen=True, kw_only=True):
 
     @property
     def templates(self) -> Any:
-        """All that `${name}` may stand in."""
+        """Texts that may contain `${name}`."""
         return self.content
 
 

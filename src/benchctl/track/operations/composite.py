@@ -40,7 +40,7 @@ class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-t
 
 
 class CreatePointInTime(OpenPointInTime, frozen=True, kw_only=True, tag="create-point-in-time"):
-    """The same in OpenSearch Benchmark's words."""
+    """Spelling of OpenSearch Benchmark."""
 
 
 class ClosePointInTime(Operation, frozen=True, kw_only=True, tag="close-point-in-time"):
@@ -52,7 +52,7 @@ class ClosePointInTime(Operation, frozen=True, kw_only=True, tag="close-point-in
 
 
 class DeletePointInTime(Operation, frozen=True, kw_only=True, tag="delete-point-in-time"):
-    """The same in OpenSearch Benchmark's words."""
+    """Spelling of OpenSearch Benchmark."""
 
     shown: ClassVar[bool] = True
 
@@ -122,7 +122,7 @@ else:
         | TYPES["field-caps"]
         | TYPES["list-all-point-in-time"]
     )
-"""What a composite is made of."""
+"""Steps of a composite."""
 
 
 class Composite(Operation, frozen=True, kw_only=True, tag="composite"):

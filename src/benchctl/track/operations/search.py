@@ -187,7 +187,7 @@ class Search(_WithBody, frozen=True, kw_only=True, tag="search"):
             *_page_rules(self.pages, self.results_per_page),
             (
                 self.pages is None or self.with_point_in_time_from is None,
-                "with-point-in-time-from and pages do not mix: a scroll has a point in time of its own",
+                "with-point-in-time-from and pages do not mix: a scroll has its own point in time",
             ),
         )
 
@@ -220,7 +220,7 @@ class ScrollSearch(_Paging, frozen=True, kw_only=True, tag="scroll-search"):
         demand(
             (
                 self.with_point_in_time_from is None,
-                "with-point-in-time-from means nothing to a scroll, which has a point in time of its own",
+                "with-point-in-time-from cannot be used with a scroll, which has its own point in time",
             )
         )
 
@@ -263,12 +263,12 @@ class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
 
     @property
     def templates(self) -> Any:
-        """All that `${name}` may stand in."""
+        """Texts that may contain `${name}`."""
         return [[search.header, search.body] for search in self.searches]
 
 
 class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
-    """Any request."""
+    """Parameters of a search request."""
 
     path: str  # with its leading slash
     method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
@@ -288,7 +288,7 @@ class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
 
     @property
     def templates(self) -> Any:
-        """All that `${name}` may stand in."""
+        """Texts that may contain `${name}`."""
         return [self.path, self.body]
 
 
