@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 Hook = Literal[
     "check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines", "fork_runner",
-    "imported", "listing", "micro_caveats", "micro_source", "micro_subjects", "redline_curves",
-    "redline_doubts", "redline_search", "redline_steadiness", "references", "schemas", "sql_view", "sweep",
-    "swept_curves", "whole",
+    "imported", "listing", "micro_caveats", "micro_source", "micro_subjects", "page", "redline_curves",
+    "redline_doubts", "redline_search", "redline_steadiness", "references", "report", "schemas", "sql_view",
+    "sweep", "swept_curves", "whole",
 ]  # fmt: skip
 """What a slice may give in its `hooks.py`, or the `module:name` of it, which is imported when it is called:
 
@@ -21,10 +21,12 @@ Hook = Literal[
 - imported(files, variant, tags) -> None, or (label, record, what keeps the rest) of JMH's
 - listing: a command of `benchctl list`
 - micro_caveats(plan), micro_source(path), micro_subjects(home, plan, progress): of microbenchmarks
+- page(analysis, folder and record of its run if it is of one) -> (charts, tables of details) of its page
 - redline_curves, redline_doubts, redline_steadiness: of a search, as in `redline.judge`
 - redline_search(plan, track, block, measure) -> `run.fork.SearchResult`
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
+- report(analysis, notes or None) -> None, or a `report.blocks.Addition`
 - schemas: name -> (type, key of its version, version), for `benchctl schema`
 - whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
   or that the run is part of
@@ -46,7 +48,7 @@ class Slice(NamedTuple):
 
 SLICES: Mapping[str, Slice] = {
     "redline": Slice(
-        ("redline_curves", "redline_doubts", "redline_search", "redline_steadiness"),
+        ("page", "redline_curves", "redline_doubts", "redline_search", "redline_steadiness", "report"),
         {
             "redline": (
                 "Measure",
@@ -86,7 +88,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "evidence": Slice(
-        ("check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines"),
+        ("check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines", "page"),
         {
             "profile": (
                 "Explain",
@@ -125,7 +127,7 @@ SLICES: Mapping[str, Slice] = {
             ),
         },
     ),
-    "sweep": Slice(("sweep", "swept_curves")),
+    "sweep": Slice(("page", "report", "sweep", "swept_curves")),
 }
 
 

@@ -37,7 +37,6 @@ def test_rates_that_the_driver_spoilt_are_hollow():
 
 
 def test_nothing_searched_for_or_found_is_no_plot():
-    assert redline_charts(None) == []
     assert redline_charts(curves(es=[], os=[])) == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.report.layout import collect_notes, said
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import _listed, headline, verdict_sentence
+from benchctl.report.sentences import _listed, headline, verdict
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, OtherLoad, RunRecord
 from benchctl.stats.analyse import analyse, analyse_run
@@ -74,7 +74,7 @@ def test_a_headline_says_what_was_compared_and_on_what(build: Callable[..., RunR
 def test_every_task_is_in_the_sentence(
     build: Callable[..., RunRecord], verdicts: tuple[Verdict, ...], sentence: str
 ):
-    assert verdict_sentence(judged(without_findings(build), *verdicts)) == sentence
+    assert verdict(judged(without_findings(build), *verdicts)) == sentence
 
 
 def test_cpu_of_the_node_answers_where_times_do_not(build: Callable[..., RunRecord]):
@@ -83,21 +83,21 @@ def test_cpu_of_the_node_answers_where_times_do_not(build: Callable[..., RunReco
         return msgspec.structs.replace(summary, meters={"cpu": used * (1 + 0.01 * block)})
 
     analysis = without_findings(build, edit=costing)
-    sentence = verdict_sentence(judged(analysis, "inconclusive"))
+    sentence = verdict(judged(analysis, "inconclusive"))
     assert sentence == (
         "os vs es, 3 tasks: 3 inconclusive. os costs 94% more CPU on the node than es on "
         "desc_sort_timestamp, as much on composite-date_histogram-daily, 25% less on range."
     )
     # Where times decide, they are the answer.
-    assert "CPU" not in verdict_sentence(judged(analysis, "slower"))
-    assert "25% less CPU on the node than es on range" in verdict_sentence(
+    assert "CPU" not in verdict(judged(analysis, "slower"))
+    assert "25% less CPU on the node than es on range" in verdict(
         judged(analysis, "slower", "slower", "inconclusive")
     )
     several = without_findings(build, variants=("es", "os", "noinline"), edit=costing)
-    sentence = verdict_sentence(judged(several, "inconclusive"))
+    sentence = verdict(judged(several, "inconclusive"))
     assert "os costs 94% more CPU on the node than es on desc_sort_timestamp" in sentence
     assert "noinline costs 50% less CPU on the node than es on desc_sort_timestamp" in sentence
-    few = verdict_sentence(judged(without_findings(build, edit=costing, forks=3), "inconclusive"))
+    few = verdict(judged(without_findings(build, edit=costing, forks=3), "inconclusive"))
     assert "os provisionally costs 94% more CPU on the node" in few
     assert few.endswith("Provisional: fewer than 5 forks a side.")
 
@@ -120,7 +120,7 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(
         for fork in record.forks
     )
     analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
-    text = verdict_sentence(analysis)
+    text = verdict(analysis)
     assert ("busy-host" in {doubt.code for doubt in analysis.caveats}) == told
     assert ("used 48% of the CPUs in 6 of 10 forks (python3 45%, cron 2%)" in text) == told
     assert "ot warmed up on" in text
@@ -144,7 +144,7 @@ def test_what_a_node_holds_is_neither_fast_nor_slow(build: Callable[..., RunReco
     }.items():
         plan = msgspec.structs.replace(record.plan, metrics=metrics)
         analysis = analyse_run(msgspec.structs.replace(record, plan=plan))
-        assert verdict_sentence(analysis) == sentence
+        assert verdict(analysis) == sentence
         words = {row.metric: said(one, one.verdict) for row in analysis.rows for one in row.comparisons}
         assert words["heap"] == "less"
         assert words.get("cpu", "faster") == "faster"
@@ -155,7 +155,7 @@ def test_metrics_that_disagree_are_no_verdict_of_one_kind(build: Callable[..., R
     throughput, *others = analysis.rows
     slower = msgspec.structs.replace(throughput.comparisons[0], verdict="slower")
     rows = (msgspec.structs.replace(throughput, comparisons=(slower,)), *others)
-    assert "faster by one metric and slower by another on desc_sort_timestamp" in verdict_sentence(
+    assert "faster by one metric and slower by another on desc_sort_timestamp" in verdict(
         msgspec.structs.replace(analysis, rows=rows)
     )
 
@@ -164,7 +164,7 @@ def test_what_is_open_by_one_metric_is_not_equal(build: Callable[..., RunRecord]
     analysis = judged(without_findings(build), "equivalent")
     unclear = judged(msgspec.structs.replace(analysis, rows=analysis.rows[:1]), "inconclusive").rows
     found = msgspec.structs.replace(analysis, rows=(*unclear, *analysis.rows[1:]))
-    assert verdict_sentence(found) == "os vs es, 3 tasks: 2 equal within the margin, 1 inconclusive."
+    assert verdict(found) == "os vs es, 3 tasks: 2 equal within the margin, 1 inconclusive."
 
 
 def test_what_had_not_warmed_up_is_provisional_in_sentence_and_data(build: Callable[..., RunRecord]):
@@ -173,7 +173,7 @@ def test_what_had_not_warmed_up_is_provisional_in_sentence_and_data(build: Calla
         return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block) if moves else summary
 
     analysis = without_findings(build, edit=moving)
-    text = verdict_sentence(analysis)
+    text = verdict(analysis)
     assert text.startswith("os is provisionally slower than es on range;")
     assert text.endswith("Provisional: not warmed up on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
@@ -201,7 +201,7 @@ def test_a_mark_takes_no_verdict_of_another_row_away(build: Callable[..., RunRec
             )
             for row in found.rows
         )
-        assert verdict_sentence(msgspec.structs.replace(found, rows=rows)) == sentence
+        assert verdict(msgspec.structs.replace(found, rows=rows)) == sentence
 
 
 def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[..., RunRecord]):
@@ -213,12 +213,12 @@ def test_stalls_are_the_first_reason_and_no_lack_of_warm_up(build: Callable[...,
         return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block, driver=driver, **stalls)
 
     analysis = without_findings(build, edit=stalling)
-    text = verdict_sentence(analysis)
+    text = verdict(analysis)
     assert text.endswith("Provisional: stalls took up to 54% of the time on range.")
     assert [row.comparisons[0].provisional for row in analysis.rows] == [False, False, True] * 2
     assert [side.stalled for side in analysis.rows[2].figures] == [0.0, 0.54]
     alone = analyse({"os": build(edit=stalling).done("os")}, build().plan)
-    assert verdict_sentence(alone).startswith("Stalls took up to 54% of the time on range. One variant")
+    assert verdict(alone).startswith("Stalls took up to 54% of the time on range. One variant")
     assert {"stalled", "not-steady"} & {doubt.code for doubt in analysis.rows[2].caveats} == {"stalled"}
 
 
@@ -228,7 +228,7 @@ def test_few_forks_are_provisional_as_far_as_they_decide(
 ):
     analysis = without_findings(build, forks=forks)
     assert analysis.rows[2].comparisons[0].provisional == provisional
-    text = verdict_sentence(analysis)
+    text = verdict(analysis)
     assert ("provisionally" in text) == provisional
     assert ("Provisional: fewer than 5 forks a side." in text) == provisional
 
@@ -247,14 +247,14 @@ def test_no_verdict_stands_without_what_failed(build: Callable[..., RunRecord]):
 
     record = build(edit=failing)
     first = msgspec.structs.replace(record.forks[0], status="failed")
-    text = verdict_sentence(analyse_run(msgspec.structs.replace(record, forks=(first, *record.forks[1:]))))
+    text = verdict(analyse_run(msgspec.structs.replace(record, forks=(first, *record.forks[1:]))))
     assert f"1 fork of {first.variant} failed and is not in the figures." in text
     assert "Requests failed on range." in text
     assert "Answers are not alike on range." in text
 
 
 def test_one_variant_is_not_compared(build: Callable[..., RunRecord]):
-    assert verdict_sentence(without_findings(build, variants=("es",))) == (
+    assert verdict(without_findings(build, variants=("es",))) == (
         "One variant: there is nothing to compare it with."
     )
 
@@ -276,9 +276,9 @@ def test_what_ran_before_is_part_of_the_verdict(record: RunRecord):
         )
         for verdict in ("slower", "inconclusive")
     )
-    text = verdict_sentence(msgspec.structs.replace(analysis, order_effects=(slower, slower, unclear)))
+    text = verdict(msgspec.structs.replace(analysis, order_effects=(slower, slower, unclear)))
     assert text.count("At several places of a fork, after different tasks, range differs.") == 1
-    assert "before" not in verdict_sentence(msgspec.structs.replace(analysis, order_effects=(unclear,)))
+    assert "before" not in verdict(msgspec.structs.replace(analysis, order_effects=(unclear,)))
 
 
 @pytest.mark.parametrize(("cpu_ns", "told"), [(120_000_000, True), (80_000_000, False)])
@@ -333,7 +333,7 @@ def test_only_what_is_provisional_says_why(build: Callable[..., RunRecord]):
         )
         for row in analysis.rows
     )
-    text = verdict_sentence(msgspec.structs.replace(analysis, rows=rows))
+    text = verdict(msgspec.structs.replace(analysis, rows=rows))
     assert text.startswith(
         "os is slower than es on 3 of 3 tasks. noinline is provisionally faster than es on"
     )
@@ -346,7 +346,7 @@ def test_what_few_forks_leave_open_says_so_and_by_which_metrics(build: Callable[
     (first, *others) = [row for row in found.rows if row.task == 0]
     alone = msgspec.structs.replace(found, rows=(first, *others))
     few = "" if forks == 5 else " Fewer than 5 forks a side."
-    assert verdict_sentence(alone) == (
+    assert verdict(alone) == (
         f"os vs es on desc_sort_timestamp: inconclusive by throughput and p90 service time.{few}"
     )
 

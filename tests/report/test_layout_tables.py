@@ -10,7 +10,7 @@ from rich.console import Console
 from benchctl.report.blocks import Notes, plain, text_of
 from benchctl.report.formats import analysis_part, analysis_sections, render
 from benchctl.report.layout import precision_table, result_tables, value_text
-from benchctl.report.sentences import headline, verdict_sentence
+from benchctl.report.sentences import headline, verdict
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import StopSpec
@@ -35,9 +35,9 @@ def difficult(summary: TaskSummary, variant: str, block: int):
 
 def test_text_begins_with_the_verdict(build: Callable[..., RunRecord]):
     analysis = analyse_run(build())
-    first, verdict, _ = render(analysis, width=80).split("\n\n", 2)
+    first, second, _ = render(analysis, width=80).split("\n\n", 2)
     assert first == headline(analysis)
-    assert " ".join(verdict.split()) == f"VERDICT {verdict_sentence(analysis)}"
+    assert " ".join(second.split()) == f"VERDICT {verdict(analysis)}"
 
 
 def test_parts_of_the_report_stand_alone(build: Callable[..., RunRecord]):

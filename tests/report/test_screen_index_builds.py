@@ -12,11 +12,10 @@ from benchctl.report.html.page import render_page, run_subject
 from benchctl.report.layout import baseline_of
 from benchctl.report.planning import next_command, planning_lines
 from benchctl.report.screen import render_screen
-from benchctl.report.sentences import headline
+from benchctl.report.sentences import headline, verdict
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.decisions import gate
-from benchctl.sweep.report import verdict
 from builders import ES, make_fork, make_plan, make_summary
 from made_builds import builds, built, built_record
 

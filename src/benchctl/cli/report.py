@@ -22,11 +22,11 @@ from benchctl.report.html.page import (
     write_pages,
 )
 from benchctl.report.html.parts import anchor
+from benchctl.report.sentences import verdict
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Archive, Selection, choose_sides
 from benchctl.results.store import RunFolder
 from benchctl.stats.analyse import analyse_run
-from benchctl.sweep.report import verdict
 
 INDEX = "index.html"
 

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from benchctl.errors import BenchctlError
 from benchctl.evidence.files import JIT_DTYPES, JIT_FILE, fork_evidence
+from benchctl.evidence.profile_report import profile_tables
 from benchctl.report.charts import Chart, Frame, tint, variant_style
 from benchctl.report.charts.panels import Panel, axis_name, milliseconds, plain, shaded, stacked, time_axis
 from benchctl.report.table import Table, worded
@@ -110,8 +111,23 @@ def _table(courses: Sequence[JitCourse]) -> Table:
     return Table.of("Events of the JIT compilers, warm-up included", columns, lines)
 
 
-def evidence_charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Chart]:
-    """Return the charts of the analysis's tasks from a run's evidence; what cannot be read is not drawn."""
+def page(
+    analysis: Analysis, folder: RunFolder | None = None, record: RunRecord | None = None
+) -> tuple[list[Chart], list[Table]]:
+    """Return charts of the analysis's tasks, and its profiles; nothing for a comparison.
+
+    A profile that cannot be read does not cost a reader the page.
+    """
+    if folder is None or record is None:
+        return [], []
+    try:
+        profiles = profile_tables(folder, record)
+    except BenchctlError as err:
+        profiles = [Table.of("Profiles", (worded("Cannot be read"),), ((err.message,),))]
+    return _charts(folder, record, analysis), profiles
+
+
+def _charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Chart]:
     carrying = [fork for fork in record.forks if fork.status == "done" and "jit" in fork.evidence]
     found: dict[Place, list[JitCourse]] = {}
     for fork in sorted(carrying, key=lambda one: (analysis.variants.index(one.variant), one.block)):

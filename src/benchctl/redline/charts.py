@@ -11,16 +11,21 @@ from benchctl.report.charts.effects import errors
 from benchctl.report.charts.panels import GUIDE, plain, plot_layout, time_axis
 from benchctl.report.facts import objective_text
 from benchctl.report.numbers import figure
+from benchctl.report.table import Table
 from benchctl.results.figures import load_suffix
+from benchctl.stats.analysis import Analysis
 from benchctl.stats.parts import CurveRow, RedlineCurves
 
 _NS_PER_MS = 1e6
 
 
-def redline_charts(found: RedlineCurves | None) -> list[Chart]:
+def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
     """Return one plot of the percentile by load, for all variants; none where nothing was measured."""
-    if found is None:
-        return []
+    return ([] if analysis.redline is None else redline_charts(analysis.redline)), []
+
+
+def redline_charts(found: RedlineCurves) -> list[Chart]:
+    """Return the plot of a search, or none."""
     unit = load_suffix(found.unit)
     traces = [_trace(place, curve.variant, curve.rows, unit) for place, curve in enumerate(found.curves)]
     traces = [trace for trace in traces if trace.x]

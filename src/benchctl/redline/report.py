@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.redline.judge import percentile_name
+from benchctl.report.blocks import Addition, Notes
 from benchctl.report.facts import objective_text
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import Table
@@ -19,23 +20,33 @@ from benchctl.stats.parts import Curve, CurveRow, RedlineCurves, Spread
 
 _MARKS = "ox+*#@%&"
 _BOTH = "?"
-_ROWS = 16
-PLOT_LINES = 4
+_PLOT_LINES = 4  # of a drawing, beside its rows
 _LEAST_COLUMNS = 40
 _MOST_COLUMNS = 84
 _AXIS = 10
 _NS_PER_MS = 1e6
 
 
-def redline_answer(analysis: Analysis) -> list[str]:
-    """Return `red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`, if any."""
+def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
+    """Return what a red-line search adds to a report; None for other runs."""
+    del notes
     found = analysis.redline
     if found is None:
-        return []
+        return None
+    return Addition(
+        answer=(_answer(analysis, found),),
+        results=tuple([table] for table in curve_tables(found)),
+        remarks=tuple(rate_lines(found)),
+        plot=lambda width, lines: curve_plot(found, width, lines),
+    )
+
+
+def _answer(analysis: Analysis, found: RedlineCurves) -> str:
+    """Return `red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`."""
     search = found.search
     what = f"all rates of {search.operation}" if search.by == "factor" else search.operation
     told = (f"{curve.variant} {_found_text(curve, found)}{_there(curve, analysis)}" for curve in found.curves)
-    return [f"red-line of {what}, {objective_text(search)}: {'; '.join(told)}."]
+    return f"red-line of {what}, {objective_text(search)}: {'; '.join(told)}."
 
 
 _BOUNDS: dict[RedlineEnd | None, str] = {
@@ -187,11 +198,12 @@ class _Scale(msgspec.Struct, frozen=True):
         return float(self.low * (self.high / self.low) ** (cell / (self.cells - 1)))
 
 
-def curve_plot(found: RedlineCurves, width: int, rows: int = _ROWS) -> list[str]:
+def curve_plot(found: RedlineCurves, width: int, lines: int = 20) -> list[str]:
     """Draw the objective's percentile against the load, both logarithmic; one mark a variant and load.
 
-    That takes about `PLOT_LINES` beside its rows.
+    It takes about as many lines.
     """
+    rows = lines - _PLOT_LINES
     points = [
         (row.rate_per_s, row.objective_ms.median, mark)
         for curve, mark in zip(found.curves, _marks(found), strict=True)

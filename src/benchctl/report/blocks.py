@@ -2,13 +2,15 @@
 
 import shlex
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 from rich.text import Text
 
 from benchctl.report.numbers import visible
 from benchctl.report.table import Cell, Table, escaped, markdown_lines, text_lines
+from benchctl.slices import hooks
+from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 
 WIDE = 100
@@ -71,6 +73,22 @@ class Drawing(msgspec.Struct, frozen=True):
 Block = str | Title | Verdict | Command | Notes | Items | Drawing | Table
 Section = Sequence[Block]
 """Blocks one below the other; an empty line separates sections."""
+
+
+class Addition(msgspec.Struct, frozen=True):
+    """What a slice adds to the report of an analysis."""
+
+    answer: tuple[str, ...] = ()  # the first sentences of the verdict
+    doubts: tuple[str, ...] = ()  # why that is provisional
+    results: tuple[Section, ...] = ()  # below the tables of tasks
+    brief: tuple[Sequence[Section], ...] = ()  # parts for a screen, the most important first
+    remarks: tuple[str, ...] = ()  # at the end of a screen
+    plot: Callable[[int, int], list[str]] | None = None  # (columns, lines) -> a drawing, if there is one
+
+
+def additions(analysis: Analysis, notes: Notes | None = None) -> list[Addition]:
+    """Return what slices add to a report; `notes` are those that its tables are numbered by."""
+    return [addition for report in hooks("report") if (addition := report(analysis, notes)) is not None]
 
 
 def page_of(tables: Iterable[Table], lines: Iterable[Block]) -> list[Section]:

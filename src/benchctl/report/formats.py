@@ -7,7 +7,6 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.redline.report import curve_plot, curve_tables
 from benchctl.report.blocks import (
     WIDE,
     Drawing,
@@ -16,22 +15,22 @@ from benchctl.report.blocks import (
     Section,
     Title,
     Verdict,
+    additions,
     markdown,
     page_of,
     plain,
 )
 from benchctl.report.details import further_tables, precision_tables
-from benchctl.report.layout import collect_notes, metric_title
+from benchctl.report.layout import collect_notes, metric_title, result_tables
 from benchctl.report.numbers import json_text, visible
 from benchctl.report.planning import planning_lines
-from benchctl.report.sentences import comparison_text, headline, legend
+from benchctl.report.sentences import comparison_text, headline, legend, verdict
 from benchctl.report.table import csv_pieces
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
 from benchctl.stats.decisions import GateResult, outcomes
-from benchctl.sweep.report import all_results, verdict
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,6 +89,8 @@ def _source(record: RunRecord) -> Source:
 Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github"]
 """All that results can be printed as; pages (html) are written by `report.html`, which draws samples, too."""
 
+_PLOT_LINES = 20
+
 # Of a row, of a comparison, and of both sides: the columns of the CSV form.
 _ROW_COLUMNS = ("schedule", "challenge", "task", "label", "operation", "metric", "unit", "higher_is_better")
 _COMPARISON_COLUMNS = tuple(
@@ -136,20 +137,20 @@ def analysis_sections(
 ) -> list[Section]:
     """Return the whole report; `render` describes the arguments."""
     notes = collect_notes(analysis)
+    plots = [addition.plot(width, _PLOT_LINES) for addition in additions(analysis) if addition.plot]
     sections: list[Section] = [
         *_results(analysis, notes),
+        *([Drawing(tuple(lines))] for lines in plots),
         [*legend(analysis), notes],
         *([table] for table in further_tables(analysis, details=details)),
     ]
-    if analysis.redline is not None:
-        sections += [[table] for table in curve_tables(analysis.redline)]
-        sections.append([Drawing(tuple(curve_plot(analysis.redline, width)))])
     return [*sections, planning_lines(analysis, plan)]
 
 
 def _results(analysis: Analysis, notes: Notes) -> list[Section]:
-    answer: list[Section] = [[Title(headline(analysis))], [Verdict(verdict(analysis))]]
-    return [*answer, *([result] for result in all_results(analysis, notes))]
+    added = (section for addition in additions(analysis, notes) for section in addition.results)
+    tables = ([table] for table in result_tables(analysis, notes))
+    return [[Title(headline(analysis))], [Verdict(verdict(analysis))], *tables, *added]
 
 
 def analysis_part(

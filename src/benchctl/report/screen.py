@@ -8,8 +8,7 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from benchctl.redline.report import PLOT_LINES, curve_plot, rate_lines
-from benchctl.report.blocks import command_lines, paragraph, text_of
+from benchctl.report.blocks import Addition, additions, command_lines, paragraph, text_of
 from benchctl.report.layout import (
     bound_mark,
     change_cells,
@@ -30,22 +29,20 @@ from benchctl.report.numbers import (
     visible,
 )
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import headline
+from benchctl.report.sentences import headline, verdict
 from benchctl.report.table import Cell, Column, Layout, judged, worded
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
-from benchctl.stats.parts import SweepCurve
 from benchctl.stats.steady import Trend
-from benchctl.sweep.report import sweep_answer, sweep_tables, verdict
 
 LINES = 24
 _LEAST_WIDTH = 80
 _LEAST_NAME = 20
 _LONGEST_VARIANT = 10
-_LEAST_PLOT, _MOST_PLOT = 6, 16
+_LEAST_PLOT, _MOST_PLOT = 10, 20
 _COARSE_PERCENT = 10
 _ABSURD_PERCENT = 10_000
 # An open row says so in one character, and one without a verdict in three: there is little room.
@@ -145,8 +142,10 @@ def render_screen(
     are is said. Without `plan` no command is proposed; `more` says how to see all of it, if there is a way.
     `runs` is the folder of the run's runs, if it is not the default one.
     """
-    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs)
-    curves = [_curve_text(curve, width) for curve in analysis.curves]
+    added = additions(analysis)
+    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs, added)
+    brief = [text_of(part, width) for addition in added for part in addition.brief]
+    curves = list(brief)
     rows = [line for row in analysis.rows if not row.swept for line in _lines(row, analysis)]
     # Marks that every row has are explained once, below.
     shared = set.intersection(*(set(line.verdict.words[1:]) for line in rows)) if len(rows) > 1 else set()
@@ -156,13 +155,13 @@ def render_screen(
     while True:
         blocks = [*_blocks(kept, shared, width)]
         body = [*top, *curves, *blocks, *_legend(kept, shared, width, marks, flowing=flowing)]
-        if len(curves) < len(analysis.curves):
-            hidden = counted(len(analysis.curves) - len(curves), "more curve")
+        if len(curves) < len(brief):
+            hidden = counted(len(brief) - len(curves), "more curve")
             body.append(Text(f"{hidden}: -v shows them"))
         if len(kept) < len(rows):
             hidden = counted(len(rows) - len(kept), "more row")
             body.append(Text(f"{hidden}, open or of smaller differences: -v shows them"))
-        shown = Text("\n").join([*body, *_plot(analysis, [*body, *bottom], lines, width), *bottom])
+        shown = Text("\n").join([*body, *_plot(added, [*body, *bottom], lines, width), *bottom])
         if len(kept) + len(curves) <= 1 or shown.plain.count("\n") < lines:
             return shown
         if flowing and len(curves) > 1:
@@ -172,12 +171,13 @@ def render_screen(
         flowing = True
 
 
-def _plot(analysis: Analysis, others: Sequence[Text], lines: int, width: int) -> list[Text]:
-    """The curve of a red-line, where there is room for one that can be read."""
-    room = lines - sum(text.plain.count("\n") + 1 for text in others) - PLOT_LINES - 2
-    if analysis.redline is None or room < _LEAST_PLOT:
+def _plot(added: Sequence[Addition], others: Sequence[Text], lines: int, width: int) -> list[Text]:
+    """The first plot, where there is room for one that can be read."""
+    room = lines - sum(text.plain.count("\n") + 1 for text in others) - 2
+    plot = next((addition.plot for addition in added if addition.plot), None)
+    if plot is None or room < _LEAST_PLOT:
         return []
-    drawn = curve_plot(analysis.redline, width, min(room, _MOST_PLOT))
+    drawn = plot(width, min(room, _MOST_PLOT))
     return [Text(visible("\n".join(["", *drawn, ""])), no_wrap=True)] if drawn else []
 
 
@@ -202,11 +202,16 @@ def _where(plan: Plan) -> str:
     return "; ".join([*found, *([f"load from {', '.join(plan.load_hosts)}"] if plan.load_hosts else [])])
 
 
-def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None) -> list[Text]:
-    """Return what factors mean, what to run next, and where there is more."""
-    bottom = (
-        [] if analysis.redline is None else [paragraph(one, width) for one in rate_lines(analysis.redline)]
-    )
+def _bottom(
+    analysis: Analysis,
+    plan: Plan | None,
+    width: int,
+    more: str,
+    runs: Path | None,
+    added: Sequence[Addition],
+) -> list[Text]:
+    """Return remarks, what to run next, and where there is more."""
+    bottom = [paragraph(remark, width) for addition in added for remark in addition.remarks]
     missed = (doubt.text for doubt in analysis.caveats if doubt.code == "missed-states")
     bottom += [paragraph(f"{text[:1].upper()}{text[1:]}", width) for text in missed if analysis.rows]
     following = None if plan is None else next_command(analysis, plan)
@@ -217,12 +222,6 @@ def _bottom(analysis: Analysis, plan: Plan | None, width: int, more: str, runs: 
     if more:
         bottom.append(Text(visible(f"More:  {more}")))
     return bottom
-
-
-def _curve_text(curve: SweepCurve, width: int) -> Text:
-    """The points of a curve, and what they add up to."""
-    points, *_ = sweep_tables(curve)
-    return text_of([[points], sweep_answer(curve)], width)
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:

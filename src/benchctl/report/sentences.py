@@ -6,6 +6,7 @@ from itertools import product
 from typing import NamedTuple, get_args
 
 from benchctl.quantities import COUNT
+from benchctl.report.blocks import additions
 from benchctl.report.layout import each_count, marked_word, metric_title, paired_points
 from benchctl.report.numbers import (
     counted,
@@ -96,18 +97,22 @@ def headline(analysis: Analysis) -> str:
     return f"{_listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
 
 
-def verdict_sentence(
-    analysis: Analysis, answer: Sequence[str] = (), doubts: Sequence[str] = (), *, by_task: bool = True
-) -> str:
-    """Return the answer, `by_task` what differs, is equal or inconclusive, and the warnings.
+def goes_by_task(analysis: Analysis) -> bool:
+    """Return whether the verdict goes through tasks, and does not only count over the points of curves."""
+    return any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
 
-    A verdict that is provisional is called so, and takes nothing away from others; `doubts` are about the
-    answer.
+
+def verdict(analysis: Analysis) -> str:
+    """Return the first sentences of a report: what differs, is equal or inconclusive, and the warnings.
+
+    A verdict that is provisional is called so, and takes nothing away from others.
     """
-    found = list(answer)
+    added = additions(analysis)
+    doubts = [doubt for addition in added for doubt in addition.doubts]
+    found = [sentence for addition in added for sentence in addition.answer]
     if not any(analysis.forks.values()) and not analysis.build_rows:
         found = found or ["Nothing was measured: no fork was finished."]
-    elif by_task and analysis.task_rows:
+    elif (goes_by_task(analysis) or not found) and analysis.task_rows:
         found += [_about(contender, analysis) for contender in analysis.variants[1:]]
         found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))

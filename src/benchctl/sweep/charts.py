@@ -10,6 +10,8 @@ from benchctl.report.charts import OVERVIEW, Chart, tint, variant_style
 from benchctl.report.charts.panels import plain, plot_layout, scaled_axis
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
+from benchctl.report.table import Table
+from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.parts import Bounded, SweepCurve, SweepLine
 from benchctl.sweep.report import sweep_answer, sweep_title
@@ -19,6 +21,11 @@ _ASIDE = 0.5
 _BESIDE = 0.12
 # Labels of points on a page of a telephone's width: so many of its points have room for one.
 _LABEL_SHARE = 0.07
+
+
+def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
+    """Return a chart for each curve of a sweep."""
+    return [sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)], []
 
 
 def sweep_chart(curve: SweepCurve, key: str) -> Chart:

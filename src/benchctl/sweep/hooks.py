@@ -2,3 +2,5 @@
 
 sweep = "benchctl.sweep.points:Sweep.of"
 swept_curves = "benchctl.sweep.rows:swept_curves"
+page = "benchctl.sweep.charts:page"
+report = "benchctl.sweep.report:report"

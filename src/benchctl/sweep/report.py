@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from benchctl.redline.report import redline_answer
-from benchctl.report.blocks import Notes
-from benchctl.report.layout import better, change_cells, paired_points, result_tables, said, verdict_cell
+from benchctl.report.blocks import Addition, Notes, Section
+from benchctl.report.layout import better, change_cells, said, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -17,7 +16,7 @@ from benchctl.report.numbers import (
     signed_percent,
     with_unit,
 )
-from benchctl.report.sentences import verdict_sentence
+from benchctl.report.sentences import goes_by_task
 from benchctl.report.table import (
     ABOVE,
     INTERVAL,
@@ -155,12 +154,24 @@ def _exponent(found: Bounded, *, signed: bool = False) -> tuple[str, str]:
     return text(found.value), f"{text(ends[0])} to {text(ends[1])}" if len(ends) == _TWO else NOT_AVAILABLE
 
 
-def verdict(analysis: Analysis) -> str:
-    """Return the first sentence of a report: task by task, or counted over the points of curves."""
-    told = any(row.comparisons and not row.swept for row in analysis.rows) and not paired_points(analysis)
-    own = [*redline_answer(analysis), *([] if told else _counted(analysis.curves))]
-    doubts = [] if any(row.comparisons for row in analysis.rows) else list(_curve_doubts(analysis))
-    return verdict_sentence(analysis, own, doubts, by_task=told or not own)
+def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
+    """Return what a sweep adds to a report: its curves; None for other runs."""
+    if not analysis.curves:
+        return None
+    results: list[Section] = []
+    brief: list[Sequence[Section]] = []
+    for curve in analysis.curves:
+        answer = sweep_answer(curve)
+        points, *growth = sweep_tables(curve, notes)
+        results += [[points], answer, growth]
+        brief.append([[sweep_tables(curve)[0]], answer])
+    compared = any(row.comparisons for row in analysis.rows)
+    return Addition(
+        answer=() if goes_by_task(analysis) else tuple(_counted(analysis.curves)),
+        doubts=() if compared else tuple(_curve_doubts(analysis)),
+        results=tuple(results),
+        brief=tuple(brief),
+    )
 
 
 def _curve_doubts(analysis: Analysis) -> Iterator[str]:
@@ -189,16 +200,6 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
         yield f"{contender} against {baseline}: {'; '.join(parts)}."
     if curves and not found:
         yield "One variant: how its figures change along the axis."
-
-
-def all_results(analysis: Analysis, notes: Notes) -> Iterator[Table | str]:
-    """Return the tables of each curve and their sum, then the tasks that are points of none."""
-    for curve in analysis.curves:
-        points, *others = sweep_tables(curve, notes)
-        yield points
-        yield from sweep_answer(curve)
-        yield from others
-    yield from result_tables(analysis, notes)
 
 
 def sweep_tables(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:

@@ -8,9 +8,7 @@ import msgspec
 import benchctl
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.evidence.profile_report import profile_tables
-from benchctl.redline.report import curve_tables
-from benchctl.report.blocks import Command
+from benchctl.report.blocks import Command, additions
 from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
@@ -36,10 +34,10 @@ from benchctl.report.html.parts import (
     templates,
     text_of,
 )
-from benchctl.report.layout import collect_notes
+from benchctl.report.layout import collect_notes, result_tables
 from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run, planning_lines
-from benchctl.report.sentences import headline, legend
+from benchctl.report.sentences import headline, legend, verdict
 from benchctl.report.table import OPERATION, Table, worded
 from benchctl.results.alignment import JoinedRuns
 from benchctl.results.model import RunRecord
@@ -47,11 +45,11 @@ from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection
 from benchctl.results.store import RunFolder, reference
+from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import INDEX_BUILDS
 from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.task_shape import run_shapes
-from benchctl.sweep.report import all_results, verdict
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -167,7 +165,7 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
     analysis = subject.analysis
     notes = collect_notes(analysis)
     charts = [*_analysis_charts(analysis), *subject.charts]
-    curves = [] if analysis.redline is None else curve_tables(analysis.redline)
+    added = [section for addition in additions(analysis, notes) for section in addition.results]
     orders = order_tables(analysis)
     details = [grid for grid in further_tables(analysis, details=True) if grid not in orders]
     plan, lines = subject.plan, planning_lines(analysis, subject.plan)
@@ -183,8 +181,8 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
         subtitle=subject.subtitle,
         headline=headline(analysis),
         verdict=verdict(analysis).replace(", p ", ", p\u00a0"),
-        results=[*(one for one in all_results(analysis, notes) if isinstance(one, Table)), *orders],
-        curves=curves,
+        results=[*result_tables(analysis, notes), *orders],
+        curves=[block for section in added for block in section if isinstance(block, Table)],
         legend=legend(analysis),
         notes=[doubt.text for doubt in notes.numbered],
         general=[doubt.text for doubt in notes.general],
@@ -207,16 +205,9 @@ def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER)
 
 def _analysis_charts(analysis: Analysis) -> list[Chart]:
     # Imported here, since plotly is slow to import and few commands write pages.
-    from benchctl.redline.charts import redline_charts  # noqa: PLC0415
     from benchctl.report.charts.effects import forest_charts, fork_charts  # noqa: PLC0415
-    from benchctl.sweep.charts import sweep_chart  # noqa: PLC0415
 
-    return [
-        *(sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)),
-        *forest_charts(analysis),
-        *redline_charts(analysis.redline),
-        *fork_charts(analysis),
-    ]
+    return [*forest_charts(analysis), *fork_charts(analysis)]
 
 
 def render_index(title: str, entries: Sequence[Entry]) -> str:
@@ -268,31 +259,23 @@ _START_BYTES = 1000
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
     """Return the page of one run, with charts of its samples; `usual` is the default folder of runs."""
-    from benchctl.evidence.charts import evidence_charts  # noqa: PLC0415 - see `_analysis_charts`
-    from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415
+    from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
     shapes = run_shapes(record.plan, fork_sources(folder, compared))
+    added = [page(analysis, folder, record) for page in hooks("page")]
     name = reference(folder, usual)
     return run_subject(
         record,
         analysis,
-        charts=(*sample_charts(shapes, analysis), *evidence_charts(folder, record, analysis)),
+        charts=(*sample_charts(shapes, analysis), *(chart for charts, _ in added for chart in charts)),
         without_samples=shapes.absent,
-        profiles=_profiles(folder, record),
+        profiles=tuple(table for _, tables in added for table in tables),
         commands=(
             Command("Print this run in a terminal", f"benchctl show {name}"),
             Command("Make this page again", f"benchctl report {name} --html DIR"),
         ),
     )
-
-
-def _profiles(folder: RunFolder, record: RunRecord) -> tuple[Table, ...]:
-    """Profiles of its nodes, or why they cannot be read: that does not cost a reader the page."""
-    try:
-        return tuple(profile_tables(folder, record))
-    except BenchctlError as err:
-        return (Table.of("Profiles", (worded("Cannot be read"),), ((err.message,),)),)
 
 
 def comparison_page(
@@ -313,7 +296,10 @@ def comparison_page(
     return comparison_subject(
         [(part.label, len(part.forks), part.run) for part in parts],
         analysis,
-        charts=tuple(sample_charts(shapes, analysis)),
+        charts=(
+            *sample_charts(shapes, analysis),
+            *(chart for page in hooks("page") for chart in page(analysis)[0]),
+        ),
         without_samples=shapes.absent,
         commands=(*commands, *([] if together is None else [together])),
     )
