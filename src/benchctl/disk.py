@@ -175,7 +175,7 @@ def stored(path: Path, form: type[T]) -> T | None:
     """Return what JSON in a file says; None where there is none, or no whole one: it can be made again.
 
     Raises:
-        OSError: As for `read_file`, but for a missing file.
+        OSError: If the file exists and cannot be read.
     """
     try:
         return msgspec.json.decode(read_file(path), type=form)

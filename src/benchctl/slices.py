@@ -11,7 +11,7 @@ Hook = Literal[
     "redline_doubts", "redline_search", "redline_steadiness", "references", "report", "schemas", "sql_view",
     "sweep", "swept_curves", "whole",
 ]  # fmt: skip
-"""What a slice may give in its `hooks.py`, or the `module:name` of it, which is imported when it is called:
+"""Hooks that a slice may give in its `hooks.py`, or their `module:name`, imported when called:
 
 - check_runtime(kinds of evidence, Java home): refuses a runtime that cannot provide them
 - collectors(kinds of evidence, `engine.collecting.Scene`) -> their `Collector`s

@@ -26,7 +26,7 @@ MAX_SEED = 1 << 63
 MOST_WORKERS = 64
 AS_MANY_WORKERS_AS_NEEDED: Final = 0
 DEFAULT_FORKS: Final = 6
-"""One more than a verdict takes that may be quoted, so that one fork may fail."""
+"""Default number of forks: one more than a reportable verdict takes, so that one may fail."""
 MOST_FORKS: Final = 50
 """With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
 MOST_FORKS_IN_FILE: Final = 10_000
@@ -55,7 +55,7 @@ def _said(
     metavar: str | None = None,
     at_least: int | None = None,
 ) -> Meta:
-    """How a setting is explained, under which heading, and as which option where that is not its name."""
+    """Help of a setting, its heading, and its option where that is not its name."""
     extra = {"heading": heading, "option": option, "metavar": metavar}
     return Meta(description=words, ge=at_least, extra=extra)
 
@@ -202,11 +202,11 @@ _AS_WRITTEN = _said(
     "on a small corpus.",
     "What is measured",
 )
-"""What forms have different defaults for."""
+"""Settings whose defaults differ by form."""
 
 
 class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """How something is measured: of a run, a suite, an experiment or one of its measurements."""
+    """Settings of a measurement: of a run, a suite, an experiment or one of its measurements."""
 
     track: Annotated[
         Text,
@@ -294,7 +294,7 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
 
 
 class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What is measured, as often as that, beside the variants."""
+    """Subject of a measurement apart from the variants."""
 
     challenges: Annotated[
         tuple[Text, ...],
@@ -327,7 +327,7 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
 
 
 class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What `benchctl run` can be asked for, by options or a file."""
+    """Form of `benchctl run`, for options and files."""
 
     variants: Annotated[
         tuple[Text, ...],

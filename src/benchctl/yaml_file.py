@@ -33,7 +33,7 @@ Step = str | int
 # Places of values in a text, by the paths of msgspec's complaints.
 
 COMPLAINT_PLACE: Final = re.compile(r" - at (?P<key>`key` in )?`(?P<path>\$[^`]*)`$")
-"""Where msgspec says that something does not fit."""
+"""Path in msgspec's messages."""
 
 _STEP: Final = re.compile(r"\.(?P<field>[^.\[\]]+)|\[(?P<entry>[0-9]+|\.\.\.)\]")
 

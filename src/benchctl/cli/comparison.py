@@ -38,7 +38,7 @@ _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
 
 @dataclass(frozen=True)
 class Measures:
-    """What is compared, as given on the command line."""
+    """Sides of a comparison, as given on the command line."""
 
     figures: tuple[str, ...] = ()  # by name; empty for the default ones
     quantiles: tuple[float, ...] = ()  # of times; empty for p90

@@ -109,7 +109,7 @@ _WAITING = "export-waiting.json"
 
 
 class _Order(msgspec.Struct, frozen=True, rename="kebab"):
-    """What is to be sent of a run, and where to; without credentials."""
+    """Part of a run to send, and its destination; without credentials."""
 
     to: tuple[str, ...]
     layout: Layout

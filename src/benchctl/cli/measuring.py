@@ -1,4 +1,4 @@
-"""What commands that measure share: the lock of the host, the run, and the tables that they end with."""
+"""Shared parts of commands that measure: the lock of the host, the run, and the tables that they end with."""
 
 import os
 import threading
@@ -74,7 +74,7 @@ require_quiet_option = under(
         help="Refuse to begin while others use the host's CPUs, or memory or disk are short.",
     ),
 )
-"""The same, as `require_quiet`."""
+"""Option of a quiet host, as `require_quiet`."""
 
 
 # Of files that no run has read yet: bzip2 unpacks as much in three seconds.

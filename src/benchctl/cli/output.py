@@ -25,7 +25,7 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult
 
 Part = Literal["all", "notes", "precision", "host"]
-"""What of a report is printed when it need not fit a screen."""
+"""Parts of a report that are printed when it need not fit a screen."""
 
 
 def print_run(

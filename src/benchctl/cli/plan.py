@@ -66,7 +66,7 @@ def plan_command(
     form: RunForm,
     param_options: ParamOptions,
 ) -> None:
-    """How many forks a side, and how long, `benchctl run` needs for a difference of a given size.
+    """Estimate the forks and time needed to detect a difference.
 
     The spread of forks and their duration come from earlier runs on this machine, those of the same sizes
     before others. Without any, the table is for spreads that are assumed. Nothing is started.

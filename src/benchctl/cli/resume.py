@@ -79,7 +79,7 @@ class Whole(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is, for readers: its kind and its id."""
+        """Title for readers: kind and id."""
 
     def resume(self, how: How, budget_s: float | None) -> None:
         """Measure what is missing, and print what came out; nothing if it is complete.
@@ -95,7 +95,7 @@ class Whole(Protocol):
 
         Raises:
             UsageError: If it is not complete, or is of a kind that ends by its answer.
-            BenchctlError: As `resume` does.
+            BenchctlError: If `resume` raises it.
         """
 
 
@@ -114,7 +114,7 @@ class BegunRun:
 
     @property
     def title(self) -> str:
-        """What it is, for readers."""
+        """Title for readers."""
         return f"run {self.id}"
 
     def resume(self, how: How, budget_s: float | None) -> None:

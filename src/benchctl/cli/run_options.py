@@ -72,18 +72,18 @@ BUILT_IN = ("es", "os")
 _ALL = "all"
 
 PREPARING = ("segments", "ingest_clients", "ingest_transport", "index_builds", "index")
-"""What is about prepared indices."""
+"""Options of prepared indices."""
 SUBJECT = (
     *("variants", "variants_file", "docs", "corpus", "corpus_has_actions", "corpus_dirs", "track", "heap"),
     *("jdks", "seed", "corpus_seed", "pin", "paired"),
 )
-"""What is measured."""
+"""Options of the measurement."""
 SCHEDULE = ("challenges", "warmup_challenges", "as_written")
-"""What every fork does."""
+"""Options of every fork."""
 FORKS = ("forks", "until_decided", "margin", "precision", "budget")
-"""How many forks there are, and when fewer are enough."""
+"""Options of the number of forks."""
 SETTINGS = tuple(one.name for one in run_settings())
-"""What plans keep as it is."""
+"""Options that plans keep unchanged."""
 
 
 class WrittenType(click.ParamType[str]):
@@ -151,7 +151,7 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
     "workers": {"type": NumberOrWordType("auto", AS_MANY_WORKERS_AS_NEEDED), "default": "auto"},
     "tags": {"type": TagType(), "callback": each_once},
 }
-"""What only a command line has."""
+"""Options of the command line alone."""
 
 
 def setting_option(name: str, words: str) -> Callable[[Any], Any]:

@@ -134,7 +134,7 @@ _ASIDE: Final = ".removed-"
 
 
 class References:
-    """Who refers to which runs: experiments, nights, and searches for the smallest schedule.
+    """References to runs: from experiments, nights, and searches for the smallest schedule.
 
     Raises:
         BenchctlError: If a record cannot be read, and might refer to any run.

@@ -273,7 +273,7 @@ def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> di
     """Return where the targets among some variants are, by name.
 
     Raises:
-        UsageError: As `endpoint_of` does.
+        UsageError: If `endpoint_of` raises it.
     """
     return {
         spec.name: endpoint_of(spec.name, spec.target, environ) for spec in specs if spec.target is not None

@@ -1,4 +1,4 @@
-"""What is shown while a run is in progress: a live line on a terminal, plain lines elsewhere, or nothing."""
+"""Display of a run in progress: a live line on a terminal, plain lines elsewhere, or nothing."""
 
 import sys
 import time

@@ -314,7 +314,7 @@ def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
     """Return the flags if a node can have all of them together.
 
     Raises:
-        UsageError: As for `check_flag`, or if a flag opens the node to the network.
+        UsageError: If `check_flag` raises it, or if a flag opens the node to the network.
     """
     for flag in flags:
         check_flag(engine, flag)

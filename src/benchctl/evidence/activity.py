@@ -84,7 +84,7 @@ _NS_PER_S = 1e9
 
 
 class Thirds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often something happened: in all, and in the first and the last third of the time."""
+    """Number of events: in total, and in the first and last third of the time."""
 
     count: int
     first: int
@@ -92,7 +92,7 @@ class Thirds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JitActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the compilers did."""
+    """Activity of the compilers."""
 
     seconds: float
     # `c1`, `c2`: compilations that began, by compiler.
@@ -111,7 +111,7 @@ class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GcActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long threads stood still, and why."""
+    """Pauses of threads, and their reasons."""
 
     seconds: float
     pauses: int
@@ -127,7 +127,7 @@ class GcActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OsActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the kernel counted of the process; None where it does not say.
+    """Kernel's counters of the process; None where unavailable.
 
     Between readings, what grows is taken to grow evenly.
     """
@@ -146,7 +146,7 @@ class OsActivity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TaskEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of one task: variant -> one entry a fork, in block order."""
+    """Activity during one task: variant -> an entry per fork, in block order."""
 
     schedule: int
     challenge: str
@@ -199,7 +199,7 @@ def gc_activity(events: Columns, window: TaskWindow) -> GcActivity:
 
 
 def os_activity(readings: Columns, window: TaskWindow) -> OsActivity:
-    """What the kernel counted in a window: columns of `results.evidence.OS_DTYPES` on the samples' clock.
+    """Kernel's counters in a window: columns of `results.evidence.OS_DTYPES` on the samples' clock.
 
     Counters start from 0 with every node start, and no task spans two of them.
     """

@@ -26,8 +26,8 @@ from benchctl.results.model import C2_LEVEL, ForkRecord, NodeRecord, RunRecord
 from benchctl.results.store import RunFolder
 
 Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
-"""All of its calls are inlined; those of its most frequent receiver are, the others dispatched; all are
-dispatched; neither (too big, for example); or no C2 compilation has the site."""
+"""Fate of a call site: its calls are inlined; those of its most frequent receiver are, the others dispatched;
+all are dispatched; neither (too big, for example); or no C2 compilation has the site."""
 
 
 class SiteKey(NamedTuple):
@@ -227,7 +227,7 @@ def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
 
 @dataclass(frozen=True)
 class Called:
-    """All calls of one name in one method, in the newest C2 compilation that shows how they are made."""
+    """Calls of a name in a method, in the newest C2 compilation that shows how they are made."""
 
     found: Found  # what became of them
     words: str = ""  # HotSpot's own, by callee; empty if no compilation has such a call
@@ -272,7 +272,7 @@ def found_at(site: Site) -> Found:
 
 
 def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
-    """All calls of the callee in the method, from the newest C2 compilation that has any.
+    """Return the callee's calls in the method, from the newest C2 compilation that has any.
 
     Calls considered rare are left out if others show how they are made.
     """

@@ -131,16 +131,16 @@ class GcCollector(LoggedCollector):
 
     @property
     def tags(self) -> str:
-        """As of `LoggedCollector`."""
+        """Implement `LoggedCollector`."""
         return "gc*,safepoint"
 
     @property
     def columns(self) -> tuple[str, Dtypes]:
-        """As of `LoggedCollector`."""
+        """Implement `LoggedCollector`."""
         return GC_FILE, GC_DTYPES
 
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
-        """As of `LoggedCollector`."""
+        """Implement `LoggedCollector`."""
         return [_row(stop) for stop in read_stops(log, pid, started_ns)]
 
 
@@ -158,17 +158,17 @@ class JitCollector(LoggedCollector):
 
     @property
     def tags(self) -> str:
-        """As of `LoggedCollector`."""
+        """Implement `LoggedCollector`."""
         knows = self._scene.java_major >= FIRST_WITH_DEOPTIMIZATION
         return f"jit+compilation=debug{',deoptimization=debug' if knows else ''}"
 
     @property
     def columns(self) -> tuple[str, Dtypes]:
-        """As of `LoggedCollector`."""
+        """Implement `LoggedCollector`."""
         return JIT_FILE, JIT_DTYPES
 
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
-        """As of `LoggedCollector`."""
+        """Implement `LoggedCollector`."""
         return [
             (one.uptime_ns, one.what, one.compile_id, one.level, one.osr, one.method, one.reason)
             for one in read_events(log, pid, started_ns)

@@ -146,7 +146,7 @@ class _CallFacts(msgspec.Struct, frozen=True, gc=False):
 
 
 class _CallFactsCache(dict[bytes, _CallFacts | None]):
-    """The same by text; None if it is not a call after all."""
+    """Parse a call's text; None if it is not a call."""
 
     def __missing__(self, raw: bytes) -> _CallFacts | None:
         facts = self[raw] = _parse_call(raw)
@@ -379,7 +379,7 @@ class _Reader:
         yield from sorted(self._current.values(), key=lambda entry: entry.number)
 
     def _event(self, line: Line) -> Entry | None:
-        """Any line but a call's; returns the compilation that it ends."""
+        """Parse any line but a call's; return the compilation that it ends."""
         switched, self._switched = self._switched, False
         if isinstance(line, Compilation):
             self._end_piece()

@@ -34,7 +34,7 @@ FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
     }
 )
 PARTLY = "inlined in part: the code of some receivers is there, calls of the others are dispatched"
-"""How to read the one that HotSpot has no word for."""
+"""Explanation of the outcome that HotSpot has no word for."""
 
 
 _MS_PER_S = 1000
@@ -133,7 +133,7 @@ def _site_lines(children: dict[int, list[tuple[int, Call]]], parent: int) -> lis
 
 
 def _call_lines(call: Call) -> list[str]:
-    """One call, with a mark if its bci is unknown."""
+    """Return a call's text, with a mark if its bci is unknown."""
     indent = "  " * (call.depth + 1)
     callee = call.callee if in_library(call.callee) else simple(call.callee)
     size = "not loaded" if call.size is None else f"{call.size} bytes"

@@ -36,7 +36,7 @@ class Sample:
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All samples of one node start as columns, in order of time."""
+    """Samples of one node start as columns, in order of time."""
 
     profile_version: int  # of this form
     frames: tuple[str, ...]  # every frame once
@@ -118,7 +118,7 @@ def _holds_together(profile: Profile) -> bool:
 
 
 EVENTS = ("jdk.JVMInformation", "jdk.ExecutionSample", "jdk.NativeMethodSample")
-"""What a recording must have; the first occurs at its start, and reveals its time zone."""
+"""Events that a recording must have; the first occurs at its start, and reveals its time zone."""
 
 _EVENT = re.compile(r"(?P<name>[\w.$]+) \{")
 _STARTED = "  startTime = "

@@ -51,7 +51,7 @@ _CALLER = "  at "
 
 @dataclass(frozen=True)
 class Heading:
-    """What a table is about."""
+    """Subject of a table."""
 
     name: str
     forks: int
@@ -76,7 +76,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Form:
-    """How samples are counted and shown."""
+    """Counting and display of samples."""
 
     # `cpu` for threads that ran Java, `native` for those in native code that did not wait there.
     mode: Mode = "cpu"
@@ -91,7 +91,7 @@ class Form:
 
     @property
     def when(self) -> str:
-        """When the counted samples were taken, in words."""
+        """Period of the counted samples, in words."""
         return "all that was recorded" if self.recorded else self.task or "all, while measured"
 
 
@@ -173,7 +173,7 @@ def _shortages(*headings: Heading) -> list[str]:
 
 
 def _native_note(heading: Heading, form: Form) -> list[str]:
-    """Why native code is not ranked beside Java: the JVM samples one thread in native code at a time."""
+    """Return why native code is not ranked with Java: the JVM samples one such thread at a time."""
     if form.mode == "native":
         return ["One thread in native code is looked at at a time, waiting ones too: no shares of time."]
     if not heading.native:
@@ -238,7 +238,7 @@ _POLICY = (
 
 
 class FlameData(msgspec.Struct, frozen=True):
-    """What the page's script draws."""
+    """Data of the page's script."""
 
     names: tuple[str, ...]
     totals: tuple[int, ...]
@@ -363,7 +363,7 @@ class VariantProfile(msgspec.Struct, frozen=True):
 
 
 class ProfileDocument(msgspec.Struct, frozen=True):
-    """All of it."""
+    """Return the whole report."""
 
     run: str
     mode: str

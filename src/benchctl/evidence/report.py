@@ -40,7 +40,7 @@ COUNTED = tuple(kind for kind, reader in EVIDENCE_READERS.items() if reader.star
 
 
 class RunEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run collected."""
+    """Evidence of a run."""
 
     run: str
     kinds: tuple[EvidenceKind, ...]

@@ -107,7 +107,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     @property
     def provisional(self) -> bool:
-        """Whether the outcome is not to be quoted: a side has too few forks, or had not stabilized."""
+        """True if the outcome is provisional: a variant has too few forks, or had not stabilized."""
         return self.outcome != "inconclusive" and any(one.comparison.provisional for one in self.judged)
 
 

@@ -64,7 +64,7 @@ class Named:
 
 @dataclass(frozen=True)
 class Laboratory:
-    """What runs are measured with."""
+    """Environment of the measurements."""
 
     open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run  # makes a run of a plan; see `open_run`
     reopen: Callable[..., OpenRun] = reopen_run  # goes on with one; see `reopen_run`

@@ -101,7 +101,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def planned_forks(self) -> int:
-        """All of them, those for evidence included."""
+        """Number of forks, including those for evidence."""
         return sum(one.forks_within(self.planned) for one in self.costs)
 
     @property
@@ -123,12 +123,12 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def expected_s(self) -> float | None:
-        """The same; None if only the rule says so."""
+        """Duration; None if it rests on the rule alone."""
         return None if all(one.basis == "rule" for one in self.costs) else self.total_s
 
     @property
     def rough(self) -> tuple[ForkCost, ...]:
-        """Those without measured ones to compare with here."""
+        """Rows without measured ones to compare with on this host."""
         return tuple(one for one in self.costs if one.basis in ("operations", "rule"))
 
 

@@ -1,4 +1,4 @@
-"""One execution of an experiment: its record, its runs, and what their logs say of its call sites."""
+"""Execution of an experiment: its record, its runs, and what their logs say of its call sites."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime

@@ -314,7 +314,7 @@ class _Reader:
     def _check_than(
         self, comparisons: tuple[str, ...], than: str, steps: _Steps, known: _Comparisons
     ) -> None:
-        """Both comparisons must be of the same kind."""
+        """Refuse comparisons of different kinds."""
         self._check_comparison(than, steps, known)
         if len(comparisons) != 1:
             raise self._refuse(

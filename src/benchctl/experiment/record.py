@@ -1,4 +1,4 @@
-"""What an experiment asks, as files and records have it; what was seen at its call sites; its folder."""
+"""Experiments as files and records have them; observations at their call sites; their directory."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -163,9 +163,9 @@ EXPERIMENT_VERSION = 4
 
 Toward = Literal["slower", "faster", "alike", "different"]
 Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
-"""What a contender is expected to be, seen from its baseline: by speed, or by the value itself."""
+"""Expected relation of a contender to its baseline: by speed, or by the value itself."""
 Dispatch = Literal["inlined", "virtual"]
-"""What is expected of a call site: that all of its calls go to inlined code, or that each is dispatched."""
+"""Expected fate of a call site: all calls go to inlined code, or each is dispatched."""
 
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
 Name = Annotated[
@@ -351,7 +351,7 @@ class Measurement(MeasurementForm, frozen=True, forbid_unknown_fields=True, rena
 
 
 class Asked(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What a file and a record of an experiment have in common.
+    """Common part of an experiment's file and record.
 
     Its conditions are those of every measurement that has none of its own.
     """
@@ -398,7 +398,7 @@ class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="keb
 
     @property
     def without_nodes(self) -> bool:
-        """Whether all that is measured are microbenchmarks."""
+        """True if it measures microbenchmarks only."""
         return all(one.micro is not None for one in self.measurements)
 
     @property
@@ -457,7 +457,7 @@ class ExperimentFolder:
 
     @property
     def record_path(self) -> Path:
-        """Where the record is."""
+        """Path of the record."""
         return self.path / RECORD_NAME
 
     def save(self, record: ExperimentRecord) -> None:

@@ -171,7 +171,7 @@ def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
 # Expectations and comparisons as tables.
 
 _LISTED = 4
-"""So many comparisons of an expectation are shown one by one."""
+"""Number of an expectation's comparisons that are shown one by one."""
 _LABEL_WIDTH = 28
 _SHOWN_LIKE: Final[dict[Outcome, Verdict]] = {
     "confirmed": "faster",
@@ -511,7 +511,7 @@ def _section(run: RunRecord, heading: str) -> tuple[str, ...]:
 # As text, Markdown or JSON.
 
 Format = Literal["text", "markdown", "json"]
-"""What a report can be printed as; `write` makes the page."""
+"""Formats of a report; `write` makes the page."""
 
 
 class ExperimentSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -524,7 +524,7 @@ class ExperimentSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
 
 class ExperimentDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `json` prints."""
+    """Content of `json`."""
 
     experiment: ExperimentRecord  # what it asked, as in experiment.json
     analysis: ExperimentAnalysis

@@ -30,7 +30,7 @@ from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.stats.metrics import metric_of
 
 NIGHTS_UNTIL_BLIND = 5
-"""So many nights in a row that the canary is off, and nobody can be said to watch any more."""
+"""Number of successive nights with the canary off after which the suite counts as unwatched."""
 
 _SHOWN = 3
 # Neither an alarm nor cleared: night after night the same finding, which never becomes usual.
@@ -39,7 +39,7 @@ _OPEN: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
 
 @dataclass(frozen=True)
 class Returns:
-    """What decides whether a figure is back: series, and the canary, which holds back what the host did."""
+    """Inputs of recovery: series, and the canary, which holds back what the host did."""
 
     series: Sequence[Series]
     canary: CanaryReport
@@ -57,7 +57,7 @@ class Return:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where alarms are raised: tonight, and everything known of the nights before."""
+    """Context of alarms: tonight, and the nights before."""
 
     nights: Sequence[NightRecord]  # of the suite, in order, tonight's included as it stands
     tonight: NightRecord

@@ -21,7 +21,7 @@ _GRID: Final = 64
 
 
 class ChangePoint(msgspec.Struct, frozen=True):
-    """Where a level ends and another begins."""
+    """Boundary between two levels."""
 
     night: int  # number of the first night of the new level
     before_log: float  # mean ln over the nights of the level before and of the new one

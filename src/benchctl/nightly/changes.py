@@ -1,4 +1,4 @@
-"""What differs between nights: the host, benchctl, variants, and what searches are answered."""
+"""Differences between nights: host, benchctl, variants, and results of searches."""
 
 import contextlib
 import hashlib
@@ -224,7 +224,7 @@ def _words(value: object) -> str:
 _MOST_CHARACTERS = 100
 
 _BeforeAfter = tuple[str, str]
-"""What it was and what it is, in words."""
+"""Old and new value, in words."""
 
 
 def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[AnswerChange, ...]:

@@ -34,7 +34,7 @@ TONIGHT = "tonight"
 
 @dataclass(frozen=True)
 class Confirmer:
-    """What confirming runs need."""
+    """Inputs of confirming runs."""
 
     bench: Bench
     limits: ConfirmLimits

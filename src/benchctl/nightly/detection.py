@@ -1,4 +1,4 @@
-"""What is unusual tonight: every series against its earlier nights, and the canary asked about the host."""
+"""Detection of unusual values: every series against its earlier nights, and the host by its canary."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,7 +143,7 @@ def night_of(nights: Iterable[NightRecord], number: int) -> NightRecord | None:
 
 @dataclass(frozen=True)
 class Detected:
-    """What the screens say of a night, before anything is confirmed."""
+    """Result of the screens for a night, before anything is confirmed."""
 
     # Series that left their usual range; those that the canary explains are `held`, all others `unconfirmed`
     # until somebody looks into them.

@@ -295,7 +295,7 @@ class SuiteFolder:
 
     @property
     def nights_folder(self) -> Path:
-        """Where the nights are."""
+        """Path of the nights."""
         return self.root / "nights"
 
     @property

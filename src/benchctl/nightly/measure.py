@@ -181,7 +181,7 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured."""
+    """Measured values."""
 
     record: NightRecord  # of the night, with everything that its run says
     folder: RunFolder

@@ -29,7 +29,7 @@ Direction = Literal["faster", "slower"]
 
 
 class SeriesKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
-    """What is followed from night to night."""
+    """Key of a value that is followed from night to night."""
 
     variant: str
     challenge: str  # title of the challenge; with its number where it runs more than once
@@ -63,10 +63,10 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
 
 ANNOTATED: Final = "annotation"
-"""What changed where somebody wrote a note: its text is `after`."""
+"""Change that a note describes: its text is `after`."""
 
 FindingStatus = Literal["confirmed", "refuted", "unconfirmed", "held", "same engine", "known"]
-"""What became of a finding.
+"""Outcome of a finding.
 
 confirmed: an interleaved run of last-good against tonight shows it, so an alarm is raised.
 refuted: in that run both are equivalent.
@@ -131,7 +131,7 @@ class AnswerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class TaskProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What ran most while a task was measured."""
+    """Hottest methods while a task was measured."""
 
     variant: str  # as in the night's figures
     challenge: str
@@ -250,7 +250,7 @@ class Acknowledged(
 
 
 class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="recovered"):
-    """What the alarm was about is as before, or no longer exists."""
+    """Alarm whose cause is gone: its value is as before, or no longer exists."""
 
     alarm: int
     at: str

@@ -47,7 +47,7 @@ _NIGHTS_TO_SEE = 5
 
 @dataclass(frozen=True)
 class Shift:
-    """What a night works with."""
+    """Environment of a night."""
 
     suite: Suite
     path: Path
@@ -61,7 +61,7 @@ class Shift:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a night ended."""
+    """Outcome of a night."""
 
     record: NightRecord
     events: Sequence[Event]

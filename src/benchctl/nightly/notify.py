@@ -83,7 +83,7 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     @property
     def title(self) -> str:
-        """Its name in messages, without arguments and secrets."""
+        """Name in messages, without arguments and secrets."""
         if self.command:
             return f"command {self.command[0]}"
         return (

@@ -1,4 +1,4 @@
-"""How long what is large is kept: indices, logs, samples and runs of nights that nothing needs any more."""
+"""Retention of large data: indices, logs, samples and runs of nights that nothing needs any more."""
 
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -68,7 +68,7 @@ def night_of_run(tags: Collection[str], nights: Sequence[NightRecord]) -> NightR
 Nights = Annotated[int, msgspec.Meta(ge=1)]
 
 _RAW_FOLDERS: Final = ("forks", "telemetry", "boots", "evidence")
-"""What of a run's folder is raw: samples, what nodes used, their logs, and what was collected beside them."""
+"""Raw parts of a run's directory: samples, resource usage, logs of nodes, and evidence."""
 
 
 _MANIFEST: Final = "manifest.json"
@@ -84,7 +84,7 @@ class Leftover:
 
 
 class RunUse(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a run used: the few fields of a `RunRecord` that tell, of any version."""
+    """Files that a run used: the relevant fields of a `RunRecord`, of any version."""
 
     tags: tuple[str, ...] = ()  # words that the run was given
     engines: tuple["_Engine", ...] = ()  # facts of its engines
@@ -138,7 +138,7 @@ def program_in_use(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What a suite leaves behind."""
+    """Files of a suite."""
 
     folder: SuiteFolder
     home: Home  # where engines and indices are

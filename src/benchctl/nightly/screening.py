@@ -1,4 +1,4 @@
-"""What figures say of a night: the screen, the canary, and recovery. Pure."""
+"""Screens of a night's values: the screen, the canary, and recovery. Pure."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -77,7 +77,7 @@ SHARE_OF_MARGIN: Final = 0.5
 margin every second time."""
 PRIOR_SD: Final = 0.025
 PRIOR_NIGHTS: Final = 8
-"""What is known of a series before it has nights of its own counts as so many: nights of one engine usually
+"""Weight of the prior of a series, in nights: nights of one engine usually
 differ by 2 or 3%, besides what their forks differ by. Without it, a change in the first nights becomes usual
 before it can be told from noise."""
 
@@ -86,7 +86,7 @@ _FARTHEST_SCORE = 8.0
 
 
 class Screened(msgspec.Struct, frozen=True):
-    """How a series left its usual level."""
+    """Departure of a series from its usual level."""
 
     direction: Direction
     effect_log: float  # mean over the nights since the change less that over the usual ones before it
@@ -249,7 +249,7 @@ class CanaryMove(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What moved, without a full stop."""
+        """Description of the move, without a full stop."""
         found = self.screened
         tasks = "its only task" if self.tasks == 1 else f"its {self.tasks} tasks"
         effect = f"{self.metric} of {tasks} {found.effect_percent:+.1f}%"
@@ -257,13 +257,13 @@ class CanaryMove(msgspec.Struct, frozen=True):
 
 
 class CanaryReport(msgspec.Struct, frozen=True):
-    """What the canaries say of a night."""
+    """Verdict of the canaries on a night."""
 
     moves: tuple[CanaryMove, ...] = ()
 
     @property
     def text(self) -> str:
-        """Why the host moved, without a full stop; empty when no canary moved."""
+        """Reason why the host moved, without a full stop; empty if no canary moved."""
         return "; ".join(move.text for move in self.moves)
 
     def holds(self, key: SeriesKey, direction: Direction) -> str:

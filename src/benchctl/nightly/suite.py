@@ -40,7 +40,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """How much a confirmation may cost."""
+    """Budget of a confirmation."""
 
     most_forks: int = 50  # of either side: it ends when there is a verdict
     # Of the night's budget that is kept free for confirmations until the night's own forks are done.

@@ -1,4 +1,4 @@
-"""How a suite stands, in words: what is printed, mailed and shown of a night."""
+"""Status of a suite, in words: printed, mailed and shown of a night."""
 
 import shlex
 import textwrap
@@ -207,7 +207,7 @@ _MOST_COMMAND_LINES = 3
 
 
 class _Sizes(msgspec.Struct, frozen=True):
-    """How much of everything is printed; what is left out is counted."""
+    """Limits of each printed list; the omitted rest is counted."""
 
     detailed: int  # alarms with all that they carry
     listed: int  # entries of every list

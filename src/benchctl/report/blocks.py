@@ -1,4 +1,4 @@
-"""What reports are made of, tables, sentences, commands, notes and lists, as text and as Markdown."""
+"""Blocks of reports, as text and Markdown: tables, sentences, commands, notes and lists."""
 
 import shlex
 import textwrap
@@ -76,7 +76,7 @@ Section = Sequence[Block]
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """What a slice adds to the report of an analysis."""
+    """Addition of a slice to the report of an analysis."""
 
     answer: tuple[str, ...] = ()  # the first sentences of the verdict
     doubts: tuple[str, ...] = ()  # why that is provisional

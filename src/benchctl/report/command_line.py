@@ -144,7 +144,7 @@ def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
 
 
 def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
-    """All options of a search: what it found depends on each."""
+    """Options of a search, each of which its result depends on."""
     if search.by == "factor":
         words = ["--challenge", plan.sources.get(search.operation, search.operation)]
         words += _repeated("--task", search.tasks)
@@ -197,7 +197,7 @@ def _words_of_target(spec: VariantSpec) -> list[str]:
 
 
 def _variant_text(spec: VariantSpec) -> str:
-    """As the command line takes it: a name that says all, or a label with what it stands for."""
+    """Return a variant as the command line takes it: a sufficient name, or a label with its meaning."""
     base = f"{_SHORT_NAMES[spec.engine]}@{spec.version}"
     options = list(_variant_options(spec))
     # An engine by its own name is a plain one, wherever it comes from.

@@ -223,7 +223,7 @@ def times_table(analysis: Analysis) -> Table | None:
 
 
 def _times_cell(row: TimeRow | None) -> str:
-    """Those of the three that are known."""
+    """Known values of the three."""
     if row is None:
         return ""
     return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)

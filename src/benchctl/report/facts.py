@@ -1,4 +1,4 @@
-"""Where a run was measured, on what, and how it went: what a reader may doubt beside the speeds."""
+"""Facts of a run: host, engines, indices and progress, which a reader may doubt apart from the speeds."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -303,7 +303,7 @@ def _difference_lines(record: RunRecord) -> Iterator[str]:
 def _engine_differences(
     baseline: VariantSpec, other: VariantSpec, engines: dict[str, EngineFacts]
 ) -> Iterator[str]:
-    """As the nodes reported themselves."""
+    """Self-reported facts of the nodes."""
     first, second = engines[baseline.name], engines[other.name]
     for name in ("version", "lucene", "jdk", "start"):
         pair = (getattr(first, name), getattr(second, name))
@@ -501,7 +501,7 @@ def _other_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _node_lines(record: RunRecord) -> Iterator[str]:
-    """How evenly the nodes of a cluster were used, and whether each found its shards where they were."""
+    """Balance of a cluster's nodes, and a check that shards stayed in place."""
     for spec in record.plan.variants:
         hosts = record.plan.node_hosts.get(spec.name, ())
         if len(hosts) == 1 and hosts[0]:

@@ -87,7 +87,7 @@ def _source(record: RunRecord) -> Source:
 
 
 Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github"]
-"""All that results can be printed as; pages (html) are written by `report.html`, which draws samples, too."""
+"""Formats of printed results; pages (html) are written by `report.html`, which draws samples, too."""
 
 _PLOT_LINES = 20
 

@@ -1,4 +1,4 @@
-"""What to run to see more, and what a run will be able to see: detectable effects, forks, and commands."""
+"""Advice on the next run, and its precision: detectable effects, forks, and commands."""
 
 import math
 import shlex
@@ -224,7 +224,7 @@ def _proposed_builds(fewest: int) -> int:
 
 
 def _can_lengthen(plan: Plan) -> bool:
-    """Whether pilot forks can choose a warm-up: the challenge counts requests, and has no time periods."""
+    """True if pilot forks can choose a warm-up: the challenge counts requests, and has no time periods."""
     return (
         plan.redline is None
         and not plan.sweeps("warmup_iterations")
@@ -262,7 +262,7 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) 
 
 
 def _metrics(analysis: Analysis, plan: Plan) -> str:
-    """Those of a plan, and those that its results were shown by besides."""
+    """Metrics of a plan, and others that its results were shown by."""
     own = figure_names(plan.metrics) or tuple(one.figure.name for one in METRICS)
     shown = dict.fromkeys(metric_of(row.metric).figure.name for row in analysis.task_rows)
     more = [] if plan.redline is not None else [name for name in shown if name not in own]

@@ -1,4 +1,4 @@
-"""What a report says in sentences: what was compared, the verdict that may be quoted, and how to read it."""
+"""Sentences of a report: the comparison, the reportable verdict, and how to read it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -172,7 +172,7 @@ def _about(contender: str, analysis: Analysis) -> str:
 
 
 class _Outcome(NamedTuple):
-    """What the metrics of a task show together."""
+    """Joint result of a task's metrics."""
 
     word: str  # a verdict, or `mixed`
     manner: str  # of `_MANNERS`

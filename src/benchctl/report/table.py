@@ -22,7 +22,7 @@ from rich.text import Text
 from benchctl.report.numbers import ends, signed_percent, visible
 
 Kind = Literal["name", "words", "verdict", "figure"]
-"""What a column holds: names, which break at their joints alone, words, verdicts, or figures."""
+"""Kind of a column's content: names, which break at their joints alone, words, verdicts, or figures."""
 
 _NAME_WIDTH, _VARIANT_WIDTH = 20, 12
 VERDICT_STYLES: dict[str | None, str] = {
@@ -48,7 +48,7 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def flush_left(self) -> bool:
-        """Whether it is read, not compared."""
+        """True for columns to read, not to compare."""
         return self.kind != "figure"
 
 
@@ -91,17 +91,17 @@ class Cell(msgspec.Struct, frozen=True):
 
     @property
     def words_text(self) -> str:
-        """Its words in one line, without the notes."""
+        """Text in one line, without the notes."""
         return self.between.join(self.words) + (f" ({self.aside})" if self.aside else "")
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """Text in one line, notes included."""
         return " ".join(filter(None, (self.words_text, *map(str, self.notes))))
 
     @property
     def stacked(self) -> str:
-        """All of it, piece below piece."""
+        """Text, one piece per line."""
         joined = f"{self.between.rstrip()}\n".join(self.words) + (f"\n{self.aside}" if self.aside else "")
         return " ".join(filter(None, (joined, *map(str, self.notes))))
 
@@ -146,7 +146,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """Those of the columns."""
+        """Titles of the columns."""
         return tuple(column.title for column in self.columns)
 
     @property
@@ -165,7 +165,7 @@ class Table(msgspec.Struct, frozen=True):
 
     @property
     def spans(self) -> tuple[int, ...]:
-        """How many lines the first cell of each stands for; 0 where it continues the one above."""
+        """Number of lines that each line's first cell covers; 0 where it continues the one above."""
         heads, numbered = 0, []
         for first, *_ in self.cells:
             heads += not first.above or not heads

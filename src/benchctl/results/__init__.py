@@ -1,1 +1,1 @@
-"""What a run leaves behind: its record, its samples, and where they are kept."""
+"""Stored runs: their record, its samples, and where they are kept."""

@@ -1,4 +1,4 @@
-"""What one fork came to, task by task: the figures that forks are compared by, and the driver's own."""
+"""Values of one fork by task: those that forks are compared by, and the driver's own."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,7 +14,7 @@ OPERATIONS = "ops"
 _COSTED_DOCUMENTS = 1_000
 
 CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]
-"""How the service time went while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
+"""Course of the service time while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
 StepVerdict = Literal["pass", "fail", "driver-limited"]
 RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
 
@@ -136,7 +136,7 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One host's share of one task of one fork, of several hosts."""
+    """Share of one host, of several, in one task of one fork."""
 
     name: str
     clients: int
@@ -315,8 +315,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 Level = Literal["request", "task", "ingest", "index", "node", "build"]
-"""What a figure is of: requests, all that a task did, writing, the index at rest, a node after a task, or the
-building of a prepared index."""
+"""Subject of a value: requests, everything that a task did, writing, the index at rest, a node after a task, or
+the building of a prepared index."""
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -447,12 +447,12 @@ def _at_rest(name: str, title: str, built: str, meaning: str, **changes: Any) ->
 
 
 THREADS = ("search", "write", "collector", "compilers", "other")
-"""What threads of a node are for."""
+"""Purpose of a node's threads."""
 FILES = (
     "postings", "bloom filters", "points", "doc values", "stored fields", "norms", "vectors", "term vectors",
     "translog", "other",
 )  # fmt: skip
-"""What files of an index are for."""
+"""Purpose of an index's files."""
 
 
 FIGURES = (

@@ -204,7 +204,7 @@ def _check_units(results: tuple[TaskResult, ...], path: Path) -> None:
 
 
 def _tool(document: _Document, path: Path, wanted: Tool | None) -> Tool:
-    """Each tool has a version, and ids of its own."""
+    """Version and id of the tool that measured."""
     rally = document.rally_version or document.race_id or document.trial_id
     benchmark = document.benchmark_version or document.test_execution_id or document.test_run_id
     found: Tool | None = "rally" if rally else "opensearch-benchmark" if benchmark else None
@@ -220,7 +220,7 @@ def _tool(document: _Document, path: Path, wanted: Tool | None) -> Tool:
 
 
 def _created(document: _Document, path: Path) -> str:
-    """Both tools write `20261121T070102Z`; without that, the file's own time stands in."""
+    """Return the time as both tools write it, `20261121T070102Z`; without it, the file's own time."""
     text = _first(
         document.race_timestamp,
         document.test_run_timestamp,

@@ -1,4 +1,4 @@
-"""Whether results of two runs are comparable, and in what runs and variants differ."""
+"""Comparability of results, and differences between runs and between variants."""
 
 import itertools
 from collections import Counter
@@ -299,7 +299,7 @@ def _text(value: object) -> str:
 
 
 def _excerpts(one: str, other: str) -> tuple[str, str]:
-    """Both in brief, from shortly before the first difference."""
+    """Return both texts in brief, from shortly before the first difference."""
     same = next(
         (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
         min(len(one), len(other)),

@@ -53,7 +53,7 @@ class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One of several nodes of a node start."""
+    """Node of several in a node start."""
 
     name: str
     start_s: float  # process start to listening, seconds
@@ -64,7 +64,7 @@ class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 Fate = Literal["lost", "stopped", "killed", "started again"]
-"""What became of a node; `lost` is what nobody asked for."""
+"""Outcome of a node; `lost` is an unrequested end."""
 
 
 class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -273,7 +273,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     @property
     def cpu_ms(self) -> float | None:
-        """The same of all threads together; None where unknown."""
+        """Total over all threads; None where unknown."""
         return sum(self.cpu_by_kind_ms.values()) or None
 
 
@@ -428,7 +428,7 @@ class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """All of a run but its samples and logs."""
+    """Record of a run: everything but its samples and logs."""
 
     record_version: int
     id: Annotated[str, about("id of the run")]
@@ -657,7 +657,7 @@ class KeptAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class VariantAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """One variant's answers. Written as `answers/<variant>.json` in the folder of a run."""
+    """Responses of one variant. Written as `answers/<variant>.json` in the folder of a run."""
 
     answers_version: int
     variant: str

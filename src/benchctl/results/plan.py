@@ -1,4 +1,4 @@
-"""What a run is going to do, decided and validated before any node starts."""
+"""Plan of a run, decided and validated before any node starts."""
 
 import hashlib
 import re
@@ -51,7 +51,7 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 EngineName = Literal["elasticsearch", "opensearch", "jvm"]
-"""What nodes run; `jvm` is no engine: microbenchmarks have a JVM of their own."""
+"""Engine of a variant; `jvm` is for microbenchmarks, which run in a separate JVM."""
 DataOrigin = Literal["prepared", "empty"]
 EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
     "inlining": "inlining {run} --method CLASS::METHOD",
@@ -60,7 +60,7 @@ EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
     "gc": "evidence {run}",
     "os": "evidence {run}",
 }
-"""All kinds, and the command that shows what was collected."""
+"""Kinds of evidence, and the command that shows each."""
 StartMode = Literal["direct", "script"]
 
 _LONGEST_VALUE: Final = 200

@@ -112,7 +112,7 @@ class Race:
 
     @property
     def id(self) -> str:
-        """The same whenever it is exported."""
+        """Id that is the same for every export."""
         return f"{self.record.id}.{self.fork.variant}.{self.fork.block}.{self.schedule}"
 
     @property
@@ -133,7 +133,7 @@ class Race:
 
     @property
     def epoch_ms(self) -> int:
-        """The same as stores have it."""
+        """Id as stores have it."""
         return round(self.started.timestamp() * 1000)
 
     def index(self, kind: Kind) -> str:
@@ -273,7 +273,7 @@ class Race:
         return {**({"tag": words} if words else {}), **dict(pairs)}
 
     def _task(self, one: TaskSummary) -> dict[str, Any]:
-        """All figures of a task, by name: percentiles, or a value with its unit."""
+        """Values of a task, by name: percentiles, or a value with its unit."""
         service = _percentiles(one.service_time, one.samples)
         if service:
             spread = {"100_0": one.max_ns, "mean": one.mean_ns}
@@ -319,7 +319,7 @@ def _loop(task: TaskSummary) -> dict[str, str]:
 
 
 def _percentiles(found: Quantiles | None, samples: int) -> dict[str, Any]:
-    """Those that a task has enough requests for, by Rally's own rule, ms."""
+    """Percentiles that a task has enough requests for, by Rally's own rule, ms."""
     if found is None:
         return {}
     known = {"50_0": (found.p50, 2), "90_0": (found.p90, 10), "99_0": (found.p99, 100)}

@@ -88,7 +88,7 @@ CHART_COLUMNS = (
     "part",
     "weight",
 )
-"""What charts are made of, and quantiles that no summary holds."""
+"""Data of charts, and quantiles that no summary holds."""
 
 
 @dataclass(frozen=True)

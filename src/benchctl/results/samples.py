@@ -92,7 +92,7 @@ Rows = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Place:
-    """Whose rows they are: fills the columns that are the same for all of them."""
+    """Owner of rows: fills the columns that are constant."""
 
     origin_ns: int  # the fork's origin on the clock of the rows; columns count from it
     schedule: int

@@ -1,4 +1,4 @@
-"""Which stored results stand side by side: what users write, what there is, and what is alike."""
+"""Selection of stored results to compare: user input, existing runs, and comparability."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ class Side:
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
-        """Its runs, in the order of the parts."""
+        """Runs, in the order of the parts."""
         return tuple(part.run for part in self.parts)
 
 
@@ -114,7 +114,7 @@ class Selection:
 
     @property
     def parts(self) -> tuple[Side, ...]:
-        """All sides run by run."""
+        """Sides, run by run."""
         return tuple(part for side in self.sides for part in side.parts)
 
 
@@ -246,7 +246,7 @@ def _in_runs(
 
 
 def _not_joined(first: Variant, other: Variant) -> Iterator[str]:
-    """Why results of two runs are not those of one side: it has to be the same build, measured alike."""
+    """Reasons why two runs cannot form one side: it has to be the same build, measured the same way."""
     specs = [spec for name, run in (first, other) for spec in run.plan.variants if spec.name == name]
     builds = [(spec.name, spec.version, spec.distribution) for spec in specs]
     if builds[0] != builds[1]:

@@ -79,7 +79,7 @@ def logs_kept_of_failure(folder: Path, target: Path) -> Iterator[None]:
 
 
 def relocated(err: BenchctlError, folder: Path, target: Path) -> BenchctlError:
-    """The same error, with the new path of a folder."""
+    """Return the error with the new path of a directory."""
     return BenchctlError(
         err.message.replace(str(folder), str(target)),
         hint=err.hint.replace(str(folder), str(target)),

@@ -162,7 +162,7 @@ def _construction(folder: Path) -> Iterator[Path]:
 def _write_documents(
     path: Path, pages: Iterator[list[Hit]], index: LiveIndex, progress: Callable[[int], None]
 ) -> _Written:
-    """One document per line, preceded by action lines if the index needs routing."""
+    """Documents, one per line, preceded by action lines if the index needs routing."""
     packer = zstandard.ZstdCompressor(level=_LEVEL)
     documents = raw_bytes = 0
     waiting = bytearray()

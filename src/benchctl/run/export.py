@@ -27,7 +27,7 @@ from benchctl.results.races import (
 from benchctl.results.sql import StoredRun
 
 STORE_NAME = "store"
-"""What messages call it: its credentials are in BENCHCTL_STORE_USER and so on."""
+"""Name in messages: its credentials are in BENCHCTL_STORE_USER and so on."""
 
 _SENDERS = 2  # one body is indexed while the next one is made
 _ATTEMPTS = 4

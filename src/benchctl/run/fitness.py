@@ -20,7 +20,7 @@ from benchctl.results.model import Environment
 from benchctl.results.plan import Plan
 
 SAMPLE_S: Final = 2.0
-"""How long CPUs are observed, seconds: other load is rarely idle for longer."""
+"""Observation time of the CPUs, seconds: other load is rarely idle for longer."""
 
 MOST_STEAL: Final = 0.02
 """Share of CPU time stolen by the hypervisor beyond which a host is noisy."""

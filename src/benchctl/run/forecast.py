@@ -193,7 +193,7 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
 
 
 def _given(spec: VariantSpec) -> tuple[str, ...]:
-    """Its index settings, as it was given them."""
+    """Index settings, as given."""
     return tuple(f"index:{name.removeprefix('index.')}={one}" for name, one in spec.index_settings.items())
 
 

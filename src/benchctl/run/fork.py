@@ -1,4 +1,4 @@
-"""One fork: fresh nodes on a private copy of the index, the schedules, and the evidence of them."""
+"""Fork: fresh nodes on a private copy of the index, the schedules, and their evidence."""
 
 import dataclasses
 import math
@@ -347,7 +347,7 @@ class ForkRunner:
         return self._folder.described(record), progress.facts
 
     def _pass(self, job: ForkJob, progress: _Progress) -> None:
-        """All node starts of the fork, and what came of them on disk."""
+        """Node starts of the fork, and their results on disk."""
         self._probe(progress)
         clock = time.monotonic()
         subject, variant = job.subject, job.subject.spec.name
@@ -373,7 +373,7 @@ class ForkRunner:
         return build_of(job.block, job.subject.builds)
 
     def _probe(self, progress: _Progress) -> None:
-        """Where the node runs, if that is elsewhere; the probe after a fork is that before the next one."""
+        """Host of the node, if remote; the probe after a fork is that before the next one."""
         clock = time.monotonic()
         if progress.probes or clock - self._probed > _PROBE_HOLDS_S:
             with thread_on(self._node_cpus):
@@ -383,7 +383,7 @@ class ForkRunner:
         progress.probe_s += time.monotonic() - clock
 
     def _boot(self, place: _Place, number: int, steps: Sequence[Step], progress: _Progress) -> None:
-        """One node start and the tasks that share it."""
+        """Node start and the tasks that share it."""
         subject = place.subject
         name = f"{place.name}/boot-{number}"
         root = place.workspace.root
@@ -472,7 +472,7 @@ class ForkRunner:
         )
 
     def _recovered_bytes(self, serving: Serving) -> int | None:
-        """What several nodes copied from each other before they were ready: copies find their own files."""
+        """Bytes that nodes copied from each other before they were ready: copies find their own files."""
         if not isinstance(serving, Cluster) or len(serving.nodes) == 1 or self._expected is None:
             return None
         return serving.client.recovered_bytes(self._expected)

@@ -1,4 +1,4 @@
-"""What is asked for, on this host: a form's texts as documents, heaps, CPUs, stop rules and paths."""
+"""Resolution of a form on this host: its texts as documents, heaps, CPUs, stop rules and paths."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

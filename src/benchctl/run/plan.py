@@ -101,11 +101,11 @@ class RunSpec(RunSettings, frozen=True, kw_only=True):
 
 
 class Axes(Protocol):
-    """What a sweep makes of variants and challenges."""
+    """Variants and challenges of a sweep."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """What is swept."""
+        """Swept setting."""
 
     @property
     def documents(self) -> tuple[int, ...]:
@@ -279,7 +279,7 @@ def _schedules(
 
 
 def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:
-    """Whether a challenge only counts requests, and neither a parameter nor its sweep says how many."""
+    """True if a challenge only counts requests, and neither a parameter nor its sweep sets their number."""
     swept = (name.removeprefix("param:") for name in of.at)
     return msgspec.structs.replace(challenge, name=of.of).only_counts({*params, *swept})
 

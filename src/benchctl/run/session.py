@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchctl.hosts.nodes import NodeHosts
 
 Serving = Cluster | Target
-"""What answers requests; both have the same interface."""
+"""Source of responses; both have the same interface."""
 
 
 @dataclass(frozen=True)
@@ -365,19 +365,19 @@ class NodelessSubject(Protocol):
 
     @property
     def spec(self) -> VariantSpec:
-        """What was asked for."""
+        """Requested version."""
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
-        """None."""
+        """Nothing, for want of an index."""
 
     @property
     def index_facts(self) -> IndexFacts | None:
-        """None."""
+        """Nothing, for want of an index."""
 
     @property
     def facts(self) -> EngineFacts:
-        """What the variant resolved to."""
+        """Resolved variant."""
 
     def changes(self, known: EngineFacts) -> list[str]:
         """Return what is not as it was."""

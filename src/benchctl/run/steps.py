@@ -201,7 +201,7 @@ class MeasuredTask:
 
     @property
     def indexes(self) -> bool:
-        """Whether the task counts documents."""
+        """True if the task counts documents."""
         return (self.result.unit or self.job.operation.unit) == DOCUMENTS
 
 
@@ -457,7 +457,7 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
 
 
 def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
-    """Whether all requests of a task are the same, and none beside them is meant to change documents."""
+    """True if a task's requests are identical, and no parallel task is meant to change documents."""
     beside = [
         one.job.operation
         for one in outcomes

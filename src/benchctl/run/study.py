@@ -18,11 +18,11 @@ from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
 from benchctl.run.order import place_in_block
 
 TIME_UP: Final = "the time was up"
-"""How the reason begins if no time was left for a block."""
+"""Beginning of the reason if no time was left for a block."""
 
 
 class Side(NamedTuple):
-    """Who gets a fork: a variant of a run, by the run's position in the study."""
+    """Receiver of a fork: a variant of a run, by the run's position in the study."""
 
     run: int
     variant: str
@@ -32,7 +32,7 @@ class Policy:
     """Decides before every block; this one measures what its runs are missing, and no more."""
 
     goes_on_without = True
-    """Whether the others go on when a variant has failed so often that it would again."""
+    """True if the other variants continue after one has failed too often."""
 
     def ends(self, records: Sequence[RunRecord], block: int) -> str:
         """Return why this block and those after it are not begun; empty to go on."""
@@ -188,7 +188,7 @@ class Study:
         return reason
 
     def _of(self, block: int) -> list[tuple[Side, ForkJob]]:
-        """Its missing forks, in an order that does not depend on which are missing."""
+        """Return the missing forks, in an order that does not depend on which are missing."""
 
         def place(step: tuple[Side, ForkJob]) -> float:
             side, _ = step

@@ -117,7 +117,7 @@ class Telemetry:
         return self._columns("")
 
     def parts(self) -> dict[str, Columns]:
-        """The same of each of several nodes."""
+        """Readings of each of several nodes."""
         return {node: self._columns(node) for node in sorted({row[0] for row in self._rows} - {""})}
 
     def _columns(self, node: str) -> Columns:

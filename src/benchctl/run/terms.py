@@ -143,7 +143,7 @@ class _Page(msgspec.Struct):
 
 
 def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int]]:
-    """All terms of a field, in their order, page by page."""
+    """Yield the terms of a field, in their order, page by page."""
     found: list[tuple[Any, int]] = []
     composite: dict[str, Any] = {"sources": [{"term": {"terms": {"field": field}}}], "size": _PAGE}
     while True:

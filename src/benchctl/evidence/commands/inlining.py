@@ -116,7 +116,7 @@ _WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
 
 
 Answer = tuple[Callable[[], str], Callable[[], dict[str, Any]]]
-"""The same as text and for programs; only one of them is made."""
+"""Renderers for text and for programs; only one is called."""
 
 
 class _Source:

@@ -31,7 +31,7 @@ _COLLAPSED = re.compile(r"\A\[[^\n]*?\](?:;[^\n]*)?(?: \d+\n|\Z)")
 
 @dataclass(frozen=True)
 class Counting:
-    """Which samples count, and how."""
+    """Selection and weight of samples."""
 
     mode: Mode
     by: Literal["method", "line"]
@@ -55,7 +55,7 @@ class Counting:
 
 @dataclass(frozen=True)
 class Files:
-    """What is written instead of a table."""
+    """Output instead of a table."""
 
     collapsed: Path | None
     flame: Path | None

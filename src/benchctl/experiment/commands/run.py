@@ -110,7 +110,7 @@ class BegunExperiment:
 
     @property
     def title(self) -> str:
-        """What it is, for readers."""
+        """Title for readers."""
         return f"experiment {self.id}"
 
     def resume(self, how: How, budget_s: float | None) -> None:

@@ -57,7 +57,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class SizeOptions:
-    """What replaces the file's values; None or empty for the file's."""
+    """Replacements of the file's values; None or empty for the file's."""
 
     forks: int | None  # of every variant; the most of them with `until_decided`
     docs: int | None

@@ -33,7 +33,7 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.orchestrate import More
 
 LONGEST_NIGHT_H = 24
-"""Who has been at work for longer is stuck, and nights are missing: that is told."""
+"""Time after which a night counts as stuck and is reported, because nights are missing."""
 
 
 @click.command("run")
@@ -100,7 +100,7 @@ class BegunNight:
 
     @property
     def title(self) -> str:
-        """What it is, for readers."""
+        """Title for readers."""
         return f"night {self.id} of {self.folder.root.name}"
 
     def resume(self, how: How, budget_s: float | None) -> None:

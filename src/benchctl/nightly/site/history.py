@@ -40,7 +40,7 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """All that is followed of one task."""
+    """Series of one task."""
 
     challenge: str  # as in the keys of its series
     task: str
@@ -103,7 +103,7 @@ class SuitePages:
 
     @property
     def heading(self) -> str:
-        """What people call it."""
+        """Name for readers."""
         return self.title or self.name
 
     @cached_property
@@ -140,7 +140,7 @@ class SuitePages:
 
     @cached_property
     def challenges(self) -> int:
-        """How many challenges there are: names of tasks need theirs when there are several."""
+        """Number of challenges: with several, task names include theirs."""
         return len({task.challenge for task in self.tasks})
 
     @cached_property

@@ -10,7 +10,7 @@ from benchctl.report.table import Table
 OVERVIEW = "overview"
 """The group of charts that are about the whole run."""
 LEAST_POINTS, LEAST_READINGS = 5, 10
-"""What has fewer is shown by its table only: a plot would show nothing."""
+"""Minimum number of points of a plot; with fewer, the table is enough."""
 
 LIGHT_PAPER: Final = "#ffffff"
 DARK_PAPER: Final = "#14181d"
@@ -28,13 +28,13 @@ class Chart(msgspec.Struct, frozen=True):
     """`OVERVIEW`, or the task's title as `Analysis.where` gives it."""
     title: str
     about: str
-    """What is shown and how to read it, in one or two sentences; also its accessible description."""
+    """Caption of one or two sentences; also the accessible description."""
     data: Sequence[Any]
     """Traces of `plotly.graph_objects`."""
     layout: Any
     """A `plotly.graph_objects.Layout`; the page adds what all plots have in common."""
     table: Table | None = None
-    """The same values as text; None where a table of the page has them already."""
+    """Values as text; None where a table of the page has them already."""
 
     @property
     def figure(self) -> dict[str, Any]:
@@ -46,13 +46,13 @@ class Chart(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What the charts of one task have in common."""
+    """Common parts of the charts of one task."""
 
     key: str
     """Unique among tasks; letters, digits and hyphens."""
     group: str
     variants: tuple[str, ...]
-    """All of the page, in the order of their styles."""
+    """Variants of the page, in the order of their styles."""
     also: str = ""
     """A remark for each chart, such as which forks have no samples."""
 
@@ -72,12 +72,12 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class VariantStyle(msgspec.Struct, frozen=True):
-    """How a variant differs from the others: each of colour, symbol and dash is enough by itself."""
+    """Style of a variant: each of colour, symbol and dash is enough to identify it."""
 
     colour: str
     """`#rrggbb`, on light pages and in figures."""
     on_dark: str
-    """What the colour becomes on dark pages."""
+    """Colour on dark pages."""
     symbol: str
     dash: str
 

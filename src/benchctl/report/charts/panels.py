@@ -28,7 +28,7 @@ _NS_PER_MS = 1e6
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """One of the panels of a chart."""
+    """Panel of a chart."""
 
     y_title: str
     """With the unit."""

@@ -310,7 +310,7 @@ def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
 
 
 def _legend(found: _ByVariant, frame: Frame) -> list[go.Scatter]:
-    """One entry a variant, with its line and its mark, which switches all of its forks."""
+    """Legend with an entry per variant, with its line and mark, which switches all of its forks."""
     entries = []
     for label in found:
         style = variant_style(frame.position(label))

@@ -53,7 +53,7 @@ from benchctl.stats.task_shape import run_shapes
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """What a page is about."""
+    """Subject of a page."""
 
     title: str
     analysis: Analysis

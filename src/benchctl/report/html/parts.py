@@ -1,4 +1,4 @@
-"""What pages are made of: style and scripts, charts with their JSON, templates, and tables alone."""
+"""Parts of pages: style and scripts, charts with their JSON, templates, and tables alone."""
 
 import base64
 import hashlib
