@@ -306,7 +306,7 @@ WHOLE_PACKAGE = {
     "cli/test_commands.py", "cli/test_completion.py", "cli/test_cut_off.py", "cli/test_stored.py",
     "engine/test_planted_links.py", "nightly/test_calibration.py", "stats/test_calibration.py",
     "stats/test_calibration_across_runs.py",
-    "test_docs.py", "test_goldens.py", "test_one_place.py",
+    "test_docs.py", "test_goldens.py", "test_one_place.py", "test_prose.py",
 }  # fmt: skip
 ELSEWHERE = ("integration", "benchmarks", "support")
 

@@ -315,8 +315,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 Level = Literal["request", "task", "ingest", "index", "node", "build"]
-"""Subject of a value: requests, everything that a task did, writing, the index at rest, a node after a task, or
-the building of a prepared index."""
+"""Subject of a value: requests, everything that a task did, writing, the index at rest, a node after a task,
+or the building of a prepared index."""
 
 
 class Figure(msgspec.Struct, frozen=True):
