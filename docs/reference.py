@@ -216,14 +216,16 @@ def _keys(definition: Schema, *, has_shared: bool) -> Iterator[str]:
     properties: Mapping[str, Schema] = definition.get("properties", {})
     shared = _SHARED & {*properties} if has_shared and "page-cache" in properties else set()
     if shared:
-        yield f"`{'`, `'.join(sorted(shared))}`\n:   As for [runs](#runs).\n"
+        yield f"- `{'`, `'.join(sorted(shared))}`: as for [runs](#runs)"
     for key, value in properties.items():
         if key in shared:
             continue
         default = json.dumps(value.get("default", "")).strip('"')
         note = "" if default in ("", "null") or default[0] in "[{" else f", default `{default}`"
         note = ", required" if key in definition.get("required", ()) else note
-        yield f"`{key}` ({_type(value)}{note})\n:   {_prose(value.get('description', '')) or '-'}\n"
+        about = _prose(value.get("description", ""))
+        yield f"- `{key}` ({_type(value)}{note}){f': {about[0].upper()}{about[1:]}' if about else ''}"
+    yield ""
 
 
 # Marks.

@@ -61,19 +61,19 @@ _MS_PER_S: Final = 1000
 class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds."""
 
-    operation: Text | None = None
-    challenge: Text | None = None
+    operation: Text | None = None  # the operation to load, or
+    challenge: Text | None = None  # the challenge whose rates are multiplied
     # Of a challenge, whose latency `slo` is about; all with a target unless they are given.
     tasks: tuple[Text, ...] = ()
-    slo: Text
+    slo: Text  # the objective, such as `p90=50ms`
     clients: int | Text = 16  # or a range such as `1..64`
-    schedule: Literal["deterministic", "poisson"] | None = None
-    warm_up: float = 10.0
-    settle: float = 2.0
-    step_time: float = 5.0
-    tolerance: Percent = "3%"
-    max_rate: float | None = None
-    max_factor: float | None = None
+    schedule: Literal["deterministic", "poisson"] | None = None  # of arrivals
+    warm_up: float = 10.0  # closed loop before the search
+    settle: float = 2.0  # unmeasured part of every step
+    step_time: float = 5.0  # measured part of every step
+    tolerance: Percent = "3%"  # distance of the last two loads
+    max_rate: float | None = None  # upper bound of the search
+    max_factor: float | None = None  # the same, of a challenge
 
 
 class MeasurementEntry(

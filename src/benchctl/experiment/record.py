@@ -233,9 +233,9 @@ class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     title: Text
     rows: Annotated[tuple[ComparisonSpec, ...], Meta(min_length=1)]
     source: str = ""  # the caption of the table that it repeats; empty for one of its own
-    about: str = ""
-    baseline: Text = "baseline"
-    contender: Text = "contender"
+    about: str = ""  # a paragraph below the title
+    baseline: Text = "baseline"  # title of that column
+    contender: Text = "contender"  # title of that column
     metric: str = ""  # of rows that name none
 
 
@@ -264,8 +264,8 @@ def over(first: ComparisonSpec, other: ComparisonSpec) -> ComparisonSpec:
 class FateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The expected fate of a call site in a variant."""
 
-    call_site: Text
-    variant: Text
+    call_site: Text  # by its name
+    variant: Text  # by its name
     is_: Dispatch = msgspec.field(name="is")  # what should become of it; `is` in the file
 
 
@@ -307,8 +307,8 @@ class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """Calls of a method of some name in another: what the JVM did with them is the suspected cause."""
 
     name: Name  # by which expectations refer to it; unique in the experiment
-    measurement: Text
-    variants: Texts
+    measurement: Text  # whose evidence has the log
+    variants: Texts  # those to look at
     method: Text  # that the calls are in: `Class::method`, with as much of the package as is needed
     callee: Text  # the called method's name, without its class
     task: Text  # `TASK`, or `CHALLENGE[#N]/TASK`

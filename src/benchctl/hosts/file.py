@@ -35,8 +35,8 @@ class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """TLS certificate, key and authority; paths are relative to the file that names them."""
 
     ca: str  # of the authority that signed all certificates of these hosts, PEM
-    certificate: str
-    key: str
+    certificate: str  # of this host, PEM
+    key: str  # of the certificate, PEM
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,8 +52,8 @@ class HostsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of hosts as written."""
 
     hosts: Annotated[dict[str, Host], Meta(min_length=1)]
-    scheduler: str = ""
-    tls: TlsFiles | None = None
+    scheduler: str = ""  # address of the Dask scheduler, `tls://HOST:PORT`
+    tls: TlsFiles | None = None  # of the connection to it
 
 
 @dataclass(frozen=True)

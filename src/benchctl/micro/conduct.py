@@ -86,8 +86,9 @@ class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
     source: Annotated[str, Meta(min_length=1)]  # relative to the file
     include: str = ""  # regular expression for names of benchmarks
+    # Parameter -> values, in place of the benchmark's.
     params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
-    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()
+    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()  # counts of threads to measure with
     jmh: str = ""  # further arguments of JMH
     timeout: float = 600.0  # of one benchmark, seconds
 

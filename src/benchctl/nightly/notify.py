@@ -48,7 +48,8 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     webhook_env: str = ""  # or the variable that holds the address
     headers_env: dict[str, str] = {}  # header -> variable that holds its value
     template: Literal["json", "slack"] = "json"  # `slack` is {"text": ...}, which many chats take
-    timeout_s: Annotated[int, msgspec.Meta(ge=1, le=3600)] = 60
+    timeout_s: Annotated[int, msgspec.Meta(ge=1, le=3600)] = 60  # of one attempt
+    # The nights to report.
     when: Annotated[tuple[Occasion, ...], msgspec.Meta(min_length=1)] = ("alarm", "recovered", "broken")
 
     def __post_init__(self) -> None:

@@ -47,12 +47,12 @@ class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     max_load: NotNegative = 0.5  # one-minute load average per CPU, before the night
     max_busy: Percent = "20%"  # share of the CPUs' time that others may use
     settle: Duration = "10m"  # wait at most this long: jobs that start at the full hour end
-    governor: Annotated[str, Meta(min_length=1)] | None = None
+    governor: Annotated[str, Meta(min_length=1)] | None = None  # of the CPUs; None for any
     least_free_gb: NotNegative = 5.0  # on the disk with benchctl's home, 10^9 bytes; less is always refused
     # 10^9 bytes; None for the heap and 1 GiB; less is always refused.
     least_free_memory_gb: NotNegative | None = None
-    other_java: Reaction = "mark"
-    on_noise: Reaction = "mark"
+    other_java: Reaction = "mark"  # on other Java processes
+    on_noise: Reaction = "mark"  # on a host that is not quiet
 
 
 @dataclass(frozen=True)
