@@ -31,7 +31,7 @@ from benchctl.evidence.profile import (
     without_lines,
 )
 from benchctl.nearest import suggestion
-from benchctl.report.html.parts import embedded, templates, text_of
+from benchctl.report.html.parts import STYLE, embedded, templates, text_of
 from benchctl.report.numbers import counted
 from benchctl.report.table import Table, worded
 from benchctl.results.model import RunRecord
@@ -283,7 +283,7 @@ def render_flame(title: str, lines: Sequence[str], data: FlameData) -> str:
             title=title,
             lines=(*lines, _drawn(data)),
             names=data.names,
-            style=Markup(text_of("flame.css")),  # noqa: S704 - our own file
+            style=Markup(text_of(STYLE)),  # noqa: S704 - our own file
             script=Markup(script),  # noqa: S704 - our own file
             profile=embedded(data),
         )

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
+from markupsafe import Markup
 
-import benchctl
 from benchctl.errors import UsageError
 from benchctl.evidence.inlining_report import FOUND_WORDS, PARTLY
 from benchctl.experiment.comparisons import (
@@ -30,11 +30,11 @@ from benchctl.experiment.record import (
     ExperimentSpec,
     TableSpec,
 )
-from benchctl.report.blocks import WIDE, Items, Notes, Section, Title, written
-from benchctl.report.charts import dark_palette
+from benchctl.report.blocks import WIDE, Drawing, Items, Notes, Section, Title, written
+from benchctl.report.blocks import Verdict as Answer
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.page import write_pages
-from benchctl.report.html.parts import FOLDER, anchor, content_policy, embedded, templates
+from benchctl.report.html.parts import PageBlock, Part, anchor, link, rendered
 from benchctl.report.layout import better, change_cells, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
@@ -557,16 +557,13 @@ def render(
     return written(record.spec.title, _sections(record, runs, analysis), output_format, width=width)
 
 
-_SECTIONS: Final = {"expectations": "Expectations", "jvm": _TITLE, "tables": "Tables"}
-
-
 class _Part(msgspec.Struct, frozen=True):
     """A part of the report: a sentence, a table, and lines below it."""
 
     lead: str
     table: Table
     lines: tuple[str, ...]
-    anchor: str = ""  # of the page's section that begins with it
+    heading: str  # of its section of the page
 
 
 def _parts(record: ExperimentRecord, analysis: ExperimentAnalysis, notes: Notes) -> Iterator[_Part]:
@@ -574,13 +571,11 @@ def _parts(record: ExperimentRecord, analysis: ExperimentAnalysis, notes: Notes)
     expected, fates = _expectation_table(analysis, notes), _fate_table(record.spec, analysis)
     if expected is not None:
         remarks = tuple(_expectation_remarks(record, analysis))
-        yield _Part(_expectation_summary(analysis), expected, remarks, "expectations")
+        yield _Part(_expectation_summary(analysis), expected, remarks, "Expectations")
     if fates is not None:
-        yield _Part("", fates, tuple(_fate_lines(record.spec, analysis)), "jvm")
-    anchor = "tables"
+        yield _Part("", fates, tuple(_fate_lines(record.spec, analysis)), _TITLE)
     for table, spec in zip(analysis.tables, record.spec.tables, strict=True):
-        yield _Part("", _table_table(table, spec, notes), tuple(_table_lines(spec)), anchor)
-        anchor = ""
+        yield _Part("", _table_table(table, spec, notes), tuple(_table_lines(spec)), "Tables")
 
 
 def _sections(record: ExperimentRecord, runs: _Runs, analysis: ExperimentAnalysis) -> list[Section]:
@@ -626,25 +621,25 @@ def page(
 ) -> str:
     """Return the page as text; style and script are in a folder with it, and its runs' pages at `links`."""
     notes = _collect_notes(analysis)
-    return (
-        templates(("benchctl.experiment", ""))
-        .get_template("experiment.html.jinja")
-        .render(
-            title=record.spec.title,
-            subtitle=tuple(_setting_lines(record, runs, analysis)),
-            about=tuple(_about_lines(record)),
-            parts=tuple(_parts(record, analysis, notes)),
-            titles=_SECTIONS,
-            legend=tuple(_legend(analysis)),
-            notes=[doubt.text for doubt in notes.numbered],
-            general=[doubt.text for doubt in notes.general],
-            differences=tuple(_difference_lines(runs, analysis)),
-            runs="\n".join(run_lines(record)),
-            links=links or {},
-            folder=FOLDER,
-            inline=False,
-            version=benchctl.__version__,
-            policy=content_policy(inline=False),
-            palette=embedded(dark_palette()),
-        )
+    parts: dict[str, list[PageBlock]] = {}
+    for part in _parts(record, analysis, notes):
+        blocks: list[PageBlock] = [*([Answer(part.lead)] if part.lead else []), part.table]
+        blocks += [Items("", part.lines)] if part.lines else []
+        parts.setdefault(part.heading, []).extend(blocks)
+    pages = Markup(", ").join(link(file, name) for name, file in (links or {}).items())
+    differences = tuple(_difference_lines(runs, analysis))
+    setting: list[PageBlock] = [
+        *([Items("", (Markup("Pages of the runs: {}").format(pages),))] if pages else []),
+        Drawing(tuple(run_lines(record))),
+        *([Items("How sides differ", differences)] if differences else []),
+    ]
+    return rendered(
+        record.spec.title,
+        [
+            Part("", "", [*_about_lines(record)]),
+            *(Part(anchor(heading).lower(), heading, own) for heading, own in parts.items()),
+            Part("reading", "How to read it, and notes", [*_legend(analysis), notes]),
+            Part("runs", "Runs", setting),
+        ],
+        subtitle=tuple(_setting_lines(record, runs, analysis)),
     )

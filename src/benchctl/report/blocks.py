@@ -26,6 +26,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The answer of a report."""
 
     text: str
+    look: str = ""  # on pages, the class of its colour
 
 
 class Command(msgspec.Struct, frozen=True):
@@ -203,5 +204,5 @@ def written(
         # Templates take a while to load, which no other form needs.
         from benchctl.report.html.parts import render_blocks  # noqa: PLC0415 - see above
 
-        return render_blocks(title, [block for section in sections for block in section])
+        return render_blocks(title, (block for section in sections for block in section))
     return markdown(sections) if output_format == "markdown" else plain(sections, width)

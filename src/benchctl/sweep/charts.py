@@ -14,7 +14,7 @@ from benchctl.report.table import Table
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.parts import Bounded, SweepCurve, SweepLine
-from benchctl.sweep.report import sweep_answer, sweep_title
+from benchctl.sweep.report import sweep_title
 
 _BAND_ALPHA = 0.18
 _ASIDE = 0.5
@@ -47,7 +47,6 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
         group=OVERVIEW,
         title=sweep_title(curve),
         about=(
-            f"{' '.join([*sweep_answer(curve), ''])}"
             f"Each mark is the mean over forks, with its 95% interval ({better(known)}). Whether two "
             "variants differ at a point is in the table, not in whether these intervals overlap."
         ),

@@ -19,7 +19,7 @@ from benchctl.nightly.site.pages import assets, page_name
 from benchctl.nightly.site.publish import located, write_site, write_top
 from benchctl.report.charts import variant_style
 from benchctl.report.charts.panels import LOG_FROM, TICKS
-from benchctl.report.html.parts import content_policy
+from benchctl.report.html.parts import SCRIPT, STYLE, content_policy
 from nightly_suites import (
     KEY,
     TASKS,
@@ -112,7 +112,7 @@ def test_every_page_is_sound_and_every_link_leads_to_a_file(site: Path):
 
 def test_the_page_of_a_suite_begins_with_the_answer(site: Path):
     text = " ".join(text_of(site / "big5" / "index.html").split())
-    assert text.startswith("Last night Night 70: quiet")
+    assert text.startswith("Night 70: quiet")
     assert "#1 range p90 service time on es@latest is 11.8% slower since night 40" in text
     assert "#4" not in text.partition("Tasks")[0]  # acknowledged
     assert "range 2 openthroughput" in text
@@ -179,7 +179,7 @@ def test_alarms_come_open_first_with_all_that_they_carry(site: Path):
     ]
     first = " ".join(page.all("article", id="alarm-1")[0].text.split())
     for part in (
-        "+11.8% (95% interval +8.1 to +15.6)", "Sincenight 40", "Last goodnight 39", "p <0.001",
+        "+11.8% (95% interval +8.1 to +15.6)", "Since: night 40", "Last good: night 39", "p <0.001",
         "8 forks of last good against 8 of tonight", "kernel 6.1.0", "benchctl compare 20260709", "night 42",
     ):  # fmt: skip
         assert part in first, part
@@ -212,7 +212,7 @@ def test_a_quiet_night_on_a_noisy_host_looks_quiet_nowhere(tmp_path: Path):
     top = read(tmp_path / "index.html")
     night = read(tmp_path / "big5" / "nights" / f"{night_id(2)}.html")
     for page in (suite, night):
-        (verdict,) = page.all("div", class_="verdict unwatched")
+        (verdict,) = page.all("p", class_="verdict unwatched")
         assert "quiet, on a noisy host" in verdict.text.lower()
     for page in (night, top):
         assert [one for one in page.all("span") if "dot" in one.attributes.get("class", "").split()] == (
@@ -220,7 +220,7 @@ def test_a_quiet_night_on_a_noisy_host_looks_quiet_nowhere(tmp_path: Path):
         )
     for number, look in ((1, "quiet"), (2, "unwatched")):
         assert suite.all("a", href=f"nights/{night_id(number)}.html", class_=look)
-    rules = re.findall(r"(?m)^(?:\.dot|\.strip a)\.unwatched \{(.*)\}", assets()["nightly.css"])
+    rules = re.findall(r"(?m)^(?:\.dot|\.strip a)\.unwatched \{(.*)\}", assets()[STYLE])
     assert len(rules) == 2
     assert not any("--faster" in rule for rule in rules)
 
@@ -356,14 +356,14 @@ def test_tasks_never_share_a_page():
 
 
 def test_lines_have_the_colours_of_charts():
-    style = assets()["nightly.css"]
+    style = assets()[STYLE]
     for position in range(6):
         look = variant_style(position)
         assert f".v{position} {{ --line: light-dark({look.colour}, {look.on_dark}); }}" in style
 
 
 def test_logarithmic_axes_are_those_of_charts_of_runs_which_have_two_marks_at_least():
-    declared = dict(re.findall(r"(?m)^  const (LOG_FROM|TICKS) = (.*);$", assets()["nightly.js"]))
+    declared = dict(re.findall(r"(?m)^  const (LOG_FROM|TICKS) = (.*);$", assets()[SCRIPT]))
     assert json.loads(declared["LOG_FROM"]) == LOG_FROM
     assert json.loads(declared["TICKS"]) == [[most, list(steps)] for most, steps in TICKS]
 
@@ -378,6 +378,6 @@ def test_the_change_points_are_those_of_the_divisive_test():
     assert [point.night for point in located(series)] == [31]
 
 
-@pytest.mark.parametrize("name", ["nightly.css", "nightly.js"])
+@pytest.mark.parametrize("name", [STYLE, SCRIPT])
 def test_assets_name_nothing_on_a_network(name: str):
     assert not re.search(r"https?:|//\w+\.|@import|eval\(", assets()[name])

@@ -1,16 +1,12 @@
 """The pages of the site: of nights, tasks, suites and all of them."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-import jinja2
 import msgspec
 from markupsafe import Markup
 
-import benchctl
 from benchctl.nightly.model import (
     Alarm,
     Confirmation,
@@ -39,52 +35,52 @@ from benchctl.nightly.text import (
     shift_text,
     task_name,
 )
-from benchctl.report.charts import dark_palette
+from benchctl.report.blocks import Drawing, Items, Verdict
 from benchctl.report.html.parts import (
     PLOTLY,
     SCRIPT,
     STYLE,
+    Figures,
+    Group,
+    PageBlock,
+    Part,
     anchor,
-    content_policy,
     embedded,
-    templates,
+    link,
+    rendered,
     text_of,
 )
 from benchctl.report.numbers import counted, duration, figure, interval, mebibytes, p_value, signed_percent
 from benchctl.report.table import Cell, Column, Table, worded
 
-# Templates of the site: written down once, with the frame and the macros that pages of runs have.
-
-
 ASSETS = "assets"
-NIGHTLY_STYLE, NIGHTLY_SCRIPT = "nightly.css", "nightly.js"
+FEED = "feed.xml"
 
 
-def rendered(template: str, *, depth: int, **context: object) -> str:
-    """Render a template to a page that lies `depth` folders below the site's."""
-    up = "../" * depth
-    if depth:
-        context["suite_folder"] = "../" * (depth - 1)
-    return _environment().get_template(template).render(context, folder=f"{up}{ASSETS}", up=up)
+def _rendered(title: str, subtitle: Sequence[str], parts: Iterable[Part], *, depth: int) -> str:
+    """Render a page that lies `depth` folders below the site's."""
+    up, own = "../" * depth, "../" * (depth - 1)
+    pages = {"Overview": "index.html", "Alarms": "alarms.html", "Nights": "nights.html", "Feed": FEED}
+    links = [*((f"{own}{page}", name) for name, page in pages.items()), (f"{up}index.html", "All suites")]
+    return rendered(
+        title,
+        parts,
+        subtitle=subtitle,
+        folder=f"{up}{ASSETS}",
+        links=links if depth else (),
+        feed=f"{own}{FEED}" if depth else "",
+    )
 
 
 def assets() -> dict[str, str]:
     """Return name -> text of every file that the pages need."""
-    own = files(__package__).joinpath("templates")
-    found = {name: own.joinpath(name).read_text(encoding="utf-8") for name in (NIGHTLY_STYLE, NIGHTLY_SCRIPT)}
-    return found | {name: text_of(name) for name in (STYLE, SCRIPT, PLOTLY)}
+    return {name: text_of(name) for name in (STYLE, SCRIPT, PLOTLY)}
 
 
-@cache
-def _environment() -> jinja2.Environment:
-    environment = templates(("benchctl.nightly.site", "templates"))
-    environment.globals |= {
-        "inline": False,
-        "version": benchctl.__version__,
-        "policy": content_policy(inline=False),
-        "palette": embedded(dark_palette()),
-    }
-    return environment
+def _listed(heading: str, lines: Iterable[str], otherwise: str = "") -> list[PageBlock]:
+    """Return a list, or what stands for an empty one."""
+    found = tuple(lines)
+    return [Items(heading, found)] if found else [otherwise] if otherwise else []
 
 
 # The pages of nights: the list of all of them, one each, and the page of alarms.
@@ -106,28 +102,6 @@ class NightRow(msgspec.Struct, frozen=True):
     changes: tuple[str, ...]
     took: str
     run: str  # id of its run; empty when that has no page
-
-
-class _Finding(msgspec.Struct, frozen=True):
-    name: str
-    tonight: str
-    since: str
-    status: str
-    reason: str
-    confirmation: str
-    run: str
-    command: str
-
-
-class _Alarm(msgspec.Struct, frozen=True):
-    number: int
-    state: str
-    title: str
-    facts: tuple[tuple[str, str], ...]
-    changes: tuple[str, ...]
-    night: str
-    run: str
-    command: str
 
 
 def _night_row(suite: SuitePages, night: NightRecord, pages: Collection[str]) -> NightRow:
@@ -180,112 +154,131 @@ def _night_line(night: NightRow) -> tuple[Cell | str, ...]:
 
 def nights_page(suite: SuitePages, pages: Collection[str]) -> str:
     """Write the list of all nights, newest first."""
-    return rendered(
-        "nightly-nights.html.jinja",
-        depth=1,
-        title="Nights",
-        subtitle=(f"Suite {suite.heading}, {counted(len(suite.nights), 'night')}",),
-        nights=_night_table(
-            "All nights, newest first",
-            (_night_row(suite, night, pages) for night in reversed(suite.nights)),
-        ),
-    )
+    rows = [_night_row(suite, night, pages) for night in reversed(suite.nights)]
+    table: PageBlock = _night_table("All nights, newest first", rows) if rows else "There was none yet."
+    subtitle = (f"Suite {suite.heading}, {counted(len(suite.nights), 'night')}",)
+    return _rendered("Nights", subtitle, [Part("", "", [table])], depth=1)
 
 
 def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
     """Write the page of the night at `place` among the suite's; `pages` are ids of the runs that have one."""
     night = suite.nights[place]
-    events = suite.events_of(night)
-    around = {"before": place - 1, "after": place + 1}
-    return rendered(
-        "nightly-night.html.jinja",
-        depth=2,
-        title=f"Night {night.number}",
-        subtitle=(f"Suite {suite.heading}, {moment(night.started)}", night.id),
-        row=_night_row(suite, night, pages),
-        headline=headline(night, events),
-        neighbours={
-            word: suite.nights[other].id for word, other in around.items() if 0 <= other < len(suite.nights)
-        },
-        alarms=[
-            _alarm(alarm, pages)
-            for alarm in suite.alarms
-            if alarm.raised.night == night.id
-            or (alarm.recovered is not None and alarm.recovered.night == night.id)
-        ],
-        findings=[_finding(one, pages) for one in night.findings],
-        answers=Table.of(
-            "Answers that changed",
-            map(worded, ("Operation", "Variant", "Before", "Tonight")),
-            ((one.operation, one.variant, one.before, one.after) for one in night.answers),
-        ),
-        changes=[change_text(change) for change in night.changes],
-        unseen=not_watched(night),
-        facts=list(_facts(night)),
-        variants=[(one.label, _variant(one)) for one in night.variants],
-        profiles=suite.profiles(night.id),
+    row = _night_row(suite, night, pages)
+    around = {"The night before": place - 1, "The night after": place + 1}
+    links = [link(f"../runs/{row.run}.html", "The run of this night")] if row.run else []
+    links += [
+        link(f"{suite.nights[other].id}.html", word)
+        for word, other in around.items()
+        if 0 <= other < len(suite.nights)
+    ]
+    alarms = [
+        alarm
+        for alarm in suite.alarms
+        if night.id in (alarm.raised.night, alarm.recovered and alarm.recovered.night)
+    ]
+    answers = Table.of(
+        "Answers that changed",
+        map(worded, ("Operation", "Variant", "Before", "Tonight")),
+        ((one.operation, one.variant, one.before, one.after) for one in night.answers),
     )
+    profiles = [
+        Group(
+            f"{one.variant}: {one.task} of {one.challenge}, {one.samples:,} samples",
+            (Items("", tuple(f"{100 * share:.1f}% {method}" for method, share in one.methods)),),
+            folded=True,
+        )
+        for one in suite.profiles(night.id)
+    ]
+    how = "Methods that ran when threads were sampled, in separate forks; shares of the samples of a task."
+    variants = [block for one in night.variants for block in _listed(one.label, _variant(one))]
+    parts = [
+        Part("", "", [Verdict(sentence(row.headline), row.standing), *_listed("", links)]),
+        Part("alarms", "Alarms", [_alarm(alarm, pages, "../") for alarm in alarms]),
+        Part("unseen", "To know", _listed("", not_watched(night))),
+        Part(
+            "findings",
+            "Findings",
+            [_finding(one, pages) for one in night.findings] or ["No series left its usual range."],
+        ),
+        Part("answers", "Answers that changed", [answers] if answers.lines else []),
+        Part(
+            "changes",
+            "Changed since the night before",
+            _listed("", map(change_text, night.changes), "Nothing that benchctl knows of."),
+        ),
+        Part("profiles", "Where time went", [how, *profiles] if profiles else []),
+        Part("setting", "What was measured, and on what", [*_listed("", _facts(night)), *variants]),
+    ]
+    subtitle = (f"Suite {suite.heading}, {moment(night.started)}", night.id)
+    return _rendered(f"Night {night.number}", subtitle, parts, depth=2)
 
 
 def alarms_page(suite: SuitePages, pages: Collection[str]) -> str:
     """Write the page of alarms: open ones first, then acknowledged, then recovered, newest first in each."""
-    ordered = sorted(suite.alarms, key=lambda one: (_STATES.index(one.state), -one.raised.alarm))
-    return rendered(
-        "nightly-alarms.html.jinja",
-        depth=1,
-        title="Alarms",
-        subtitle=(f"Suite {suite.heading}, {counted(len(ordered), 'alarm')}",),
-        groups=[
-            (state, [_alarm(one, pages) for one in ordered if one.state == state])
-            for state in _STATES
-            if any(one.state == state for one in ordered)
-        ],
-    )
-
-
-def _alarm(alarm: Alarm, pages: Collection[str]) -> _Alarm:
-    raised = alarm.raised
-    facts = [
-        ("State", alarm_sentence(alarm)),
-        ("What", series_name(raised.key)),
-        ("Challenge", raised.key.challenge),
-        ("How much", effect_text(raised)),
-        ("Direction", raised.direction or ""),
-        ("Since", night_label(raised.since) if raised.since else ""),
-        ("Last good", night_label(raised.last_good) if raised.last_good else ""),
-        ("Raised", f"{night_label(raised.night)}, {moment(raised.at)}"),
-        ("Acknowledged", moment(alarm.acknowledged.at) if alarm.acknowledged else ""),
-        ("Recovered", moment(alarm.recovered.at) if alarm.recovered else ""),
-        ("Confirmed", "" if raised.confirmation is None else _confirmation(raised.confirmation)),
-        ("Profile", "" if raised.confirmation is None else _shifts(raised.confirmation)),
-        ("More", raised.detail),
+    newest = sorted(suite.alarms, key=lambda one: -one.raised.alarm)
+    parts = [
+        Part(state, state.capitalize(), [_alarm(one, pages, "") for one in newest if one.state == state])
+        for state in _STATES
     ]
-    run = "" if raised.confirmation is None else raised.confirmation.run
-    return _Alarm(
-        number=raised.alarm,
-        state=alarm.state,
-        title=raised.title,
-        facts=tuple((name, text) for name, text in facts if text),
-        changes=tuple(map(change_text, raised.changes)),
-        night=raised.night,
-        run=run if run in pages else "",
-        command=raised.command,
+    none = [] if newest else [Part("", "", ["No alarm has been raised."])]
+    subtitle = (f"Suite {suite.heading}, {counted(len(newest), 'alarm')}",)
+    return _rendered("Alarms", subtitle, [*none, *parts], depth=1)
+
+
+def _alarm(alarm: Alarm, pages: Collection[str], own: str) -> Group:
+    """Return an alarm for a page from which the suite's folder is at `own`."""
+    raised, confirmed = alarm.raised, alarm.raised.confirmation
+    facts = {
+        "State": alarm_sentence(alarm),
+        "What": series_name(raised.key),
+        "Challenge": raised.key.challenge,
+        "How much": effect_text(raised),
+        "Direction": raised.direction or "",
+        "Since": night_label(raised.since) if raised.since else "",
+        "Last good": night_label(raised.last_good) if raised.last_good else "",
+        "Raised": f"{night_label(raised.night)}, {moment(raised.at)}",
+        "Acknowledged": moment(alarm.acknowledged.at) if alarm.acknowledged else "",
+        "Recovered": moment(alarm.recovered.at) if alarm.recovered else "",
+        "Confirmed": "" if confirmed is None else _confirmation(confirmed),
+        "Profile": "" if confirmed is None else _shifts(confirmed),
+        "More": raised.detail,
+        "Changed then": "; ".join(map(change_text, raised.changes)) or "nothing that benchctl knows of",
+    }
+    links = [link(f"{own}nights/{raised.night}.html", "The night that raised it")]
+    if confirmed is not None and confirmed.run in pages:
+        links.append(link(f"{own}runs/{confirmed.run}.html", "The confirming run"))
+    lines = (*(f"{name}: {text}" for name, text in facts.items() if text), *links)
+    return Group(
+        f"#{raised.alarm} {raised.title}",
+        (Items("", lines), *_command(raised.command)),
+        key=f"alarm-{raised.alarm}",
+        look=f"alarm {alarm.state}",
     )
 
 
-def _finding(one: Finding, pages: Collection[str]) -> _Finding:
-    run = "" if one.confirmation is None else one.confirmation.run
-    size = f"{signed_percent(one.effect_percent)}%"
+def _command(line: str) -> list[PageBlock]:
+    return [Drawing((line,))] if line else []
+
+
+def _finding(one: Finding, pages: Collection[str]) -> Group:
     bounds = f" ({interval(one.low_percent, one.high_percent)})"
-    return _Finding(
-        name=series_name(one.key),
-        tonight=f"{size}{bounds}, against {counted(one.baseline_nights, 'night')}",
-        since=f"{night_label(one.since)}, last good {night_label(one.last_good)}",
-        status=one.status,
-        reason=sentence(one.reason),
-        confirmation="" if one.confirmation is None else _confirmation(one.confirmation),
-        run=run if run in pages else "",
-        command="" if one.confirmation is None else one.confirmation.command,
+    against = counted(one.baseline_nights, "night")
+    lines = [
+        f"Tonight: {signed_percent(one.effect_percent)}%{bounds}, against {against}",
+        f"Since: {night_label(one.since)}, last good {night_label(one.last_good)}",
+    ]
+    confirmed = one.confirmation
+    if confirmed is not None:
+        lines.append(f"Confirmation: {_confirmation(confirmed)}")
+        if confirmed.run in pages:
+            lines.append(link(f"../runs/{confirmed.run}.html", "The confirming run"))
+    return Group(
+        f"{series_name(one.key)}: {one.status}",
+        (
+            sentence(one.reason),
+            Items("", tuple(lines)),
+            *_command("" if confirmed is None else confirmed.command),
+        ),
     )
 
 
@@ -304,40 +297,35 @@ def _shifts(one: Confirmation) -> str:
     return f"last good to tonight: {listed}" if listed else ""
 
 
-def _facts(night: NightRecord) -> Iterable[tuple[str, str]]:
-    yield "Status", f"{night.status}{f': {night.reason}' if night.reason else ''}"
+def _facts(night: NightRecord) -> Iterator[str]:
+    yield f"Status: {night.status}{f': {night.reason}' if night.reason else ''}"
     if night.run:
-        yield "Run", night.run
+        yield f"Run: {night.run}"
     confirming = [run for run in night.runs if run != night.run]
     if confirming:
-        yield "Confirming runs", ", ".join(confirming)
+        yield f"Confirming runs: {', '.join(confirming)}"
     if night.forks_planned:
-        yield "Forks of each variant", f"{night.forks_done} of {night.forks_planned}"
+        yield f"Forks of each variant: {night.forks_done} of {night.forks_planned}"
     if night.wall_s:
         budget = f", budget {duration(night.budget_s)}" if night.budget_s else ""
-        yield "Took", f"{duration(night.wall_s)}{budget}"
+        yield f"Took: {duration(night.wall_s)}{budget}"
     host = night.environment
     if host is not None:
         commit = f" ({host.benchctl_commit[:_SHORT_HASH]})" if host.benchctl_commit else ""
-        yield "benchctl", f"{host.benchctl}{commit}"
-        yield "Host", f"{host.cpus} CPUs, {host.cpu_model}, {mebibytes(host.memory_bytes)}"
-        yield "System", f"{host.distribution}, kernel {host.kernel}"
-        yield "Load before", " ".join(f"{load:.2f}" for load in host.load_before)
+        yield f"benchctl: {host.benchctl}{commit}"
+        yield f"Host: {host.cpus} CPUs, {host.cpu_model}, {mebibytes(host.memory_bytes)}"
+        yield f"System: {host.distribution}, kernel {host.kernel}"
+        yield f"Load before: {' '.join(f'{load:.2f}' for load in host.load_before)}"
 
 
-def _variant(one: NightVariant) -> Sequence[tuple[str, str]]:
-    found = [("Role", one.role), ("Asked for", one.asked), ("Version", one.spec.version)]
+def _variant(one: NightVariant) -> Iterator[str]:
+    yield from (f"Role: {one.role}", f"Asked for: {one.asked}", f"Version: {one.spec.version}")
     if one.spec.jvm_flags:
-        found.append(("JVM flags", " ".join(one.spec.jvm_flags)))
+        yield f"JVM flags: {' '.join(one.spec.jvm_flags)}"
     if one.facts is not None:
-        found += [
-            (
-                "Node",
-                f"{one.facts.version}, build {one.facts.build[:_SHORT_HASH]}, Lucene {one.facts.lucene}",
-            ),
-            ("Java", one.facts.jdk),
-        ]
-    return found
+        build = one.facts.build[:_SHORT_HASH]
+        yield f"Node: {one.facts.version}, build {build}, Lucene {one.facts.lucene}"
+        yield f"Java: {one.facts.jdk}"
 
 
 # The page of one task: how every variant stands, a chart of its history a metric, and what happened.
@@ -347,6 +335,7 @@ _NAME_LENGTH = 60
 _DIGEST_LENGTH = 8
 _MOST_MARKS = 150
 _SPARK_SIZE = (330, 34)
+_SPANS = Markup('<p class="spans" role="group" aria-label="Nights that are shown"></p>')
 
 _ROW_COLUMNS = (
     worded("Variant"),
@@ -380,24 +369,38 @@ def task_page(
         ]
         figures.append(metric_figure(suite, metric, histories, (*common, *marks), number))
         own += [msgspec.structs.replace(mark, text=f"{metric_title(metric)}, {mark.text}") for mark in marks]
-    key = SeriesKey("", task.challenge, task.task, "")
-    return rendered(
-        "nightly-task.html.jinja",
-        depth=2,
-        title=task_name(key, challenges=suite.challenges),
-        subtitle=(
+    table = Table.of(
+        "The newest value of every variant, and all nights as a line",
+        _ROW_COLUMNS,
+        (_row(suite, one) for histories in task.metrics.values() for one in histories),
+    )
+    happened = _mark_table(suite, [*own, *common])
+    left_out = max(0, len(own) + len(common) - _MOST_MARKS)
+    more = Markup("<p>{} more are on the pages of {} and {}.</p>").format(
+        left_out, link("../nights.html", "nights"), link("../alarms.html", "alarms")
+    )
+    data = Markup('<script type="application/json" id="nights">{}</script>').format(embedded(nights))
+    parts = [
+        Part("state", "How it stands", [table]),
+        Part("history", "History", [_SPANS, *(Figures((one,)) for one in figures)]),
+        Part(
+            "happened",
+            "What happened",
+            [
+                happened if happened.lines else "Nothing that benchctl knows of.",
+                *([more] if left_out else []),
+                data,
+            ],
+        ),
+    ]
+    return _rendered(
+        task_name(SeriesKey("", task.challenge, task.task, ""), challenges=suite.challenges),
+        (
             f"Suite {suite.heading}, {counted(len(suite.nights), 'night')}",
             f"Challenge {task.challenge}",
         ),
-        rows=Table.of(
-            "The newest value of every variant, and all nights as a line",
-            _ROW_COLUMNS,
-            (_row(suite, one) for histories in task.metrics.values() for one in histories),
-        ),
-        figures=figures,
-        nights=embedded(nights),
-        listed=_listed(suite, [*own, *common]),
-        left_out=max(0, len(own) + len(common) - _MOST_MARKS),
+        parts,
+        depth=2,
     )
 
 
@@ -434,7 +437,7 @@ def _row(suite: SuitePages, history: History) -> tuple[Cell | str, ...]:
     )
 
 
-def _listed(suite: SuitePages, marks: Sequence[Mark]) -> Table:
+def _mark_table(suite: SuitePages, marks: Sequence[Mark]) -> Table:
     pages = {night.number: f"nights/{night.id}.html" for night in suite.nights}
     newest = sorted(marks, key=lambda mark: -mark.number)[:_MOST_MARKS]
     lines = ((str(one.number), _kind(one, one.page or pages.get(one.number, "")), one.text) for one in newest)
@@ -493,35 +496,122 @@ def card_of(suite: SuitePages) -> Card:
 def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
     """Write the page of a suite; `pages` are ids of the runs that have one."""
     rows = [_night_row(suite, night, pages) for night in suite.nights[-_STRIP_NIGHTS:]]
-    last = suite.nights[-1] if suite.nights else None
-    return rendered(
-        "nightly-suite.html.jinja",
-        depth=1,
-        title=suite.heading,
-        subtitle=_subtitle(suite),
-        card=card_of(suite),
-        last=rows[-1] if rows else None,
-        unseen=[] if last is None else not_watched(last),
-        strip=rows,
-        alarms=_open(suite),
-        known=[alarm for alarm in suite.alarms if alarm.state == "acknowledged"],
-        tasks=_task_table(suite),
-        spark_nights=min(_SPARK_NIGHTS, len(suite.nights)),
-        nights=_night_table("The last nights", rows[-_LAST_NIGHTS:][::-1]),
-        more=max(0, len(suite.nights) - _LAST_NIGHTS),
+    known = sum(alarm.state == "acknowledged" for alarm in suite.alarms)
+    alarms = Markup("None. {} acknowledged: {}.").format(known, link("alarms.html", "all alarms"))
+    more = max(0, len(suite.nights) - _LAST_NIGHTS)
+    spark_nights = min(_SPARK_NIGHTS, len(suite.nights))
+    how = (
+        f"The last {spark_nights} nights of each, on a scale of its own that spans at least 10%; the number "
+        "is the last value."
+        if spark_nights > 1
+        else "After more nights there is a line for each."
     )
+    parts = [
+        Part("", "", [*_last_night(rows), *_strip(rows)]),
+        Part("unseen", "To know", _listed("", not_watched(suite.nights[-1])) if rows else []),
+        Part(
+            "open",
+            "Open alarms",
+            _listed(
+                "",
+                (
+                    link(f"alarms.html#alarm-{one.raised.alarm}", f"#{one.raised.alarm} {one.raised.title}")
+                    for one in _open(suite)
+                ),
+            )
+            or ["None." if not known else Markup("<p>{}</p>").format(alarms)],
+        ),
+        Part(
+            "tasks",
+            "Tasks",
+            [how, _task_table(suite)] if suite.tasks else ["No figure has been measured yet."],
+        ),
+        Part(
+            "nights",
+            "Last nights",
+            [
+                _night_table("The last nights", rows[-_LAST_NIGHTS:][::-1]),
+                *_listed(
+                    "", [Markup("{}: {} more").format(link("nights.html", "All nights"), more)] * bool(more)
+                ),
+            ]
+            if rows
+            else ["There was none yet."],
+        ),
+    ]
+    return _rendered(suite.heading, _subtitle(suite), parts, depth=1)
+
+
+def _last_night(rows: Sequence[NightRow]) -> list[PageBlock]:
+    if not rows:
+        return [Verdict("No night yet.")]
+    last = rows[-1]
+    name = link(f"nights/{last.id}.html", f"Night {last.number}")
+    took = f", took {last.took}" if last.took else ""
+    run = [link(f"runs/{last.run}.html", "Its run")] if last.run else []
+    return [
+        Verdict(Markup("{}: {}").format(name, last.headline), last.standing),
+        f"{last.started}{took}",
+        *_listed("", run),
+    ]
+
+
+_LOOKS: Mapping[str, str] = {
+    "quiet": "quiet",
+    "unwatched": "quiet, but the host moved or was noisy",
+    "alarm": "alarm",
+    "broken": "no figures",
+}
+
+
+def _strip(rows: Sequence[NightRow]) -> list[PageBlock]:
+    """Return a mark for each night, the newest at the end; one alone shows nothing."""
+    if not rows[1:]:
+        return []
+    key = Markup(" ").join(
+        Markup('<span class="dot {}" aria-hidden="true"></span>{}').format(*look) for look in _LOOKS.items()
+    )
+    mark = Markup(
+        '<li><a class="{}" href="nights/{}.html" title="{}"><span class="hidden">{}</span></a></li>'
+    )
+    marks = Markup().join(
+        mark.format(
+            night.standing,
+            night.id,
+            f"night {night.number}, {night.started}: {night.headline}",
+            f"night {night.number}: {night.headline}",
+        )
+        for night in rows
+    )
+    about = Markup('<p class="about">The last {} nights, the newest at the end: {}</p>').format(
+        len(rows), key
+    )
+    return [about, Markup('<ol class="strip">{}</ol>').format(marks)]
 
 
 def suites_page(cards: Sequence[Card], unreadable: Sequence[str]) -> str:
     """Write the page of all suites, with a sentence for each that cannot be read."""
-    return rendered(
-        "nightly-suites.html.jinja",
-        depth=0,
-        title="Nightly benchmarks",
-        subtitle=(counted(len(cards), "suite"),),
-        cards=sorted(cards, key=lambda card: card.name),
-        unreadable=unreadable,
-    )
+    groups = [
+        Group(
+            link(f"{card.name}/index.html", card.title),
+            (
+                Verdict(
+                    f"Night {card.night}: {card.headline}" if card.night else card.headline, card.standing
+                ),
+                ", ".join(
+                    [
+                        *filter(None, [card.started]),
+                        counted(card.nights, "night"),
+                        *([f"{counted(card.open, 'alarm')} open"] if card.open else []),
+                    ]
+                ),
+            ),
+        )
+        for card in sorted(cards, key=lambda card: card.name)
+    ]
+    blocks: list[PageBlock] = [*groups, *unreadable] if groups else ["There is no suite yet.", *unreadable]
+    subtitle = (counted(len(cards), "suite"),)
+    return _rendered("Nightly benchmarks", subtitle, [Part("", "", blocks)], depth=0)
 
 
 def _open(suite: SuitePages) -> list[Alarm]:

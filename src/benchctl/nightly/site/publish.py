@@ -29,6 +29,7 @@ from benchctl.nightly.site.charts import Locate, change_point_marks, night_data,
 from benchctl.nightly.site.history import SuitePages
 from benchctl.nightly.site.pages import (
     ASSETS,
+    FEED,
     Card,
     alarms_page,
     assets,
@@ -116,7 +117,6 @@ def _is_ours(path: Path) -> bool:
 
 _CARD = "suite.json"
 INDEX = "index.html"
-_FEED = "feed.xml"
 RUNS, TASKS, NIGHTS = "runs", "tasks", "nights"
 
 
@@ -148,7 +148,7 @@ def atom_feed(suite: str, title: str, nights: Sequence[NightRecord], events: Seq
     _add(feed, "updated", newest)
     _add(_add(feed, "author", ""), "name", "benchctl")
     _add(feed, "generator", "benchctl", version=benchctl.__version__)
-    _add(feed, "link", "", rel="self", href="feed.xml")
+    _add(feed, "link", "", rel="self", href=FEED)
     _add(feed, "link", "", rel="alternate", type="text/html", href="index.html")
     for one in entries[:_MOST_ENTRIES]:
         entry = _add(feed, "entry", "")
@@ -256,7 +256,7 @@ def write_site(
     remove_stale(own / NIGHTS, set(names))
     write_changed(own / "nights.html", nights_page(suite, pages))
     write_changed(own / "alarms.html", alarms_page(suite, pages))
-    write_changed(own / _FEED, atom_feed(suite.name, suite.heading, suite.nights, suite.events))
+    write_changed(own / FEED, atom_feed(suite.name, suite.heading, suite.nights, suite.events))
     write_changed(own / INDEX, suite_page(suite, pages))
     write_changed(own / _CARD, msgspec.json.encode(card_of(suite)).decode() + "\n")
     write_top(folder)

@@ -1,20 +1,19 @@
 """A run or a comparison as one page: what it is about, what it holds, and where that is stored."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 import msgspec
 
-import benchctl
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.blocks import Command, additions
+from benchctl.report.blocks import Command, Items, Verdict, additions
 from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
     OVERVIEW,
     Chart,
-    dark_palette,
     not_drawn,
 )
 from benchctl.report.command_line import command
@@ -25,13 +24,14 @@ from benchctl.report.html.parts import (
     PLOTLY,
     SCRIPT,
     STYLE,
-    content_policy,
-    embedded,
+    Figures,
+    Group,
+    PageBlock,
+    Part,
     figure,
     groups,
-    inline_script,
-    inline_style,
-    templates,
+    link,
+    rendered,
     text_of,
 )
 from benchctl.report.layout import collect_notes, result_tables
@@ -149,58 +149,57 @@ class Entry(msgspec.Struct, frozen=True):
     group: str = ""  # the heading that it is below, where entries are grouped
 
 
-class _Section(msgspec.Struct, frozen=True):
-    heading: str
-    lines: tuple[str, ...]
-    open: bool
-
-
-class _Part(msgspec.Struct, frozen=True):
-    title: str
-    sections: tuple[_Section, ...]
-
-
 def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER) -> str:
     """Render a page: `inline` as one file, else with style and scripts in `folder`, relative to the page."""
+    parts = _parts(subject)
+    return rendered(subject.title, parts, subtitle=subject.subtitle, inline=inline, folder=folder)
+
+
+def _parts(subject: Subject) -> Iterator[Part]:
     analysis = subject.analysis
     notes = collect_notes(analysis)
     charts = [*_analysis_charts(analysis), *subject.charts]
-    added = [section for addition in additions(analysis, notes) for section in addition.results]
-    orders = order_tables(analysis)
-    details = [grid for grid in further_tables(analysis, details=True) if grid not in orders]
-    plan, lines = subject.plan, planning_lines(analysis, subject.plan)
-    commands = [
-        *subject.commands,
-        *([Command("Measure the same again", command(plan))] if plan is not None and plan.schedules else []),
-    ]
-    return _rendered(
-        "report.html.jinja",
-        inline=inline,
-        folder=folder,
-        title=subject.title,
-        subtitle=subject.subtitle,
-        headline=headline(analysis),
-        verdict=verdict(analysis).replace(", p ", ", p\u00a0"),
-        results=[*result_tables(analysis, notes), *orders],
-        curves=[block for section in added for block in section if isinstance(block, Table)],
-        legend=legend(analysis),
-        notes=[doubt.text for doubt in notes.numbered],
-        general=[doubt.text for doubt in notes.general],
-        effects=[figure(chart) for chart in charts if chart.group == OVERVIEW],
-        groups=groups(
-            [chart for chart in charts if chart.group != OVERVIEW],
-            list(dict.fromkeys(analysis.where(row) for row in analysis.rows)),
-        ),
-        without_samples=not_drawn(subject.without_samples),
-        left_out=f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} "
-        "readings, are left out.",
-        origins=subject.origins,
-        setting=list(_setting_tables(analysis, subject.plan)),
-        parts=[_part(record) for record in subject.records],
-        details=[*details, *subject.profiles],
-        planning=[line for line in lines if isinstance(line, str)],
-        commands=[*commands, *(line for line in lines if isinstance(line, Command))],
+    yield Part(
+        "verdict", "Verdict", [headline(analysis), Verdict(verdict(analysis).replace(", p ", ", p\u00a0"))]
     )
+    effects = tuple(figure(chart) for chart in charts if chart.group == OVERVIEW)
+    yield Part("effects", "Effects", [Figures(effects)] if effects else [])
+    orders = order_tables(analysis)
+    added = [block for one in additions(analysis, notes) for section in one.results for block in section]
+    yield Part(
+        "results",
+        "Results",
+        [*result_tables(analysis, notes), *orders, *added, *legend(analysis), notes],
+    )
+    names = list(dict.fromkeys(analysis.where(row) for row in analysis.rows))
+    left_out = (
+        f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} readings, "
+        "are left out."
+    )
+    missing = not_drawn(subject.without_samples)
+    own = groups([chart for chart in charts if chart.group != OVERVIEW], names)
+    yield Part("operations", "Operation by operation", [left_out, *filter(None, [missing]), *own])
+    facts = [block for record in subject.records for block in _facts(record, alone=len(subject.records) == 1)]
+    origins = [Items("", subject.origins)] if subject.origins else []
+    yield Part(
+        "setting", "What was compared, and how", [*origins, *_setting_tables(analysis, subject.plan), *facts]
+    )
+    plan, lines = subject.plan, planning_lines(analysis, subject.plan)
+    details = [grid for grid in further_tables(analysis, details=True) if grid not in orders]
+    sentences = [line for line in lines if isinstance(line, str)]
+    details = [*details, *subject.profiles]
+    yield Part("details", "Precision and details", [*details, *sentences] if details else [])
+    again = [Command("Measure the same again", command(plan))] if plan is not None and plan.schedules else []
+    further = [line for line in lines if isinstance(line, Command)]
+    yield Part("repeat", "How to repeat", [*subject.commands, *again, *further])
+
+
+def _facts(record: RunRecord, *, alone: bool) -> Iterator[PageBlock]:
+    groups = [
+        Group(section.heading, (Items("", section.lines),), folded=section.heading not in _OPEN_SECTIONS)
+        for section in fact_sections(record)
+    ]
+    yield from groups if alone else [Group(f"Run {record.id}", tuple(groups))]
 
 
 def _analysis_charts(analysis: Analysis) -> list[Chart]:
@@ -212,33 +211,18 @@ def _analysis_charts(analysis: Analysis) -> list[Chart]:
 
 def render_index(title: str, entries: Sequence[Entry]) -> str:
     """Write the page that links to several others."""
-    return _rendered(
-        "index.html.jinja", inline=False, folder=FOLDER, title=title, subtitle=(), entries=entries
-    )
-
-
-def _rendered(template: str, *, inline: bool, **context: object) -> str:
-    if inline:
-        context |= {"style": inline_style(), "script": inline_script(SCRIPT), "plotly": inline_script(PLOTLY)}
-    return (
-        templates()
-        .get_template(template)
-        .render(
-            context,
-            inline=inline,
-            version=benchctl.__version__,
-            policy=content_policy(inline=inline),
-            palette=embedded(dark_palette()),
+    parts = [
+        Part(
+            f"group-{number}" if name else "",
+            name,
+            [
+                Group(link(entry.file, entry.title), (*entry.subtitle, Verdict(entry.verdict)))
+                for entry in members
+            ],
         )
-    )
-
-
-def _part(record: RunRecord) -> _Part:
-    sections = tuple(
-        _Section(section.heading, section.lines, section.heading in _OPEN_SECTIONS)
-        for section in fact_sections(record)
-    )
-    return _Part(record.id, sections)
+        for number, (name, members) in enumerate(groupby(entries, lambda entry: entry.group), 1)
+    ]
+    return rendered(title, parts, links=())
 
 
 def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:

@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 
 import benchctl
 from benchctl.errors import BenchctlError
-from benchctl.report.blocks import Block, Command
-from benchctl.report.charts import Chart
+from benchctl.report.blocks import Block
+from benchctl.report.charts import Chart, dark_palette
 from benchctl.report.numbers import visible
 from benchctl.report.table import Table
 
@@ -33,6 +33,9 @@ _LINKED_POLICY = (
 _INLINE_POLICY = (
     "default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
+)
+_SCRIPTLESS_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 
 
@@ -53,22 +56,12 @@ def inline_script(name: str) -> Markup:
     return Markup(_unclosed(text_of(name)))  # noqa: S704 - our own file, or plotly's
 
 
-def inline_style() -> Markup:
-    """Return the style sheet, to stand inside a page."""
-    return Markup(text_of(STYLE))  # noqa: S704 - our own file
-
-
 def content_policy(*, inline: bool) -> str:
     """Return the Content-Security-Policy of a page: no network, and no script but its own."""
     if not inline:
         return _LINKED_POLICY
     hashes = " ".join(f"'sha256-{_digest(_unclosed(text_of(name)))}'" for name in (SCRIPT, PLOTLY))
     return _INLINE_POLICY.format(hashes=hashes)
-
-
-def scriptless_policy() -> str:
-    """Return the Content-Security-Policy of a page in one file that has no script."""
-    return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _unclosed(script: str) -> str:
@@ -110,12 +103,32 @@ class Figure(msgspec.Struct, frozen=True):
     explained: bool = False  # a chart of the same title above it already says how to read it
 
 
+class Figures(msgspec.Struct, frozen=True):
+    """Charts side by side."""
+
+    figures: tuple[Figure, ...]
+
+
 class Group(msgspec.Struct, frozen=True):
-    """The charts of one task."""
+    """Blocks under a title of their own."""
+
+    title: str
+    blocks: "tuple[PageBlock, ...]"
+    key: str = ""  # its anchor
+    look: str = ""  # a class
+    folded: bool | None = None  # None for what cannot be folded
+
+
+PageBlock = Block | Markup | Figures | Group
+"""What a page is made of; markup is shown as it is."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A section of a page."""
 
     key: str
-    title: str
-    figures: tuple[Figure, ...]
+    heading: str  # empty for none
+    blocks: Sequence[PageBlock]
 
 
 def figure(chart: Chart, *, explained: bool = False) -> Figure:
@@ -132,7 +145,7 @@ def figure(chart: Chart, *, explained: bool = False) -> Figure:
 
 
 def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
-    """Return charts by task, in `order` of titles; tasks that it does not name come last."""
+    """Return charts by task, folded, in `order` of titles; tasks that it does not name come last."""
     found: dict[str, list[Chart]] = {name: [] for name in order}
     for chart in charts:
         found.setdefault(chart.group, []).append(chart)
@@ -140,10 +153,15 @@ def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
     listed = []
     for number, (name, own) in enumerate(found.items(), 1):
         if own:
-            figures = tuple(figure(chart, explained=chart.title in seen) for chart in own)
-            listed.append(Group(f"operation-{number}", name, figures))
+            figures = Figures(tuple(figure(chart, explained=chart.title in seen) for chart in own))
+            listed.append(Group(name, (figures,), f"operation-{number}", folded=True))
             seen |= {chart.title for chart in own}
     return listed
+
+
+def link(address: str, text: str) -> Markup:
+    """Return a link in a line."""
+    return Markup('<a href="{}">{}</a>').format(address, text)
 
 
 def embedded(value: object) -> Markup:
@@ -181,20 +199,20 @@ def anchor(key: str) -> str:
 
 
 @cache
-def templates(*packages: tuple[str, str]) -> jinja2.Environment:
-    """Return a strict, escaping template environment without invisible characters.
-
-    `packages` are folders in Python packages with further templates, found before the shared ones.
-    """
-    places = (*packages, ("benchctl.report.html", ""))
+def templates() -> jinja2.Environment:
+    """Return a strict, escaping template environment without invisible characters."""
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(package, folder) for package, folder in places]),
+        loader=jinja2.PackageLoader("benchctl.report.html", ""),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    environment.filters |= {"breakable": breakable, "flagged": flagged}
+    environment.filters |= {
+        "breakable": breakable,
+        "flagged": flagged,
+        "kind": lambda block: type(block).__name__,
+    }
     return environment
 
 
@@ -204,22 +222,58 @@ def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) else value
 
 
-def render_blocks(title: str, blocks: Sequence[Block]) -> str:
-    """Write a page without scripts."""
+def rendered(
+    title: str,
+    parts: Iterable[Part],
+    *,
+    subtitle: Sequence[str] = (),
+    inline: bool = False,
+    scripted: bool = True,
+    folder: str = FOLDER,
+    links: Sequence[tuple[str, str]] | None = None,
+    feed: str = "",
+) -> str:
+    """Return a page, without parts that are empty.
+
+    Style and scripts are `inline`, or in `folder`, relative to the page; a page that is not `scripted` is one
+    file without any. `links` are (address, title) at the top, of the parts by default; `feed` is an address.
+    """
+    shown = [part for part in parts if part.blocks]
+    if links is None:
+        links = [(f"#{part.key}", part.heading) for part in shown if part.heading]
+    inline = inline or not scripted
+    context: dict[str, object] = {}
+    if inline:
+        context = {"style": Markup(text_of(STYLE)), "script": "", "plotly": ""}  # noqa: S704 - our own file
+    if inline and scripted:
+        context |= {"script": inline_script(SCRIPT), "plotly": inline_script(PLOTLY)}
     return (
         templates()
-        .get_template("tables.html.jinja")
+        .get_template("page.html.jinja")
         .render(
+            context,
             title=title,
-            tables=[block for block in blocks if isinstance(block, Table)],
-            lines=[block for block in blocks if isinstance(block, str)],
-            commands=[block for block in blocks if isinstance(block, Command)],
-            subtitle=(),
-            inline=True,
-            style=inline_style(),
-            script="",
-            palette="",
+            subtitle=subtitle,
+            parts=shown,
+            links=links,
+            feed=feed,
+            plots=any(_has_plots(part.blocks) for part in shown),
+            folder=folder,
+            inline=inline,
             version=benchctl.__version__,
-            policy=scriptless_policy(),
+            policy=content_policy(inline=inline) if scripted else _SCRIPTLESS_POLICY,
+            palette=embedded(dark_palette()) if scripted else "",
         )
     )
+
+
+def _has_plots(blocks: Iterable[PageBlock]) -> bool:
+    return any(
+        isinstance(block, Figures) or (isinstance(block, Group) and _has_plots(block.blocks))
+        for block in blocks
+    )
+
+
+def render_blocks(title: str, blocks: Iterable[Block]) -> str:
+    """Return a page without scripts."""
+    return rendered(title, [Part("", "", list(blocks))], scripted=False)
