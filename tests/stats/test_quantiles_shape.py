@@ -1,4 +1,4 @@
-"""Shares, quantiles and boxes are those of the raw samples, whatever they were counted to."""
+"""Shares and quantiles are those of the raw samples, whatever they were counted to."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,9 @@ from benchctl.stats.arrays import ValueCounts
 from benchctl.stats.quantiles import (
     ODDS,
     GroupedCounts,
-    boxes,
     carries,
     ecdf,
     linear_quantiles,
-    magnitudes,
     quantile_curve,
 )
 
@@ -98,23 +96,3 @@ def test_too_many_values_lose_digits_but_never_their_group():
 def test_what_no_group_can_hold_is_refused(group: int, value: int):
     with pytest.raises(ValueError, match="out of range"):
         GroupedCounts().add(np.array([0, group]), np.array([0, value]))
-
-
-def test_magnitudes_are_by_digits():
-    hits = np.array([0, 1, 9, 10, 99, 100, 999_999, 1_000_000, 2**63 - 1])
-    assert magnitudes(hits).tolist() == [len(str(hit)) if hit else 0 for hit in hits.tolist()]
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**9)), min_size=1, max_size=200))
-def test_boxes_have_the_quartiles_of_their_requests(pairs: list[tuple[int, int]]):
-    hits, service_ns = np.array(pairs).T
-    grouped = GroupedCounts()
-    grouped.add(magnitudes(hits), service_ns)
-    found = boxes(grouped)
-    assert sum(box.requests for box in found) == len(pairs)
-    assert [box.magnitude for box in found] == sorted({len(str(hit)) if hit else 0 for hit, _ in pairs})
-    for box in found:
-        own = service_ns[magnitudes(hits) == box.magnitude]
-        seen = (box.least_ns, box.p25_ns, box.p50_ns, box.p75_ns, box.p95_ns)
-        np.testing.assert_allclose(seen, np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), atol=1e-6)

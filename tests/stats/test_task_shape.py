@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.results.samples import Columns, Outcome, concatenate, select
-from benchctl.stats.task_shape import HitTimes, Sequel, Survey, TaskShape
+from benchctl.stats.task_shape import Sequel, Survey, TaskShape
 from sampled import make_samples
 
 
@@ -147,19 +147,3 @@ def test_a_task_that_ended_in_its_warm_up_lies_before_its_window():
     assert shape.flow.end_s == pytest.approx(0)
     assert shape.flow.begin_s == pytest.approx(-0.03)
     assert shape.course.ranks.tolist() == [-3, -2, -1]
-
-
-def test_hits_that_nobody_knows_or_counted_are_said():
-    times = HitTimes()
-    times.add(make_samples([1.0] * 4, hits=[-1, 5, 10_000, 10_000], hits_exact=[True, True, False, False]))
-    assert (times.unknown, times.bounded, times.vary) == (1, 2, True)
-    times.add(make_samples([1.0], hits=[-1]))
-    assert times.unknown == 2
-    assert sum(int(counts.sum()) for _, _, counts in times.service_ns.groups()) == 3
-
-
-@pytest.mark.parametrize("hits", [[7, 7], [-1, -1], []])
-def test_hits_that_are_all_alike_do_not_vary(hits: list[int]):
-    times = HitTimes()
-    times.add(make_samples([1.0] * len(hits), hits=hits))
-    assert not times.vary

@@ -70,18 +70,6 @@ def test_telemetry_is_cut_to_the_task():
     assert found.usage.seconds.tolist() == [0.5, 1.5]
 
 
-def test_hits_are_over_the_forks_of_a_variant():
-    sources = [
-        make_source([make_samples([1.0, 2.0], hits=[5, 50])], "es", 0),
-        make_source([make_samples([3.0, 4.0], hits=[5, -1])], "es", 1),
-        make_source([make_samples([3.0], hits=[5])], "os", 0),
-    ]
-    hits = run_shapes(PLAN, sources).tasks[0, 0].hits
-    assert [(box.magnitude, box.requests) for box in hits["es"].boxes] == [(1, 2), (2, 1)]
-    assert hits["es"].unknown == 1
-    assert [box.requests for box in hits["os"].boxes] == [1]
-
-
 def test_forks_without_samples_are_named_and_their_tasks_left_out():
     found = run_shapes(PLAN, [make_source(None, "os", 3, absent="no samples were kept")])
     assert (found.tasks, found.absent) == ({}, ("os, fork 3: no samples were kept",))
@@ -111,7 +99,6 @@ def test_forks_whose_samples_are_damaged_are_named_and_count_for_nothing():
     )
     shapes = found.tasks[0, 0]
     assert [fork.block for fork in shapes.forks["es"]] == [1]
-    assert [(box.magnitude, box.requests) for box in shapes.hits["es"].boxes] == [(1, 1), (2, 1)]
 
 
 def test_samples_of_a_red_line_search_are_not_read():

@@ -216,26 +216,6 @@ _GROUP_SPAN = 10**15
 _MOST_GROUPS = 9_000
 
 
-class Box(msgspec.Struct, frozen=True):
-    """The requests of one order of magnitude of hits."""
-
-    magnitude: int  # 0 for none, 1 for 1 to 9 hits, 2 for 10 to 99, and so on
-    requests: int
-    least_ns: float  # of their service time
-    p25_ns: float
-    p50_ns: float
-    p75_ns: float
-    p95_ns: float
-
-    @property
-    def hits(self) -> str:
-        """The magnitude in words: `0`, `1 to 9`, `10 to 99`."""
-        if self.magnitude == 0:
-            return "0"
-        low = 10 ** (self.magnitude - 1)
-        return f"{low:,} to {10 * low - 1:,}"
-
-
 class GroupedCounts:
     """`ValueCounts` of many groups, in the memory of one.
 
@@ -309,21 +289,3 @@ def ecdf(values: Integers, counts: Integers, most: int) -> tuple[Integers, Float
     else:
         requests = up_to[-1]
     return values, up_to / requests
-
-
-def magnitudes(hits: Integers) -> Integers:
-    """Orders of magnitude of hit counts, shape (n,): 0 for none, 1 for 1 to 9, 2 for 10 to 99, and so on."""
-    powers = 10 ** np.arange(19, dtype=np.int64)
-    return np.searchsorted(powers, hits, side="right").astype(np.int64)
-
-
-def boxes(service_ns: GroupedCounts) -> tuple[Box, ...]:
-    """Return one box for every order of magnitude that has requests, ascending.
-
-    Service times are grouped by `magnitudes` of their hits.
-    """
-    found = []
-    for magnitude, values, counts in service_ns.groups():
-        quartiles = linear_quantiles(values, counts, (0.0, 0.25, 0.5, 0.75, 0.95)).tolist()
-        found.append(Box(magnitude, int(counts.sum()), *quartiles))
-    return tuple(found)

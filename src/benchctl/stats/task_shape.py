@@ -17,13 +17,10 @@ from benchctl.stats.arrays import Floats, Integers, StartOrder, ValueCounts, sta
 from benchctl.stats.metrics import places, task_at
 from benchctl.stats.quantiles import (
     LEVELS,
-    Box,
     GroupedCounts,
-    boxes,
     by_place,
     ecdf,
     linear_quantiles,
-    magnitudes,
     quantile_curve,
 )
 
@@ -77,35 +74,6 @@ class TaskShape(msgspec.Struct, frozen=True):
     latency: Distribution | None  # of latency, from when requests were due; None for a closed loop
     course: CourseLine | None  # None when no request succeeded
     flow: Flow
-
-
-class HitTimes:
-    """Service times by order of magnitude of the hits, of as many forks as are added."""
-
-    def __init__(self) -> None:
-        self.service_ns = GroupedCounts()
-        self.unknown = self.bounded = 0
-        self.least: int | None = None
-        self.most: int | None = None
-
-    @property
-    def vary(self) -> bool:
-        """True if numbers of hits differ."""
-        return self.least != self.most
-
-    def add(self, ok: Columns) -> None:
-        """Take successful measured operations."""
-        hits = ok["hits"]
-        known = hits >= 0
-        self.unknown += int((~known).sum())
-        if not known.any():
-            return
-        self.bounded += int((known & ~ok["hits_exact"]).sum())
-        hits = hits[known]
-        least, most = int(hits.min()), int(hits.max())
-        self.least = least if self.least is None else min(self.least, least)
-        self.most = most if self.most is None else max(self.most, most)
-        self.service_ns.add(magnitudes(hits), (ok["end_ns"] - ok["start_ns"])[known])
 
 
 class Survey:
@@ -345,14 +313,6 @@ class ForkShape(msgspec.Struct, frozen=True):
         return fork_name(self.label, self.block)
 
 
-class HitBoxes(msgspec.Struct, frozen=True):
-    """Service times of one task and variant by order of magnitude of the hits, over all forks' requests."""
-
-    boxes: tuple[Box, ...]
-    unknown: int  # requests whose hits nobody knows; they are in no box
-    bounded: int  # requests whose hits the engine stopped counting: they belong where they are, or higher
-
-
 class TaskShapes(msgspec.Struct, frozen=True):
     """A task, by variant."""
 
@@ -360,8 +320,6 @@ class TaskShapes(msgspec.Struct, frozen=True):
     throttled: bool
     unit: str
     forks: dict[str, tuple[ForkShape, ...]]  # label -> forks with samples, in order of their blocks
-    # Label -> its boxes; empty when all requests had the same number of hits, or nobody knows.
-    hits: dict[str, HitBoxes]
 
 
 class RunShapes(msgspec.Struct, frozen=True):
@@ -391,7 +349,6 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
     throttled = {place: task_at(plan, place).throttled for place in places(plan)}
     points = _points(plan)
     forks: dict[Place, dict[str, list[ForkShape]]] = {place: {} for place in throttled}
-    hits: dict[Place, dict[str, HitTimes]] = {place: {} for place in throttled}
     units: dict[Place, str] = {}
     absent = []
     for source in sources:
@@ -406,8 +363,7 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
             # One damaged file of many: the others are drawn.
             absent.append(f"{name}: its samples cannot be read")
             continue
-        mine = {place: hits[place].setdefault(source.label, HitTimes()) for place in throttled}
-        shapes = _fork_shapes(source.samples, surveys, mine, points)
+        shapes = _fork_shapes(source.samples, surveys, points)
         summaries = {(summary.schedule, summary.task): summary for summary in source.summaries}
         for place, shape in shapes.items():
             summary = summaries.get(place)
@@ -424,7 +380,6 @@ def run_shapes(plan: Plan, sources: Iterable[ForkSource]) -> RunShapes:
                 throttled=throttled[place],
                 unit=units.get(place, "queries"),
                 forks={label: tuple(group) for label, group in found.items()},
-                hits=_hit_boxes(hits[place]),
             )
             for place, found in forks.items()
             if found
@@ -451,7 +406,6 @@ def _surveys(chunks: Iterable[Columns], throttled: Mapping[Place, bool]) -> dict
 def _fork_shapes(
     chunks: Iterable[Columns],
     surveys: Mapping[Place, Survey],
-    hits: Mapping[Place, HitTimes],
     points: int,
 ) -> dict[Place, TaskShape]:
     """The tasks of one fork that sent anything."""
@@ -459,7 +413,6 @@ def _fork_shapes(
     for place, rows in by_place(chunks):
         if place in sequels:
             sequels[place].add(rows)
-            hits[place].add(select(ok := successes(rows), ~ok["warmup"]))
     return {place: sequels[place].shape() for place in sorted(sequels)}
 
 
@@ -474,13 +427,6 @@ def _usage(source: ForkSource, shape: TaskShape) -> Usage | None:
 def _timed(plan: Plan, place: Place) -> bool:
     task = task_at(plan, place)
     return task.time_period is not None or task.warmup_time_period is not None
-
-
-def _hit_boxes(found: Mapping[str, HitTimes]) -> dict[str, HitBoxes]:
-    """Distribution of hits; None if every request of a variant had the same number."""
-    if not any(one.vary for one in found.values()):
-        return {}
-    return {label: HitBoxes(boxes(one.service_ns), one.unknown, one.bounded) for label, one in found.items()}
 
 
 _MOST_RATE_CELLS = 120

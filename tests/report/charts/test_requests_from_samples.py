@@ -56,10 +56,9 @@ def test_every_task_has_its_charts_in_the_order_of_the_tables(record: RunRecord)
         "throughput-0-1-composite-date-histogram-daily",
         "service-time-0-2-range",
         "course-0-2-range",
-        "hits-0-2-range",
         "throughput-0-2-range",
     ]
-    assert [chart.group for chart in charts[-4:]] == ["range"] * 4
+    assert [chart.group for chart in charts[-3:]] == ["range"] * 3
     for chart in charts:
         assert json.loads(json.dumps(drawn(chart), allow_nan=False)) == drawn(chart)
         assert chart.table is not None

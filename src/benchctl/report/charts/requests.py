@@ -1,4 +1,4 @@
-"""Charts of requests: their course, their rate over time, how they are distributed, times by hits."""
+"""Charts of requests: their course, their rate over time, how they are distributed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -31,16 +31,15 @@ from benchctl.report.charts.panels import (
     upright,
 )
 from benchctl.report.numbers import NOT_AVAILABLE, figure
-from benchctl.report.table import VARIANT, Table, worded
+from benchctl.report.table import Table, worded
 from benchctl.results.figures import Course
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.arrays import Floats, Integers
-from benchctl.stats.quantiles import LEVELS, ODDS, TAIL_REQUESTS, Box, carries
+from benchctl.stats.quantiles import LEVELS, ODDS, TAIL_REQUESTS, carries
 from benchctl.stats.task_shape import (
     CourseLine,
     Distribution,
     ForkShape,
-    HitBoxes,
     RunShapes,
     TaskShapes,
     Usage,
@@ -67,16 +66,6 @@ _MARKED = (2.0, 10.0, 100.0, 1000.0)
 _NAMES = ("p50", "p90", "p99", "p99.9")
 _STEPS_UP_TO = 120
 _SHARE_HOVER = "%{y:.1%} within %{x} ms"
-
-_FILL_ALPHA = 0.35
-# The same for boxes and marks, so that these are on those.
-_GAP = 0.3
-
-_ABOUT_BOXES = (
-    "Boxes reach from p25 to p75 with a mark at the median, whiskers from the least to p95; the longest "
-    "times are left out. They hold the requests of all forks together, which depend on each other: boxes "
-    "describe, and say nothing about whether variants differ."
-)
 
 Getter = Callable[[ForkShape], Distribution | None]
 _Forks = Sequence[tuple[ForkShape, CourseLine]]
@@ -610,110 +599,10 @@ def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> T
     return Table.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)
 
 
-def box_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
-    """Return the boxes of one task; None when its requests do not differ in their hits."""
-    found = {
-        label: shapes.hits[label]
-        for label in frame.variants
-        if label in shapes.hits and shapes.hits[label].boxes
-    }
-    if not found:
-        return None
-    order = {box.magnitude: box.hits for one in found.values() for box in one.boxes}
-    layout = plot_layout(
-        "Hits",
-        "Service time, ms",
-        xaxis={
-            "type": "category",
-            "categoryorder": "array",
-            "categoryarray": [order[name] for name in sorted(order)],
-        },
-        yaxis=time_axis(
-            [bound for one in found.values() for box in one.boxes for bound in (box.least_ns, box.p95_ns)]
-        ),
-        boxmode="group",
-        boxgap=_GAP,
-        scattergap=_GAP,
-        scattermode="group",
-    )
-    data = [
-        trace for label, one in found.items() for trace in _traces(label, one.boxes, frame.position(label))
-    ]
-    return frame.chart(
-        "hits",
-        "Service time by number of hits",
-        [_ABOUT_BOXES, *_apart(list(found.values()))],
-        data,
-        layout,
-        _boxes_table(found),
-    )
-
-
-def _traces(label: str, boxes: Sequence[Box], position: int) -> list[Any]:
-    style = variant_style(position)
-    medians = milliseconds([box.p50_ns for box in boxes])
-    base = {
-        "name": plain(label),
-        "legendgroup": plain(label),
-        "offsetgroup": str(position),
-        "x": [box.hits for box in boxes],
-    }
-    return [
-        go.Box(
-            **base,
-            lowerfence=milliseconds([box.least_ns for box in boxes]),
-            q1=milliseconds([box.p25_ns for box in boxes]),
-            median=medians,
-            q3=milliseconds([box.p75_ns for box in boxes]),
-            upperfence=milliseconds([box.p95_ns for box in boxes]),
-            line={"color": style.colour, "width": 1.5},
-            fillcolor=tint(style.colour, _FILL_ALPHA),
-            showlegend=False,
-            hoverinfo="y+name",
-        ),
-        go.Scatter(
-            **base,
-            mode="markers",
-            y=medians,
-            marker={"color": style.colour, "symbol": style.symbol, "size": 9},
-            text=[f"{box.requests:,} requests" for box in boxes],
-            hovertemplate="median %{y} ms of %{text}",
-        ),
-    ]
-
-
-def _apart(found: Sequence[HitBoxes]) -> list[str]:
-    """Return what is in no box, or possibly in the wrong one."""
-    parts = []
-    if unknown := sum(one.unknown for one in found):
-        parts.append(f"Requests whose hits are not known, and which are in none: {unknown:,}.")
-    if bounded := sum(one.bounded for one in found):
-        parts.append(
-            f"Requests whose hits the engine stopped counting, so that they had as many or more: {bounded:,}."
-        )
-    return parts
-
-
-def _boxes_table(found: dict[str, HitBoxes]) -> Table:
-    columns = (VARIANT, worded("Hits"), "Requests", "Least", "p25", "Median", "p75", "p95")
-    lines = (
-        (label, box.hits, f"{box.requests:,}", *_figures(box))
-        for label, one in found.items()
-        for box in one.boxes
-    )
-    return Table.of("Service time by hits, ms, requests of all forks", columns, lines)
-
-
-def _figures(box: Box) -> tuple[str, ...]:
-    times_ns = (box.least_ns, box.p25_ns, box.p50_ns, box.p75_ns, box.p95_ns)
-    return tuple(figure(time_ns / _NS_PER_MS) for time_ns in times_ns)
-
-
 def sample_charts(shapes: RunShapes, analysis: Analysis) -> list[Chart]:
-    """Return up to five charts of each reported task, in the order of the tables; none of few samples.
+    """Return up to four charts of each reported task, in the order of the tables; none of few samples.
 
-    They are latency where requests had a due time, service time, its course, by hits where these differ, and
-    throughput.
+    They are latency where requests had a due time, service time, its course, and throughput.
     """
     groups = {(row.schedule, row.task): analysis.where(row) for row in analysis.rows}
     also = not_drawn(shapes.absent)
@@ -736,7 +625,6 @@ def _task_charts(shapes: TaskShapes, frame: Frame) -> list[Chart | None]:
         distribution_chart(shapes, frame, kind="latency", of=lambda fork: fork.shape.latency),
         distribution_chart(shapes, frame, kind="service time", of=lambda fork: fork.shape.service),
         course_chart(shapes, frame),
-        box_chart(shapes, frame),
         flow_chart(shapes, frame),
     ]
 
