@@ -6,23 +6,23 @@ from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 Hook = Literal[
-    "check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines", "fork_runner",
-    "imported", "listing", "micro_caveats", "micro_source", "micro_subjects", "page", "redline_curves",
-    "redline_doubts", "redline_search", "redline_steadiness", "references", "report", "schemas", "sql_view",
-    "sweep", "swept_curves", "whole",
+    "collectors", "evidence", "foreign_lines", "imported", "listing", "micro", "micro_source", "page",
+    "redline", "redline_search", "references", "report", "schemas", "sql_view", "sweep", "swept_curves",
+    "whole",
 ]  # fmt: skip
-"""Hooks that a slice may give in its `hooks.py`, or their `module:name`, imported when called:
+"""Hooks that a slice may give in its `hooks.py`, or their `module` or `module:name`, imported when called:
 
-- check_runtime(kinds of evidence, Java home): refuses a runtime that cannot provide them
-- collectors(kinds of evidence, `engine.collecting.Scene`) -> their `Collector`s
-- evidence_cost(record) -> a `stats.parts.EvidenceCost`; evidence_everywhere(kinds) -> a `Caveat`
-- fork_runner(plan, run folder, home, stop event) -> a `run.fork.Runner` of forks without nodes
+- collectors: the module with check_runtime(kinds of evidence, Java home), which refuses a runtime that cannot
+  provide them, and collectors(kinds of evidence, `engine.collecting.Scene`) -> their `Collector`s
+- evidence: the module with evidence_cost(record) -> a `stats.parts.EvidenceCost`, and
+  evidence_everywhere(kinds) -> a `Caveat`
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
 - imported(files, variant, tags) -> None, or (label, record, what keeps the rest) of JMH's
 - listing: a command of `benchctl list`
-- micro_caveats(plan), micro_source(path), micro_subjects(home, plan, progress): of microbenchmarks
+- micro: the module with MicroRunner(plan, run folder, home, stop event), a `run.fork.Runner` of forks without
+  nodes, prepare_micro(home, plan, progress), and micro_caveats(plan); micro_source(path) -> its `MicroSpec`
 - page(analysis, folder and record of its run if it is of one) -> (charts, tables of details) of its page
-- redline_curves, redline_doubts, redline_steadiness: of a search, as in `redline.judge`
+- redline: the module with redline_curves, redline_doubts and unsteady_nodes, as in `redline.judge`
 - redline_search(plan, track, block, measure) -> `run.fork.SearchResult`
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
@@ -48,7 +48,7 @@ class Slice(NamedTuple):
 
 SLICES: Mapping[str, Slice] = {
     "redline": Slice(
-        ("page", "redline_curves", "redline_doubts", "redline_search", "redline_steadiness", "report"),
+        ("page", "redline", "redline_search", "report"),
         {
             "redline": (
                 "Measure",
@@ -88,7 +88,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "evidence": Slice(
-        ("check_runtime", "collectors", "evidence_cost", "evidence_everywhere", "foreign_lines", "page"),
+        ("collectors", "evidence", "foreign_lines", "page"),
         {
             "profile": (
                 "Explain",
@@ -118,7 +118,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "micro": Slice(
-        ("fork_runner", "imported", "micro_caveats", "micro_source", "micro_subjects"),
+        ("imported", "micro", "micro_source"),
         {
             "micro": (
                 "Tracks, corpora, nodes and hosts",

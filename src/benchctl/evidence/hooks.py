@@ -1,8 +1,6 @@
 """The hooks of evidence that the core calls."""
 
-check_runtime = "benchctl.evidence.collectors:check_runtime"
-collectors = "benchctl.evidence.collectors:collectors"
+collectors = "benchctl.evidence.collectors"
+evidence = "benchctl.evidence.activity"
 foreign_lines = "benchctl.evidence.inlining_log:foreign_lines"
-evidence_cost = "benchctl.evidence.activity:evidence_cost"
-evidence_everywhere = "benchctl.evidence.activity:evidence_everywhere"
 page = "benchctl.evidence.charts:page"

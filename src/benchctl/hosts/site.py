@@ -127,7 +127,7 @@ class Site:
             BenchctlError: If one of them cannot be had, or the runtime cannot provide the evidence.
         """
         equipment = equip(self._home, spec, lambda *_: None)
-        hook("check_runtime")(evidence, equipment.jdk.home)
+        hook("collectors").check_runtime(evidence, equipment.jdk.home)
         if spec.start != "direct":
             return Kit(equipment, None, ())
         installation, jdk = equipment.installation, equipment.jdk
@@ -177,7 +177,7 @@ class Site:
         jdk = kit.equipment.jdk
         scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home, jdk.major)
         self._uncollected.pop(name, None)
-        self._collectors[name] = hook("collectors")(kinds, scene)
+        self._collectors[name] = hook("collectors").collectors(kinds, scene)
         return tuple(flag for one in self._collectors[name] for flag in one.flags())
 
     def collect_from(self, name: str, step: Literal["begin", "measured"]) -> None:

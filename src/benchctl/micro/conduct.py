@@ -304,7 +304,7 @@ class MicroRunner:
         kept = self._folder.evidence_folder(variant, block, place)
         if self._plan.evidence_in(block):
             scene = Scene(kept, subject.jdk.home, subject.jdk.major)
-            (collector,) = cast("list[Collector]", hook("collectors")(("inlining",), scene))
+            (collector,) = cast("list[Collector]", hook("collectors").collectors(("inlining",), scene))
             # JMH keeps what its JVM prints, and reads of it only its own lines.
             flags = (*collector.flags(), "-XX:-DisplayVMOutput")
         task = self._plan.schedules[0].schedule[place]

@@ -128,7 +128,9 @@ def collecting(
         BenchctlError: If a collector fails, or the disk is full or cannot be written; else the block's.
     """
     own: dict[str, list[Collector]] = {
-        node: hook("collectors")(kinds, scene) for node, scene in scenes.items() if node not in elsewhere
+        node: hook("collectors").collectors(kinds, scene)
+        for node, scene in scenes.items()
+        if node not in elsewhere
     }
     collection = Collection({**own, **{node: [one] for node, one in elsewhere.items()}})
     try:

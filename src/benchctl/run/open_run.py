@@ -221,7 +221,7 @@ class OpenRun:
                 raise RuntimeError("the run is not held open")
             plan, bench = self._record.plan, self._bench
             if plan.micro is not None:
-                self._runner = hook("fork_runner")(plan, self._folder, bench.home, bench.stop)
+                self._runner = hook("micro").MicroRunner(plan, self._folder, bench.home, bench.stop)
                 return self._runner
             self._held.enter_context(pinned(plan.pin))
             workers = pool_of(plan)

@@ -63,7 +63,7 @@ from benchctl.track.model import Track
 def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list[AnySubject]]:
     """Prepare all that forks need; running clusters first, since their problems show at once."""
     if plan.micro is not None:
-        return plan, [*hook("micro_subjects")(bench.home, plan, bench.observer.progress)]
+        return plan, [*hook("micro").prepare_micro(bench.home, plan, bench.observer.progress)]
 
     @cache
     def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
@@ -302,7 +302,7 @@ def open_run(
             *sharing_caveats(os.environ),
             *load_caveats(plan, extras.calibration),
             *data_caveats(plan),
-            *([] if on_nodes else hook("micro_caveats")(plan)),
+            *([] if on_nodes else hook("micro").micro_caveats(plan)),
             *lacking_caveats(subjects),
             *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),

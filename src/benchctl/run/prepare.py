@@ -99,7 +99,7 @@ def prepare_subject(
     for lacking in installation.lacking:
         observer.note(f"{spec.name}: {lacking}")
     if plan.evidence_kinds:
-        hook("check_runtime")(plan.evidence_kinds, jdk.home)
+        hook("collectors").check_runtime(plan.evidence_kinds, jdk.home)
     starts = starts_of(home, installation) if spec.start == "direct" else None
     unarchived = (
         ""

@@ -131,7 +131,7 @@ def analyse_run(
         found,
         caveats=(*own, *found.caveats),
         differences=variant_differences(resolved(record)),
-        evidence=hook("evidence_cost")(record) if record.plan.evidence else None,
+        evidence=hook("evidence").evidence_cost(record) if record.plan.evidence else None,
         versions=versions_of(record),
     )
     return with_imports(found, dict.fromkeys(forks, record.imported))
@@ -255,9 +255,9 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),
             *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
-            *([hook("evidence_everywhere")(kinds)] if (kinds := plan.evidence_in(0)) else []),
+            *([hook("evidence").evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
-        redline=None if plan.redline is None else hook("redline_curves")(done, plan.redline, plan),
+        redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
@@ -407,7 +407,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
         metric, plan, task, found, done, steady, answers=answers, calibration=calibration, noisy=noisy
     )
     if plan.redline is not None:
-        steady |= hook("redline_steadiness")(plan.redline, done)
+        steady |= hook("redline").unsteady_nodes(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
@@ -496,7 +496,7 @@ def task_doubts(
     )
     if plan.redline is None:
         return doubts
-    before, after = hook("redline_doubts")(plan.redline, metric, found, done)
+    before, after = hook("redline").redline_doubts(plan.redline, metric, found, done)
     return (*before, *doubts, *after)
 
 
