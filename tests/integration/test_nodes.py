@@ -204,16 +204,6 @@ def test_the_built_in_engines_install(
     assert install(home, VariantSpec("real", built_in, version), lambda *_: None) == found
 
 
-@pytest.mark.full
-def test_the_benchmark_of_starts_measures_both_ways(environ: dict[str, str]):
-    program = Path(__file__).parent.parent / "benchmarks" / "bench_starts.py"
-    command = [sys.executable, str(program), "--rounds", "1", "--heap-mb", "512", "opensearch"]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=280)
-    # Whether it reaches its goal is luck beside other tests.
-    assert (done.returncode in {0, 1}, done.stderr) == (True, "")
-    assert "direct, classes archived" in done.stdout
-
-
 def test_a_node_serves_leaves_nothing_finds_its_index_again_and_is_missed_when_killed(
     direct: Direct,
     start: Start,

@@ -218,13 +218,6 @@ def test_a_rejected_request_is_sent_again_after_a_growing_pause():
     assert made.client.tally.searches_sent == 3
 
 
-def test_retries_end_and_the_rejection_stands():
-    request = Request("POST", "/x", b"", (), 1.0, judge_search, retries=1)
-    made = run(Task("range"), Served(MS, 429, b"{}"), work=request)
-    assert [row[3] for row in made.rows] == ["REJECTED", "REJECTED"]
-    assert made.client.tally.failures[0].count == 2
-
-
 def test_a_batch_that_was_rejected_within_an_answer_of_200_is_sent_again_however_quick_it_was():
     request = Request("POST", "/_msearch", b"", (), 1.0, judge_multi_search, searches=1, retries=1)
     busy = Served(MS // 2, 200, b'{"took": 1, "responses": [{"status": 429, "error": "busy"}]}')

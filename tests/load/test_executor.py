@@ -23,7 +23,6 @@ from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
-from benchctl.track.operations.search import Search
 from load.conftest import SEARCH
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually
@@ -42,17 +41,8 @@ UNKNOWN = json.dumps(
 ).encode()
 
 
-def latency_ns(columns: Columns) -> npt.NDArray[np.int64]:
-    return columns["end_ns"] - columns["intended_ns"]
-
-
 def service_ns(columns: Columns) -> npt.NDArray[np.int64]:
     return columns["end_ns"] - columns["start_ns"]
-
-
-def most_lag_ns(columns: Columns) -> int:
-    task = Task("x", target_throughput=1.0)
-    return driver_figures([columns], task, cpu_s=0.0, wall_s=1.0).lag_max_ns or 0
 
 
 @pytest.mark.parametrize("clients", [1, 3])
@@ -94,85 +84,10 @@ def test_all_clients_start_together(serve: Serve, run: Run):
     assert columns["start_ns"].max() < columns["end_ns"].min()
 
 
-def test_every_request_of_a_task_is_the_same_bytes(serve: Serve, run: Run):
-    server = serve()
-    operation = Search(name="x", body={"b": 1, "a": [2]}, request_params={"request_cache": False})
-    run(server, ask=operation, clients=2, iterations=5)
-    assert {(request.target, request.body) for request in server.searches} == {
-        ("/big5/_search?request_cache=false", b'{"b":1,"a":[2]}')
-    }
-
-
-def test_a_throttled_task_sends_when_it_is_due(serve: Serve, run: Run):
-    result = run(serve(), clients=3, iterations=5, target_throughput=200)
-    columns = result.columns
-    assert (columns["start_ns"] >= columns["intended_ns"]).all()
-    due = np.sort(columns["intended_ns"])
-    assert np.diff(due).tolist() == [5 * MS] * 14
-    first = [columns["intended_ns"][columns["client"] == client][0] for client in range(3)]
-    assert np.diff(first).tolist() == [5 * MS, 5 * MS]
-    assert result.wall_s >= 14 * 0.005
-    assert most_lag_ns(columns) >= 0
-
-
-def test_a_stalled_node_shows_in_the_latency_of_all_that_waited(serve: Serve, run: Run):
-    stall_ns = 300 * MS
-    server = serve(Reply(), Reply(delay_s=stall_ns / 1e9))
-    result = run(server, iterations=30, target_throughput=100)
-    columns = result.columns
-    service, latency = service_ns(columns), latency_ns(columns)
-    assert columns["start_ns"].size == 30
-    # One request was slow; those due meanwhile waited behind it, each 10 ms less than the one before.
-    assert service[1] >= stall_ns
-    behind = np.arange(2, 30)
-    assert (latency[behind] >= stall_ns - (behind - 1) * 10 * MS).all()
-    assert np.median(service) < stall_ns / 4 < np.median(latency)
-    # The node's stall is not the driver's fault.
-    assert most_lag_ns(columns) < stall_ns / 4
-
-
 def test_service_time_lasts_to_the_last_byte(serve: Serve, run: Run):
     columns = run(serve(default=Reply(tail_delay_s=0.02)), iterations=3).columns
     assert (service_ns(columns) >= 20 * MS).all()
     assert (columns["first_byte_ns"] < service_ns(columns)).all()
-
-
-@pytest.mark.parametrize("target", [None, 500.0])
-def test_time_periods_bound_a_task(serve: Serve, run: Run, target: float | None):
-    columns = run(
-        serve(), clients=2, warmup_time_period=0.1, time_period=0.2, target_throughput=target
-    ).columns
-    start_ns = columns["intended_ns"].min()
-    offsets = columns["intended_ns"] - start_ns
-    assert columns["warmup"].any()
-    assert not columns["warmup"].all()
-    for client in range(2):
-        # In a closed loop the last one before a period's end may be stamped after it.
-        own = columns["client"] == client
-        but_last = slice(None) if target is not None else slice(-1)
-        assert offsets[own][but_last].max() < 300 * MS
-        assert offsets[own & columns["warmup"]][but_last].max() < 100 * MS
-    # The first request of a closed loop comes a little after the start that periods count from.
-    assert offsets[~columns["warmup"]].min() > 50 * MS
-    if target is not None:
-        assert offsets.size == 150
-        assert np.count_nonzero(columns["warmup"]) == 50
-
-
-def test_an_operation_that_the_node_does_not_know_ends_the_task_at_once(serve: Serve, run: Run):
-    server = serve(default=Reply(status=400, body=UNKNOWN))
-    result = run(server, clients=4, warmup_iterations=50, iterations=1000)
-    assert result.unsupported is not None
-    assert "Unknown aggregation type [auto_date_histogram]" in result.unsupported
-    assert len(server.searches) <= 8
-    assert (result.columns["outcome"] == Outcome.HTTP_ERROR).all()
-
-
-def test_a_node_that_nobody_started_is_gone(serve: Serve, run: Run):
-    server = serve()
-    server.die()
-    with pytest.raises(NodeGone, match="cannot connect"):
-        run(server, clients=3, iterations=10)
 
 
 def test_a_node_that_dies_in_the_middle_is_gone(serve: Serve, run: Run):
@@ -207,25 +122,6 @@ def test_stop_ends_a_task_between_requests(serve: Serve, run: Run, target: float
     result = run(server, iterations=10**6, target_throughput=target, stop=stop)
     stopper.join()
     assert 1 <= result.columns["client"].size == result.searches_sent
-
-
-def test_stop_ends_a_task_whose_node_hangs_and_keeps_that_as_cancelled(serve: Serve, run: Run):
-    server, stop = serve(Reply(), default=Reply(fault="hang")), threading.Event()
-    stopper = wait_and_stop(stop, lambda: server.hanging.wait(10))
-    began = time.monotonic()
-    result = run(server, iterations=10, stop=stop)
-    stopper.join()
-    assert time.monotonic() - began < 30
-    assert result.columns["outcome"].tolist() == [Outcome.OK, Outcome.CANCELLED]
-    assert result.searches_sent == 2
-    assert result.failures == ()
-
-
-def test_a_task_that_is_stopped_before_it_starts_sends_next_to_nothing(serve: Serve, run: Run):
-    server, stop = serve(), threading.Event()
-    stop.set()
-    result = run(server, iterations=10**6, stop=stop)
-    assert result.columns["client"].size < 10**6
 
 
 def test_an_error_of_the_caller_ends_the_clients(serve: Serve, run: Run):
@@ -278,16 +174,6 @@ def test_tasks_of_a_step_run_at_the_same_time_and_keep_apart(serve: Serve):
     assert first.columns["start_ns"].min() < second.columns["end_ns"].min()
     assert second.columns["start_ns"].min() < first.columns["end_ns"].min()
     assert server.connections == 3
-
-
-def test_a_task_that_completes_its_group_ends_the_others(serve: Serve):
-    server = serve(default=Reply(delay_s=0.002))
-    quick = Task("a", iterations=5, group=0, completes=True)
-    first, second = together(server, quick, Task("b", time_period=60.0, group=0))
-    assert first.columns["client"].size == 5
-    # In a minute it would have been five times as many.
-    assert second.columns["client"].size < 5000
-    assert first.searches_sent + second.searches_sent == len(server.searches)
 
 
 def test_the_drivers_cpu_time_of_a_step_stands_beside_the_time_of_that_step(serve: Serve):
@@ -389,22 +275,6 @@ def test_documents_warm_up_for_their_time_and_go_on_to_the_end(serve: Serve):
     assert columns["warmup"].tolist() == (due_ns < 50 * MS).tolist()
     assert due_ns[columns["client"] == 0].min() == 0
     assert due_ns[columns["client"] == 1].min() == 25 * MS
-
-
-def test_a_hanging_request_does_not_keep_a_completed_group_waiting(serve: Serve):
-    server = serve(default=Reply(fault="hang"))
-    # Searches hang, and the pause lasts until one of them does.
-    pause = decode_operation({"name": "pause", "operation-type": "sleep", "duration": 0.3})
-    jobs = [
-        Job(Task("pause", iterations=1, group=0, completes=True), pause, 0, 0),
-        Job(Task("range", time_period=60.0, group=0), SEARCH, 0, 1),
-    ]
-    stage = Stage(partial(open_client, server.url), WorkContext("big5"), origin_ns=0, boot=0)
-    began = time.monotonic()
-    first, second = run_step(jobs, stage, stop=threading.Event())
-    assert time.monotonic() - began < 10
-    assert first.columns["outcome"].tolist() == [Outcome.OK]
-    assert second.columns["outcome"].tolist() == [Outcome.CANCELLED]
 
 
 def test_a_lane_serves_its_clients_one_after_the_other(serve: Serve):

@@ -3,7 +3,6 @@
 import os
 import socket
 import ssl
-import threading
 import time
 import warnings
 from collections import Counter
@@ -120,65 +119,6 @@ def test_large_bodies_pass_both_ways(serve: Serve):
     assert "expect" not in server.searches[0].headers
 
 
-@pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
-def test_an_http_error_is_an_exchange(serve: Serve, status: int):
-    server = serve(Reply(status=status, body=b"no"))
-    with WireClient(server.url) as wire:
-        answer = wire.send(SEARCH)
-        assert (answer.status, answer.body, answer.failure) == (status, b"no", None)
-        assert wire.send(SEARCH).status == 200
-    assert server.connections == 1
-
-
-def test_nothing_listens(serve: Serve):
-    server = serve()
-    server.die()
-    with WireClient(server.url) as wire:
-        answer = wire.connect()
-        assert (answer.failure, answer.status, answer.body) == (Outcome.REFUSED, 0, b"")
-        assert wire.send(SEARCH).failure is Outcome.REFUSED
-
-
-@pytest.mark.parametrize("requests_before", [0, 1])
-def test_a_reset_is_a_failure_and_is_not_sent_again(serve: Serve, requests_before: int):
-    server = serve(Reply(fault="reset"))
-    with WireClient(server.url) as wire:
-        for _ in range(requests_before):
-            wire.connect()
-        assert wire.send(SEARCH).failure is Outcome.RESET
-        assert len(server.searches) == 1
-        answer = wire.send(SEARCH)
-        assert (answer.failure, answer.connect_ns > 0) == (None, True)
-        assert wire.send(SEARCH).connect_ns == 0
-    assert len(server.searches) == 3
-    assert server.connections == 2
-
-
-def test_a_body_that_breaks_off_is_a_reset_with_what_came(serve: Serve):
-    server = serve(Reply(fault="partial"))
-    with WireClient(server.url) as wire:
-        answer = wire.send(SEARCH)
-        assert (answer.failure, answer.status) == (Outcome.RESET, 200)
-        assert Reply().body.startswith(answer.body)
-        assert wire.send(SEARCH).failure is None
-
-
-def test_a_hanging_node_times_out(serve: Serve):
-    server = serve(Reply(fault="hang"))
-    with WireClient(server.url) as wire:
-        answer = wire.send(request(timeout_s=0.1))
-        assert answer.failure is Outcome.TIMEOUT
-        assert answer.end_ns - answer.start_ns >= 100 * MS
-        assert wire.send(SEARCH).failure is None
-
-
-def test_what_is_not_http_is_a_bad_body(serve: Serve):
-    server = serve(Reply(fault="garbage"))
-    with WireClient(server.url) as wire:
-        assert wire.send(SEARCH).failure is Outcome.BAD_BODY
-        assert wire.send(SEARCH).failure is None
-
-
 def test_an_announced_close_is_not_a_failure(serve: Serve):
     server = serve(Reply(close=True))
     with WireClient(server.url) as wire:
@@ -198,20 +138,6 @@ def test_a_connection_that_died_while_idle_is_replaced(serve: Serve):
         answer = wire.send(SEARCH)
         assert (answer.failure, answer.connect_ns > 0) == (None, True)
     assert len(server.searches) == 1
-
-
-def test_a_request_in_flight_can_be_interrupted_from_another_thread(serve: Serve):
-    server = serve(Reply(fault="hang"))
-    found = []
-    with WireClient(server.url) as wire:
-        thread = threading.Thread(target=lambda: found.append(wire.send(SEARCH)))
-        thread.start()
-        assert server.hanging.wait(10)
-        wire.interrupt()
-        thread.join(10)
-        assert not thread.is_alive()
-        assert wire.interrupted
-    assert found[0].failure is not None
 
 
 def test_proxies_of_the_environment_are_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch):

@@ -72,16 +72,6 @@ def test_clients_share_out_the_numbers_of_requests():
     assert [term(2), term(2), term(0), term(1), term(0), term(1)] == [3, 6, 1, 2, 4, 5]
 
 
-def test_values_depend_on_the_seed_of_the_run():
-    values = {"n": {"kind": "integer", "min": 0, "max": 10**9}}
-
-    def first(seed: int) -> bytes:
-        context = WorkContext("big5", seed=seed)
-        return request_of(context, body={"n": "${n}"}, values=values).body
-
-    assert first(1) == first(1) != first(2)
-
-
 def test_a_batch_has_a_header_line_and_a_body_line_for_each_search():
     searches = [
         {"body": {"size": 0}},
