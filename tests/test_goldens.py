@@ -3,7 +3,6 @@
 `--write-goldens` writes the files anew. A mistake is a line `$ benchctl ...` of `golden/mistakes.txt`.
 """
 
-import difflib
 import html
 import re
 import secrets
@@ -18,6 +17,7 @@ import click
 import msgspec
 import pytest
 
+import golden
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.engine.maven import REPOSITORY_VARIABLE
@@ -235,15 +235,7 @@ def tell(top: Path, capsys: pytest.CaptureFixture[str]) -> Tell:
 def agree(request: pytest.FixtureRequest) -> Agree:
     """Compare a text with its file, or write that."""
 
-    def check(name: str, text: str) -> None:
-        path = GOLDEN / name
-        if request.config.getoption("--write-goldens"):
-            path.write_text(text, encoding="utf-8")
-        kept = path.read_text(encoding="utf-8") if path.exists() else ""
-        changes = difflib.unified_diff(kept.splitlines(), text.splitlines(), str(path), "now", lineterm="")
-        assert text == kept, "\n".join(changes)
-
-    return check
+    return lambda name, text: golden.agree(request.config, GOLDEN / name, text)
 
 
 @pytest.mark.parametrize("name", CASES)
