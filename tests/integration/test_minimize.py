@@ -10,7 +10,7 @@ from benchctl.home import Home
 from benchctl.search.record import find_search
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 SCHEDULE = [
     {"operation": {"name": "one", "operation-type": "search", "body": {"size": 1}}, "iterations": 1},
