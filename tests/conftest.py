@@ -41,7 +41,7 @@ SLOWEST = (
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
     "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
-    "test_nightly", "test_precision", "test_redline", "test_run", "test_until_steady",
+    "test_nightly", "test_redline", "test_run", "test_until_steady",
 }  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. The machine may

@@ -7,9 +7,10 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from benchctl.engine.maven import REPOSITORY_VARIABLE
+from loopback import Handler
+from loopback import serving as serving_by
 
 
 @dataclass
@@ -52,9 +53,9 @@ class Server:
         return {REPOSITORY_VARIABLE: self.url}
 
 
-def handler(server: Server) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+def handler(server: Server) -> type[Handler]:
+    class Archives(Handler):
+        def respond(self) -> None:
             server.requests.append(f"{self.command} {self.path}")
             reply = server.replies.get(self.path, Reply(b"<html>not here</html>", 404))
             if reply.stall:
@@ -65,27 +66,18 @@ def handler(server: Server) -> type[BaseHTTPRequestHandler]:
             if self.command == "GET":
                 self.wfile.write(reply.body)
 
-        do_HEAD = do_GET  # noqa: N815 - the base class looks it up by this name
-
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    return Handler
+    return Archives
 
 
 @contextlib.contextmanager
 def serving() -> Iterator[Server]:
     server = Server()
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler(server)) as http:
-        server.url = f"http://127.0.0.1:{http.server_port}"
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
+    with serving_by(handler(server)) as port:
+        server.url = f"http://127.0.0.1:{port}"
         try:
             yield server
         finally:
             server.released.set()
-            http.shutdown()
-            thread.join()
 
 
 def zipped(content: bytes = b"content" * 5000) -> bytes:

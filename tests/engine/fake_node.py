@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from loopback import KeepingHandler, serving
+
 Answers = dict[tuple[str, str], tuple[int, Any]]
 
 
@@ -34,22 +36,14 @@ class FakeNode:
         self.hold.set()
 
 
-class LoopbackServer(ThreadingHTTPServer):
-    def handle_error(self, *_: object) -> None:
-        """A client that gave up and went is what some tests are about."""
-
-
 @contextmanager
 def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
     """A fake node that is up within the block; with a context, it speaks TLS only."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client
-
-        def _answer(self) -> None:
+    class Node(KeepingHandler):
+        def respond(self) -> None:
             parts = urlsplit(self.path)
-            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            sent = self.sent()
             body = json.loads(sent) if sent else None
             fake.told.append(dict(self.headers))
             fake.seen.append((self.command, parts.path, dict(parse_qsl(parts.query)), body))
@@ -60,32 +54,14 @@ def fake_node(tls: ssl.SSLContext | None = None) -> Iterator[FakeNode]:
                 status, answer = 403, {"message": refused}
             answer = answer() if callable(answer) else answer
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            for name, value in {"Content-Type": "application/json", **fake.headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(data)
+            self.answer(status, data, {"Content-Type": "application/json", **fake.headers})
 
-        do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the base class finds these by name
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = LoopbackServer(("127.0.0.1", 0), Handler)
-    if tls is not None:
-        # The handshake is the first thing that a connection's own thread reads.
-        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    fake = FakeNode(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield fake
-    finally:
-        fake.hold.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Node, tls=tls) as port:
+        fake = FakeNode(port)
+        try:
+            yield fake
+        finally:
+            fake.hold.set()
 
 
 @contextmanager

@@ -15,29 +15,8 @@ from integration.executions import executed, runs
 
 pytestmark = pytest.mark.timeout(300)
 
-EXPERIMENT = """
-title: Range, fresh and once more
-forks: 2
-docs: 20k
-heap: 512m
-measurements:
-  fresh: {variants: [os], challenges: [range-only-short]}
-  twice: {variants: [os], challenges: [range-only-short, range-only-short], restart: never}
-tables:
-  - title: Range, first and once more
-    metric: throughput
-    rows:
-      - name: alone
-        baseline: fresh/os/range
-        contender: twice/os/range-only-short#1/range
-        published: [0.65, 0.68]
-      - name: again
-        label: once more on the same node
-        baseline: twice/os/range-only-short#1/range
-        contender: twice/os/range-only-short#2/range
-expectations:
-  - {statement: range is as fast in both, comparisons: [alone], is: alike, margin: 10%}
-"""
+EXPERIMENTS = Path(__file__).parent / "experiments"
+EXPERIMENT = (EXPERIMENTS / "twice.yml").read_text(encoding="utf-8")
 
 
 def forks(home: Home) -> int:
@@ -106,37 +85,7 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
     assert json.loads(again.stdout)["experiment"]["id"] == record.id
 
 
-COSTS = """
-title: The histogram's cost, and rates
-docs: 6k
-index: deterministic
-forks: 2
-heap: 512m
-measurements:
-  wire: {variants: [es, os], challenges: [costs.json], index-builds: 2}
-  large: {variants: [es], challenges: [costs.json], heap: 600m, forks: 1}
-  rates:
-    variants: [es, os]
-    forks: 1
-    redline: {operation: range, slo: p50=2s, clients: 2, warm-up: 1, settle: 0, step-time: 1, max-rate: 8}
-  built: {variants: [es, os], ingest: true, index-builds: 2}
-tables:
-  - title: Costs
-    metric: mean
-    rows:
-      - name: cost
-        as: difference
-        baseline: [wire/es/term, -wire/es/range]
-        contender: [wire/os/term, -wire/os/range]
-      - name: total
-        as: ratio-of-sums
-        baseline: [wire/es/term, wire/es/range]
-        contender: [wire/os/term, wire/os/range]
-      - {name: rate, metric: redline, baseline: rates/es/range, contender: rates/os/range}
-      - {name: size, metric: index_size, baseline: built/es, contender: built/os}
-expectations:
-  - {statement: Costs are alike, comparisons: [cost], is: alike, margin: 10 s}
-"""
+COSTS = (EXPERIMENTS / "costs.yml").read_text(encoding="utf-8")
 CHALLENGE = {
     "name": "costs",
     "schedule": [

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,68 +18,7 @@ pytestmark = pytest.mark.timeout(600)
 
 SMALL = ("--as-written", "--docs", "20k", "--heap", "512m", "--forks", "1", "--wait")
 
-MANY_WAYS: dict[str, Any] = {
-    "name": "many-ways",
-    "cluster-settings": {"search.default_search_timeout": "30s"},
-    "schedule": [
-        {"operation": "refresh"},
-        {
-            "parallel": {
-                "completed-by": "range",
-                "tasks": [
-                    {"operation": "range", "clients": 2, "warmup-iterations": 5, "iterations": 20},
-                    {
-                        "name": "beside",
-                        "operation": "desc_sort_timestamp",
-                        "time-period": 120,
-                        "target-throughput": 20,
-                        "schedule": "poisson",
-                    },
-                ],
-            }
-        },
-        {
-            "operation": {
-                "name": "send",
-                "operation-type": "bulk",
-                "bulk-size": 500,
-                "ingest-percentage": 20,
-            },
-            "clients": 2,
-        },
-        {"operation": {"operation-type": "force-merge", "max-num-segments": 1}},
-        # Else the node's clock decides when searches see what was sent.
-        {"operation": {"name": "refresh-again", "operation-type": "refresh"}},
-        {
-            "operation": {
-                "name": "scroll-three",
-                "operation-type": "scroll-search",
-                "pages": 3,
-                "results-per-page": 50,
-                "body": {"query": {"match_all": {}}},
-            },
-            "iterations": 4,
-        },
-        {
-            "operation": {
-                "name": "moving-range",
-                "body": {"query": {"range": {"@timestamp": {"gte": "${when.from}", "lt": "${when.to}"}}}},
-                "values": {
-                    "when": {
-                        "kind": "date-range",
-                        "min": "2023-01-01T00:00:00",
-                        "max": "2023-01-07T00:00:00",
-                        "min-width": 3600,
-                        "max-width": 86400,
-                    }
-                },
-            },
-            "clients": 2,
-            "iterations": 15,
-            "target-throughput": 40,
-        },
-    ],
-}
+MANY_WAYS = Path(__file__).parent / "challenges" / "many-ways.json"
 
 
 def latest(store: RunStore) -> tuple[RunFolder, RunRecord]:
@@ -88,16 +26,9 @@ def latest(store: RunStore) -> tuple[RunFolder, RunRecord]:
     return folder, folder.load()
 
 
-@pytest.fixture(scope="module")
-def challenge(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("challenge") / "many-ways.json"
-    path.write_text(json.dumps(MANY_WAYS))
-    return path
-
-
-def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunStore, challenge: Path):
+def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunStore):
     """From two processes: most other runs here make their load from one."""
-    done = benchctl("run", "--challenge", str(challenge), "--workers", "2", *SMALL)
+    done = benchctl("run", "--challenge", str(MANY_WAYS), "--workers", "2", *SMALL)
     assert done.returncode == 0, done.stderr
     folder, record = latest(store)
     assert {fork.variant for fork in record.forks} == {"es", "os"}

@@ -10,31 +10,7 @@ from benchctl.home import Home
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
-SOURCE = """
-package demo;
-
-import java.util.concurrent.TimeUnit;
-import org.openjdk.jmh.annotations.*;
-
-@State(Scope.Benchmark)
-@BenchmarkMode(Mode.AverageTime)
-@OutputTimeUnit(TimeUnit.NANOSECONDS)
-@Warmup(iterations = 1, time = 100, timeUnit = TimeUnit.MILLISECONDS)
-@Measurement(iterations = 2, time = 100, timeUnit = TimeUnit.MILLISECONDS)
-public class Calls {
-    @Param({"1", "2"})
-    public int step;
-    private int at;
-
-    @Benchmark
-    public int called() { return next(next(next(next(at++)))); }
-
-    private int next(int value) { return value * 31 + step; }
-
-    @Benchmark
-    public int breaks() { throw new IllegalStateException("broken on purpose"); }
-}
-"""
+SOURCE = (Path(__file__).parent / "Calls.java").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -111,7 +87,7 @@ def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: Ru
 def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store: RunStore, source: Path):
     done = benchctl("micro", "run", str(source), "--param", "step=1", "--forks", "1", "--wait")
     assert done.returncode == 1
-    assert "IllegalStateException: broken on purpose at demo.Calls.breaks(Calls.java:23)" in done.stderr
+    assert "IllegalStateException: broken on purpose at demo.Calls.breaks(Calls.java:22)" in done.stderr
     called, broken = sorted(
         store.find("latest", finished=False).load().forks[0].summaries, key=lambda one: bool(one.failures)
     )
@@ -119,7 +95,7 @@ def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store:
     assert broken.failures == {"failed": 1}
     source.write_text(SOURCE.replace("return value", "retur value"))
     done = benchctl("micro", "run", str(source))
-    assert (done.returncode, "Calls.java (at line 20)" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "Calls.java (at line 19)" in done.stderr) == (1, True), done.stderr
     source.write_text(SOURCE.replace("@Benchmark\n", "\n"))
     done = benchctl("micro", "run", str(source))
     assert done.returncode == 2

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from benchctl.corpus.documents import merged
 from benchctl.errors import BenchctlError
 from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Cuts, Ingested, ingest
 from benchctl.results.plan import EngineName
+from loopback import KeepingHandler, LoopbackServer
 from waiting import eventually
 
 GOOD = json.dumps({"took": 1, "errors": False, "items": [{"index": {"status": 201}}]}).encode()
@@ -28,7 +28,7 @@ REFUSED = json.dumps(
 ).encode()
 
 
-class BulkServer(ThreadingHTTPServer):
+class BulkServer(LoopbackServer):
     """Answers every bulk request alike and keeps the bodies; those to be held are answered when released."""
 
     def __init__(self, status: int, answer: bytes) -> None:
@@ -42,38 +42,24 @@ class BulkServer(ThreadingHTTPServer):
         self.refused = b"none of them"
         self.released = threading.Event()
 
-    def handle_error(self, *_: object) -> None:
-        """A client that gave up and went is what some tests are about."""
-
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class BulkHandler(BaseHTTPRequestHandler):
+class BulkHandler(KeepingHandler):
     server: BulkServer
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+    def respond(self) -> None:
+        body = self.sent()
         self.server.bodies.append(body)
         self.server.paths.append(self.path.partition("?")[0])
         if body == self.server.held:
             self.server.released.wait()
         answer = REFUSED if body == self.server.refused else self.server.answer
         self.server.answered += 1
-        self.send_response(self.server.status)
-        self.send_header("Content-Length", str(len(answer)))
-        self.send_header("Content-Type", "application/json")
-        self.send_header("X-Elastic-Product", "Elasticsearch")
-        self.end_headers()
-        self.wfile.write(answer)
-
-    do_PUT = do_POST  # noqa: N815 - the base class's name
-
-    def log_message(self, *_args: object) -> None:
-        """Tests are quiet."""
+        headers = {"Content-Type": "application/json", "X-Elastic-Product": "Elasticsearch"}
+        self.answer(self.server.status, answer, headers)
 
 
 @pytest.fixture

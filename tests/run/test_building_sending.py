@@ -1,10 +1,8 @@
 """Documents on their way to a node that is prepared: where they go, how they are framed, how many a body."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from hypothesis import given
@@ -15,6 +13,7 @@ from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.run.building import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, _streams, bodies, send_parcels
 from benchctl.run.documents import Parcel
+from loopback import KeepingHandler, serving
 
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
 
@@ -76,31 +75,14 @@ def taker(status: int = 200) -> Iterator[tuple[Endpoint, list[str]]]:
     """A server that takes everything, or nothing."""
     seen: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
+    class Taker(KeepingHandler):
+        def respond(self) -> None:
+            self.sent()
             seen.append(self.path.partition("?")[0])
-            answer = json.dumps({"took": 1, "errors": status != 200}).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            self.end_headers()
-            self.wfile.write(answer)
+            self.answer(status, json.dumps({"took": 1, "errors": status != 200}).encode())
 
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield Endpoint.of(f"http://127.0.0.1:{server.server_address[1]}"), seen
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Taker) as port:
+        yield Endpoint.of(f"http://127.0.0.1:{port}"), seen
 
 
 def test_each_parcel_goes_to_its_place_and_all_are_counted_together():

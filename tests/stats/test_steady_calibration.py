@@ -61,8 +61,12 @@ def rates(process: Process, size: int, sigma: float, phi: float) -> tuple[float,
         *((FLAT, size, sigma, phi) for size in (100, 1000) for sigma in (0.1, 0.3) for phi in (0.0, 0.7)),
         *((process, 100, 0.1, 0.0) for process in (WARM_UP, SLOWDOWN)),
         *((process, 300, 0.1, 0.3) for process in (WARM_UP, SLOWDOWN, LATE)),
-        *((process, 1000, 0.1, 0.3) for process in (WARM_UP, SMALL_WARM_UP, SLOWDOWN, LATE)),
-        *((process, 1000, 0.3, 0.3) for process in (WARM_UP, SLOWDOWN, LATE)),
+        (SMALL_WARM_UP, 1000, 0.1, 0.3),
+        *(
+            pytest.param(process, 1000, sigma, 0.3, marks=pytest.mark.full)
+            for process in (WARM_UP, SLOWDOWN, LATE)
+            for sigma in (0.1, 0.3)
+        ),
     ],
 )
 def test_a_known_cut_is_found(process: Process, size: int, sigma: float, phi: float):

@@ -4,11 +4,10 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import urlsplit
 
-from engine.fake_node import LoopbackServer
+from loopback import KeepingHandler, serving
 
 
 class FakeStore:
@@ -75,33 +74,12 @@ class FakeStore:
 def fake_store(port: int = 0) -> Iterator[FakeStore]:
     """A store that is up within the block."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True  # a body after its head would wait 40 ms for the client
-
-        def _answer(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+    class Store(KeepingHandler):
+        def respond(self) -> None:
             store.authorization = self.headers.get("Authorization")
-            status, answer = store.answer(self.command, urlsplit(self.path).path, body)
-            data = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            status, answer = store.answer(self.command, urlsplit(self.path).path, self.sent())
+            self.answer(status, json.dumps(answer).encode(), {"Content-Type": "application/json"})
 
-        do_GET = do_POST = do_PUT = _answer  # noqa: N815 - the base class finds these by name
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = LoopbackServer(("127.0.0.1", port), Handler)
-    store = FakeStore(server.server_address[1])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(Store, port) as used:
+        store = FakeStore(used)
         yield store
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

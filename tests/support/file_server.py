@@ -2,11 +2,11 @@
 
 import contextlib
 import ssl
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
+
+from loopback import Handler, serving
 
 
 @dataclass
@@ -48,9 +48,9 @@ def _instead(file: Served) -> tuple[int, Mapping[str, str]] | None:
     return (file.statuses.pop(0), {}) if file.statuses else file.odd
 
 
-def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
+def _handler(server: FileServer) -> type[Handler]:
+    class Files(Handler):
+        def respond(self) -> None:
             asked = self.headers.get("Range", "")
             server.requests.append((self.path, asked))
             server.credentials.append(self.headers.get("Authorization"))
@@ -58,14 +58,9 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
             instead = (404, {}) if file is None else _instead(file)
             if file is None or instead is not None:
                 status, headers = instead or (404, {})
-                self.send_response(status)
-                for name, value in {"Content-Length": "0", **headers}.items():
-                    self.send_header(name, value)
-                self.end_headers()
+                self.answer(status, b"", headers)
                 return
             self._send(file, asked)
-
-        do_HEAD = do_GET  # noqa: N815 - the name that the library wants; nobody asks for what is there
 
         def _send(self, file: Served, asked: str) -> None:
             start = int(asked.removeprefix("bytes=").rstrip("-") or 0) if asked else 0
@@ -73,9 +68,7 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
                 start = 0
                 self.send_response(200)
             elif start >= len(file.body):
-                self.send_response(416)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                self.answer(416, b"")
                 return
             else:
                 start = start // 2 if file.ranges == "wrong" else start
@@ -89,25 +82,13 @@ def _handler(server: FileServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body[: file.cuts.pop(0)] if file.cuts else body)
 
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    return Handler
+    return Files
 
 
 @contextlib.contextmanager
 def serving_files(tls: ssl.SSLContext | None = None) -> Iterator[FileServer]:
     """A server that is up within the block; with a context, it speaks TLS only."""
     server = FileServer()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _handler(server)) as http:
-        if tls is not None:
-            http.socket = tls.wrap_socket(http.socket, server_side=True)
-        http.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that has had enough
-        server.url = f"{'https' if tls else 'http'}://127.0.0.1:{http.server_port}"
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            http.shutdown()
-            thread.join()
+    with serving(_handler(server), tls=tls) as port:
+        server.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+        yield server

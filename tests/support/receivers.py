@@ -4,9 +4,9 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from authority import server_context
+from loopback import Handler, serving
 
 
 @dataclass
@@ -30,43 +30,28 @@ class Web:
     released: threading.Event = field(default_factory=threading.Event)
 
 
-def _web_handler(web: Web) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            web.posted.append(Posted(self.path, dict(self.headers), body))
+def _web_handler(web: Web) -> type[Handler]:
+    class Receiver(Handler):
+        def respond(self) -> None:
+            web.posted.append(Posted(self.path, dict(self.headers), self.sent()))
             if web.stalls:
                 web.released.wait()
                 return
-            self.send_response(web.status)
-            for name, value in web.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(web.answer) + (10_000 if web.trickles else 0)))
-            self.end_headers()
-            self.wfile.write(web.answer)
+            length = len(web.answer) + (10_000 if web.trickles else 0)
+            self.answer(web.status, web.answer, {**web.headers, "Content-Length": str(length)})
             while web.trickles and not web.released.wait(0.05):
                 with contextlib.suppress(OSError):
                     self.wfile.write(b".")
 
-        def log_message(self, *_: object) -> None:
-            """Keep quiet."""
-
-    return Handler
+    return Receiver
 
 
 @contextlib.contextmanager
 def web_server(*names: str, tls: bool = False) -> Iterator[Web]:
     web = Web()
-    with ThreadingHTTPServer(("127.0.0.1", 0), _web_handler(web)) as server:
-        if tls:
-            server.socket = server_context(*names).wrap_socket(server.socket, server_side=True)
-            server.handle_error = lambda *_: None  # type: ignore[method-assign] # a client that trusts us not
-        web.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(_web_handler(web), tls=server_context(*names) if tls else None) as port:
+        web.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
         try:
             yield web
         finally:
             web.released.set()
-            server.shutdown()
-            thread.join()
