@@ -7,6 +7,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
+import golden
 import guardian
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import BUILT_IN_VERSIONS
@@ -162,6 +164,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(
         key=lambda item: (INTEGRATION not in item.path.parents, places.get(item.path.stem, len(places)))
     )
+
+
+@pytest.fixture
+def refusals(request: pytest.FixtureRequest) -> golden.Refusals:
+    """What is wrong is told as files in `refused` have it."""
+    return partial(golden.agree_refusals, request)
 
 
 @pytest.fixture

@@ -18,9 +18,10 @@ from benchctl.engine.variant import (
     parse_variant,
     with_option,
 )
-from benchctl.errors import ExitCode, UsageError
+from benchctl.errors import UsageError
 from benchctl.results.plan import EngineName, VariantSpec
 from engine.archive_server import Server
+from golden import Refusals
 
 LABELS = st.from_regex(r"x[a-z0-9._@-]{0,20}", fullmatch=True)
 FLAGS = st.text(string.ascii_letters + string.digits + "+-=_/.*", min_size=1).map(lambda tail: f"-XX:{tail}")
@@ -127,61 +128,8 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
     assert re.fullmatch(r"latest|\d+\.\d+\.\d+(-\S+)?", spec.version)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("elasticsaerch", "did you mean 'elasticsearch'?"),
-        ("solr", "known: es, os, elasticsearch, opensearch"),
-        ("", "unknown variant ''"),
-        ("es@8.x", "no version after the @"),
-        ("es@", "no version after the @"),
-        ("es@\N{ARABIC-INDIC DIGIT EIGHT}.0.0", "no version after the @"),
-        ("Big=es", "cannot be a variant's label"),
-        ("../x=es", "cannot be a variant's label"),
-        ("=es", "cannot be a variant's label"),
-        ("os=es", "the label 'os' says opensearch, but stands for elasticsearch"),
-        ("es=es,jvm:-Xint", "the label 'es' stands for the plain engine"),
-        ("es=es@8.19.0", "the label 'es' stands for the plain engine"),
-        ("es@8.19.0=es", "the label 'es@8.19.0' stands for the plain engine"),
-        (f"{'x' * 61}=es", "cannot be a variant's label"),
-        ("es,jvm:-Xint", "has options but no label"),
-        ("x=es,jmv:-Xint", "'jmv:-Xint' is not an option"),
-        ("x=es,jvm:-Xint,settings:a=b", "'settings:a=b' is not an option"),
-        ("x=es,-Xint", "'-Xint' is not an option"),
-        ("x=es,jvm:Xint", "'Xint' is not a JVM flag"),
-        ("x=es,jvm:-Xmx1g -Xint", "is not a JVM flag"),
-        ("x=es,jvm:-Xmx5g", "would set another heap than the one that is checked"),
-        ("x=os,jvm:-XX:MaxHeapSize=5g", "would set another heap than the one that is checked"),
-        ("x=es,setting:a", "setting 'a' is not KEY=VALUE"),
-        ("x=es,setting:a=1,setting:a=2", "given twice"),
-        ("x=es,jdk:", "needs one JDK"),
-        ("x=es,jdk:17,jdk:21", "needs one JDK"),
-        ("x=es,heap:1t", "variant 'x': invalid size '1t'"),
-        ("x=es,heap:1g,heap:2g", "needs one heap"),
-        ("x=es,env:A", "env 'A' is not KEY=VALUE"),
-        ("x=es,env:A=\udcff", "is not UTF-8 text"),
-        ("x=es,setting:http.bind_host=0.0.0.0", "http.bind_host is benchctl's own"),
-        ("x=es,env:TMPDIR=/x", "the variable TMPDIR is benchctl's own"),
-        ("x=es,env:_JAVA_OPTIONS=-Xint", "would pass JVM flags by the record"),
-        ("x=es,index:number_of_replicas=one", "'index.number_of_replicas' is not a number: one"),
-        ("x=es,nodes:0", "nodes:0 is no number from 1 to 32"),
-        ("x=es,nodes:3,nodes:2", "needs one number of nodes behind nodes:"),
-        ("x=es,shards:many", "shards:many is no number from 1"),
-        ("x=es,nodes:2,replicas:2", "with replicas:2, 3 nodes have to hold data, and 2 would"),
-        ("x=es,replicas:1", "with replicas:1, 2 nodes have to hold data, and 1 would"),
-        ("x=es,nodes:2,setting:node.name=a", "several nodes cannot have one node.name"),
-        ("x=es,nodes:2,setting:discovery.seed_hosts=x", "discovery.seed_hosts is benchctl's own"),
-        ("x=es,jar:", "nothing behind jar:"),
-        ("x=es,jar:x.zip", "'x.zip' is not a jar"),
-        ("x=es,plugin:x.jar", "'x.jar' is not a plug-in"),
-        ("x=es,jars:x.jar", "'jars:x.jar' is not an option"),
-    ],
-)
-def test_a_mistake_is_told(text: str, said: str):
-    with pytest.raises(UsageError, match=re.escape(said)) as caught:
-        parse(text)
-    assert caught.value.exit_code == ExitCode.USAGE
-    assert caught.value.hint or "(expected" in caught.value.message
+def test_a_mistake_is_told(refusals: Refusals):
+    refusals("variant", parse)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Files of variants: what they mean, what they share with the command line, and what is said of mistakes."""
 
-import re
 import string
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.yaml_file import Document
 from builders import ES, OS
+from golden import Refusals
 
 WORDS = st.text(string.ascii_letters + string.digits + "_.-", min_size=1, max_size=10)
 KEYS = st.from_regex(r"[a-z]{1,6}(\.[a-z_]{1,6}){1,2}", fullmatch=True)
@@ -146,153 +146,8 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
     assert (found["next"].distribution, found["next"].version) == (None, "8.19.0")
 
 
-@pytest.mark.parametrize(
-    ("text", "said", "hint"),
-    [
-        ("es: {engine: es}", "1:1: 'es' is built in", "such as es-changed"),
-        ("x: {extends: es}\nos@2.19.0: {extends: os}", "2:1: 'os@2.19.0' is built in", "such as os-changed"),
-        ("X: {extends: es}", "1:1: 'X' cannot be a variant's label", "lower-case"),
-        ("x: {jvm: [-Xint]}", "1:4: x: it has neither 'engine' nor 'extends'", "extends: es"),
-        ("x: {extends: yy}\nyyy: {extends: es}", "1:14: x, extends: unknown variant 'yy'", "mean 'yyy'"),
-        ("x: {extends: es@8.x}", "1:14: x, extends: 'es@8.x' has no version", "8.11.0"),
-        (
-            "a: {extends: b}\nb: {extends: a}",
-            "2:14: b, extends: variants extend each other in a circle: a -> b -> a",
-            "break",
-        ),
-        ("a: {extends: a}", "1:14: a, extends: variants extend each other in a circle: a -> a", "break"),
-        (
-            "a: {extends: es, engine: os}",
-            "1:26: a, engine: 'a' extends 'es', which is elasticsearch",
-            "remove",
-        ),
-        ("a: {extends: es, jmv: [-Xint]}", "1:18: a: unknown key 'jmv'", "did you mean 'jvm'?"),
-        ("a: {extends: es, jvm: -Xint}", "1:23: a, jvm: expected a list", "write [-Xint]"),
-        (
-            "a: {extends: es, jvm: [-Xint, Xint]}",
-            "1:31: a, jvm, entry 2: 'Xint' is not a JVM flag",
-            "start with",
-        ),
-        ("a: {extends: es, heap: 1t}", "1:24: a, heap: invalid size '1t' (expected e.g. 512m or 4g)", ""),
-        ("a: {extends: es, heap: 0m}", "1:24: a, heap: invalid size '0m'", ""),
-        ("a: {extends: es, version: '8.x'}", "1:27: a, version: '8.x' is not a version", "8.11.0"),
-        (
-            "a: {extends: es, settings: {path.data: x}}",
-            "1:40: a, settings, path.data: the node setting",
-            "benchctl",
-        ),
-        (
-            "a: {extends: es, settings: {path: {data: x}}}",
-            "1:35: a, settings, path: the node setting path.data",
-            "benchctl",
-        ),
-        (
-            "a: {extends: es, settings: {b.c: 1, b: {c: 2}}}",
-            "1:40: a, settings, b: 'b.c' is a duplicate",
-            "leave",
-        ),
-        (
-            "a: {extends: es, settings: {b: [{c: 2}]}}",
-            "1:32: a, settings, b: the list holds more",
-            "[one, two]",
-        ),
-        (
-            "a: {extends: es, nodes: {a: {roles: [data]}, b: {roles: [ingest]}}}",
-            "none of its nodes may become master",
-            "role master",
-        ),
-        (
-            "a: {extends: es, nodes: {a: {roles: [master]}, b: {roles: [master]}}}",
-            "none of its nodes holds data",
-            "role data",
-        ),
-        (
-            "a: {extends: es, replicas: 1, nodes: {a: {}, b: {roles: [master]}}}",
-            "2 nodes have to hold data, and 1 would",
-            "nodes:2",
-        ),
-        ("a: {extends: es, nodes: {master: {}}}", "'master' means the elected node", "otherwise"),
-        ("a: {extends: es, nodes: {A b: {}}}", "'A b' cannot be a node's name", "lower-case"),
-        (
-            "a: {extends: es, nodes: [b, c]}",
-            "1:25: a, nodes: expected a whole number or a mapping",
-            "",
-        ),
-        ("a: {extends: es, nodes: {b: , c: {}}}", "nodes, b: expected a mapping of names and values", ""),
-        ("a: {extends: es, nodes: {b: {roles: master}, c: {}}}", "expected a list", "write [master]"),
-        (
-            "a: {extends: es, nodes: {b: {roles: [mastr]}}}",
-            "'mastr' is not a node role",
-            "did you mean 'master'?",
-        ),
-        (
-            "a: {extends: es, nodes: {b: {settings: {node: {name: x}}}, c: {}}}",
-            "the setting node.name cannot be one node's own",
-            "its key is its name",
-        ),
-        (
-            "a: {extends: es, nodes: {a: {settings: {path.data: /x}}}}",
-            "path.data is benchctl's own",
-            "ports from benchctl",
-        ),
-        (
-            "a: {extends: es, index-settings: {number_of_shards: two}}",
-            "'index.number_of_shards' is not a number",
-            "shards:3",
-        ),
-        (
-            "a: {extends: es, environment: {ES_JAVA_HOME: /x}}",
-            "environment, ES_JAVA_HOME: the variable",
-            "jdk:",
-        ),
-        ("a: {extends: es, environment: {JAVA_TOOL_OPTIONS: -Xint}}", "would pass JVM flags by", "jvm:"),
-        (
-            "a: {extends: es, environment: {'A-B': c}}",
-            "'A-B' is not the name of an environment variable",
-            "letters",
-        ),
-        (
-            "a: {extends: es, environment: {MY_TOKEN: x}}",
-            "environment, MY_TOKEN: the variable MY_TOKEN seems to hold a secret",
-            "recorded",
-        ),
-        (
-            "a: {extends: es, distribution: 'https://me:hunter2@x/es.zip'}",
-            "1:32: a, distribution: the URL of x/es.zip holds a user or a password",
-            "recorded",
-        ),
-        (
-            "a: {extends: es, plugins: ['https://hunter2@x/icu.zip']}",
-            "a, plugins, entry 1: the URL of x/icu.zip holds a user",
-            "recorded",
-        ),
-        ("a: {extends: es, jars: ['http://a:b@x/y.jar']}", "the URL of x/y.jar holds a user", "recorded"),
-        ("a: {extends: es, jdk: 'http://a:b@x/jdk'}", "the URL of x/jdk holds a user", "recorded"),
-        ("a: {extends: es, plugins: ['https://[x/icu.zip']}", "is not a URL", "https://HOST/PATH"),
-        ("a: {extends: es, environment: {A: 1.10}}", "expected", "'1.10'"),
-        ("a: {extends: es, jars: [none.jar]}", "1:4: a: variant 'a': there is no jar", "path"),
-        ("a: {extends: es, jars: [lucene.zip]}", "1:25: a, jars, entry 1: 'lucene.zip' is not a jar", ".jar"),
-        (
-            "a: {extends: es, jars: ['patched:']}",
-            "a, jars, entry 1: jar 'patched:'",
-            "patched:FILE.diff",
-        ),
-        (
-            "a: {extends: es, jars: ['patched:recompiled:bulk-vist']}",
-            "a, jars, entry 1: jar 'patched:recompiled:bulk-vist': no such patch 'bulk-vist'",
-            "bulk-visit",
-        ),
-        ("a: {extends: es, jars: ['http://x/y.jar']}", "is a URL", "path"),
-        ("a: {extends: es, plugins: [icu.jar]}", "a, plugins, entry 1: 'icu.jar' is not a plug-in", ".zip"),
-        ("a: {extends: es, plugins: [icu.zip]}", "there is no plug-in", "path"),
-        ("{}", "defines no variant", "NAME"),
-    ],
-)
-def test_a_mistake_is_told_with_its_place(tmp_path: Path, text: str, said: str, hint: str):
-    with pytest.raises(UsageError, match=re.escape(said)) as caught:
-        load(tmp_path, text)
-    assert str(tmp_path / "variants.yml") in caught.value.message
-    assert hint in caught.value.hint
+def test_a_mistake_is_told_with_its_place(refusals: Refusals, tmp_path: Path):
+    refusals("variant_file", lambda text: load(tmp_path, text), tmp_path)
 
 
 def test_paths_that_no_file_can_have_are_told_and_not_stumbled_over(tmp_path: Path):

@@ -8,6 +8,7 @@ from benchctl.errors import UsageError
 from benchctl.hosts.file import Spread, load_hosts
 from benchctl.results.plan import NodeSpec
 from certificates import write_certificates
+from golden import Refusals
 
 WHOLE = """\
 scheduler: tls://10.0.0.1:8786
@@ -48,29 +49,8 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
         load_hosts(written(folder, WHOLE))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("tls://", "tcp://", r"hosts.yml:1:\d+: .*'tcp://10.0.0.1:8786' is not a tls:// address"),
-        ("scheduler: tls://10.0.0.1:8786\n", "", "unknown how load-1, load-2 can be reached"),
-        ("tls: {ca: ca.pem, certificate: me.pem, key: me.key}\n", "", "its tls files are missing"),
-        ("me.key", "you.key", r"hosts.yml:2:\d+: .*no such file: .*you.key"),
-        ("[load]}\n  load-2: {carries: [load]}", "[nodes]}", "'load-1' is to carry nodes, and has no"),
-        ("load-1: {", "load-1: {local: true, ", "'load-1' and 'here' are both local"),
-        ("carries: [nodes], address: 127.0.0.1", "carries: [load], address: 127.0.0.2", "and carries none"),
-        ("127.0.0.1", "'::'", "'::' is not the IP address of one interface"),
-        ("127.0.0.1", "here.lan", "'here.lan' is not the IP address of one interface"),
-        (":8786", "", "'tls://10.0.0.1' has no port"),
-        (":8786", ":dask", "'tls://10.0.0.1:dask' has no port"),
-        ("[load]", "[loads]", "loads"),
-        ("[load]", "[]", "carries: it is empty"),
-        ("load-2: {carries: [load]}", "two: {carries: [nodes], address: 127.0.0.1}", "'two' and 'here' have"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_said_with_its_line(folder: Path, old: str, new: str, said: str):
-    assert old in WHOLE
-    with pytest.raises(UsageError, match=said):
-        load_hosts(written(folder, WHOLE.replace(old, new, 1)))
+def test_what_is_wrong_is_said_with_its_line(refusals: Refusals, folder: Path):
+    refusals("hosts", lambda old, new: load_hosts(written(folder, WHOLE.replace(old, new, 1))), folder)
 
 
 @pytest.mark.parametrize(

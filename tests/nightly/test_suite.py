@@ -14,6 +14,7 @@ from benchctl.run.form import documents_of, heap_of
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.history import metrics_of
 from builders import make_plan
+from golden import Refusals
 
 LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
 
@@ -171,101 +172,8 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
     assert suite.notify == (Notifier(command=("./tell",), when=("always",)),)
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
-    [
-        ("challenges: [test]\n", "1:1: 'variants' is missing", "such as [es@8.19.0]"),
-        ("variants: [es]\n", "1:1: 'challenges' is missing", "challenges such as [range-only], or `micro`"),
-        (f"{LEAST}micro: {{source: a.java}}\n", "3:8: micro: a suite has challenges or micro", "two suites"),
-        ("variants: [a]\nmicro: {source: no.java}\n", "2:8: micro: there is no", "a file of Java"),
-        ("variants: [a=heap:1g]\nmicro: {source: no.java}\n", "1:12: variants, entry 1", "--variant"),
-        ("variants: []\nchallenges: [test]\n", "1:11: variants: it is empty", "a list of variants"),
-        ("variants: es\nchallenges: [test]\n", "1:11: variants: expected a list of variants", "write [es]"),
-        ("variants: [ess]\nchallenges: [test]\n", "1:12: variants, entry 1: there is no variant", "'es'"),
-        (
-            "variants:\n  - es\n  - es\nchallenges: [test]\n",
-            "3:5: variants, entry 2: variant 'es' is there twice",
-            "again=es",
-        ),
-        (
-            "variants:\n  - variant: os\n    jdk: 17\nchallenges: [test]\n",
-            "2:5: variants, entry 1: expected",
-            "",
-        ),
-        (
-            "variants:\n  - es,jvm:-Xint\nchallenges: [test]\n",
-            "2:5: variants, entry 1: variant 'es,jvm:-Xint' has options but no label",
-            "LABEL=",
-        ),
-        (
-            "variants:\n  - a=es,setting:path.data=/x\nchallenges: [test]\n",
-            "2:5: variants, entry 1: variant 'a': the node setting path.data is benchctl's own",
-            "",
-        ),
-        (
-            "variants:\n  - a=es,jar:no.jar\nchallenges: [test]\n",
-            "2:5: variants, entry 1: variant 'a': there is no jar /",
-            "check the path",
-        ),
-        (
-            "variants:\n  - a=es,jar:https://x/y.jar\nchallenges: [test]\n",
-            "2:5: variants, entry 1: jar 'https://x/y.jar' is a URL",
-            "give a path",
-        ),
-        (
-            "variants:\n  - es,distribution:https://a:b@example.org/c\nchallenges: [test]\n",
-            "2:5: variants, entry 1: the URL of example.org/c holds a user or a password",
-            "~/.netrc",
-        ),
-        (f"{LEAST}canary: es@8.19.0\n", "3:9: canary: variant 'es@8.19.0' is there twice", ""),
-        (f"{LEAST}canary: c=os@latest\n", "3:9: canary: a canary must stay what it is", "name a version"),
-        (f"{LEAST}canary:\n  - c=os\n  - es@latest\n", "5:5: canary, entry 2: a canary must stay", "8.11.0"),
-        (f"{LEAST}canary:\n", "3:8: canary: expected", ""),
-        (f"{LEAST}fork: 3\n", "3:1: unknown key 'fork'", "did you mean 'forks'?"),
-        (f"{LEAST}forks: 0\n", "3:8: forks: expected a whole number >= 1", ""),
-        (f"{LEAST}forks: five\n", "3:8: forks: expected a whole number, found 'five'", ""),
-        (f"{LEAST}budget: 90\n", "3:9: budget: expected a duration such as 90s, 30m or 2h", "90m or 90s"),
-        (f"{LEAST}budget: 1:30\n", "3:9: 1:30 without quotes is the number 90", ""),
-        (f"{LEAST}budget: 0m\n", "3:9: budget: a night needs more than no time", ""),
-        (f"{LEAST}heap: 4\n", "3:7: heap: expected a size such as 512m or 4g", "write 4m or 4g"),
-        (f"{LEAST}heap: '512'\n", "3:7: heap: expected a size such as 512m", "write 512m or 512g"),
-        (f"{LEAST}heap: big\n", "3:7: heap: expected a size such as 512m or 4g, found 'big'", ""),
-        (f"{LEAST}heap: 100m\n", "3:7: heap: invalid size '100m' (expected at least 256m)", ""),
-        (f"{LEAST}docs: many\n", "3:7: docs: expected a document count", ""),
-        (f"{LEAST}docs: 0.5\n", "3:7: docs: expected a document count", ""),
-        (f"{LEAST}docs: '0'\n", "3:7: docs: invalid document count '0'", ""),
-        (f"{LEAST}index-builds: 7\n", "3:15: index-builds: 7 builds need at least 7 forks", "raise `forks`"),
-        (f"{LEAST}evidence: {{kinds: []}}\n", "3:19: evidence, kinds: ", ""),
-        (f"{LEAST}evidence: {{kinds: [jfr]}}\n", "3:20: evidence, kinds, entry 1: 'jfr' is none of", ""),
-        (f"{LEAST}restart: none\n", "3:10: restart: 'none' is none of challenge, never, task", ""),
-        (f"{LEAST}on-busy: no\n", "3:10: no without quotes is false", ""),
-        (f"{LEAST}seed: -1\n", "3:7: seed: expected a whole number >= 0", ""),
-        (f"{LEAST}margins:\n  p90: 3%\n", "4:3: margins: there is no metric 'p90'", "service_time_p90"),
-        (f"{LEAST}margins:\n  cpu: 3%\n", "4:3: margins: no night is judged by cpu", "service_time_p90"),
-        (f"{LEAST}metrics: cpu\nmargins:\n  mean: 3%\n", "5:3: margins: no night is judged by mean", "cpu"),
-        (f"{LEAST}metrics: cpus\n", "3:10: metrics: there is no metric 'cpus'", "'cpu'"),
-        (f"{LEAST}margins:\n  latency_p95: 3%\n", "4:3: margins: 'latency_p95' is not kept", "latency_p90"),
-        (f"{LEAST}margins:\n  latency: 3%\n  latency_p90: 4%\n", "5:3: margins: latency_p90 has two", ""),
-        (f"{LEAST}margins:\n  throughput: 3\n", "4:15: margins, throughput: expected a percentage", ""),
-        (f"{LEAST}margins:\n  throughput: 0%\n", "4:15: margins, throughput: a margin is more than 0%", ""),
-        (f"{LEAST}margins:\n  throughput: 100%\n", "4:15: margins, throughput: a margin is more", ""),
-        (f"{LEAST}confirm:\n  most-forks: 4\n", "4:15: confirm, most-forks: a verdict takes at least 5", ""),
-        (f"{LEAST}confirm:\n  share-of-budget: 40\n", "4:20: confirm, share-of-budget: a share is", "0.4"),
-        (f"{LEAST}host: {{other-java: kill}}\n", "3:20: host, other-java: 'kill' is none of mark", ""),
-        (f"{LEAST}host: {{max-load: -1}}\n", "3:18: host, max-load: expected a number >= 0", ""),
-        (f"{LEAST}retention: {{raw-nights: 0}}\n", "3:25: retention, raw-nights: expected", ""),
-        (f"{LEAST}notify: [{{mail: me}}]\n", "3:11: notify, entry 1: unknown key 'mail'", ""),
-        (f"{LEAST}name: My Suite\n", "3:7: name: 'My Suite' cannot be the name of a suite", "lower-case"),
-        (f"{LEAST}name: site\n", "3:7: name: 'site' cannot be the name of a suite", "folder of the pages"),
-        (f"{LEAST}name: ../x\n", "3:7: name: '../x' cannot be the name of a suite", ""),
-        (f"{LEAST}track: ''\n", "3:8: track: it is empty", ""),
-        (f"{LEAST}trust: true\n", "3:1: unknown key 'trust'", ""),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_refused_with_its_line(tmp_path: Path, text: str, message: str, hint: str):
-    with pytest.raises(UsageError, match=re.escape(f"search.yml:{message}")) as caught:
-        suite_of(tmp_path, text)
-    assert hint in caught.value.hint
+def test_what_is_wrong_is_refused_with_its_line(refusals: Refusals, tmp_path: Path):
+    refusals("suite", lambda text: suite_of(tmp_path, text), tmp_path)
 
 
 def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):

@@ -41,8 +41,10 @@ def unable(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
     return TaskSummary(0, summary.task, summary.label, summary.operation, unsupported="no such thing")
 
 
-def named(summary: TaskSummary, *_: object) -> TaskSummary:
-    return msgspec.structs.replace(summary, label="<a href='x'>x</a>")
+def renamed() -> Analysis:
+    analysis = analyse_run(complete_record())
+    rows = tuple(msgspec.structs.replace(row, label="<a href='x'>x</a>") for row in analysis.rows)
+    return msgspec.structs.replace(analysis, rows=rows)
 
 
 def renamed_variants() -> Analysis:
@@ -86,7 +88,7 @@ SCENES: dict[str, Callable[[], Sequence[Chart]]] = {
     "intervals of many powers of ten run off": lambda: forest_charts(
         with_comparisons(low_percent=-99.9999, high_percent=1e8)
     )[:1],
-    "names are text": lambda: forest_charts(analyse_run(complete_record(edit=named)))[:1],
+    "names are text": lambda: forest_charts(renamed())[:1],
     "forks are dots in the order of their blocks": lambda: fork_charts(analyse_run(complete_record()))[:1],
     "a fork without a value is no dot": lambda: fork_charts(analyse_run(complete_record(edit=holed)))[:1],
     "one fork is a dot without interval": lambda: fork_charts(analyse_run(complete_record(forks=1)))[:1],
