@@ -1,5 +1,6 @@
 """Options of what can be asked for, as the command line gives them, and files of `--config`."""
 
+import json
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ from benchctl.cli import root
 from benchctl.cli.run_options import config_option, form_options, specs_of
 from benchctl.errors import UsageError
 from benchctl.spec import EvidenceEntry, RunForm
+from golden import Refusals
 
 
 def form_of(*arguments: str) -> RunForm:
@@ -75,22 +77,8 @@ def test_kinds_of_evidence_are_named_together_or_one_by_one(
     assert form_of(*arguments).evidence == evidence
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "hint"),
-    [
-        (("--evidence", "jitt"), "--evidence: unknown kind 'jitt'", "did you mean 'jit'?"),
-        (("--evidence", "jit,"), "--evidence: unknown kind ''", "known: inlining, profile, jit, gc, os, all"),
-        (("--evidence-forks", "1"), "--evidence-forks requires --evidence", "--evidence jit,gc"),
-        (("--heap", "4"), "--heap: invalid size '4'", ""),
-        (("--include-tasks", ""), "--include-tasks is empty", ""),
-        (("--track", "a", "--track-path", "b"), "given 2 times: a, b", ""),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(arguments: tuple[str, ...], message: str, hint: str):
-    with pytest.raises(UsageError) as caught:
-        form_of(*arguments)
-    assert message in caught.value.message
-    assert hint in caught.value.hint
+def test_what_cannot_be_meant_is_refused(refusals: Refusals):
+    refusals("options", lambda words: form_of(*json.loads(words)))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Options of a search."""
 
-import re
+import json
 
 import click
 import pytest
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.cli.watch import fork_result
-from benchctl.errors import ExitCode, UsageError
+from benchctl.errors import ExitCode
 from benchctl.redline.commands import ClientsType, ObjectiveType
+from golden import Refusals
 from redlines import redline_fork
 
 
@@ -48,24 +49,11 @@ def test_whole_times_are_exact(number: int, unit: str):
     assert ObjectiveType().convert(f"p90={number}{unit}", None, None) == (90.0, limit_ns)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "a search is for one operation, and none is named"),
-        (["--operation", "range", "--operation", "x"], "a search is for one operation, and 2 are named"),
-        (
-            ["--operation", "range", "--max-factor", "2"],
-            "--max-factor has no effect on a search for the rate",
-        ),
-        (["--operation", "range", "--exclude-tasks", "x"], "--exclude-tasks has no effect"),
-        (["--challenge", "c", "--clients", "3"], "--clients has no effect on a search for a factor"),
-        (["--challenge", "c", "--max-rate", "3"], "--max-rate has no effect on a search for a factor"),
-        (["--operation", "range", "--clients", "1..4", "--schedule", "poisson"], "--schedule has no effect"),
-    ],
-)
-def test_options_that_mean_nothing_or_are_missing_are_refused(arguments: list[str], message: str):
-    with pytest.raises(UsageError, match=re.escape(message)):
-        root.main(["redline", "--slo", "p90=50ms", *arguments], standalone_mode=False)
+def test_options_that_mean_nothing_or_are_missing_are_refused(refusals: Refusals):
+    refusals(
+        "options",
+        lambda words: root.main(["redline", "--slo", "p90=50ms", *json.loads(words)], standalone_mode=False),
+    )
 
 
 def test_an_objective_is_required(capsys: pytest.CaptureFixture[str]):

@@ -1,5 +1,6 @@
 """Which stored results may stand side by side."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from benchctl.results.plan import EvidenceSpec
 from benchctl.results.select import Archive, Selection, Wanted, choose_sides, select_sides
 from benchctl.results.store import RunStore
 from builders import ES, OS
+from golden import Refusals
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -258,25 +260,8 @@ def test_a_run_may_be_a_path_with_a_colon_in_it(store: RunStore, tmp_path: Path,
     ]
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (("es",), "two variants or more"),
-        (("es", "latest"), "'latest' fits several variants of run 20260102-080000-a-0003: es, os"),
-        (("es", "20260101"), "'20260101' fits 2 runs"),
-        (("es", "nonesuch:es"), "there is no run 'nonesuch'"),
-        (("es", "solr"), "there are no results of variant 'solr'"),
-        (("es", "es@9.9.9"), "there are no results of variant 'es@9.9.9'"),
-        (("es", "tag:never"), "no run has the tag 'never'"),
-        (("es", "tag:before:solr"), "no run has the tag 'before' and results of variant 'solr'"),
-        (("es", f"{SECOND}:os"), f"run {SECOND} has no results of '{SECOND}:os'"),
-        (("es", "variant:es"), "'es' and 'es' are the same results"),
-    ],
-)
-def test_what_fits_nothing_or_too_much_is_explained(store: RunStore, texts: Sequence[str], message: str):
-    with pytest.raises(UsageError) as caught:
-        choose_by_text(store, *texts)
-    assert message in caught.value.message
+def test_what_fits_nothing_or_too_much_is_explained(refusals: Refusals, store: RunStore):
+    refusals("select", lambda texts: choose_by_text(store, *json.loads(texts)), store.root)
 
 
 def test_a_name_that_is_a_variant_and_a_run_needs_a_word_before_it(store: RunStore, record: RecordMaker):

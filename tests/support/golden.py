@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchctl.errors import UsageError
+from benchctl.errors import BenchctlError
 
 MARKS = ("$", ">")
 Refusals = Callable[..., None]
@@ -62,6 +62,6 @@ def _case(inputs: Sequence[str], message: str) -> str:
 def _refusal(tell: Callable[..., object], inputs: Sequence[str], folder: str) -> str:
     try:
         told = tell(*inputs)
-    except (UsageError, msgspec.ValidationError) as err:
+    except (BenchctlError, msgspec.ValidationError) as err:
         told = err
     return str(told).replace(folder, "FOLDER") if folder else str(told)

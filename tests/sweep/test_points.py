@@ -165,31 +165,8 @@ def test_a_point_never_has_the_name_of_another_variant():
     assert [one.name for one in plan.variants] == ["es.1g.2", "es.2g", "es.1g.1g", "es.1g.2g"]
 
 
-@pytest.mark.parametrize(
-    ("sweep", "message", "hint"),
-    [
-        ("clients=1,,2", "--sweep clients: '' is not a value", "such as clients=1,2,4,8"),
-        ("clients=1..4", "--sweep clients: '1..4' is not a value", "write clients=1,2,3,4"),
-        ("clients=3..70", "--sweep clients: '3..70' is not a value", "write clients=4,8,16,32,64,70"),
-        ("clients=4..1", "--sweep clients: '4..1' is not a value", "such as clients=1,2,4,8"),
-        ("clients=one,two", "--sweep clients: challenge range-only-short with clients=one: param", "number"),
-        ("clients=0,1", "--sweep clients: challenge range-only-short with clients=0: $.schedule[0]: cl", ""),
-        ("bulk-size=1,2", "--sweep bulk-size: no challenge", "write {{ bulk_size | default(VALUE) }} in the"),
-        (
-            "page-cache=cold,warm",
-            "--sweep page-cache: --page-cache is one for",
-            "two measurements of an experiment",
-        ),
-        ("codec=a,b", "--sweep codec: no challenge", "a setting of the index is index:codec"),
-        ("client=1,2", "--sweep client: no challenge", "did you mean 'clients'?"),
-    ],
-)
-def test_a_mistake_in_a_sweep_is_told_of_the_sweep_and_not_of_the_file(sweep: str, message: str, hint: str):
-    with pytest.raises(UsageError) as caught:
-        planned(sweep)
-    assert caught.value.message.startswith(message)
-    assert hint in caught.value.hint
-    assert ".json" not in caught.value.message
+def test_a_mistake_in_a_sweep_is_told_of_the_sweep_and_not_of_the_file(refusals: Refusals):
+    refusals("values", planned)
 
 
 def test_what_is_given_elsewhere_is_not_swept_as_well():
