@@ -167,9 +167,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture
-def refusals(request: pytest.FixtureRequest) -> golden.Refusals:
-    """What is wrong is told as files in `refused` have it."""
-    return partial(golden.agree_refusals, request)
+def cases(request: pytest.FixtureRequest) -> golden.Cases:
+    """Compare inputs and what becomes of them with a file in `cases`."""
+    return partial(golden.agree_cases, request)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.yaml_file import MOST_CHARACTERS, MOST_LEVELS, MOST_VALUES, Document, in_words, shown, steps_of
-from golden import Refusals
+from golden import Cases
 
 KEYS = st.text("abcdef", min_size=1, max_size=5)  # words that need no quotes
 # PyYAML leaves out quotes that newer readers need, as in 0E0.
@@ -96,8 +96,8 @@ def test_keys_are_the_words_that_were_written():
     assert list(value_of("on: 1\nno: 2\n8.10: 3\n7: 4\n")) == ["on", "no", "8.10", "7"]
 
 
-def test_what_cannot_be_meant_is_refused_where_it_stands(refusals: Refusals):
-    refusals("yaml_document", value_of)
+def test_what_cannot_be_meant_is_refused_where_it_stands(cases: Cases):
+    cases("yaml_document", value_of)
 
 
 def test_anchors_and_merges_repeat_what_was_said():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.yaml_file import Document, convert, read_typed
-from golden import Refusals
+from golden import Cases
 
 Wait = Annotated[str, msgspec.Meta(pattern="^[0-9]+m$", description="a time such as 30m")]
 
@@ -52,8 +52,8 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     anything: Any = None
 
 
-def test_what_does_not_fit_is_said_with_its_place_and_in_words(refusals: Refusals):
-    refusals("yaml_typed", lambda text: convert(Document(text, "f.yml"), Shape))
+def test_what_does_not_fit_is_said_with_its_place_and_in_words(cases: Cases):
+    cases("yaml_typed", lambda text: convert(Document(text, "f.yml"), Shape))
 
 
 def test_what_fits_is_typed():

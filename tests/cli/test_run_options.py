@@ -11,7 +11,7 @@ from benchctl.cli import root
 from benchctl.cli.run_options import config_option, form_options, specs_of
 from benchctl.errors import UsageError
 from benchctl.spec import EvidenceEntry, RunForm
-from golden import Refusals
+from golden import Cases
 
 
 def form_of(*arguments: str) -> RunForm:
@@ -77,8 +77,8 @@ def test_kinds_of_evidence_are_named_together_or_one_by_one(
     assert form_of(*arguments).evidence == evidence
 
 
-def test_what_cannot_be_meant_is_refused(refusals: Refusals):
-    refusals("options", lambda words: form_of(*json.loads(words)))
+def test_what_cannot_be_meant_is_refused(cases: Cases):
+    cases("options", lambda words: form_of(*json.loads(words)))
 
 
 @pytest.mark.parametrize(

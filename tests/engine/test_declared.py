@@ -1,4 +1,4 @@
-"""What a track declares, made on a node: in which order, what stands in for it, and how refusals read."""
+"""What a track declares, made on a node: in which order, what stands in for it, and how cases read."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -32,7 +32,7 @@ from benchctl.engine.settings import (
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
 from benchctl.results.plan import EngineName, NodeSpec
-from golden import Refusals
+from golden import Cases
 
 LOGS = Path("/boot/logs")
 # Another user, whoever runs the tests.
@@ -233,8 +233,8 @@ def test_flags_that_keep_to_this_host_are_given_back(flags: tuple[str, ...]):
     assert check_flags("opensearch", flags) == flags
 
 
-def test_flags_that_open_a_node_hold_a_secret_or_are_none_are_refused(refusals: Refusals):
-    refusals("flags", lambda flags: check_flags("elasticsearch", json.loads(flags)))
+def test_flags_that_open_a_node_hold_a_secret_or_are_none_are_refused(cases: Cases):
+    cases("flags", lambda flags: check_flags("elasticsearch", json.loads(flags)))
 
 
 def test_a_flag_that_opensearch_would_tear_apart_is_refused(installed: Installed, boot: BootFolders):

@@ -21,7 +21,7 @@ from benchctl.engine.variant import (
 from benchctl.errors import UsageError
 from benchctl.results.plan import EngineName, VariantSpec
 from engine.archive_server import Server
-from golden import Refusals
+from golden import Cases
 
 LABELS = st.from_regex(r"x[a-z0-9._@-]{0,20}", fullmatch=True)
 FLAGS = st.text(string.ascii_letters + string.digits + "+-=_/.*", min_size=1).map(lambda tail: f"-XX:{tail}")
@@ -128,8 +128,8 @@ def test_any_text_is_a_variant_or_a_usage_error(text: str):
     assert re.fullmatch(r"latest|\d+\.\d+\.\d+(-\S+)?", spec.version)
 
 
-def test_a_mistake_is_told(refusals: Refusals):
-    refusals("variant", parse)
+def test_a_mistake_is_told(cases: Cases):
+    cases("variant", parse)
 
 
 @pytest.mark.parametrize(

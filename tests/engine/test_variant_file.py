@@ -14,7 +14,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.yaml_file import Document
 from builders import ES, OS
-from golden import Refusals
+from golden import Cases
 
 WORDS = st.text(string.ascii_letters + string.digits + "_.-", min_size=1, max_size=10)
 KEYS = st.from_regex(r"[a-z]{1,6}(\.[a-z_]{1,6}){1,2}", fullmatch=True)
@@ -146,8 +146,8 @@ def test_a_version_takes_the_place_of_a_distribution(tmp_path: Path):
     assert (found["next"].distribution, found["next"].version) == (None, "8.19.0")
 
 
-def test_a_mistake_is_told_with_its_place(refusals: Refusals, tmp_path: Path):
-    refusals("variant_file", lambda text: load(tmp_path, text), tmp_path)
+def test_a_mistake_is_told_with_its_place(cases: Cases, tmp_path: Path):
+    cases("variant_file", lambda text: load(tmp_path, text), tmp_path)
 
 
 def test_paths_that_no_file_can_have_are_told_and_not_stumbled_over(tmp_path: Path):

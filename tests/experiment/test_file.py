@@ -21,7 +21,7 @@ from benchctl.experiment.record import (
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.metrics import THROUGHPUT
 from experiment_files import EXPERIMENT, write
-from golden import Refusals
+from golden import Cases
 
 
 def changed(folder: Path, old: str, new: str) -> Path:
@@ -91,8 +91,8 @@ def test_the_digest_is_that_of_the_file_and_its_challenges(what: str, tmp_path: 
     assert len({first, second, read_experiment(path).spec.digest}) == 3
 
 
-def test_a_mistake_is_told_with_its_line(refusals: Refusals, tmp_path: Path):
-    refusals("file", lambda old, new: read_experiment(changed(tmp_path, old, new)), tmp_path)
+def test_a_mistake_is_told_with_its_line(cases: Cases, tmp_path: Path):
+    cases("file", lambda old, new: read_experiment(changed(tmp_path, old, new)), tmp_path)
 
 
 MICRO = """

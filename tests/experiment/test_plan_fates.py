@@ -13,7 +13,7 @@ from benchctl.home import Home
 from benchctl.report.table import pieces
 from benchctl.spec import EvidenceEntry
 from experiment_files import EXPERIMENT, write
-from golden import Refusals
+from golden import Cases
 
 WITH_CALLS = (
     EXPERIMENT.replace(
@@ -102,8 +102,8 @@ def test_they_are_listed(tmp_path: Path):
     assert "visit: inlined in es" in tables["Expectations"]
 
 
-def test_a_mistake_is_told_with_its_line(refusals: Refusals, tmp_path: Path):
-    refusals(
+def test_a_mistake_is_told_with_its_line(cases: Cases, tmp_path: Path):
+    cases(
         "fates",
         lambda old, new: load_experiment(
             write(tmp_path, WITH_CALLS.replace(old, new)), Changes(), Home(tmp_path)

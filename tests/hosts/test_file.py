@@ -8,7 +8,7 @@ from benchctl.errors import UsageError
 from benchctl.hosts.file import Spread, load_hosts
 from benchctl.results.plan import NodeSpec
 from certificates import write_certificates
-from golden import Refusals
+from golden import Cases
 
 WHOLE = """\
 scheduler: tls://10.0.0.1:8786
@@ -49,8 +49,8 @@ def test_one_host_needs_neither_scheduler_nor_dask(folder: Path, monkeypatch: py
         load_hosts(written(folder, WHOLE))
 
 
-def test_what_is_wrong_is_said_with_its_line(refusals: Refusals, folder: Path):
-    refusals("hosts", lambda old, new: load_hosts(written(folder, WHOLE.replace(old, new, 1))), folder)
+def test_what_is_wrong_is_said_with_its_line(cases: Cases, folder: Path):
+    cases("hosts", lambda old, new: load_hosts(written(folder, WHOLE.replace(old, new, 1))), folder)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from authority import certificate_file
 from benchctl.nightly.model import Alarm, Message, Raised, SeriesKey
 from benchctl.nightly.notify import NIGHTS_TO_RETRY, Notifier, Notifying, undelivered
-from golden import Refusals
+from golden import Cases
 from night_records import night
 from receivers import Web, web_server
 from waiting import eventually
@@ -78,8 +78,8 @@ def test_a_suite_names_commands_and_webhooks():
     assert read(webhook="https://example.org/secret-path").title == "webhook example.org"
 
 
-def test_what_cannot_work_is_refused(refusals: Refusals):
-    refusals("notify", lambda content: read(**json.loads(content)))
+def test_what_cannot_work_is_refused(cases: Cases):
+    cases("notify", lambda content: read(**json.loads(content)))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from benchctl.run.form import documents_of, heap_of
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.history import metrics_of
 from builders import make_plan
-from golden import Refusals
+from golden import Cases
 
 LEAST = "variants: [es@8.19.0]\nchallenges: [range-only]\n"
 
@@ -172,8 +172,8 @@ def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
     assert suite.notify == (Notifier(command=("./tell",), when=("always",)),)
 
 
-def test_what_is_wrong_is_refused_with_its_line(refusals: Refusals, tmp_path: Path):
-    refusals("suite", lambda text: suite_of(tmp_path, text), tmp_path)
+def test_what_is_wrong_is_refused_with_its_line(cases: Cases, tmp_path: Path):
+    cases("suite", lambda text: suite_of(tmp_path, text), tmp_path)
 
 
 def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):

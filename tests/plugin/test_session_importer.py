@@ -11,7 +11,7 @@ import pytest
 
 from benchctl.plugin.code import read_code
 from benchctl.plugin.session import BROUGHT_BY_RALLY, Loaded, PluginError
-from golden import Refusals
+from golden import Cases
 from plugins import load_in, write_track
 
 REGISTER = "\ndef register(registry):\n    registry.register_param_source('x', value)\n"
@@ -137,8 +137,8 @@ def test_a_dataclass_with_annotations_as_text_finds_its_module(tmp_path: Path):
     assert value_of(load_in(tmp_path / "books", {})) == 7
 
 
-def test_what_is_wrong_is_one_line_with_its_place(refusals: Refusals, tmp_path: Path):
-    refusals(
+def test_what_is_wrong_is_one_line_with_its_place(cases: Cases, tmp_path: Path):
+    cases(
         "plugin",
         lambda plugin: load_in(tmp_path / "books", {"track.py": plugin, "a.py": "\n{}['lost']"}),
         tmp_path,

@@ -12,7 +12,7 @@ from benchctl.cli.boundary import guarded
 from benchctl.cli.watch import fork_result
 from benchctl.errors import ExitCode
 from benchctl.redline.commands import ClientsType, ObjectiveType
-from golden import Refusals
+from golden import Cases
 from redlines import redline_fork
 
 
@@ -49,8 +49,8 @@ def test_whole_times_are_exact(number: int, unit: str):
     assert ObjectiveType().convert(f"p90={number}{unit}", None, None) == (90.0, limit_ns)
 
 
-def test_options_that_mean_nothing_or_are_missing_are_refused(refusals: Refusals):
-    refusals(
+def test_options_that_mean_nothing_or_are_missing_are_refused(cases: Cases):
+    cases(
         "options",
         lambda words: root.main(["redline", "--slo", "p90=50ms", *json.loads(words)], standalone_mode=False),
     )

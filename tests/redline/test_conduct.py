@@ -32,7 +32,7 @@ from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.search import Bulk
 from builders import CORPUS, ES, OS, make_fork, make_record
-from golden import Refusals
+from golden import Cases
 from load.stub_server import Received, Reply, StubServer
 from plugins import write_track
 from redlines import SEARCH, redline_plan
@@ -287,8 +287,8 @@ def test_a_plan_of_a_search_names_the_operation_like_a_challenge():
     assert msgspec.convert(msgspec.to_builtins(plan), Plan) == plan
 
 
-def test_a_search_that_makes_no_sense_is_refused_before_anything_starts(refusals: Refusals):
-    refusals(
+def test_a_search_that_makes_no_sense_is_refused_before_anything_starts(cases: Cases):
+    cases(
         "search",
         lambda changes: plan_redline(options(), msgspec.structs.replace(SEARCH, **json.loads(changes))),
     )

@@ -6,7 +6,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.foreign import read_race, read_races
-from golden import Refusals
+from golden import Cases
 from races import race, run_of_osb, task_of, write
 
 
@@ -56,8 +56,8 @@ def test_results_alone_need_a_tool_and_leave_the_rest_unknown(tmp_path: Path):
     assert found.created.startswith("20")
 
 
-def test_files_that_cannot_be_taken_say_why(refusals: Refusals, tmp_path: Path):
-    refusals("race", lambda document: read_race(write(tmp_path / "a.json", json.loads(document))), tmp_path)
+def test_files_that_cannot_be_taken_say_why(cases: Cases, tmp_path: Path):
+    cases("race", lambda document: read_race(write(tmp_path / "a.json", json.loads(document))), tmp_path)
 
 
 def test_a_report_is_told_from_results(tmp_path: Path):

@@ -14,7 +14,7 @@ from benchctl.results.plan import EvidenceSpec
 from benchctl.results.select import Archive, Selection, Wanted, choose_sides, select_sides
 from benchctl.results.store import RunStore
 from builders import ES, OS
-from golden import Refusals
+from golden import Cases
 
 RecordMaker = Callable[..., RunRecord]
 
@@ -260,8 +260,8 @@ def test_a_run_may_be_a_path_with_a_colon_in_it(store: RunStore, tmp_path: Path,
     ]
 
 
-def test_what_fits_nothing_or_too_much_is_explained(refusals: Refusals, store: RunStore):
-    refusals("select", lambda texts: choose_by_text(store, *json.loads(texts)), store.root)
+def test_what_fits_nothing_or_too_much_is_explained(cases: Cases, store: RunStore):
+    cases("select", lambda texts: choose_by_text(store, *json.loads(texts)), store.root)
 
 
 def test_a_name_that_is_a_variant_and_a_run_needs_a_word_before_it(store: RunStore, record: RecordMaker):

@@ -24,7 +24,7 @@ from benchctl.run.host import (
 from benchctl.run.open_run import host_caveats
 from benchctl.run.orchestrate import environment_changes, pin_changes
 from builders import make_plan
-from golden import Refusals
+from golden import Cases
 
 
 def test_a_host_is_described_alike_every_time():
@@ -116,8 +116,8 @@ def test_cpus_are_taken_as_written():
     assert pin("driver=0,node=1", (0, 1, 2)) == PinSpec((1,), (0,))
 
 
-def test_what_makes_no_sense_is_refused(refusals: Refusals):
-    refusals("pins", lambda text: pin(text, tuple(range(4))))
+def test_what_makes_no_sense_is_refused(cases: Cases):
+    cases("pins", lambda text: pin(text, tuple(range(4))))
 
 
 def test_one_cpu_cannot_be_divided():

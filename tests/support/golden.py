@@ -11,8 +11,8 @@ import pytest
 from benchctl.errors import BenchctlError
 
 MARKS = ("$", ">")
-Refusals = Callable[..., None]
-"""The fixture `refusals`: `agree_refusals` of the test that asks."""
+Cases = Callable[..., None]
+"""The fixture `cases`: `agree_cases` of the test that asks."""
 
 
 def agree(config: pytest.Config, path: Path, text: str) -> None:
@@ -24,18 +24,19 @@ def agree(config: pytest.Config, path: Path, text: str) -> None:
     assert text == kept, "\n".join(changes)
 
 
-def agree_refusals(
+def agree_cases(
     request: pytest.FixtureRequest, name: str, tell: Callable[..., object], folder: object = ""
 ) -> None:
-    """Compare how each input of a file is refused with what stands below it in `refused/NAME.txt`.
+    """Compare what becomes of each input in `cases/NAME.txt` with the text below it.
 
-    A case is what `tell` is given, one text after `$ ` and another after `> `, and the message, indented.
+    A case is what `tell` is given, one text after `$ ` and another after `> `, and, indented, what it returns
+    or how it refuses.
     Texts that hold more than characters that can be read are JSON, after `$=`.
     """
-    path = request.path.parent / "refused" / f"{name}.txt"
+    path = request.path.parent / "cases" / f"{name}.txt"
     cases = [_inputs(block) for block in path.read_text(encoding="utf-8").split("\n\n") if block.strip()]
     assert cases
-    told = (_case(inputs, _refusal(tell, inputs, str(folder))) for inputs in cases)
+    told = (_case(inputs, _outcome(tell, inputs, str(folder))) for inputs in cases)
     agree(request.config, path, "\n".join(told))
 
 
@@ -59,7 +60,7 @@ def _case(inputs: Sequence[str], message: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _refusal(tell: Callable[..., object], inputs: Sequence[str], folder: str) -> str:
+def _outcome(tell: Callable[..., object], inputs: Sequence[str], folder: str) -> str:
     try:
         told = tell(*inputs)
     except (BenchctlError, msgspec.ValidationError) as err:

@@ -23,7 +23,7 @@ from benchctl.run.plan import RunSpec, plan_run, reload_track, with_params
 from benchctl.sweep.points import Sweep
 from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files
-from golden import Refusals
+from golden import Cases
 
 
 def planned(*sweep: str, **changes: Any) -> Plan:
@@ -122,8 +122,8 @@ def test_a_json_list_has_values_with_commas():
     assert flags.values == ("-Xlog:gc,safepoint", "-Xint")
 
 
-def test_a_sweep_that_makes_no_sense_is_refused(refusals: Refusals):
-    refusals("sweep", lambda sweep: planned(*json.loads(sweep)))
+def test_a_sweep_that_makes_no_sense_is_refused(cases: Cases):
+    cases("sweep", lambda sweep: planned(*json.loads(sweep)))
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ def test_a_point_never_has_the_name_of_another_variant():
     assert [one.name for one in plan.variants] == ["es.1g.2", "es.2g", "es.1g.1g", "es.1g.2g"]
 
 
-def test_a_mistake_in_a_sweep_is_told_of_the_sweep_and_not_of_the_file(refusals: Refusals):
-    refusals("values", planned)
+def test_a_mistake_in_a_sweep_is_told_of_the_sweep_and_not_of_the_file(cases: Cases):
+    cases("values", planned)
 
 
 def test_what_is_given_elsewhere_is_not_swept_as_well():

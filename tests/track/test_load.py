@@ -12,7 +12,7 @@ from benchctl.errors import ExitCode, UsageError
 from benchctl.track.library import challenge_names, shipped, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
 from benchctl.track.model import IndexBody, Task, Track
-from golden import Refusals
+from golden import Cases
 
 BLOG = {
     "range-only": [
@@ -141,8 +141,8 @@ def test_an_unused_parameter_is_an_error_that_names_the_nearest():
     assert caught.value.exit_code == ExitCode.USAGE
 
 
-def test_a_broken_challenge_is_named_by_file_and_place(refusals: Refusals, track: Track, tmp_path: Path):
-    refusals("challenges", lambda text: load_challenge(write(tmp_path, text), track, {}), tmp_path)
+def test_a_broken_challenge_is_named_by_file_and_place(cases: Cases, track: Track, tmp_path: Path):
+    cases("challenges", lambda text: load_challenge(write(tmp_path, text), track, {}), tmp_path)
 
 
 def test_templates_cannot_reach_into_python(track: Track, tmp_path: Path):

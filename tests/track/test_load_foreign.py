@@ -15,7 +15,7 @@ from benchctl.track.model import Template, Track
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.schedule import challenge_json
 from foreign_tracks import BOOKS, SHOP, write_files
-from golden import Refusals
+from golden import Cases
 
 
 @pytest.fixture
@@ -321,8 +321,8 @@ def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
     assert "$.schedule[0]: 'request-params'" in "".join(map(str, notes))
 
 
-def test_what_is_wrong_is_named_with_file_line_and_path(refusals: Refusals, tmp_path: Path):
-    refusals(
+def test_what_is_wrong_is_named_with_file_line_and_path(cases: Cases, tmp_path: Path):
+    cases(
         "foreign",
         lambda main: refused(
             tmp_path, json.loads(main), i_json='{"settings": {"index.number_of_shards": "many"}}'

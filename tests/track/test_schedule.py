@@ -11,7 +11,7 @@ from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.schedule import MOST_CLIENTS, Context, check_challenge, read_challenge
-from golden import Refusals
+from golden import Cases
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +123,8 @@ def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
     assert task.rate_per_s == 1 / seconds
 
 
-def test_mistakes_are_named_by_file_and_place(refusals: Refusals, track: Track):
-    refusals("schedule", lambda schedule: read(track, *json.loads(schedule)))
+def test_mistakes_are_named_by_file_and_place(cases: Cases, track: Track):
+    cases("schedule", lambda schedule: read(track, *json.loads(schedule)))
 
 
 def test_keys_of_a_challenge(track: Track):

@@ -12,7 +12,7 @@ from benchctl.errors import UsageError
 from benchctl.track.template import Rendered, Renderer
 from benchctl.track.template_source import Origin
 from foreign_tracks import write_files
-from golden import Refusals
+from golden import Cases
 
 NOW_S = 1_700_000_000.0  # 2023-11-14
 
@@ -94,14 +94,14 @@ def test_a_part_that_is_missing_only_matters_where_the_template_gets_there(tmp_p
         render(tmp_path, text, more=True)
 
 
-def test_a_failing_template_names_the_line_of_the_part(refusals: Refusals, tmp_path: Path):
+def test_a_failing_template_names_the_line_of_the_part(cases: Cases, tmp_path: Path):
     write_files(tmp_path, {"inner.json": "1\n{% oops %}", "../out.json": "1"})
 
     def tell(part: str) -> Rendered:
         write_files(tmp_path, {"part.json": part})
         return render(tmp_path, '[\n{{ r.collect(parts="part.json") }}]')
 
-    refusals("template", tell, tmp_path)
+    cases("template", tell, tmp_path)
 
 
 def test_variables_without_a_value_are_named_where_they_were_printed(tmp_path: Path):

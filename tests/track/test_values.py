@@ -31,7 +31,7 @@ from benchctl.track.values import (
     split_text,
     with_widths,
 )
-from golden import Refusals
+from golden import Cases
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,8}", fullmatch=True)
 PLACEHOLDERS = st.builds(Placeholder, NAMES, st.sampled_from(["", "from", "to"]))
@@ -286,8 +286,8 @@ def test_a_source_that_cannot_work_is_named_with_its_reason(wrong: ValueSource, 
     assert check_values({"x": wrong}, ["${x}"]) == f"values.x: {problem}"
 
 
-def test_placeholders_and_values_have_to_match(refusals: Refusals):
-    refusals("placeholders", lambda texts: check_values({"day": DAY, "span": span()}, json.loads(texts)))
+def test_placeholders_and_values_have_to_match(cases: Cases):
+    cases("placeholders", lambda texts: check_values({"day": DAY, "span": span()}, json.loads(texts)))
 
 
 def test_an_operation_without_values_has_no_placeholders():

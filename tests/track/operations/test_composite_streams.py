@@ -8,7 +8,7 @@ import msgspec
 from benchctl.track.operations.catalogue import decode_operation
 from benchctl.track.operations.composite import Composite, OpenPointInTime, Stream, steps_of
 from benchctl.track.operations.search import Search
-from golden import Refusals
+from golden import Cases
 
 OPEN = {"operation-type": "open-point-in-time", "name": "point"}
 SEARCH = {"operation-type": "search", "with-point-in-time-from": "point"}
@@ -34,12 +34,12 @@ def test_a_composite_is_encoded_as_it_was_read():
     assert decode_operation(msgspec.json.decode(msgspec.json.encode(found))) == found
 
 
-def test_a_mistake_in_a_composite_is_found_when_it_is_read(refusals: Refusals):
-    refusals("composite", lambda requests: composite(*json.loads(requests)))
+def test_a_mistake_in_a_composite_is_found_when_it_is_read(cases: Cases):
+    cases("composite", lambda requests: composite(*json.loads(requests)))
 
 
-def test_what_hangs_on_others_makes_no_sense_alone(refusals: Refusals):
-    refusals("alone", lambda raw: decode_operation({"name": "x", **json.loads(raw)}))
+def test_what_hangs_on_others_makes_no_sense_alone(cases: Cases):
+    cases("alone", lambda raw: decode_operation({"name": "x", **json.loads(raw)}))
 
 
 def test_all_points_in_time_can_be_closed_alone():

@@ -9,7 +9,7 @@ import pytest
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.operations.common import url_param
 from benchctl.track.operations.search import Search
-from golden import Refusals
+from golden import Cases
 
 COMPOSITE = {"composite": {"sources": [{"n": {"terms": {"field": "n"}}}]}}
 
@@ -55,8 +55,8 @@ def test_searches_and_documents_are_shown_and_chores_are_not():
     assert units == ["queries", "ops", "docs", "ops", "ops"]
 
 
-def test_what_cannot_be_asked_is_refused(refusals: Refusals):
-    refusals("search", lambda kind, raw: read(kind, **json.loads(raw)))
+def test_what_cannot_be_asked_is_refused(cases: Cases):
+    cases("search", lambda kind, raw: read(kind, **json.loads(raw)))
 
 
 def test_pages_may_be_all():
@@ -128,5 +128,5 @@ def test_queries_in_languages_and_composites_are_shown_as_searches_are():
     assert all(read(kind, **keys).reported for kind, keys in shown.items())
 
 
-def test_a_mistake_in_a_key_of_foreign_tracks_is_found_when_it_is_read(refusals: Refusals):
-    refusals("foreign_keys", lambda kind, raw: read(kind, **json.loads(raw)))
+def test_a_mistake_in_a_key_of_foreign_tracks_is_found_when_it_is_read(cases: Cases):
+    cases("foreign_keys", lambda kind, raw: read(kind, **json.loads(raw)))
