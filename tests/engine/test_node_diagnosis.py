@@ -5,39 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.node import diagnose
+from golden import Cases
 
 
-@pytest.mark.parametrize(
-    ("line", "hint"),
-    [
-        ("Unrecognized VM option 'UseFoo'", "does not take that flag"),
-        ("Error: VM option 'PrintInlining' is diagnostic and must be enabled", "UnlockDiagnosticVMOptions"),
-        ("java.lang.UnsupportedClassVersionError: org/x has been compiled by a more recent", "another Java"),
-        ("java.lang.Error: Enabling a Security Manager is not supported.", "an older Java"),
-        ("Error occurred during initialization: Module jdk.incubator.vector not found", "lacks that module"),
-        ("OpenJDK: os::commit_memory failed; error='Cannot allocate memory' (errno=12)", "free memory"),
-        ("java.lang.OutOfMemoryError: Java heap space", "a larger one with --heap"),
-        ("java.lang.OutOfMemoryError: unable to create native thread", "free memory"),
-        ("# A fatal error has been detected by the Java Runtime Environment:", "hs_err_pid*.log"),
-        ("java.lang.IllegalArgumentException: unknown setting [no.such] please check", "that node setting"),
-        ("BindHttpException[Failed to bind to 127.0.0.1:9200]", "another process has that port"),
-        ("java.lang.IllegalStateException: failed to obtain node locks, tried [/data]", "data directory"),
-        ("java.io.IOException: No space left on device", "disk space"),
-        ("java.nio.file.AccessDeniedException: /data/nodes", "read and write"),
-        ("java.io.IOException: Disk quota exceeded", "disk space"),
-        ("Caused by: TranslogCorruptedException: translog truncated", "data directory is damaged"),
-    ],
-)
-def test_known_causes_are_found_between_other_lines(line: str, hint: str):
-    log = [
-        "[INFO ] starting",
-        f"  {line}",
-        "\tat java.base/java.lang.Thread.run(Thread.java:1583)",
-        "goodbye",
-    ]
-    reason, advice = diagnose(log)
-    assert reason == line.removeprefix("Caused by: ")
-    assert hint in advice
+def test_known_causes_are_found_between_other_lines(cases: Cases):
+    def diagnosed(line: str) -> str:
+        trace = "\tat java.base/java.lang.Thread.run(Thread.java:1583)"
+        return "\n".join(diagnose(["[INFO ] starting", f"  {line}", trace, "goodbye"]))
+
+    cases("causes", diagnosed)
 
 
 # What Elasticsearch 8.11 and OpenSearch 2.11 print, shortened, when the cause that is expected was made.

@@ -125,7 +125,7 @@ def test_heads_say_what_was_compiled():
         plain(
             "    216    1     n 0       jdk.internal.misc.Unsafe::getReferenceVolatile (native)   ",
             "217    2     n 0       java.lang.Object::hashCode (native)   (static)",
-            "  16977 6403% !b  4       a.Loop::run @ 12 (345 bytes)",
+            "  16977 6403 % !b  4       a.Loop::run @ 12 (345 bytes)",
             "17000  103  s    3       a.Sync::m (20 bytes)",
             "17383 6403       2       a.Sync::m (20 bytes)   made not entrant",
             "17384 6404       2       a.Sync::m (20 bytes)   made not entrant: not used",
@@ -181,7 +181,7 @@ def test_what_the_jvm_counts_up_at_its_end_is_markup():
             thread(3),
             "<statistics type='deoptimization'>",
             "Deoptimization traps: 7",
-            "  5 (71%) nop",
+            "  5 (71 %) nop",
             "</statistics>",
             "x y",
         )

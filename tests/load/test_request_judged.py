@@ -24,6 +24,7 @@ from benchctl.load.request import (
     judge_snapshot,
 )
 from benchctl.results.samples import Outcome
+from golden import Cases
 from load.playing import request_of
 
 
@@ -196,76 +197,8 @@ NAMED = {"type": "named_object_not_found_exception", "reason": "[1:52] unknown f
 QUERY = {"type": "parsing_exception", "reason": "unknown query [distance_feature]", "line": 1, "col": 31}
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (
-            {"root_cause": [AGGREGATION], **AGGREGATION, "caused_by": NAMED},
-            "parsing_exception: Unknown aggregation type [auto_date_histogram] did you mean [histogram]?",
-        ),
-        (
-            {
-                "root_cause": [QUERY],
-                "type": "x_content_parse_exception",
-                "reason": "[1:31] [bool] failed to parse field [filter]",
-                "caused_by": {**QUERY, "caused_by": NAMED},
-            },
-            "parsing_exception: unknown query [distance_feature]",
-        ),
-        (
-            {"type": "x_content_parse_exception", "reason": "[1:9] failed", "caused_by": NAMED},
-            "named_object_not_found_exception: [1:52] unknown field [auto_date_histogram]",
-        ),
-        (
-            {"type": "illegal_argument_exception", "reason": "script_lang not supported [painless]"},
-            "illegal_argument_exception: script_lang not supported [painless]",
-        ),
-        (
-            {"type": "parsing_exception", "reason": "Unknown key for a START_OBJECT in [runtime_mappings]."},
-            "parsing_exception: Unknown key for a START_OBJECT in [runtime_mappings].",
-        ),
-        (
-            {
-                "root_cause": [{"type": "query_shard_exception", "reason": "failed to create query"}],
-                "type": "search_phase_execution_exception",
-                "reason": "all shards failed",
-                "caused_by": {"type": "x", "reason": "script_lang not supported [painless]"},
-            },
-            "x: script_lang not supported [painless]",
-        ),
-        (
-            {
-                "root_cause": [{"type": "query_shard_exception", "reason": "script_score: not loaded"}],
-                "type": "search_phase_execution_exception",
-                "failed_shards": [
-                    {
-                        "shard": 0,
-                        "reason": {
-                            "type": "query_shard_exception",
-                            "reason": "script_score: the script could not be loaded",
-                            "caused_by": {"type": "x", "reason": "script_lang not supported [painless]"},
-                        },
-                    }
-                ],
-            },
-            "x: script_lang not supported [painless]",
-        ),
-        (
-            {"type": "x", "reason": "unable to put stored script with unsupported lang [mustache]"},
-            "x: unable to put stored script with unsupported lang [mustache]",
-        ),
-        (
-            {"type": "parse_exception", "reason": "No processor type exists with name [script]"},
-            "parse_exception: No processor type exists with name [script]",
-        ),
-        (
-            "no handler found for uri [/_query] and method [POST]",
-            "no handler found for uri [/_query] and method [POST]",
-        ),
-    ],
-)
-def test_an_operation_that_a_node_does_not_know_is_unsupported(error: object, reason: str):
-    assert is_unsupported(400, error_body(error)) == reason
+def test_an_operation_that_a_node_does_not_know_is_unsupported(cases: Cases):
+    cases("unsupported", lambda error: is_unsupported(400, error_body(json.loads(error))))
 
 
 @pytest.mark.parametrize(

@@ -22,24 +22,8 @@ def render(folder: Path, text: str, *, lenient: bool = True, **params: Any) -> R
     return Renderer(folder, params, lenient=lenient, now_s=NOW_S).render(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("{{ '01-01-2023' | days_ago(now) }}", "317"),
-        ("{{ now | get_start_date }}", "2023-11-14"),
-        ("{{ now | get_end_date(2, '%d.%m.%Y') }}", "16.11.2023"),
-        ("{{ '2.11.0' | version_between('2.9.0', '3.0.0') }}", "True"),
-        ("{{ '2.9.0' | version_between('2.9.0', '2.9.0') }}", "True"),
-        ("{{ '2.8.9' | version_between('2.9.0', '3.0.0') }}", "False"),
-        ("{{ build_flavor }} {{ serverless_operator }}", "default False"),
-        ("{{ nothing }}{% if not nothing %}none{% endif %}", "none"),
-        ("{{ nothing | default(3) }}", "3"),
-        ("{% set x %}7{% endset %}{{ x | int + 1 }}", "8"),
-        ("{{ given }}", "<&'>"),
-    ],
-)
-def test_what_templates_are_given(tmp_path: Path, text: str, expected: str):
-    assert render(tmp_path, text, given="<&'>").text == expected
+def test_what_templates_are_given(cases: Cases, tmp_path: Path):
+    cases("given", lambda text: render(tmp_path, text, given="<&'>").text, tmp_path)
 
 
 @pytest.mark.parametrize(

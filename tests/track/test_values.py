@@ -10,16 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.track.values import (
-    Choice,
     Date,
-    DateRange,
     Grid,
-    Integer,
-    IntegerRange,
     Number,
-    NumberRange,
     Placeholder,
-    Pool,
     ValueSource,
     check_values,
     date_grid,
@@ -165,41 +159,13 @@ def window(**keys: Any) -> ValueSource:
     return source(kind="date-range", **whole | keys)
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ('{"kind": "list", "items": ["a", 1, null]}', Choice(items=("a", 1, None))),
-        (
-            '{"kind": "list", "items": [1], "pick": "zipf", "alpha": 1.2}',
-            Choice(items=(1,), pick="zipf", alpha=1.2),
-        ),
-        (
-            '{"kind": "integer", "min": -5, "max": 5, "pool": {"size": 3, "share": 0.3}}',
-            Integer(min=-5, max=5, pool=Pool(size=3, share=0.3)),
-        ),
-        ('{"kind": "number", "min": 0, "max": 1.5, "decimals": 2}', Number(min=0, max=1.5, decimals=2)),
-        ('{"kind": "date", "min": "2023-01-01", "max": "2023-01-08"}', DAY),
-        (
-            '{"kind": "integer-range", "min": 1, "max": 9, "min-width": 2, "max-width": 3}',
-            IntegerRange(min=1, max=9, min_width=2, max_width=3),
-        ),
-        (
-            '{"kind": "number-range", "min": 1, "max": 9, "min-width": 0.5, "max-width": 3}',
-            NumberRange(min=1, max=9, min_width=0.5, max_width=3),
-        ),
-        (
-            (
-                '{"kind": "date-range", "min": "2023-01-01", "max": "2023-01-08",'
-                ' "min-width": 60, "max-width": 60}'
-            ),
-            DateRange(min="2023-01-01", max="2023-01-08", min_width=60, max_width=60),
-        ),
-    ],
-)
-def test_sources_are_read_from_json_and_used(written: str, read: ValueSource):
-    found = msgspec.json.decode(written, type=ValueSource)
-    assert found == read
-    assert check_values({"x": found}, [f"${{x{'.' if end else ''}{end}}}" for end in found.ends]) == ""
+def test_sources_are_read_from_json_and_used(cases: Cases):
+    def read(written: str) -> ValueSource:
+        found = msgspec.json.decode(written, type=ValueSource)
+        assert check_values({"x": found}, [f"${{x{'.' if end else ''}{end}}}" for end in found.ends]) == ""
+        return found
+
+    cases("sources", read)
 
 
 @pytest.mark.parametrize(

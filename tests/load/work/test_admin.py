@@ -1,5 +1,6 @@
 """Administrative requests: every type's line, body and judge."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Driven, Send, WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from golden import Cases
 from load.playing import outcome, play_operation, request_of, scripted, workload
 
 BODY = {"a": 1}
@@ -20,114 +22,13 @@ SNAPSHOT = {"repository": "r", "snapshot": "s"}
 POLICY = {"policy_name": "p"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "keys", "line", "body"),
-    [
-        ("force-merge", {"max_num_segments": 1}, "POST /big5/_forcemerge?max_num_segments=1", None),
-        ("force-merge", {"index": "a,b"}, "POST /a,b/_forcemerge", None),
-        ("refresh", {}, "POST /big5/_refresh", None),
-        ("flush", {"request_params": {"force": True}}, "POST /big5/_flush?force=true", None),
-        (
-            "cluster-health",
-            {"request_params": {"wait_for_status": "green"}},
-            "GET /_cluster/health?wait_for_status=green",
-            None,
-        ),
-        ("cluster-health", {"index": "a,b"}, "GET /_cluster/health/a,b", None),
-        ("index-stats", {}, "GET /big5/_stats", None),
-        ("node-stats", {}, "GET /_nodes/stats", None),
-        ("put-settings", {"body": BODY}, "PUT /_cluster/settings", BODY),
-        ("create-index", {"body": BODY, "index": "i"}, "PUT /i", BODY),
-        ("delete-index", {}, "DELETE /big5", None),
-        ("create-index-template", {**TEMPLATE, "body": BODY}, "PUT /_template/t", BODY),
-        ("delete-index-template", TEMPLATE, "DELETE /_template/t", None),
-        ("create-composable-template", {**TEMPLATE, "body": BODY}, "PUT /_index_template/t", BODY),
-        ("delete-composable-template", TEMPLATE, "DELETE /_index_template/t", None),
-        ("create-component-template", {**TEMPLATE, "body": BODY}, "PUT /_component_template/t", BODY),
-        ("delete-component-template", TEMPLATE, "DELETE /_component_template/t", None),
-        ("put-pipeline", {"id": "my/p", "body": BODY}, "PUT /_ingest/pipeline/my%2Fp", BODY),
-        (
-            "put-pipeline",
-            {"id": "p", "body": BODY, "master_timeout": "5s", "timeout": "1s"},
-            "PUT /_ingest/pipeline/p?master_timeout=5s&timeout=1s",
-            BODY,
-        ),
-        ("delete-pipeline", {"id": "p"}, "DELETE /_ingest/pipeline/p", None),
-        ("create-search-pipeline", {"id": "p", "body": BODY}, "PUT /_search/pipeline/p", BODY),
-        (
-            "update-concurrent-segment-search-settings",
-            {"enable": "true", "max__slice__count": 4},
-            "PUT /_cluster/settings",
-            {
-                "persistent": {
-                    "search.concurrent_segment_search.enabled": "true",
-                    "search.concurrent.max_slice_count": 4,
-                }
-            },
-        ),
-        ("create-index", {"index": ["i"], "body": BODY}, "PUT /i", BODY),
-        ("refresh", {"data_stream": "logs"}, "POST /logs/_refresh", None),
-        ("create-snapshot-repository", {"repository": "r", "body": BODY}, "PUT /_snapshot/r", BODY),
-        ("delete-snapshot-repository", {"repository": "r"}, "DELETE /_snapshot/r", None),
-        (
-            "create-snapshot",
-            {**SNAPSHOT, "body": BODY},
-            "PUT /_snapshot/r/s?wait_for_completion=false",
-            BODY,
-        ),
-        (
-            "restore-snapshot",
-            {**SNAPSHOT, "wait_for_completion": True},
-            "POST /_snapshot/r/s/_restore?wait_for_completion=true",
-            None,
-        ),
-        ("field-caps", {"fields": "a,b"}, "POST /big5/_field_caps?fields=a%2Cb", None),
-        ("field-caps", {"index_filter": BODY}, "POST /big5/_field_caps?fields=%2A", {"index_filter": BODY}),
-        (
-            "field-caps",
-            {"fields": ["a", "b"], "body": {"runtime_mappings": {}}},
-            "POST /big5/_field_caps?fields=a%2Cb",
-            {"runtime_mappings": {}},
-        ),
-        (
-            "downsample",
-            {"fixed_interval": "1d", "sampling_method": "last_value"},
-            "POST /big5/_downsample/big5-1d",
-            {"fixed_interval": "1d", "sampling_method": "last_value"},
-        ),
-        ("create-ilm-policy", {**POLICY, "body": {"policy": BODY}}, "PUT /_ilm/policy/p", {"policy": BODY}),
-        ("delete-ilm-policy", POLICY, "DELETE /_ilm/policy/p", None),
-        ("create-ml-job", {"job_id": "j", "body": BODY}, "PUT /_ml/anomaly_detectors/j", BODY),
-        (
-            "close-ml-job",
-            {"job_id": "j", "force": True, "timeout": "9s"},
-            "POST /_ml/anomaly_detectors/j/_close?force=true&timeout=9s",
-            None,
-        ),
-        ("open-ml-job", {"job_id": "j"}, "POST /_ml/anomaly_detectors/j/_open", None),
-        ("delete-ml-datafeed", {"datafeed_id": "d/e"}, "DELETE /_ml/datafeeds/d%2Fe", None),
-        (
-            "start-ml-datafeed",
-            {"datafeed_id": "d", "start": 0, "body": {"end": "now"}},
-            "POST /_ml/datafeeds/d/_start",
-            {"start": 0, "end": "now"},
-        ),
-        ("delete-knn-model", {"model__id": "m"}, "DELETE /_plugins/_knn/models/m", None),
-        ("esql-profile", {"query": "row a"}, "POST /_query", {"query": "row a", "profile": True}),
-        ("sql", {"body": {"query": "x"}}, "POST /_sql", {"query": "x"}),
-        (
-            "esql",
-            {"query": "from x", "filter": BODY, "body": {"columnar": True}},
-            "POST /_query",
-            {"columnar": True, "query": "from x", "filter": BODY},
-        ),
-    ],
-)
-def test_every_type_asks_as_the_engines_expect(kind: str, keys: dict[str, Any], line: str, body: Any):
-    request = request_of(operation_type=kind, **keys)
-    assert f"{request.method} {request.path}" == line
-    assert (msgspec.json.decode(request.body) if request.body else None) == body
-    assert request.searches == (1 if kind == "sql" else 0)
+def test_every_type_asks_as_the_engines_expect(cases: Cases):
+    def asked(kind: str, keys: str) -> str:
+        request = request_of(operation_type=kind, **json.loads(keys))
+        assert request.searches == (1 if kind == "sql" else 0)
+        return f"{request.method} {request.path}\n{request.body.decode()}"
+
+    cases("requests", asked)
 
 
 # What the first values of a key's type do not do for.

@@ -9,42 +9,21 @@ from benchctl.load.request import Request
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
+from golden import Cases
 from load.playing import Node, Played, outcome, play_operation, request_of
 
 OPENSEARCH = WorkContext("big5", seed=7, engine="opensearch")
 TRANSFORM: dict[str, Any] = {"transform_id": "t"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "raw", "elasticsearch", "opensearch"),
-    [
-        (
-            "create-transform",
-            {"body": {"a": 1}, "defer_validation": True},
-            "PUT /_transform/t?defer_validation=true",
-            "PUT /_plugins/_transform/t?defer_validation=true",
-        ),
-        (
-            "start-transform",
-            {"timeout": "9s"},
-            "POST /_transform/t/_start?timeout=9s",
-            "POST /_plugins/_transform/t/_start?timeout=9s",
-        ),
-        ("delete-transform", {}, "DELETE /_transform/t", "DELETE /_plugins/_transform/t"),
-        ("transform-stats", {}, "GET /_transform/t/_stats", "GET /_plugins/_transform/t/_explain"),
-        (
-            "create-ilm-policy",
-            {"body": {"policy": {}}},
-            "PUT /_ilm/policy/p",
-            "PUT /_plugins/_ism/policies/p",
-        ),
-    ],
-)
-def test_each_engine_is_asked_in_its_own_words(kind: str, raw: Any, elasticsearch: str, opensearch: str):
-    name = {"policy_name": "p"} if "policy" in kind else TRANSFORM
-    for context, line in ((WorkContext("big5"), elasticsearch), (OPENSEARCH, opensearch)):
-        request = request_of(context, operation_type=kind, **name, **raw)
-        assert f"{request.method} {request.path}" == line
+def test_each_engine_is_asked_in_its_own_words(cases: Cases):
+    def asked(kind: str, raw: str) -> str:
+        name = {"policy_name": "p"} if "policy" in kind else TRANSFORM
+        contexts = (WorkContext("big5"), OPENSEARCH)
+        requests = [request_of(one, operation_type=kind, **name, **json.loads(raw)) for one in contexts]
+        return "\n".join(f"{request.method} {request.path}" for request in requests)
+
+    cases("transforms", asked)
 
 
 def states(engine: EngineName, *found: str) -> Node:
