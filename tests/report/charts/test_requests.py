@@ -4,17 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import plotly.graph_objects as go
 import pytest
 
 import golden
 from benchctl.report.charts import Chart, Frame
-from benchctl.report.charts.requests import box_chart, course_chart, distribution_chart, flow_chart
+from benchctl.report.charts.requests import course_chart, distribution_chart, flow_chart
 from benchctl.results.figures import Course
 from benchctl.results.reading import ForkSource, Telemetry
 from builders import make_summary
-from figures import chart_text, drawn
+from figures import chart_text
 from sampled import make_samples, make_source, make_task_shapes, make_telemetry
 
 GOLDEN = Path(__file__).parent / "golden" / "requests.txt"
@@ -39,10 +37,6 @@ def flow(*sources: ForkSource) -> Chart | None:
     return flow_chart(make_task_shapes(*sources), FRAME)
 
 
-def boxes(*sources: ForkSource) -> Chart | None:
-    return box_chart(make_task_shapes(*sources), FRAME)
-
-
 def distribution(*sources: ForkSource, frame: Frame = FRAME) -> Chart | None:
     shapes = make_task_shapes(*sources)
     return distribution_chart(shapes, frame, kind="service time", of=lambda fork: fork.shape.service)
@@ -63,12 +57,6 @@ def row_of_60(
     rows = make_samples([ms] * 60, warmup=[True] * 20 + [False] * 40, **columns)
     summaries = (make_summary("range", ms, unit="docs"),)
     return make_source([rows], label, block, summaries=summaries, telemetry=telemetry)
-
-
-def found(hits: list[int], label: str = "es", **columns: Any) -> ForkSource:
-    return make_source(
-        [make_samples([1.0 + place for place in range(len(hits))], hits=hits, **columns)], label
-    )
 
 
 def rising(*ms: float, label: str = "es", count: int = 100) -> list[ForkSource]:
@@ -106,11 +94,6 @@ SCENES: dict[str, Callable[[], Chart | None]] = {
     "the mean is over readings, not over points": lambda: flow(row_of_60(ms=151_000 / 60, telemetry=UNEVEN)),
     "telemetry of few readings is left out": lambda: flow(row_of_60(telemetry=FEW)),
     "telemetry that ended before is left out": lambda: flow(row_of_60(start_ms=20_000, telemetry=FEW)),
-    "variants stand beside each other": lambda: boxes(found([5, 500]), found([50, 5_000], "os")),
-    "it is said what boxes lack": lambda: boxes(
-        found([5, 50, -1, 10_000], hits_exact=[True, True, True, False])
-    ),
-    "requests that all find as much make no boxes": lambda: boxes(found([5, 5])),
     "the variant is the median of its forks' quantiles": lambda: distribution(*rising(1.0, 2.0, 9.0)),
     "named percentiles are marked": lambda: distribution(
         *rising(1.0, count=1_000), *rising(2.0, label="os", count=1_000)
@@ -137,19 +120,3 @@ def test_every_scene_is_drawn_as_before(request: pytest.FixtureRequest):
 def test_a_time_that_no_fork_has_is_no_chart():
     shapes = make_task_shapes(*rising(1.0))
     assert distribution_chart(shapes, FRAME, kind="latency", of=lambda fork: fork.shape.latency) is None
-
-
-def test_boxes_are_of_all_requests_with_so_many_hits():
-    random = np.random.default_rng(1)
-    service, hits = random.integers(1, 1_000, 200).astype(float), random.integers(0, 500, 200)
-    halves = [
-        make_source([make_samples(service[part], hits=hits[part])], "es", block)
-        for block, part in enumerate((slice(90), slice(90, 200)))
-    ]
-    chart = boxes(*halves)
-    box, mark = drawn(chart)["data"]
-    own = service[(hits >= 100)]
-    ends = [box[name][-1] for name in ("lowerfence", "q1", "median", "q3", "upperfence")]
-    assert ends == pytest.approx(np.quantile(own, (0, 0.25, 0.5, 0.75, 0.95)), rel=1e-4)
-    assert mark["y"] == box["median"]
-    assert go.Figure(drawn(boxes(found([5, 500])))).layout.xaxis.categoryarray == ("1 to 9", "100 to 999")
