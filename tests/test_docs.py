@@ -103,6 +103,9 @@ def resolved(words: list[str]) -> tuple[click.Command, click.Context, list[str]]
     command: click.Command = root
     context, rest = click.Context(root, info_name="benchctl"), list(words)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        del rest[: sum(isinstance(param, click.Argument) for param in command.params)]
+        if not rest:
+            break
         name = rest.pop(0)
         found = command.get_command(context, name)
         assert found is not None, f"there is no command '{name}'"

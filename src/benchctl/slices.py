@@ -90,20 +90,10 @@ SLICES: Mapping[str, Slice] = {
     "evidence": Slice(
         ("collectors", "evidence", "foreign_lines", "page"),
         {
-            "profile": (
-                "Explain",
-                "commands.profile:profile_command",
-                "Say where nodes spent their time, as a table or a flame graph.",
-            ),
-            "inlining": (
-                "Explain",
-                "commands.inlining:inlining_command",
-                "Show what the JVM inlined, and where variants differ in that.",
-            ),
-            "evidence": (
-                "Explain",
-                "commands.evidence:evidence_command",
-                "Show what compilers, collectors and the kernel did in a run.",
+            "explain": (
+                "Read and compare",
+                "commands:explain_group",
+                "Explain results by inlining, profiles, JIT, GC and kernel.",
             ),
         },
     ),

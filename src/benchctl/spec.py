@@ -177,7 +177,7 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         Meta(
             min_length=1,
             description="Collect what explains the figures, in separate forks: "
-            f"{', '.join(get_args(EvidenceKind))}, or all; see: benchctl evidence RUN.",
+            f"{', '.join(get_args(EvidenceKind))}, or all; see: benchctl explain RUN.",
             extra={"heading": "Evidence", "option": "--evidence", "metavar": "KIND[,KIND]"},
         ),
     ]

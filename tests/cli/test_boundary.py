@@ -67,12 +67,13 @@ def test_an_expected_error_is_one_message(
 
 
 @pytest.mark.parametrize(
-    ("command", "option"), [("run", "--include-tasks"), ("plan", "--include-tasks"), ("inlining", "--task")]
+    ("command", "option"),
+    [("run", "--include-tasks"), ("plan", "--include-tasks"), ("explain latest inlining", "--task")],
 )
 def test_other_words_for_a_task_lead_to_the_option_that_chooses_tasks(
     command: str, option: str, capsys: pytest.CaptureFixture[str]
 ):
-    assert guarded(root, [command, "--operation", "range"]) == ExitCode.USAGE
+    assert guarded(root, [*command.split(), "--operation", "range"]) == ExitCode.USAGE
     assert f"hint: {option} " in capsys.readouterr().err
 
 

@@ -111,14 +111,14 @@ def test_what_is_open_proposes_to_go_on_until_it_is_decided():
     assert f"1: inconclusive: {further_text(one.further)} forks per variant." in text
 
 
-def test_the_commands_that_print_evidence_stand_beside_its_run():
+def test_the_command_that_explains_it_stands_beside_its_run():
     record = blog(runs={"fresh": "20260101-000000-fresh"})
     first, *rest = record.spec.measurements
     kept = msgspec.structs.replace(first, evidence=EvidenceSpec(("gc", "profile"), 1))
     spec = msgspec.structs.replace(record.spec, measurements=(kept, *rest))
     lines = [*run_lines(msgspec.structs.replace(record, spec=spec))]
     name = "20260101-000000-fresh"
-    assert lines[0] == f"fresh     benchctl show {name}; benchctl evidence {name}; benchctl profile {name}"
+    assert lines[0] == f"fresh     benchctl show {name}; benchctl explain {name}"
 
 
 def test_forks_that_went_to_what_was_open_are_counted():

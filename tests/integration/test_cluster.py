@@ -116,7 +116,7 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
     assert [log.node for log in logs_of(folder, record)] == ["node-1", "node-3"]
     (profile,) = fork_profiles(folder, record, "os3")
     assert len(profile.nodes) == 2
-    found = read_run_evidence(folder, record)
+    found = read_run_evidence(folder, record, kinds=("jit", "gc", "os"))
     assert found.absent == ("fork 0 of os3: node-2 was killed, and has no evidence",)
     assert [task.node for task in found.tasks if task.label == "searches"] == ["node-1", "node-3"]
     assert all(task.os and task.jit and task.gc for task in found.tasks if task.label == "searches")

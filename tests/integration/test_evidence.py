@@ -82,17 +82,20 @@ def test_what_compilers_collectors_and_the_kernel_did_is_on_the_clock_of_the_sam
 
 
 def test_it_is_shown_task_by_task(run: RunFolder, benchctl: Benchctl):
-    shown = called(benchctl, "evidence", run.path.name)
-    assert all(f"{kind}: " in shown for kind in ("jit", "gc", "os"))
-    (task,) = json.loads(called(benchctl, "evidence", run.path.name, "--format", "json"))["tasks"]
+    listed = json.loads(called(benchctl, "explain", run.path.name, "--format", "json"))
+    assert all(one["show-with"] for one in listed)
+    jit_task, os_task = (
+        json.loads(called(benchctl, "explain", run.path.name, kind, "--format", "json"))["tasks"][0]
+        for kind in ("jit", "os")
+    )
     for variant in VARIANTS:
-        (jit_counts,), (os_counts,) = task["jit"][variant], task["os"][variant]
+        (jit_counts,), (os_counts,) = jit_task["jit"][variant], os_task["os"][variant]
         assert jit_counts["c1"]["count"] > 0
         assert 0 < os_counts["user_s"] < 4 * os_counts["seconds"]
 
 
 def test_a_node_leaves_its_inlining_log_and_lucene_is_in_it(run: RunFolder, benchctl: Benchctl):
-    method = ("inlining", run.path.name, "--variant", "es-c2", "--level", "3", "--method")
+    method = ("explain", run.path.name, "inlining", "--variant", "es-c2", "--level", "3", "--method")
     shown = called(benchctl, *method, "BKDReader$BKDPointTree::addAll")
     assert (
         "es-c2, block 1, boot 0: org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll (98 bytes)"
@@ -113,14 +116,16 @@ def test_a_node_leaves_its_inlining_log_and_lucene_is_in_it(run: RunFolder, benc
 
 
 def test_what_is_inlined_in_one_and_virtual_in_the_other_is_said(run: RunFolder, benchctl: Benchctl):
-    shown = called(benchctl, "inlining", run.path.name, "--diff", *VARIANTS)
+    shown = called(benchctl, "explain", run.path.name, "inlining", "--diff", *VARIANTS)
     assert "call sites in newest compilations by C2 on both sides" in shown
 
 
 def test_the_hottest_frames_of_searches_are_those_of_lucene_and_the_engine(
     run: RunFolder, benchctl: Benchctl
 ):
-    shown = called(benchctl, "profile", run.path.name, "--variant", "es-c2", "--inclusive", "--top", "500")
+    shown = called(
+        benchctl, "explain", run.path.name, "profile", "--variant", "es-c2", "--inclusive", "--top", "500"
+    )
     assert "PROFILE SUMMARY from " in shown
     assert "org.apache.lucene." in shown
     assert "org.elasticsearch.search." in shown
@@ -128,7 +133,7 @@ def test_the_hottest_frames_of_searches_are_those_of_lucene_and_the_engine(
 
 
 def test_samples_of_the_measured_task_are_some_but_not_all(run: RunFolder, benchctl: Benchctl):
-    asked = ("profile", run.path.name, "--variant", "es-c2", "--format", "json")
+    asked = ("explain", run.path.name, "profile", "--variant", "es-c2", "--format", "json")
     ways = (("--recorded",), (), ("--task", "range"), ("--task", "range", "--thread", r"\[search"))
     recorded, measured, task, searching = (
         json.loads(called(benchctl, *asked, *way))["variants"][0]["samples"] for way in ways
@@ -139,5 +144,5 @@ def test_samples_of_the_measured_task_are_some_but_not_all(run: RunFolder, bench
 
 def test_a_flame_graph_can_be_written(run: RunFolder, benchctl: Benchctl, tmp_path: Path):
     page = tmp_path / "flame.html"
-    called(benchctl, "profile", run.path.name, "--diff", *VARIANTS, "--flame", str(page))
+    called(benchctl, "explain", run.path.name, "profile", "--diff", *VARIANTS, "--flame", str(page))
     assert "org.apache.lucene." in page.read_text(encoding="utf-8")

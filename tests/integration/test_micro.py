@@ -51,7 +51,7 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
         ("none", 6, "ns/op"),
     ]
     assert float(rows[1]["score"]) > float(rows[0]["score"])  # what is inlined is several times as fast
-    shown = benchctl("inlining", record.id, "--variant", "plain", "--method", "Calls::called")
+    shown = benchctl("explain", record.id, "inlining", "--variant", "plain", "--method", "Calls::called")
     assert "Calls::next" in shown.stdout, shown.stdout + shown.stderr
     said = (folder.path / "jmh" / "001-plain-0.txt").read_text()
     assert "Iteration   1" in said

@@ -94,7 +94,7 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
     [
         ("benchctl.report.planning, benchctl.cli.show", "scipy.stats"),
         (
-            "benchctl.cli.show, benchctl.evidence.commands.evidence, benchctl.experiment.commands.show",
+            "benchctl.cli.show, benchctl.evidence.commands.activity, benchctl.experiment.commands.show",
             "plotly",
         ),
     ],

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+import click
 import pytest
 import zstandard
 
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import COLLECTORS, Scene
-from benchctl.results.plan import EVIDENCE_READERS
+from benchctl.evidence.commands import explain_group
 from benchctl.run import fork
 from benchctl.run.fork import Collection, collecting, keep_evidence
 from benchctl.spec import EvidenceKind
@@ -154,7 +155,7 @@ def test_of_a_target_whose_nodes_are_not_ours_there_is_nothing_to_collect(record
 
 def test_every_kind_has_its_collector_and_a_command_that_shows_it():
     kinds: tuple[EvidenceKind, ...] = get_args(EvidenceKind)
-    assert tuple(COLLECTORS) == tuple(EVIDENCE_READERS) == kinds
+    assert tuple(COLLECTORS) == (*explain_group.list_commands(click.Context(explain_group)),) == kinds
 
 
 def test_a_link_that_a_node_left_is_not_followed(tmp_path: Path):

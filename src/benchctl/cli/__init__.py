@@ -56,7 +56,6 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "List runs, searches, challenges, tracks, variants or operations.",
         ),
     },
-    "Explain": {},
     "Keep and exchange": {
         "runs": ("benchctl.cli.runs:runs_group", "Delete stored runs: named ones, or old ones."),
         "import": (

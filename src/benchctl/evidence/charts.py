@@ -135,7 +135,7 @@ def _charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Ch
             for place, course in _courses(folder, fork):
                 found.setdefault(place, []).append(course)
         except BenchctlError:
-            # `benchctl evidence` says why; figures and other charts do not depend on it.
+            # `benchctl explain` says why; figures and other charts do not depend on it.
             continue
     groups = {(row.schedule, row.task): analysis.where(row) for row in analysis.rows}
     charts = [

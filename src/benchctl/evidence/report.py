@@ -29,14 +29,11 @@ from benchctl.evidence.files import (
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import ABOVE, OPERATION, Cell, Table, worded
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import EVIDENCE_READERS, Place
+from benchctl.results.plan import Place
 from benchctl.results.reading import task_windows
 from benchctl.results.store import RunFolder
 from benchctl.spec import EvidenceKind
 from benchctl.stats.metrics import challenge_title, places, task_at
-
-COUNTED = tuple(kind for kind, reader in EVIDENCE_READERS.items() if reader.startswith("evidence "))
-"""Kinds that are counted here; inlining and profiles have commands of their own."""
 
 
 class RunEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +60,7 @@ def read_run_evidence(
     folder: RunFolder,
     record: RunRecord,
     *,
-    kinds: Sequence[EvidenceKind] = COUNTED,
+    kinds: Sequence[EvidenceKind],
     variants: Sequence[str] = (),
     block: int | None = None,
     node: str = "",

@@ -63,7 +63,6 @@ from benchctl.report.table import (
 )
 from benchctl.results.likeness import unlike
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
-from benchctl.results.plan import EVIDENCE_READERS
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.decisions import further_text
 from benchctl.stats.metrics import metric_of
@@ -422,8 +421,7 @@ def run_lines(record: ExperimentRecord) -> Iterator[str]:
     width = max((len(one.name) for one in record.spec.measurements), default=0)
     for one in record.spec.measurements:
         run = record.runs.get(one.name)
-        kinds = () if one.evidence is None else one.evidence.kinds
-        looks = dict.fromkeys(["show", *(EVIDENCE_READERS[kind].split()[0] for kind in kinds)])
+        looks = ["show"] if one.evidence is None else ["show", "explain"]
         shown = "; ".join(f"benchctl {word} {run}" for word in looks) if run else "not begun"
         yield f"{one.name:<{width}}  {shown}"
 

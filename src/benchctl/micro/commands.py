@@ -90,7 +90,7 @@ include_option = click.option(
     "Evidence",
     click.option(
         "--evidence", type=click.Choice(["inlining"]), default=None,
-        help="In one more fork of every variant, what the JVM inlined; see it with: benchctl inlining.",
+        help="Collect inlining logs in one more fork per variant. View with `benchctl explain`.",
     ),
 )  # fmt: skip
 @measuring_options

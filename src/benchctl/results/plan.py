@@ -53,14 +53,6 @@ def cpu_list(cpus: Iterable[int]) -> str:
 EngineName = Literal["elasticsearch", "opensearch", "jvm"]
 """Engine of a variant; `jvm` is for microbenchmarks, which run in a separate JVM."""
 DataOrigin = Literal["prepared", "empty"]
-EVIDENCE_READERS: Final[Mapping[EvidenceKind, str]] = {
-    "inlining": "inlining {run} --method CLASS::METHOD",
-    "profile": "profile {run}",
-    "jit": "evidence {run}",
-    "gc": "evidence {run}",
-    "os": "evidence {run}",
-}
-"""Kinds of evidence, and the command that shows each."""
 StartMode = Literal["direct", "script"]
 
 _LONGEST_VALUE: Final = 200

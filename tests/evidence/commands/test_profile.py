@@ -1,4 +1,4 @@
-"""`benchctl profile` on a stored run."""
+"""`benchctl explain RUN profile` on a stored run."""
 
 import json
 import re
@@ -56,7 +56,7 @@ def run(home: Path) -> RunFolder:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(root, ["profile", "latest", *map(str, arguments)])
+    return CliRunner().invoke(root, ["explain", "latest", "profile", *map(str, arguments)])
 
 
 def refused(*arguments: object) -> str:

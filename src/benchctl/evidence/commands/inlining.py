@@ -1,4 +1,4 @@
-"""`benchctl inlining`: what the JVM inlined where, how variants differ in that, and what it did to forks."""
+"""`benchctl explain RUN inlining`: inlining decisions, and how variants and forks differ in them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 from click.core import ParameterSource
 
-from benchctl.cli.options import complete_runs, open_run, printed_as, runs_option
+from benchctl.cli.options import open_run, printed_as, runs_option
 from benchctl.cli.streams import emit
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.call_sites import (
@@ -39,7 +39,6 @@ Format = Literal["text", "json"]
 
 
 @click.command("inlining")
-@click.argument("run", required=False, shell_complete=complete_runs)
 @click.option(
     "--method", metavar="METHOD", help="Class::method, or more of its name; of --diff: only what is in it."
 )
@@ -67,15 +66,16 @@ Format = Literal["text", "json"]
 @click.option("--task", metavar="[CHALLENGE/]TASK", help="Task whose figures --group shows.")
 @runs_option
 @printed_as("text", "json", about="How it is printed.")
+@click.pass_obj
 def inlining_command(
-    run: str | None, method: str | None, variant: str | None, block: int | None, boot: int | None,
+    run: str, method: str | None, variant: str | None, block: int | None, boot: int | None,
     node: str | None, level: int, depth: int | None, diff: tuple[str, str] | None, group: str | None,
     callee: str | None, task: str | None, runs_folder: Path | None, output_format: Format, *,
     everything: bool,
 ) -> None:  # fmt: skip
-    """Print what the JVM inlined in RUN: an id, its beginning or end, a path, `latest`, or a log file.
+    """Show JVM inlining decisions and how variants differ.
 
-    Runs have logs of nodes that were started with --evidence inlining. --diff of two log files needs no RUN.
+    Collect the logs with `benchctl run --evidence inlining`. RUN may be a log file, too.
     """
     asked = "--group" if group is not None else "--diff" if diff is not None else "--method"
     context = click.get_current_context()
@@ -83,11 +83,6 @@ def inlining_command(
         is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if option.name in _WITHOUT_EFFECT[asked] and is_given:
             raise UsageError(f"{option.opts[0]} cannot be used with {asked}", hint=f"remove {option.opts[0]}")
-    if run is None and not (diff and all(Path(side).is_file() for side in diff)):
-        raise UsageError(
-            "RUN is missing: whose logs are read",
-            hint="name a run or `latest`; --diff of two log files needs none",
-        )
     source = _Source(run, runs_folder)
     if group is not None:
         answer = _group(source, group, callee, task, variant, node)
@@ -120,11 +115,11 @@ Answer = tuple[Callable[[], str], Callable[[], dict[str, Any]]]
 
 
 class _Source:
-    """RUN: a run, or a log file that belongs to none; None where both sides of --diff are files."""
+    """RUN: a run, or a log file that belongs to none."""
 
-    def __init__(self, name: str | None, runs_folder: Path | None) -> None:
-        self._file = RunLog(Path(name)) if name is not None and Path(name).is_file() else None
-        self._run = None if self._file or name is None else open_run(name, runs_folder)
+    def __init__(self, name: str, runs_folder: Path | None) -> None:
+        self._file = RunLog(Path(name)) if Path(name).is_file() else None
+        self._run = None if self._file else open_run(name, runs_folder)
 
     def record(self) -> RunRecord:
         """Return the record of the run."""

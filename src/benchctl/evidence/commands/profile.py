@@ -1,4 +1,4 @@
-"""`benchctl profile`: where the nodes of a run spent their time, as tables, flame graphs and differences."""
+"""`benchctl explain RUN profile`: where nodes spent their time, as tables, flame graphs and differences."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from benchctl.cli.options import check_node, complete_runs, grouped, open_run, printed_as, runs_option
+from benchctl.cli.options import check_node, grouped, open_run, printed_as, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
@@ -104,7 +104,6 @@ files_options = grouped(
 
 
 @click.command("profile")
-@click.argument("run", shell_complete=complete_runs)
 @click.option("--variant", metavar="VARIANT", help="Only this one.")
 @click.option(
     "--diff", nargs=2, default=None, metavar="BASELINE CONTENDER", help="How two variants' shares differ."
@@ -113,6 +112,7 @@ files_options = grouped(
 @files_options
 @printed_as("text", "json", about="How the table is printed.")
 @runs_option
+@click.pass_obj
 def profile_command(
     run: str,
     variant: str | None,
@@ -122,9 +122,9 @@ def profile_command(
     output_format: str,
     runs_folder: Path | None,
 ) -> None:
-    """Say where the nodes of RUN spent their time: what ran most often when their threads were looked at.
+    """Show where nodes spent CPU time, as table or flame graph.
 
-    RUN is an id, its beginning or end, a path, or `latest`; it must have been made with --evidence profile.
+    Collect profiles with `benchctl run --evidence profile`.
     """
     if diff is not None and variant is not None:
         raise UsageError("--diff names its variants itself", hint="leave --variant out")

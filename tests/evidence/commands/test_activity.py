@@ -1,4 +1,4 @@
-"""`benchctl evidence` of a stored run."""
+"""`benchctl explain` of a stored run."""
 
 import json
 import shutil
@@ -92,23 +92,23 @@ def test_a_cluster_has_a_line_for_each_node_and_what_went_is_said(run: Path):
     variants = tuple(msgspec.structs.replace(one, nodes=spec) for one in record.plan.variants)
     plan = msgspec.structs.replace(record.plan, variants=variants)
     folder.save(msgspec.structs.replace(record, plan=plan, forks=tuple(forks)))
-    shown = call("evidence", run, "--kind", "os").stdout
+    shown = call("explain", run, "os").stdout
     assert "fork 2 of es: node-3 was killed, and has no evidence" in shown
     assert [line.split("  ")[0] for line in shown.splitlines() if line.startswith("range")] == [
         "range, node-1",
         "range, node-2",
     ] * 3
-    document = json.loads(call("evidence", run, "--node", "node-2", "--format", "json").stdout)
+    document = json.loads(call("explain", run, "gc", "--node", "node-2", "--format", "json").stdout)
     assert [one["node"] for one in document["tasks"]] == ["node-2"]
-    for command in ("evidence", "profile"):
-        refused = call(command, run, "--node", "node-9").exception
+    for kind in ("jit", "profile"):
+        refused = call("explain", run, kind, "--node", "node-9").exception
         assert isinstance(refused, UsageError)
         assert "has no node 'node-9'\n  hint: it has: node-1, node-2, node-3" in str(refused)
 
 
 def test_samples_that_are_gone_are_said(run: Path):
     (run / "forks" / "002-es.parquet").unlink()
-    done = call("evidence", run)
+    done = call("explain", run, "os")
     assert done.exit_code == 0, done.output
     assert "the samples of fork 2 of es are not there" in done.stdout
 
@@ -150,15 +150,13 @@ def test_what_of_evidence_cannot_be_read_is_not_drawn(run: Path):
     assert "Service time and the JIT compilers" not in page.stdout
 
 
-@pytest.mark.parametrize(
-    "command", [["evidence"], ["evidence", "--format", "json"], ["inlining", "--method", "x"]]
-)
-def test_a_trial_that_has_not_ended_is_told_with_its_evidence(tmp_path: Path, command: list[str]):
+@pytest.mark.parametrize("asked", [[], ["jit"], ["gc", "--format", "json"], ["inlining", "--method", "x"]])
+def test_a_trial_that_has_not_ended_is_told_with_its_evidence(tmp_path: Path, asked: list[str]):
     folder = RunFolder(evident(tmp_path))
     record = folder.load()
     plan = msgspec.structs.replace(record.plan, test_mode=True)
     folder.save(msgspec.structs.replace(record, plan=plan, status="interrupted"))
-    done = CliRunner().invoke(root, [command[0], str(folder.path), *command[1:]])
+    done = CliRunner().invoke(root, ["explain", str(folder.path), *asked])
     assert "note: run r1 was a trial (--test-mode)" in done.stderr
     assert "note: run r1 is unfinished (interrupted)" in done.stderr
     assert "benchctl resume r1" in done.stderr
