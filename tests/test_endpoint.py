@@ -10,23 +10,11 @@ from hypothesis import strategies as st
 
 from benchctl.endpoint import Auth, Endpoint, read_hosts, system_trust, variable
 from benchctl.errors import UsageError
+from golden import Cases
 
 
-@pytest.mark.parametrize(
-    ("text", "hosts"),
-    [
-        ("http://127.0.0.1:9200", ("http://127.0.0.1:9200",)),
-        ("https://search-1:9200/", ("https://search-1:9200",)),
-        ("https://a:1, https://b:2", ("https://a:1", "https://b:2")),
-        ("http://[::1]:9200", ("http://[::1]:9200",)),
-        ("https://Cloud.example", ("https://cloud.example:443",)),
-        ("http://plain.example", ("http://plain.example:80",)),
-        ("https://gate/team-a/es/", ("https://gate:443/team-a/es",)),
-        ("http://a:1/x y", ("http://a:1/x%20y",)),
-    ],
-)
-def test_addresses_are_read(text: str, hosts: tuple[str, ...]):
-    assert read_hosts(text) == hosts
+def test_addresses_are_read(cases: Cases):
+    cases("addresses", lambda text: "\n".join(read_hosts(text)))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 import re
 
-import pytest
-
 from benchctl.evidence.profile import (
     UNKNOWN,
     Choice,
@@ -14,6 +12,7 @@ from benchctl.evidence.profile import (
     pool_of,
     without_lines,
 )
+from golden import Cases
 
 JAVA = Sample(10, "es[n][search][T#1]", ("java.lang.Thread.run", "org.x.A.score:12"))
 COMPRESSING = Sample(
@@ -54,20 +53,8 @@ def test_stacks_can_begin_with_the_pool_of_their_thread():
     assert {stack[0] for stack in found.stacks} == {"[search]"}
 
 
-@pytest.mark.parametrize(
-    ("thread", "pool"),
-    [
-        ("elasticsearch[benchctl][search][T#3]", "search"),
-        ("opensearch[benchctl][transport_worker][T#12]", "transport_worker"),
-        ("elasticsearch[benchctl][[timer]]", "timer"),
-        ("Thread-1", "Thread"),
-        ("Common-Cleaner", "Common-Cleaner"),
-        ("7", "7"),
-        ("a;b", "a,b"),
-    ],
-)
-def test_a_pool_is_what_its_threads_have_in_common(thread: str, pool: str):
-    assert pool_of(thread) == pool
+def test_a_pool_is_what_its_threads_have_in_common(cases: Cases):
+    cases("pools", pool_of)
 
 
 def test_the_engines_own_packages_can_be_written_alike():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from benchctl.load.request import answerable, judge_health, judge_of, judge_plain
 from benchctl.results.samples import Outcome
+from golden import Cases
 
 SHARD_LOST = b'{"took":1,"count":1,"_shards":{"total":2,"failed":1}}'
 FAILED_ITEMS = b'{"took":1,"failures":[{"cause":{"type":"x"}}]}'
@@ -72,20 +73,11 @@ def patterns(path: str) -> list[str]:
 SEARCHED = ["took", "timed_out", "_shards.total", "_shards.failed"]
 
 
-@pytest.mark.parametrize(
-    ("asked", "sent"),
-    [
-        ("hits.hits._source", ["hits.hits._source", *SEARCHED]),
-        ("took,hits.total", ["took", "hits.total", *SEARCHED[1:]]),
-        ("took%2Chits.total", ["took", "hits.total", *SEARCHED[1:]]),
-        ("-hits.hits._source", ["-hits.hits._source"]),
-        ("-_shards,-hits.hits", ["-hits.hits"]),
-        ("-_sh*,-*.failed,-**.failed,-t*,-hits.max_score", ["-hits.max_score"]),
-        ("took,-took", SEARCHED),
-    ],
-)
-def test_a_filter_lets_through_what_a_search_is_judged_by(asked: str, sent: list[str]):
-    assert patterns(answerable("POST", f"/a/_search?size=1&filter_path={asked}&x=1", ())) == sent
+def test_a_filter_lets_through_what_a_search_is_judged_by(cases: Cases):
+    def sent(asked: str) -> str:
+        return ",".join(patterns(answerable("POST", f"/a/_search?size=1&filter_path={asked}&x=1", ())))
+
+    cases("filters", sent)
 
 
 def test_a_filter_of_nothing_but_what_is_needed_goes():

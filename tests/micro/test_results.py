@@ -23,6 +23,7 @@ from benchctl.micro.results import (
     write_entries,
 )
 from benchctl.stats.analyse import analyse_run
+from golden import Cases
 
 
 def entry(name: str, mode: str, unit: str, **metric: Any) -> dict[str, Any]:
@@ -74,22 +75,12 @@ def test_its_forks_are_forks(result: Path):
     assert record.caveats == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[]", "its benchmarks have no forks"),
-        ("[{}]", "not a result of JMH's"),
-        (json.dumps([ENTRIES[0], entry("sum", "avgt", "us/op", rawData=[[1.0]])]), "have 1 and 3 forks"),
-        (json.dumps([entry("sum", "avgt", "lines", rawData=[[1.0]])]), "does not fit mode 'avgt'"),
-        (json.dumps([entry("sum", "avgt", "ops/s", rawData=[[1.0]])]), "does not fit mode 'avgt'"),
-        (json.dumps([entry("sum", "thrpt", "s/op", rawData=[[1.0]])]), "does not fit mode 'thrpt'"),
-        (json.dumps([entry("sum", "avgt", "ns/op", rawData=[[]])]), "has no figures of fork 0"),
-    ],
-)
-def test_what_is_none_is_refused(result: Path, text: str, said: str):
-    result.write_text(text)
-    with pytest.raises(BenchctlError, match=said):
-        record_of_jmh([result], "new", "r")
+def test_what_is_none_is_refused(cases: Cases, result: Path):
+    def read(text: str) -> object:
+        result.write_text(text)
+        return record_of_jmh([result], "new", "r")
+
+    cases("results", read, result.parent)
 
 
 def test_names_are_as_short_as_they_tell_apart():

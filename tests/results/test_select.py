@@ -233,21 +233,12 @@ def found(selection: Selection) -> list[tuple[str, str, str]]:
     return [(side.label, side.variant, side.run.id[-1]) for side in selection.sides]
 
 
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (("es", "os"), [("es", "es", "3"), ("os", "os", "3")]),
-        (("es@8.11.0", "opensearch@2.11.0"), [("es@8.11.0", "es", "3"), ("opensearch@2.11.0", "os", "3")]),
-        (("latest:os", "latest:es"), [("os", "os", "3"), ("es", "es", "3")]),
-        ((f"{FIRST}:os", SECOND), [("os", "os", "1"), ("es", "es", "2")]),
-        (("20260101-08:es", "20260101-09"), [("before:es", "es", "1"), ("after:es", "es", "2")]),
-        (("run:20260101-09", "variant:os"), [("es", "es", "2"), ("os", "os", "3")]),
-        (("tag:before:es", "tag:after:es"), [("before:es", "es", "1"), ("after:es", "es", "3")]),
-        (("tag:nightly:os", "es"), [("os", "os", "3"), ("es", "es", "3")]),
-    ],
-)
-def test_sides_are_found(store: RunStore, texts: Sequence[str], expected: Sequence[tuple[str, str, str]]):
-    assert found(choose_by_text(store, *texts)) == list(expected)
+def test_sides_are_found(cases: Cases, store: RunStore):
+    cases(
+        "sides",
+        lambda texts: "\n".join(map(str, found(choose_by_text(store, *json.loads(texts))))),
+        store.root,
+    )
 
 
 def test_a_run_may_be_a_path_with_a_colon_in_it(store: RunStore, tmp_path: Path, record: RecordMaker):

@@ -1,5 +1,6 @@
 """What forks begin on: decided from what the challenges do, refused where one would find no data."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from benchctl.run.documents import needed_corpora, origin_of, sends_documents, s
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import PluginOperation, decode_operation
 from builders import make_plan
+from golden import Cases
 
 PEOPLE = Corpus(
     "people",
@@ -64,28 +66,10 @@ def challenge(*operations: str, name: str = "c") -> Challenge:
     return Challenge(name, tuple(Task(one) for one in operations))
 
 
-@pytest.mark.parametrize(
-    ("operations", "origin"),
-    [
-        (("ask",), "prepared"),
-        (("ask", "delete"), "prepared"),
-        (("ask", "send"), "empty"),
-        (("own-bulk", "ask"), "empty"),
-        (("ask", "send-elsewhere"), "prepared"),
-        (("delete", "create", "ask"), "empty"),
-        (("create-readers", "ask"), "empty"),
-        (("create-other", "ask"), "prepared"),
-        (("put", "ask"), "empty"),
-        (("put-other", "ask"), "prepared"),
-        (("restore", "ask"), "empty"),
-        (("shrink", "ask"), "prepared"),
-        (("create-stream", "send-visits"), "empty"),
-    ],
-)
-def test_a_challenge_that_makes_what_the_track_declares_begins_on_nothing(
-    operations: tuple[str, ...], origin: str
-):
-    assert origin_of(track(PEOPLE, VISITS), [challenge(*operations)]) == origin
+def test_a_challenge_that_makes_what_the_track_declares_begins_on_nothing(cases: Cases):
+    cases(
+        "origins", lambda operations: origin_of(track(PEOPLE, VISITS), [challenge(*json.loads(operations))])
+    )
 
 
 def test_generated_documents_are_appended_to_what_was_prepared():

@@ -16,6 +16,7 @@ from benchctl.results.plan import EvidenceSpec, StopSpec
 from benchctl.run.form import default_heap_mb, forks_of, heap_of, pin_of_form, read_form, run_spec, stop_of
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, EvidenceEntry, RunForm
 from builders import ES
+from golden import Cases
 
 ALLOWED = sorted(os.sched_getaffinity(0))
 
@@ -150,24 +151,8 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "where", "hint"),
-    [
-        ("heep: 1g\n", "run.yml:1:1: unknown key 'heep'", "did you mean 'heap'?"),
-        ("docs: 1m\nheap: 1\n", "run.yml:2:7: heap: expected a size such as 512m or 4g", "write 1m or 1g"),
-        ("heap: 100m\n", "run.yml:1:7: heap: invalid size '100m' (expected at least 256m)", ""),
-        ("forks: 0\n", "run.yml:1:8: forks: expected a whole number >= 1", ""),
-        ("challenge: x\n", "run.yml:1:1: unknown key 'challenge'", "'challenges'"),
-        ("variants: [es, 'a=os,jar:x.zip']\n", "run.yml:1:16: variants, entry 2: 'x.zip' is not a jar", ""),
-        ("restart: sometimes\n", "run.yml:1:10: restart: 'sometimes' is none of challenge", ""),
-        ("evidence: {kinds: [jitt]}\n", "run.yml:1:20: evidence, kinds, entry 1: 'jitt' is none of", "'jit'"),
-    ],
-)
-def test_what_is_wrong_in_a_file_is_refused_with_its_place(tmp_path: Path, text: str, where: str, hint: str):
-    with pytest.raises(UsageError) as caught:
-        read(tmp_path, text)
-    assert where in caught.value.message
-    assert hint in caught.value.hint
+def test_what_is_wrong_in_a_file_is_refused_with_its_place(cases: Cases, tmp_path: Path):
+    cases("form", lambda text: read(tmp_path, text), tmp_path)
 
 
 def test_a_form_survives_its_json(tmp_path: Path):

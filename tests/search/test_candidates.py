@@ -9,6 +9,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.search.candidates import Candidates, candidates_of, compares_variants, parse_effect
 from benchctl.track.load import load_challenge, load_track
+from golden import Cases
 
 
 def made(tmp_path: Path, target: str, *schedule: Any, iterations: int | None = 10) -> Candidates:
@@ -113,20 +114,5 @@ def test_a_task_on_two_variants() -> None:
     assert compares_variants(str(found))
 
 
-@pytest.mark.parametrize(
-    ("sentence", "variants", "words"),
-    [
-        ("range slower", ["es"], "cannot read"),
-        ("range slow than fresh", ["es"], "cannot read"),
-        ("slower than fresh", ["es"], "cannot read"),
-        ("range slower than fresh", ["es", "os"], "about one variant"),
-        ("range slower on os than on es", ["es"], "'os', which is not among es"),
-        ("range slower on os than on es", ["es", "os", "x"], "measured would be es, os, x"),
-        ("range slower on es than on es", ["es", "os"], "measured would be"),
-    ],
-)
-def test_what_is_no_such_sentence_or_about_others_is_refused(
-    sentence: str, variants: list[str], words: str
-) -> None:
-    with pytest.raises(UsageError, match=words):
-        parse_effect(sentence, variants)
+def test_what_is_no_such_sentence_or_about_others_is_refused(cases: Cases):
+    cases("effects", lambda sentence, variants: parse_effect(sentence, json.loads(variants)))

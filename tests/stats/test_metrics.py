@@ -1,5 +1,6 @@
 """Metrics by name, and what a quantile needs."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from benchctl.stats.metrics import (
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 from builders import make_driver, make_fork, make_plan, make_summary
+from golden import Cases
 
 QUANTILES = st.integers(min_value=1, max_value=99_999).map(lambda count: count / 100_000)
 
@@ -80,23 +82,13 @@ def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
 SEARCH: dict[str, Any] = {"query": {"match_all": {}}, "aggs": {"cpu": {"sum": {"field": "cpu"}}}}
 
 
-@pytest.mark.parametrize(
-    ("asked", "lacking"),
-    [
-        ({"body": SEARCH}, "no search is profiled"),
-        ({"body": SEARCH | {"profile": True}}, ""),
-        ({"body": SEARCH, "profile-query": True}, ""),
-        ({"body": {"profile": True}}, "its profiled searches have profile_query"),
-        ({"body": {"profile": True, "aggregations": {"mem": {}}}},
-         "its profiled searches have profile_query, profile_aggs, profile_aggs.mem"),
-        ({"operation-type": "composite", "requests": [
-            {"operation-type": "search", "name": "one", "body": SEARCH | {"profile": True}}]}, ""),
-    ],
-)  # fmt: skip
-def test_what_no_profile_will_tell_is_known_before(asked: dict[str, Any], lacking: str):
-    operation = decode_operation({"name": "by", "operation-type": "search"} | asked)
-    assert metric("profile_aggs.cpu").lacking(Task("by"), operation) == lacking
-    assert metric("mean").lacking(Task("by"), operation) == ""
+def test_what_no_profile_will_tell_is_known_before(cases: Cases):
+    def lacking(asked: str) -> str:
+        operation = decode_operation({"name": "by", "operation-type": "search"} | json.loads(asked))
+        assert metric("mean").lacking(Task("by"), operation) == ""
+        return metric("profile_aggs.cpu").lacking(Task("by"), operation)
+
+    cases("lacking", lacking)
 
 
 def test_what_takes_samples_is_not_kept_of_forks():

@@ -31,21 +31,8 @@ NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,8}", fullmatch=True)
 PLACEHOLDERS = st.builds(Placeholder, NAMES, st.sampled_from(["", "from", "to"]))
 
 
-@pytest.mark.parametrize(
-    ("text", "pieces"),
-    [
-        ("", []),
-        ("plain, costs 5 $", ["plain, costs 5 $"]),
-        ("${day}", [Placeholder("day")]),
-        ("logs-${day.from}*", ["logs-", Placeholder("day", "from"), "*"]),
-        ("${a}${b.to}", [Placeholder("a"), Placeholder("b", "to")]),
-        ("$${day}", ["${day}"]),
-        ("a$${b}${c}$d", ["a${b}", Placeholder("c"), "$d"]),
-        ("{${a}}", ["{", Placeholder("a"), "}"]),
-    ],
-)
-def test_a_text_is_cut_at_its_placeholders(text: str, pieces: list[str | Placeholder]):
-    assert split_text(text) == pieces
+def test_a_text_is_cut_at_its_placeholders(cases: Cases):
+    cases("pieces", split_text)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`benchctl nightly ack`, `annotate`, `status` and `report`: suites as they are kept, no node."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from benchctl.errors import UsageError
 from benchctl.nightly.commands import nightly_group
 from benchctl.nightly.folder import Known, remember
 from benchctl.nightly.model import alarms_of, annotations_of
+from golden import Cases
 from nightly.laboratory import SLOW_FLAG, World
 
 
@@ -46,22 +48,8 @@ def test_an_alarm_is_acknowledged_by_its_number_once(world: World) -> None:
     assert call("ack", "suite", "--all").stdout == "no alarm of suite is open\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("ack", "suite", "7"), "suite has no alarm 7"),
-        (("ack", "suite"), "--all"),
-        (("ack", "suite", "1", "--all"), "--all"),
-        (("ack", "other", "1"), "'other' in"),
-        (("annotate", "suite", " "), "nothing to write down"),
-        (("annotate", "suite", "disk", "--night", "9"), "suite has no night 9"),
-        (("status", "other"), "'other' in"),
-        (("report", "other"), "'other' in"),
-    ],
-)
-def test_what_is_not_there_is_told(world: World, arguments: tuple[str, ...], complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        call(*arguments)
+def test_what_is_not_there_is_told(cases: Cases, world: World):
+    cases("suites", lambda words: call(*json.loads(words)))
     assert states(world) == {1: "open", 2: "open"}
 
 

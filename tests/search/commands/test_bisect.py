@@ -1,5 +1,6 @@
 """`ab` and `bisect` on the command line: what is wrong is told before anything is built or started."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
 from benchctl.search.nodes import Job
+from golden import Cases
 from scripted_history import Step, git, write_history
 
 BUILD = ("--build", "echo built >> $LOG; false", "--artifact", "out/*.zip")
@@ -42,40 +44,8 @@ AB = ("ab", "--source", ".", "--base", "HEAD~1", "--head", "HEAD", *CHALLENGE)
 BISECT = ("bisect", "--source", ".", "--good", "HEAD~2", "--bad", "HEAD", *CHALLENGE)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (AB, "to build commits takes --source, --build and --artifact"),
-        ((*AB, *BUILD, "--source", "https://me:pw@example.org/x.git"), "holds a user or a password"),
-        ((*AB, *BUILD, "--base", "HEAD", "--head", "HEAD"), "--base and --head are the same commit"),
-        ((*BISECT, *BUILD, "--good", "HEAD", "--bad", "HEAD"), "--good and --bad are the same commit"),
-        ((*AB, *BUILD, "--base", "nowhere"), "--base nowhere is not a commit of ."),
-        ((*AB, *BUILD, "--variant", "es", "--variant", "os"), "--variant is the engine that both commits"),
-        ((*AB, *BUILD, "--challenge", "nothing"), "nothing"),
-        ((*AB, *BUILD, "--build", " "), "--build is empty"),
-        ((*AB, *BUILD, "--forks", "2"), "at least 5"),
-        (BISECT, "to build commits takes --source, --build and --artifact"),
-        ((*BISECT, *BUILD, "--good", "HEAD", "--bad", "HEAD~2"), "does not lead to"),
-        ((*BISECT, *BUILD, "--versions", "es,os"), "points are commits, versions, or jars"),
-        (("bisect", *CHALLENGE), "points are commits, versions, or jars"),
-        (("bisect", "--good", "HEAD", *BUILD, *CHALLENGE), "a bisection of commits takes --good and --bad"),
-        (("bisect", "--versions", "es", *CHALLENGE), "a bisection takes at least two points"),
-        (("bisect", "--versions", "es,es", *CHALLENGE), "es"),
-        (("bisect", "--versions", "es,os", "--variant", "os", *CHALLENGE), "--versions are the variants"),
-        (("bisect", "--jars", "a.jar,b.zip", *CHALLENGE), "'b.zip' is not a jar"),
-        (("bisect", "--jars", "a.jar,b.jar", *CHALLENGE), "there is no jar "),
-        ((*BISECT, *BUILD, "--task", "nothing"), "no tasks could show the difference by the name 'nothing'"),
-        ((*BISECT, *BUILD, "--challenge", "big5rangedebug"), " tasks could show the difference"),
-        ((*AB, *BUILD, "--variant", "os", "--jdk", "mine=17"), "--jdk is given for 'mine'"),
-        ((*BISECT, *BUILD, "--unpaired"), "the blocks of a bisection are pairs in any case"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_told_before_anything_is_built(
-    source: Path, tmp_path: Path, words: tuple[str, ...], message: str
-):
-    found = error(*words)
-    assert message in found.message
-    assert found.exit_code == ExitCode.USAGE
+def test_what_is_wrong_is_told_before_anything_is_built(cases: Cases, source: Path, tmp_path: Path):
+    cases("commits", lambda words: error(*json.loads(words)))
     assert not (tmp_path / "log").exists()
     assert git(source, "status", "--short") == ""
 

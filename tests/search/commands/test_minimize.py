@@ -17,6 +17,7 @@ from benchctl.search.record import Effect, MinimizeSpec, Question, SearchFolder,
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES
+from golden import Cases
 
 EFFECT = ("--effect", "range slower than fresh")
 
@@ -55,25 +56,8 @@ def refused(*arguments: str) -> UsageError:
     return error
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--challenge", "big5", "--effect", "range slow"), "cannot read"),
-        (("--challenge", "big5", *EFFECT, "--variant", "es", "--variant", "os"), "about one variant"),
-        (("--challenge", "range-only-short", *EFFECT), "first task"),
-        (("--challenge", "big5", *EFFECT, "--by", "0%"), "more than 0"),
-        (("--challenge", "big5", *EFFECT, "--budget", "0s"), "more than no time"),
-        (("--challenge", "big5", *EFFECT, "--metric", "throughput"), "is asked for, and shows no effect"),
-        (("--challenge", "big5", "--effect", "rang slower than fresh"), "no task 'rang'"),
-        (("--challenge", "nosuch", *EFFECT), "unknown challenge"),
-        (("--challenge", "big5", *EFFECT, "--unpaired"), "are pairs in any case"),
-        (("--challenge", "big5", *EFFECT, "--param", "itertions=3"), "itertions"),
-    ],
-)
-def test_what_makes_no_search_is_refused_before_anything_starts(
-    arguments: tuple[str, ...], words: str, home: Path
-) -> None:
-    assert words in refused(*arguments).message
+def test_what_makes_no_search_is_refused_before_anything_starts(cases: Cases, home: Path):
+    cases("minimize", lambda arguments: refused(*json.loads(arguments)))
     assert not list(home.glob("searches/*"))
 
 
