@@ -32,7 +32,7 @@ from benchctl.evidence.profile import (
 )
 from benchctl.nearest import suggestion
 from benchctl.report.html.parts import STYLE, embedded, templates, text_of
-from benchctl.report.numbers import counted
+from benchctl.report.numbers import counted, json_text
 from benchctl.report.table import Table, worded
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan, task_named
@@ -328,102 +328,6 @@ def _share(node: _Node, totals: Sequence[int]) -> float:
     return max(count / total if total else 0.0 for count, total in zip(node.samples, totals, strict=True))
 
 
-class ShareEntry(msgspec.Struct, frozen=True):
-    """A line of a profile."""
-
-    stack: Sequence[str]  # the frame, then its callers outwards: `Class.method`, or `Class.method:line`
-    samples: int
-    share: float  # of the counted samples, 0 to 1
-    least: float  # of the forks' own shares
-    most: float
-
-
-class DifferenceEntry(msgspec.Struct, frozen=True):
-    """A line of a difference."""
-
-    stack: Sequence[str]
-    baseline: float  # shares of each side's samples, 0 to 1
-    contender: float
-    difference: float
-    chance: float  # 95% of the differences that sampling alone makes are smaller, at least
-
-
-class VariantProfile(msgspec.Struct, frozen=True):
-    """A variant's samples."""
-
-    name: str
-    forks: int
-    samples: int
-    total: int
-    cut: int  # of those counted, how many have a truncated stack
-    unread: int
-    native: int  # samples of threads in native code that did not wait there
-    caveat: str = ""  # that there are too few samples to rank methods; empty when there are enough
-    shares: tuple[ShareEntry, ...] = ()
-
-
-class ProfileDocument(msgspec.Struct, frozen=True):
-    """Return the whole report."""
-
-    run: str
-    mode: str
-    stack_size: int
-    line_numbers: bool
-    inclusive: bool
-    thread: str
-    task: str
-    recorded: bool
-    variants: tuple[VariantProfile, ...]
-    # Of the second variant from the first; None where none was asked for.
-    differences: tuple[DifferenceEntry, ...] | None = None
-    node: str = ""
-
-
-def variant_entry(heading: Heading, found: Sequence[Share] = ()) -> VariantProfile:
-    """Return one variant's part."""
-    shares = tuple(ShareEntry(one.stack, one.samples, one.share, one.least, one.most) for one in found)
-    return VariantProfile(
-        name=heading.name,
-        forks=heading.forks,
-        samples=heading.samples,
-        total=heading.total,
-        cut=heading.cut,
-        unread=heading.unread,
-        native=heading.native,
-        caveat=heading.shortage,
-        shares=shares,
-    )
-
-
-def profile_json(
-    run: str,
-    form: Form,
-    variants: Sequence[VariantProfile],
-    differences: Sequence[Difference] | None = None,
-) -> str:
-    """Return the document as text."""
-    entries = None
-    if differences is not None:
-        entries = tuple(
-            DifferenceEntry(one.stack, one.baseline.share, one.contender.share, one.difference, one.noise)
-            for one in differences
-        )
-    found = ProfileDocument(
-        run,
-        form.mode,
-        form.size,
-        form.lines,
-        form.inclusive,
-        form.thread,
-        form.task,
-        form.recorded,
-        tuple(variants),
-        entries,
-        form.node,
-    )
-    return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
-
-
 @dataclass(frozen=True)
 class Side:
     """A variant's samples: fork by fork, and pooled over forks under the names of their thread pools."""
@@ -486,15 +390,43 @@ def difference_text(sides: Sequence[Side], form: Form) -> str:
 
 def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) -> str:
     """Return JSON: the difference of two sides if `differ`, else the shares of each."""
+    found: list[Difference] = []
+    listed: list[list[Share]] = [[] for _ in sides]
     if differ:
-        baseline, contender = _neutral(sides)
-        found = differences(baseline, contender, size=form.size, inclusive=form.inclusive)
-        return profile_json(run, form, [variant_entry(side.heading) for side in sides], found[: form.top])
-    entries = [
-        variant_entry(side.heading, shares(side.forks, size=form.size, inclusive=form.inclusive)[: form.top])
-        for side in sides
-    ]
-    return profile_json(run, form, entries)
+        found = differences(*_neutral(sides), size=form.size, inclusive=form.inclusive)[: form.top]
+    else:
+        listed = [shares(side.forks, size=form.size, inclusive=form.inclusive)[: form.top] for side in sides]
+    return json_text(
+        {
+            "run": run,
+            "mode": form.mode,
+            "stack_size": form.size,
+            "line_numbers": form.lines,
+            "inclusive": form.inclusive,
+            "thread": form.thread,
+            "task": form.task,
+            "recorded": form.recorded,
+            "variants": [_side_document(side.heading, own) for side, own in zip(sides, listed, strict=True)],
+            "differences": [
+                {
+                    "stack": one.stack,
+                    "baseline": one.baseline.share,
+                    "contender": one.contender.share,
+                    "difference": one.difference,
+                    "chance": one.noise,
+                }
+                for one in found
+            ]
+            if differ
+            else None,
+            "node": form.node,
+        }
+    )
+
+
+def _side_document(heading: Heading, found: Sequence[Share]) -> dict[str, object]:
+    counts = ("name", "forks", "samples", "total", "cut", "unread", "native")
+    return {**{name: getattr(heading, name) for name in counts}, "caveat": heading.shortage, "shares": found}
 
 
 def collapsed_text(side: Side) -> str:
