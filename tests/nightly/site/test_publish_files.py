@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.nightly.site.publish import MARK, refuse_foreign, remove_partials, remove_stale, write_changed
+from benchctl.nightly.site.publish import MARK, remove_partials, remove_stale, write_changed
 
 
 def test_a_file_is_written_once_and_again_only_when_its_text_changes(tmp_path: Path):
@@ -50,13 +50,3 @@ def test_what_a_killed_writer_left_behind_goes(tmp_path: Path):
     remove_partials((tmp_path, tmp_path / "tasks"))
     assert sorted(one.name for one in (tmp_path / "tasks").iterdir()) == [".mine.partial", "a.html", "more"]
     assert list((tmp_path / "tasks" / "more").iterdir())
-
-
-def test_a_page_of_somebody_else_is_refused(tmp_path: Path):
-    page = tmp_path / "index.html"
-    refuse_foreign(page)
-    page.write_text(f"<!DOCTYPE html><head>{MARK}1", encoding="utf-8")
-    refuse_foreign(page)
-    page.write_text("my home page", encoding="utf-8")
-    with pytest.raises(BenchctlError, match=r"index\.html is there and was not written by benchctl"):
-        refuse_foreign(page)

@@ -26,7 +26,7 @@ SECTIONS = ["Verdict", "Effects", "Results", "Operation by operation", "What was
 
 
 def page_of(record: RunRecord, **more: Any) -> str:
-    return render_page(run_subject(record, analyse_run(record), **more))
+    return render_page(msgspec.structs.replace(run_subject(record, analyse_run(record)), **more))
 
 
 def check_structure(found: Outline) -> None:
@@ -178,8 +178,13 @@ def test_names_from_outside_are_text_wherever_they_stand(build: Callable[..., Ru
         HOSTILE, HOSTILE, HOSTILE, HOSTILE, (go.Scatter(name=HOSTILE),), plot_layout(HOSTILE, HOSTILE),
         Table.of(HOSTILE, (named(HOSTILE), HOSTILE), ((HOSTILE, HOSTILE),)),
     )  # fmt: skip
-    subject = run_subject(record, analyse_run(record), charts=(chart,), commands=(Command(HOSTILE, HOSTILE),))
-    subject = msgspec.structs.replace(subject, origins=(HOSTILE,), without_samples=(HOSTILE,))
+    subject = msgspec.structs.replace(
+        run_subject(record, analyse_run(record)),
+        charts=(chart,),
+        commands=(Command(HOSTILE, HOSTILE),),
+        origins=(HOSTILE,),
+        without_samples=(HOSTILE,),
+    )
     for inline in (False, True):
         page = render_page(subject, inline=inline)
         found = outline(page)

@@ -42,7 +42,7 @@ from benchctl.nightly.site.pages import (
     task_page,
 )
 from benchctl.nightly.text import change_text, effect_text, night_label, series_name, standing, subject
-from benchctl.report.html.page import render_page, run_page
+from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.numbers import visible
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
@@ -93,18 +93,6 @@ def remove_partials(folders: Iterable[Path]) -> None:
         for path in folder.glob(".*.partial"):
             if _PARTIAL.fullmatch(path.name):
                 path.unlink(missing_ok=True)
-
-
-def refuse_foreign(path: Path) -> None:
-    """Refuse to overwrite a page of somebody else.
-
-    Raises:
-        BenchctlError: If the page exists and benchctl has not made it.
-    """
-    if path.is_file() and path.stat().st_size and not _is_ours(path):
-        raise BenchctlError(
-            f"{path} is there and was not written by benchctl", hint="name another `report` folder"
-        )
 
 
 def _is_ours(path: Path) -> bool:
@@ -244,8 +232,7 @@ def write_site(
         BenchctlError: If a file cannot be written.
     """
     own = folder / suite.name
-    for page in (folder / INDEX, own / INDEX):
-        refuse_foreign(page)
+    refuse_foreign(folder, [INDEX, f"{suite.name}/{INDEX}"])
     for name, text in assets().items():
         write_changed(folder / ASSETS / name, text)
     remove_partials((own, own / TASKS, own / NIGHTS, own / RUNS))

@@ -67,16 +67,8 @@ class Subject(msgspec.Struct, frozen=True):
     profiles: tuple[Table, ...] = ()
 
 
-def run_subject(
-    record: RunRecord,
-    analysis: Analysis,
-    *,
-    charts: tuple[Chart, ...] = (),
-    without_samples: tuple[str, ...] = (),
-    commands: tuple[Command, ...] = (),
-    profiles: tuple[Table, ...] = (),
-) -> Subject:
-    """Return the page of one run; `Subject` describes the arguments."""
+def run_subject(record: RunRecord, analysis: Analysis) -> Subject:
+    """Return the page of one run, without what is in files."""
     counts, word = (analysis.forks, "fork") if record.plan.schedules else (analysis.builds, "index build")
     forks = ", ".join(f"{counted(count, word)} of {name}" for name, count in counts.items())
     imported = "" if record.imported is None else f", imported from {record.imported.tool}"
@@ -89,24 +81,13 @@ def run_subject(
             f"Run {record.id}, {_moment(record.created)}, {record.status}{imported}",
             f"{forks} on host {record.environment.hostname}",
         ),
-        charts=charts,
-        without_samples=without_samples,
-        commands=commands,
-        profiles=profiles,
     )
 
 
-def comparison_subject(
-    sides: Sequence[tuple[str, int, RunRecord]],
-    analysis: Analysis,
-    *,
-    charts: tuple[Chart, ...] = (),
-    without_samples: tuple[str, ...] = (),
-    commands: tuple[Command, ...] = (),
-) -> Subject:
-    """Return the page of results from one run or several.
+def comparison_subject(sides: Sequence[tuple[str, int, RunRecord]], analysis: Analysis) -> Subject:
+    """Return the page of results from one run or several, without what is in files.
 
-    `sides` has label, number of forks and run of each, baseline first; `Subject` describes the others.
+    `sides` has label, number of forks and run of each, baseline first.
     """
     records = {record.id: record for _, _, record in sides}
     first = sides[0][2]
@@ -124,9 +105,6 @@ def comparison_subject(
             f"{record.environment.hostname}"
             for label, count, record in sides
         ),
-        charts=charts,
-        without_samples=without_samples,
-        commands=commands,
     )
 
 
@@ -249,9 +227,8 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
     shapes = run_shapes(record.plan, fork_sources(folder, compared))
     added = [page(analysis, folder, record) for page in hooks("page")]
     name = reference(folder, usual)
-    return run_subject(
-        record,
-        analysis,
+    return msgspec.structs.replace(
+        run_subject(record, analysis),
         charts=(*sample_charts(shapes, analysis), *(chart for charts, _ in added for chart in charts)),
         without_samples=shapes.absent,
         profiles=tuple(table for _, tables in added for table in tables),
@@ -277,9 +254,8 @@ def comparison_page(
     )
     shapes = run_shapes(runs.plan, sources)
     together = command_for_one_run(selection)
-    return comparison_subject(
-        [(part.label, len(part.forks), part.run) for part in parts],
-        analysis,
+    return msgspec.structs.replace(
+        comparison_subject([(part.label, len(part.forks), part.run) for part in parts], analysis),
         charts=(
             *sample_charts(shapes, analysis),
             *(chart for page in hooks("page") for chart in page(analysis)[0]),
