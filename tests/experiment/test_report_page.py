@@ -1,7 +1,6 @@
 """The page of an experiment: complete, self-contained, and nothing in it is markup that should not be."""
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import msgspec
@@ -12,37 +11,13 @@ from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.record import TableSpec
 from benchctl.experiment.report import page, write
 from made_experiment import comparison, expect, made_record, made_runs
+from report.html.outline import Outline, check_structure, outline
 
 HOSTILE = "<script>alert('x')</script>&amp;\u202e"
 TIMES = {
     "fresh": {"es": (4.0, 4.1, 3.9), "os": (4.0, 4.05, 3.95)},
     "after": {"es": (5.0, 5.1, 4.9), "os": (6.0, 6.1, 5.9)},
 }
-
-
-class Outline(HTMLParser):
-    """Which elements there are, and where they point."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scripts: list[str] = []
-        self.links: list[str] = []
-        self.ids: set[str] = set()
-        self.classes: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        if tag == "script":
-            self.scripts.append(found.get("src", found.get("type", "")))
-        self.links += [value for name, value in found.items() if name in ("href", "src")]
-        self.ids |= {found["id"]} if "id" in found else set()
-        self.classes += found.get("class", "").split()
-
-
-def outlined(text: str) -> Outline:
-    parser = Outline()
-    parser.feed(text)
-    return parser
 
 
 def made(word: str) -> tuple[str, Outline]:
@@ -61,27 +36,26 @@ def made(word: str) -> tuple[str, Outline]:
     record = msgspec.structs.replace(record, spec=spec)
     runs = made_runs(TIMES)
     text = page(record, runs, analyse_experiment(record, runs))
-    return text, outlined(text)
+    return text, outline(text)
 
 
 def test_whatever_a_file_says_is_text():
-    text, outline = made(HOSTILE)
+    text, found = made(HOSTILE)
     assert HOSTILE not in text
     assert "&lt;script&gt;alert" in text
     assert "\u202e" not in text
-    assert outline.scripts == outlined(made("plain")[0]).scripts
+    plain = made("plain")[1]
+    assert [one.attributes for one in found.all("script")] == [one.attributes for one in plain.all("script")]
 
 
 def test_it_loads_nothing_from_any_network():
-    _, outline = made("plain")
-    outside = [link for link in outline.links if not link.startswith(("#", "assets/", "data:"))]
-    assert not outside
-    assert all(link[1:] in outline.ids for link in outline.links if link.startswith("#"))
+    check_structure(made("plain")[1])
 
 
 def test_outcomes_have_colours_and_words():
-    text, outline = made("plain")
-    assert {"faster", "slower", "different"} <= set(outline.classes)
+    text, found = made("plain")
+    classes = {name for one in found.elements for name in one.attributes.get("class", "").split()}
+    assert {"faster", "slower", "different"} <= classes
     for word in ("confirmed", "refuted", "inconclusive"):
         assert re.search(rf">{word}\??</td>", text)
 
@@ -96,9 +70,8 @@ def test_it_is_written_with_what_it_needs(tmp_path: Path):
     runs = made_runs(TIMES)
     index = write(tmp_path / "page", record, runs, analyse_experiment(record, runs), {"fresh": "its page"})
     assert index == tmp_path / "page" / "index.html"
-    files = [
-        one for one in outlined(index.read_text(encoding="utf-8")).links if not one.startswith(("#", "data:"))
-    ]
+    addresses = outline(index.read_text(encoding="utf-8")).addresses()
+    files = [one for one in addresses if not one.startswith(("#", "data:"))]
     assert all((index.parent / one).is_file() for one in files)
     assert [one for one in files if not one.startswith("assets/")] == [f"{runs['fresh'].id}.html"]
 

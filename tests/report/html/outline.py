@@ -1,5 +1,7 @@
 """What a page is made of, for tests: elements, headings, ids and links, read as a browser would."""
 
+import itertools
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -74,3 +76,28 @@ def outline(page: str) -> Outline:
     found.close()
     assert not found._open, f"not closed: {[element.tag for element in found._open]}"
     return found
+
+
+def check_elements(found: Outline) -> None:
+    """What keyboards, screen readers and validators need of any page."""
+    levels = [level for level, _ in found.headings()]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), found.headings()
+    ids = found.ids()
+    assert len(ids) == len(set(ids))
+    for element in found.elements:
+        for name in ("aria-labelledby", "aria-describedby", "data-figure"):
+            assert element.attributes.get(name, ids[0]) in ids, element.attributes
+        assert not any(name.startswith("on") for name in element.attributes)
+    assert len(found.all("main")) == 1
+    assert len(found.all("header")) == 1
+
+
+def check_structure(found: Outline) -> None:
+    """The same of a page that lies beside its files, and that its links lead to what is there."""
+    check_elements(found)
+    ids = found.ids()
+    for address in found.addresses():
+        assert re.match(r"#|assets/|data:,$|[\w.-]+\.html$", address), address
+        assert not address.startswith("#") or address[1:] in ids, address

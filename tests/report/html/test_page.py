@@ -1,6 +1,5 @@
 """Pages as text: complete, well-formed, without network, and safe with hostile names."""
 
-import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.order import OrderEffect
-from report.html.outline import Outline, outline
+from report.html.outline import check_structure, outline
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e\x9b"
 SECTIONS = ["Verdict", "Effects", "Results", "Operation by operation", "What was compared, and how"]
@@ -27,25 +26,6 @@ SECTIONS = ["Verdict", "Effects", "Results", "Operation by operation", "What was
 
 def page_of(record: RunRecord, **more: Any) -> str:
     return render_page(msgspec.structs.replace(run_subject(record, analyse_run(record)), **more))
-
-
-def check_structure(found: Outline) -> None:
-    """What keyboards, screen readers and validators need of any page."""
-    levels = [level for level, _ in found.headings()]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), found.headings()
-    ids = found.ids()
-    assert len(ids) == len(set(ids))
-    for element in found.elements:
-        for name in ("aria-labelledby", "aria-describedby", "data-figure"):
-            assert element.attributes.get(name, ids[0]) in ids, element.attributes
-        assert not any(name.startswith("on") for name in element.attributes)
-    for address in found.addresses():
-        assert re.match(r"#|assets/|data:,$|[\w.-]+\.html$", address), address
-        assert not address.startswith("#") or address[1:] in ids, address
-    assert len(found.all("main")) == 1
-    assert len(found.all("header")) == 1
 
 
 def test_a_page_holds_everything_in_its_order(record: RunRecord):
