@@ -98,8 +98,8 @@ def test_json_holds_every_fork():
 
 def test_the_page_shows_it_and_takes_no_markup_from_the_file():
     text = page(*made())
-    assert '<h2 id="jvm">What the JVM did</h2>' in text
-    assert '<a href="#jvm">' in text
+    assert '<h2 id="what-the-jvm-did">What the JVM did</h2>' in text
+    assert '<a href="#what-the-jvm-did">' in text
     assert "NumericLeafComparator$1 1,200" in text.replace("<wbr>", "")
     hostile = page(*made("<script>x</script>"))
     assert "<script>x" not in hostile
