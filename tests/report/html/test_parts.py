@@ -20,6 +20,7 @@ from benchctl.report.html.parts import (
     figure,
     flagged,
     groups,
+    link,
 )
 from figures import drawn
 
@@ -65,6 +66,7 @@ def test_options_are_kept_together_and_nothing_is_markup():
     assert flagged("flags: -Xmx1g <b> -D<i>") == (
         'flags: <span class="flag">-Xmx1g</span> &lt;b&gt; <span class="flag">-D&lt;i&gt;</span>'
     )
+    assert flagged(link("a.html", "slower by -5%")) == '<a href="a.html">slower by -5%</a>'
 
 
 @given(TEXTS)

@@ -21,7 +21,7 @@
   const root = nodes[0];
   let top = root, wanted = null;
 
-  const percent = (share) => `${(100 * share).toFixed(2)} %`;
+  const percent = (share) => `${(100 * share).toFixed(2)}%`;
   const signed = (share) => `${share < 0 ? "" : "+"}${(100 * share).toFixed(2)} points`;
   function describe(node) {
     const sides = node.samples.map((count, side) =>

@@ -186,6 +186,8 @@ def breakable(text: str) -> Markup:
 
 def flagged(text: str) -> Markup:
     """Return a line in which options such as `-Xmx1g` are not broken at their hyphens, if there is room."""
+    if isinstance(text, Markup):
+        return text
     marked = (
         Markup('<span class="flag">{}</span>').format(word) if word.startswith("-") else escape(word)
         for word in text.split(" ")
