@@ -1,4 +1,6 @@
+import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,9 +11,18 @@ from hypothesis import strategies as st
 
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import Starts, UnlearnableError, _Places, _string, direct, ruled_out
+from benchctl.engine.launch import (
+    ClassArchive,
+    Starts,
+    UnlearnableError,
+    _Places,
+    _string,
+    direct,
+    ruled_out,
+)
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.settings import BootFolders
+from benchctl.errors import BenchctlError
 from waiting import DEADLINE_S, eventually
 
 SERVER = "org.elasticsearch.bootstrap.Elasticsearch"
@@ -94,7 +105,7 @@ def learn(tmp_path: Path) -> Learn:
         command = Command((str(program),), env, folders.root, folders.stdout, folders.stderr)
         own = replace(starts, archived=archived)
         if archive:
-            own.archive(installation, jdk).write_bytes(b"classes")
+            own.archive(installation, jdk).path.write_bytes(b"classes")
         return direct(command, own, folders, installation, jdk, data, archive_to=archive_to)
 
     return begin
@@ -212,19 +223,30 @@ def test_a_launcher_that_fails_behind_the_start_has_told_nothing_for_good(learn:
 
 
 def test_of_archives_only_what_a_node_itself_wrote_is_kept(tmp_path: Path):
-    starts = Starts(tmp_path, tmp_path)
-    written, archive = tmp_path / "written", tmp_path / "classes.jsa"
-    starts.keep(written, archive)
-    assert not archive.exists()
+    written, archive = tmp_path / "written", ClassArchive(tmp_path / "classes.jsa", 21)
+    assert archive.refusal is None
     (tmp_path / "secret").write_text("secret")
     written.symlink_to(tmp_path / "secret")
-    with pytest.raises(OSError, match="symbolic links"):
-        starts.keep(written, archive)
-    assert not archive.exists()
+    with pytest.raises(BenchctlError, match="symbolic links"):
+        archive.keep(written, "it wrote none")
+    assert archive.refusal is None
     written.unlink()
+    archive.keep(written, "it wrote none")
+    assert archive.refusal == "it wrote none"
     written.write_text("classes")
-    starts.keep(written, archive)
-    assert archive.read_text() == "classes"
+    archive.keep(written, "it wrote none")
+    assert archive.path.read_text() == "classes"
+    assert archive.refusal == ""
+
+
+def test_an_archive_that_was_refused_is_tried_again_a_day_later(tmp_path: Path):
+    archive = ClassArchive(tmp_path / "classes.jsa", 21)
+    archive.refuse("its node wrote none")
+    assert archive.refusal == "its node wrote none"
+    yesterday = time.time() - 86_500
+    os.utime(tmp_path / "classes.refused", (yesterday, yesterday))
+    assert archive.refusal is None
+    assert replace(archive, java=11).refusal == "Java 11 writes none"
 
 
 def places(root: Path, data: Path) -> _Places:

@@ -14,11 +14,11 @@ import psutil
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import CorpusSpec, EngineName, VariantSpec
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.building import Keeping
 from benchctl.run.documents import parcels
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.prepare import in_turns, prepare_corpus, prepare_subject
+from benchctl.run.prepare import prepare_corpus, prepare_started
 from benchctl.run.session import Subject
 
 HEAP_MB = 512
@@ -63,9 +63,16 @@ def fill(home_root: Path, engine: EngineName, documents: int, keeping: Keeping) 
     )
     plan, track = plan_run(options)
     sent = parcels(plan, track, home)
-    return in_turns([prepare_subject(plan.variants[0], plan, track, sent, home, Teller(), keeping=keeping)])[
-        0
-    ]
+    (subject,) = prepare_started(
+        plan.variants,
+        plan,
+        track,
+        lambda _: (plan.corpus, sent),
+        home,
+        SharedObserver(Teller()),
+        keeping=keeping,
+    )
+    return subject
 
 
 def main() -> None:

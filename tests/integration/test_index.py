@@ -3,7 +3,7 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,10 @@ from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.documents import Parcel, parcels
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.prepare import in_turns, prepare_corpus, prepare_subject
+from benchctl.run.prepare import prepare_corpus, prepare_started
 from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
 
@@ -32,11 +32,10 @@ EMPTY_TRANSLOG_BYTES = 1_000
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 
 
-def prepare_all(plan: Plan, track: Track, home: Home) -> list[Subject]:
-    sent = parcels(plan, track, home)
-    return in_turns(
-        prepare_subject(spec, plan, track, sent, home, SilentObserver()) for spec in plan.variants
-    )
+def prepare_all(plan: Plan, track: Track, home: Home, sent: Sequence[Parcel] | None = None) -> list[Subject]:
+    found = parcels(plan, track, home) if sent is None else sent
+    observer = SharedObserver(SilentObserver())
+    return prepare_started(plan.variants, plan, track, lambda _: (plan.corpus, found), home, observer)
 
 
 @pytest.fixture(scope="module")
@@ -198,5 +197,5 @@ def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     sent = (Parcel(read, DOCUMENTS, 0.0, track.index_name),)
     before = sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())
     with pytest.raises(BenchctlError, match="is damaged"):
-        in_turns([prepare_subject(subject.spec, plan, track, sent, home, SilentObserver())])
+        prepare_all(plan, track, home, sent)
     assert (sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())) == before

@@ -1,6 +1,7 @@
 """What a variant is asked again, what a run keeps of its answers, and what the generator is asked."""
 
 import dataclasses
+import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,21 +15,23 @@ from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts
 from benchctl.engine.node import ARCHIVED
-from benchctl.engine.prepared_index import PreparedIndex
+from benchctl.engine.prepared_index import IndexKey, PreparedIndex
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
-from benchctl.results.plan import CorpusSpec, NodeSpec, Plan
-from benchctl.run.bench import SilentObserver
+from benchctl.results.plan import CorpusSpec, NodeSpec, Plan, VariantSpec
+from benchctl.run import prepare
+from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.building import Workshop
 from benchctl.run.plan import RunSpec, operations_used, plan_run
 from benchctl.run.prepare import (
-    Preparation,
     _book,
+    _builds_at_once,
     building_heap_mb,
     check_answers,
     check_memory,
-    in_turns,
+    prepare_started,
     started_alike,
     started_as_before,
 )
@@ -84,7 +87,7 @@ def subject(tmp_path: Path) -> Subject:
         ES,
         Installation("elasticsearch", "8.11.0", Path("/es"), "a" * 64, (), "9.8.0", "sha512"),
         Jdk(Path("/jdk"), "21.0.8", "Temurin", 21, frozenset()),
-        PreparedIndex(root, INDEX),
+        PreparedIndex(root, msgspec.structs.replace(INDEX, cached=True)),
     )
 
 
@@ -161,6 +164,13 @@ def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subje
     assert observer.told == []
 
 
+def test_what_the_node_that_filled_the_index_was_asked_is_new(asked: Subject, home: Home):
+    assert asked.index is not None
+    built = dataclasses.replace(asked, index=dataclasses.replace(asked.index, facts=INDEX))
+    answered = check_answers([built], *planned(), home, SilentObserver(), ask_anew=True)
+    assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", True)]
+
+
 def test_the_largest_heap_of_all_variants_has_to_fit():
     check_memory(make_plan(heap_mb=512), 1024 * 2**20)
     large = msgspec.structs.replace(ES, heap_mb=1000)
@@ -215,14 +225,102 @@ def test_a_run_that_goes_on_starts_its_nodes_as_its_first_forks(
     assert found.starts.archived == archived
 
 
-def test_builds_are_made_in_turns():
-    made: list[str] = []
+class World:
+    """Preparation without downloads and nodes: keeps what was built, and how."""
 
-    def preparing(name: str, builds: int) -> Preparation:
-        for build in range(builds):
-            yield
-            made.append(f"{name}{build}")
-        return cast("Subject", name)
+    def __init__(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.built: list[tuple[IndexKey, Workshop]] = []
+        self.lock = threading.Lock()
+        for name in ("_prepared", "archive_classes"):
+            monkeypatch.setattr(prepare, name, lambda *_: None)
+        monkeypatch.setattr(prepare, "_equip", self.equip)
+        monkeypatch.setattr(prepare, "build_index", self.build)
+        monkeypatch.setattr(prepare, "allowed_cpus", lambda: (0, 1, 2, 3))
 
-    assert in_turns([preparing("a", 2), preparing("b", 0), preparing("c", 3)]) == ["a", "b", "c"]
-    assert made == ["a0", "c0", "a1", "c1", "c2"]
+    def equip(self, spec: VariantSpec, *_: object) -> tuple[Subject, Installation]:
+        version = "9.8.0" if spec.engine == "elasticsearch" else "9.7.0"
+        found = Installation(spec.engine, spec.version, self.home.root, "a" * 64, (), version)
+        jdk = Jdk(Path("/jdk"), "21.0.8", "Temurin", 21, frozenset())
+        return Subject(spec, found, jdk, None, starts=Starts(self.home.root, self.home.root)), found
+
+    def build(self, shop: Workshop, key: IndexKey) -> PreparedIndex:
+        with self.lock:
+            self.built.append((key, shop))
+        return PreparedIndex(self.home.indices / key.folder_name, INDEX)
+
+    def prepare(self, *variants: VariantSpec, **changes: Any) -> list[Subject]:
+        plan = msgspec.structs.replace(planned()[0], variants=variants, **changes)
+        observer = SharedObserver(SilentObserver())
+        return prepare_started(variants, plan, planned()[1], lambda _: (CORPUS, ()), self.home, observer)
+
+
+@pytest.fixture
+def world(home: Home, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(home, monkeypatch)
+
+
+def test_one_node_fills_an_index_answers_and_archives_its_classes(world: World):
+    flagged = msgspec.structs.replace(ES, name="flagged", jvm_flags=("-ea",))
+    found = world.prepare(flagged, ES, OS)
+    assert [one.spec.name for one in found] == ["flagged", "es", "os"]
+    assert found[0].index == found[1].index != found[2].index
+    assert sorted(key.installation.engine for key, _ in world.built) == ["elasticsearch", "opensearch"]
+    for _, shop in world.built:
+        assert shop.ask is not None
+        assert shop.archive is not None
+        assert shop.beside
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"jvm_flags": ("-ea",)},
+        {"settings": {"search.max_buckets": 10}},
+        {"environment": {"A": "b"}},
+        {"nodes": (NodeSpec("a"), NodeSpec("b"))},
+    ],
+)
+def test_a_node_unlike_the_measured_ones_only_fills(world: World, changes: dict[str, Any]):
+    world.prepare(msgspec.structs.replace(ES, **changes))
+    ((_, shop),) = world.built
+    assert (shop.ask, shop.archive) == (None, None)
+
+
+def test_what_exists_is_not_made_again(world: World, monkeypatch: pytest.MonkeyPatch):
+    (es,) = world.prepare(ES)
+    assert es.starts is not None
+    es.starts.archive(es.installation, es.jdk).path.touch()
+    world.prepare(ES)
+    assert [shop.archive is None for _, shop in world.built] == [False, True]
+    monkeypatch.setattr(prepare, "_prepared", lambda *_: es.index)
+    assert world.prepare(ES)[0].index == es.index
+    assert len(world.built) == 2
+
+
+def test_builds_that_are_compared_are_made_in_turns_and_alike(world: World):
+    world.prepare(ES, OS, index_builds=2)
+    order = [(key.installation.engine, key.build) for key, _ in world.built]
+    assert order == [("elasticsearch", 0), ("opensearch", 0), ("elasticsearch", 1), ("opensearch", 1)]
+    assert [shop.more for _, shop in world.built] == [1, 1, 0, 0]
+    assert not any(shop.ask or shop.archive or shop.beside for _, shop in world.built)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory_mb", "changes", "most"),
+    [
+        (2, 16_384, {}, 1),
+        (4, 16_384, {}, 2),
+        (7, 16_384, {}, 3),
+        (4, 1_365, {}, 1),
+        (4, 1_366, {}, 2),
+        (4, 512, {}, 1),
+        (4, 16_384, {"index_builds": 2}, 1),
+        (4, 16_384, {"hosts": "hosts.yml"}, 1),
+    ],
+)
+def test_an_index_that_is_built_beside_another_has_two_cpus_and_its_heap(
+    cpus: int, memory_mb: int, changes: dict[str, Any], most: int
+):
+    plan = msgspec.structs.replace(planned()[0], **changes)
+    assert _builds_at_once(plan, range(cpus), memory_mb * 2**20) == most

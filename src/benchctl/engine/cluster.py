@@ -1,6 +1,5 @@
 """A running cluster: nodes started together, watched, checked, stopped; a single node is a cluster of one."""
 
-import contextlib
 import itertools
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import Starts, ruled_out
+from benchctl.engine.launch import ClassArchive, Starts
 from benchctl.engine.node import (
     EXIT_STATUS_WAIT_S,
     START_TIMEOUT_S,
@@ -44,8 +43,6 @@ _MORE_TIME_S = 60.0
 # How long nobody asks whether to give up; at most as long as `Member.left_s` is at least.
 _HEALTH_S = 1.0
 _ARCHIVING_HEAP_MB = 512
-_LEAST_ARCHIVING_JAVA = 13
-_ARCHIVING_AGAIN_S = 86_400.0
 NEVER_STARTED = "the node that was to write it did not start"
 
 T = TypeVar("T")
@@ -251,7 +248,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     variables: Mapping[str, str] = MappingProxyType({}),
     vmstat: Path = VMSTAT,
     starts: Starts | None = None,
-    archive_to: Path | None = None,
+    archive: ClassArchive | None = None,
     listen: str = "",
     nodes: Sequence[NodeSpec] = (),
     tolerant: bool = False,
@@ -277,7 +274,8 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         vmstat: where the kernel counts whom it killed.
         starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
             start it by the engine's script. So is one whose script does what benchctl does not know.
-        archive_to: where a server that is started itself writes its classes when it ends; None for nowhere.
+        archive: of the classes that a single server, started itself, writes when it is stopped in peace, and
+            that is then kept; None for none.
         listen: the address that they take requests at; empty for loopback.
         nodes: of the cluster; empty for a single one without a name.
         tolerant: whether the others go on when a node is lost.
@@ -290,7 +288,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     specs = nodes if len(nodes) > 1 else [NodeSpec("", node.settings) for node in nodes] or [NodeSpec("")]
     common = settings or {}
     together = joining(installation, specs, common)
-    own = Ground(installation, jdk, data, folder, owner, starts, archive_to, cpus, vmstat, listen)
+    own = Ground(installation, jdk, data, folder, owner, starts, archive, cpus, vmstat, listen)
     grounds = [elsewhere.get(spec.name, own) for spec in specs]
     wanted = [
         Wanted(
@@ -312,6 +310,8 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         try:
             _wait_listening(found)
         except BenchctlError as err:
+            if archive is not None:
+                archive.refuse(NEVER_STARTED)
             # Of all: which one it was about, its text alone says.
             if err.hint == UNKNOWN_HINT and [node for node in found if node.forget_start()]:
                 hint = f"{UNKNOWN_HINT}; try again: how it starts is learnt again; or use start:script"
@@ -324,6 +324,9 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
             yield cluster
         finally:
             cluster.stop()
+        for member in found:
+            if isinstance(member, Node):
+                member.keep_archive()
 
 
 def _wait_listening(nodes: Sequence[Member]) -> None:
@@ -373,58 +376,38 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
         starts: where the archive is kept.
 
     Returns:
-        Why there is no archive; empty if there is one. A JVM may be killed, its time to stop being over,
-        before it has written one: a day later it is tried again.
+        Why there is no archive; empty if there is one.
 
     Raises:
         BenchctlError: If the disk refuses.
     """
     archive = starts.archive(installation, jdk)
-    refused = archive.with_suffix(".refused")
-    if archive.exists():
-        return ""
-    if jdk.major < _LEAST_ARCHIVING_JAVA:
-        return f"Java {jdk.major} writes none"
-    with contextlib.suppress(FileNotFoundError):
-        if 0 <= time.time() - refused.stat().st_mtime < _ARCHIVING_AGAIN_S:
-            return refused.read_text(encoding="utf-8")
-    reason = "its node wrote none"
-    with (
-        disk_errors(f"make {archive}"),
-        tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
-    ):
-        folder = open_folder(Path(name))
-        written = folder / "boot" / "tmp" / archive.name
-        # With another variant's settings, or without an archive, nodes may well start.
-        try:
-            with boot(
-                installation,
-                jdk,
-                data=folder / "data",
-                folder=folder / "boot",
-                owner=home.node_owner,
-                heap_mb=_ARCHIVING_HEAP_MB,
-                starts=starts,
-                archive_to=written,
-            ) as cluster:
-                if cluster.manner == "script":
-                    reason = "the engine's script starts its nodes"
-                elif not_with := ruled_out(cluster.command):
-                    reason = not_with
-                else:
-                    _exercise(cluster.client)
-                    cluster.stop()
-            starts.keep(written, archive)
-        except BenchctlError:
-            reason = NEVER_STARTED
-        if archive.exists():
-            return ""
-        refused.write_text(reason, encoding="utf-8")
-        return reason
+    if archive.refusal is None:
+        with (
+            disk_errors(f"make {archive.path}"),
+            tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
+        ):
+            folder = open_folder(Path(name))
+            # With another variant's settings, or without an archive, nodes may well start.
+            try:
+                with boot(
+                    installation,
+                    jdk,
+                    data=folder / "data",
+                    folder=folder / "boot",
+                    owner=home.node_owner,
+                    heap_mb=_ARCHIVING_HEAP_MB,
+                    starts=starts,
+                    archive=archive,
+                ) as cluster:
+                    exercise(cluster.client)
+            except BenchctlError:
+                archive.refuse(NEVER_STARTED)
+    return archive.refusal or ""
 
 
-def _exercise(client: SearchClient) -> None:
-    """Index and search a little of everything, so that the classes for it are loaded."""
+def exercise(client: SearchClient) -> None:
+    """Index and search a little of everything, so that the classes for it are loaded; nothing is left."""
     lines = [
         f'{{"index": {{}}}}\n{{"number": {n}, "word": "word{n % 5}", "when": "2023-01-{n + 1:02}"}}\n'
         for n in range(28)
@@ -445,6 +428,7 @@ def _exercise(client: SearchClient) -> None:
     )
     client.force_merge("any", 1)
     client.flush("any")
+    client.request("DELETE", "/any")
 
 
 _HEAP: Final = "512m"

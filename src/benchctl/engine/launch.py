@@ -42,6 +42,8 @@ _RULING_OUT: Final = {
     "--patch-module=java.base=": "the engine patches the runtime's base module, which rules one out",
     "-javaagent:": "the engine has an agent in the JVM, which rules one out",
 }
+_MIN_ARCHIVING_JAVA: Final = 13
+_ARCHIVING_AGAIN_S: Final = 86_400.0
 _FORMAT: Final = 1
 _LEARN_TIMEOUT_S: Final = 60.0
 _LAUNCHER_GRACE_S: Final = 2.0
@@ -89,6 +91,61 @@ class _Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
+class ClassArchive:
+    """The class-data-sharing archive of an engine's nodes on a runtime, or why there is none."""
+
+    path: Path
+    java: int  # major version of the runtime
+
+    @property
+    def refusal(self) -> str | None:
+        """Reason why there is no archive; empty if there is one, None if a node has yet to write it.
+
+        A JVM may be killed, its time to stop being over, before it has written one: a day later it is tried
+        again.
+        """
+        if self.path.exists():
+            return ""
+        if self.java < _MIN_ARCHIVING_JAVA:
+            return f"Java {self.java} writes none"
+        with disk_errors(f"read {self._refusal_file}"), contextlib.suppress(FileNotFoundError):
+            if 0 <= time.time() - self._refusal_file.stat().st_mtime < _ARCHIVING_AGAIN_S:
+                return self._refusal_file.read_text(encoding="utf-8")
+        return None
+
+    def refuse(self, reason: str) -> None:
+        """Record why there is no archive.
+
+        Raises:
+            BenchctlError: If the disk refuses.
+        """
+        with disk_errors(f"make {self.path}"):
+            self._refusal_file.write_text(reason, encoding="utf-8")
+
+    def keep(self, written: Path, otherwise: str) -> None:
+        """Keep the archive that a node wrote, or the reason why it did not; no link is followed.
+
+        Raises:
+            BenchctlError: If the disk refuses, or the archive is not a file.
+        """
+        with disk_errors(f"make {self.path}"):
+            try:
+                with (
+                    open_regular(written, follow=False) as source,
+                    replacing(self.path) as partial,
+                    partial.open("wb") as target,
+                ):
+                    shutil.copyfileobj(source, target)
+                    partial.chmod(0o644)
+            except FileNotFoundError:
+                self.refuse(otherwise)
+
+    @property
+    def _refusal_file(self) -> Path:
+        return self.path.with_suffix(".refused")
+
+
+@dataclass(frozen=True)
 class Starts:
     """The kept recipes of an installation's starts."""
 
@@ -97,8 +154,8 @@ class Starts:
     refused: dict[str, str] = field(default_factory=dict)  # starts that were found to need the script -> why
     archived: bool = True  # whether servers start with the archive of their classes, where there is one
 
-    def archive(self, installation: Installation, jdk: Jdk) -> Path:
-        """Return the class-data-sharing archive of nodes on a runtime; it may not exist.
+    def archive(self, installation: Installation, jdk: Jdk) -> ClassArchive:
+        """Return the archive of nodes on a runtime.
 
         A JVM rejects it once a jar has changed, so the jars are part of its name.
         """
@@ -106,27 +163,12 @@ class Starts:
             (str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in installation.root.rglob("*.jar")
         )
         key = hashlib.sha256(repr((jars, str(jdk.home), jdk.version, jdk.vendor)).encode()).hexdigest()[:12]
-        return self.folder / f"classes-{key}.jsa"
+        return ClassArchive(self.folder / f"classes-{key}.jsa", jdk.major)
 
     def forget(self) -> None:
         """Drop all recipes: a start failed for an unknown reason."""
         for recipe in self.folder.glob("start-*.json"):
             recipe.unlink(missing_ok=True)
-
-    def keep(self, written: Path, archive: Path) -> None:
-        """Keep the archive that a node wrote, if it did; no link is followed.
-
-        Raises:
-            OSError: If the disk refuses, or the archive is not a file.
-        """
-        with (
-            contextlib.suppress(FileNotFoundError),
-            open_regular(written, follow=False) as source,
-            replacing(archive) as partial,
-            partial.open("wb") as target,
-        ):
-            shutil.copyfileobj(source, target)
-            partial.chmod(0o644)
 
 
 def starts_of(home: Home, installation: Installation) -> Starts:
@@ -193,7 +235,7 @@ def direct(
         else:
             for name, content in recipe.files.items():
                 (folders.config / name).write_bytes(base64.b64decode(content))
-    archive = starts.archive(installation, jdk)
+    archive = starts.archive(installation, jdk).path
     shared: tuple[str, ...] = ()
     if archive_to is not None and not ruled_out(recipe.argv):
         shared = (f"-XX:ArchiveClassesAtExit={archive_to}",)

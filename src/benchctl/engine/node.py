@@ -19,7 +19,15 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeInfo, SearchClient, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import ARCHIVE_FLAG, MAIN_CLASSES, Starts, UnlearnableError, direct
+from benchctl.engine.launch import (
+    ARCHIVE_FLAG,
+    MAIN_CLASSES,
+    ClassArchive,
+    Starts,
+    UnlearnableError,
+    direct,
+    ruled_out,
+)
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.usage import Gauge, LogClock, Meter, ProcessGauge, Reading, thread_kinds
@@ -186,7 +194,7 @@ class Ground:
     folder: Path
     owner: Owner | None
     starts: Starts | None = None
-    archive_to: Path | None = None
+    archive: ClassArchive | None = None
     cpus: tuple[int, ...] | None = None
     vmstat: Path = VMSTAT
     listen: str = ""
@@ -452,10 +460,27 @@ class Node(Member):
         if ground.starts is not None:
             with suppress(UnlearnableError):
                 parts = self._script, ground.starts, folders, ground.installation, ground.jdk, self.data
-                self._command = direct(*parts, archive_to=ground.archive_to)
+                self._command = direct(*parts, archive_to=self.archive_to)
                 self.manner = "direct"
         for root in (folders.root, self.data):
             hand_over(root, ground.owner)
+
+    @property
+    def archive_to(self) -> Path | None:
+        """File that it writes an archive of its classes to when it stops; None if it is to write none."""
+        archive = self._ground.archive
+        return None if archive is None else self.folders.temporary / archive.path.name
+
+    def keep_archive(self) -> None:
+        """Keep the archive that it wrote when it stopped, if it was to write one, or why it did not.
+
+        Raises:
+            BenchctlError: If the disk refuses.
+        """
+        if self._ground.archive is not None and self.archive_to is not None:
+            script = self.manner == "script" and "the engine's script starts its nodes"
+            reason = script or ruled_out(self.command) or "its node wrote none"
+            self._ground.archive.keep(self.archive_to, reason)
 
     def __enter__(self) -> Self:
         self._begin(self._command)

@@ -401,6 +401,7 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
             f"ingest: {ingest.docs_per_s:,.0f} docs/s, "
             f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
             f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
+            f"{', while another index was built' if ingest.beside else ''}"
         )
     if ingest.checkpoint_s > 0 or ingest.resumed:
         yield (

@@ -249,6 +249,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     # its merge the index is not like one that was filled in one go.
     resumed: int = 0
     costs: IngestCosts | None = None  # None where it was interrupted
+    beside: bool = False  # whether another index was built on the same host at the same time
 
     @property
     def docs_per_s(self) -> float:

@@ -1,14 +1,23 @@
 """Shared surroundings of all runs on this machine, and how a run reports its progress."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
+
+import psutil
 
 from benchctl.endpoint import Endpoint
+from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.results.model import ForkRecord
 from benchctl.results.store import RunStore
+
+# How long steps may take to end by themselves: bodies in flight are worth a checkpoint.
+_HALT_S: Final = 15.0
+
+T = TypeVar("T")
 
 
 class Observer(Protocol):
@@ -50,6 +59,95 @@ class SilentObserver:
 
     def fork_done(self, record: ForkRecord) -> None:
         """Ignore it."""
+
+
+class SharedObserver(SilentObserver):
+    """An observer of steps that may run side by side; once halted, it interrupts them."""
+
+    def __init__(self, observer: Observer) -> None:
+        self.halted = threading.Event()
+        self._observer = observer
+        self._lock = threading.RLock()
+        self._steps: dict[int, tuple[str, int, int]] = {}  # thread -> its progress
+
+    def note(self, text: str) -> None:
+        """Pass it on."""
+        with self._lock:
+            self._observer.note(text)
+
+    def stage(self, text: str) -> None:
+        """Pass it on.
+
+        Raises:
+            KeyboardInterrupt: If all steps are to end.
+        """
+        self._check()
+        with self._lock:
+            self._steps.pop(threading.get_ident(), None)
+            self._observer.stage(text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Pass on the sum over all steps that count the same.
+
+        Raises:
+            KeyboardInterrupt: If all steps are to end.
+        """
+        self._check()
+        with self._lock:
+            self._steps[threading.get_ident()] = what, done, total
+            alike = [step for step in self._steps.values() if step[0] == what]
+            totals = [step[2] for step in alike]
+            self._observer.progress(what, sum(step[1] for step in alike), sum(totals) if all(totals) else 0)
+
+    def forget_progress(self) -> None:
+        """Begin the sums again, once all steps have ended."""
+        self._steps.clear()
+
+    def _check(self) -> None:
+        if self.halted.is_set():
+            raise KeyboardInterrupt
+
+
+def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, most: int) -> list[T]:
+    """Run steps that report to an observer, at most so many at a time, and return their results in order.
+
+    If one fails, or Ctrl-C comes, the others are interrupted when they report next; then the processes that
+    they wait for are terminated.
+
+    Raises:
+        BaseException: If a step fails: the first error. If Ctrl-C comes: what a step says that it kept, else
+            KeyboardInterrupt.
+    """
+    if min(most, len(steps)) <= 1:
+        return [step() for step in steps]
+    before = set(psutil.Process().children())
+    with ThreadPoolExecutor(most, thread_name_prefix="prepare") as pool:
+        futures: list[Future[T]] = []
+        failed: BaseException | None = None
+        try:
+            futures.extend(pool.submit(step) for step in steps)
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            failed = next(filter(None, (future.exception() for future in done)), None)
+        except KeyboardInterrupt as err:
+            failed = err
+        if failed is not None:
+            observer.halted.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            if wait(futures, _HALT_S).not_done:
+                for child in set(psutil.Process().children()) - before:
+                    child.terminate()
+    observer.forget_progress()
+    if isinstance(failed, KeyboardInterrupt):
+        ends = [None if future.cancelled() else future.exception() for future in futures]
+        kept = [
+            end for end in ends if isinstance(end, BenchctlError) and end.exit_code == ExitCode.INTERRUPTED
+        ]
+        for other in kept[1:]:
+            observer.note(other.message)
+        failed = kept[0] if kept else failed
+    if failed is not None:
+        raise failed
+    return [future.result() for future in futures]
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from benchctl.corpus.documents import Range, within
 from benchctl.disk import disk_errors, free_bytes
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.engine.cluster import boot
+from benchctl.engine.cluster import boot, exercise
 from benchctl.engine.filling import SETTLE_TIMEOUT_S, Declared, PartialIndex, Progress, Sent, create, finish
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.launch import starts_of
+from benchctl.engine.launch import ClassArchive, Starts, starts_of
 from benchctl.engine.prepared_index import (
     IndexKey,
     PreparedIndex,
@@ -371,7 +371,23 @@ NODE_DEATH_S = 1.0
 
 @dataclass(frozen=True)
 class Workshop:
-    """Inputs of all index builds of a variant; `heap_mb` in MiB, `spread` of nodes on other hosts."""
+    """Inputs of an index build.
+
+    Attributes:
+        home: where it is built and kept.
+        jdk: runtime of its node.
+        heap_mb: heap of its node, MiB.
+        parcels: its documents.
+        keeping: when an ingest is saved.
+        observer: told of progress.
+        title: its name in progress messages.
+        more: how many builds of the same kind follow.
+        beside: whether another index is built at the same time.
+        starts: how its node is started.
+        spread: which of its nodes are on other hosts.
+        archive: of the engine's classes, that its node writes as well; None for none.
+        ask: asks its node, once it is filled, and keeps the answers in the index's folder.
+    """
 
     home: Home
     jdk: Jdk
@@ -379,25 +395,35 @@ class Workshop:
     parcels: Sequence[Parcel]
     keeping: Keeping
     observer: Observer
+    title: str
+    more: int = 0
+    beside: bool = False
+    starts: Starts | None = None
     spread: Spread | None = None
+    archive: ClassArchive | None = None
+    ask: Callable[[SearchClient, Path], None] | None = None
 
 
-def build_index(shop: Workshop, key: IndexKey, *, title: str, more: int) -> PreparedIndex:
+def build_index(shop: Workshop, key: IndexKey) -> PreparedIndex:
     """Build an index, or resume its interrupted preparation, and keep it.
-
-    `title` is its name in progress messages; `more` builds of the same kind are to follow.
 
     Raises:
         BenchctlError: If a step fails; only the checkpoint of a long ingest is kept.
     """
     try:
-        return _build(shop, key, title, more)
+        return _build(shop, key)
     except OutdatedError as err:
-        shop.observer.note(f"{title}: {err}")
-    return _build(shop, key, title, more)
+        shop.observer.note(f"{shop.title}: {err}")
+    except BenchctlError:
+        # Where none starts that is to write an archive of its classes, another node may.
+        if shop.archive is None or not shop.archive.refusal:
+            raise
+        shop = replace(shop, archive=None)
+    return _build(shop, key)
 
 
-def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedIndex:
+def _build(shop: Workshop, key: IndexKey) -> PreparedIndex:
+    title, more = shop.title, shop.more
     resumption = Resumption(shop.home, key, shop.keeping, title=title, observer=shop.observer)
     resumption.note_others()
     put_by = resumption.bytes_put_by
@@ -413,7 +439,7 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
         if there is not None:
             needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
             there.on_all("require", needed, f"prepare an index of {key.corpus.documents:,} documents")
-        facts = _fill(shop, key, workspace, title, resumption)
+        facts = _fill(shop, key, workspace, resumption)
         shutil.rmtree(root / "boot", ignore_errors=True)
         if there is None or shop.spread is None:
             prepared = keep(shop.home, key.folder_name, root, facts)
@@ -426,11 +452,9 @@ def _build(shop: Workshop, key: IndexKey, title: str, more: int) -> PreparedInde
     return prepared
 
 
-def _fill(
-    shop: Workshop, key: IndexKey, workspace: Workspace, title: str, resumption: Resumption
-) -> IndexFacts:
-    root, there = workspace.root, workspace.there
-    starts = starts_of(shop.home, key.installation)
+def _fill(shop: Workshop, key: IndexKey, workspace: Workspace, resumption: Resumption) -> IndexFacts:
+    title, root, there = shop.title, workspace.root, workspace.there
+    starts = shop.starts or starts_of(shop.home, key.installation)
     nodes = f"{len(key.nodes)} nodes" if len(key.nodes) > 1 else "a node"
     shop.observer.stage(f"{title}: starting {nodes} to build the index")
     with boot(
@@ -442,6 +466,7 @@ def _fill(
         heap_mb=shop.heap_mb,
         settings=_NO_CUTS_BY_MEMORY if key.deterministic else {},
         starts=starts,
+        archive=shop.archive,
         nodes=key.nodes,
         listen="" if shop.spread is None else shop.spread.hosts.nodes_at,
         elsewhere={}
@@ -451,6 +476,8 @@ def _fill(
         client = cluster.client
         declared = resumption.declared(client)
         if declared is None:
+            if shop.archive is not None:
+                exercise(client)
             declared = create(client, key)
             client.health(key.places.target, SETTLE_TIMEOUT_S, len(cluster.nodes))
         shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
@@ -484,13 +511,21 @@ def _fill(
             facts = msgspec.structs.replace(facts, fields=client.field_bytes(key.places.target))
         except NodeRequestError as err:
             facts = msgspec.structs.replace(facts, fields_unknown=err.reason)
+        if shop.ask is not None:
+            shop.observer.stage(f"{title}: asking what is compared between variants")
+            try:
+                shop.ask(client, root)
+            except NodeRequestError:
+                # What is missing is asked on a copy of the index later.
+                cluster.check_alive(within_s=NODE_DEATH_S)
         shop.observer.stage(f"{title}: stopping what built the index")
         # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
         cluster.stop(at_once=len(cluster.nodes) > 1)
     if key.deterministic:
         with disk_errors(f"read the index in {root / 'data'}"):
             facts = msgspec.structs.replace(facts, content=content_digest(root / "data"))
-    return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid)
+    report = msgspec.structs.replace(facts.ingest, beside=shop.beside)
+    return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid, ingest=report)
 
 
 def with_cpu(sent: Sent, begin: Readings, end: Readings, kinds: Mapping[int, Mapping[int, str]]) -> Sent:

@@ -15,9 +15,9 @@ from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.figures import Calibration
 from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
-from benchctl.results.plan import CorpusSpec, Plan, StopSpec, VariantSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, Plan, StopSpec, cpu_list
 from benchctl.results.store import RunFolder
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, SharedObserver
 from benchctl.run.documents import (
     FileOptions,
     Parcel,
@@ -41,11 +41,9 @@ from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.plan import track_remarks
 from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import (
-    Preparation,
     check_memory,
-    in_turns,
     prepare_corpus,
-    prepare_subject,
+    prepare_started,
     started_alike,
     started_as_before,
 )
@@ -65,20 +63,17 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     if plan.micro is not None:
         return plan, [*hook("micro").prepare_micro(bench.home, plan, bench.observer.progress)]
 
+    observer = SharedObserver(bench.observer)
+
     @cache
     def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
         spec = msgspec.structs.replace(plan.corpus, documents=count)
         if is_generated(plan):
-            found = prepare_corpus(bench.home, count, spec.seed, bench.observer, spec.generator)
+            found = prepare_corpus(bench.home, count, spec.seed, observer, spec.generator)
             spec = msgspec.structs.replace(
                 spec, digest=found.digest, generator_version=found.generator_version
             )
         return spec, parcels(msgspec.structs.replace(plan, corpus=spec), track, bench.home)
-
-    def preparing(spec: VariantSpec) -> Preparation:
-        documents, found = corpus(plan.of(spec).corpus.documents)
-        own = msgspec.structs.replace(plan, corpus=documents)
-        return prepare_subject(spec, own, track, found, bench.home, bench.observer)
 
     targets = {
         spec.name: prepare_target(spec, bench.endpoints[spec.name], plan, track, corpus, bench.observer)
@@ -89,13 +84,13 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     if filled_before is not None:
         return filled_before, list(targets.values())
     if plan.origin == "empty":
-        bench.observer.note(
-            f"challenge {plan.schedules[0].name} makes its own data: every fork begins without any"
-        )
+        observer.note(f"challenge {plan.schedules[0].name} makes its own data: every fork begins without any")
     started = [spec for spec in plan.variants if spec.name not in targets]
-    prepared = started_alike(in_turns(map(preparing, started)), bench.observer)
+    prepared = started_alike(
+        prepare_started(started, plan, track, corpus, bench.home, observer), bench.observer
+    )
     subjects: dict[str, AnySubject] = {**targets, **{one.spec.name: one for one in prepared}}
-    plan = msgspec.structs.replace(plan, corpus=corpus()[0])
+    plan = msgspec.structs.replace(plan, corpus=corpus(plan.corpus.documents)[0])
     return plan, [subjects[spec.name] for spec in plan.variants]
 
 

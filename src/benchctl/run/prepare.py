@@ -2,9 +2,11 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import msgspec
 import psutil
@@ -12,11 +14,11 @@ import psutil
 from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
 from benchctl.engine.client import SearchClient
-from benchctl.engine.cluster import NEVER_STARTED, archive_classes
+from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import Equipment, check_asked, equip
-from benchctl.engine.launch import Starts, starts_of
+from benchctl.engine.launch import starts_of
 from benchctl.engine.node import ARCHIVED
 from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
 from benchctl.engine.target import explained
@@ -24,11 +26,12 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
 from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
-from benchctl.results.plan import Plan, VariantSpec
-from benchctl.run.bench import Observer
+from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.run.bench import Observer, SharedObserver, side_by_side
 from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import Parcel
+from benchctl.run.host import allowed_cpus
 from benchctl.run.plan import operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
 from benchctl.run.steps import default_target
@@ -38,6 +41,9 @@ from benchctl.track.operations.common import Asking
 
 # The rest is for the JVMs themselves and the page cache.
 _MOST_OF_MEMORY = 0.75
+_CPUS_A_BUILD = 2
+# JVMs with larger heaps have wider pointers, and share no classes with those that have not.
+_MOST_COMPRESSED_MB = 31 * 1024
 # Of answer books beside prepared indices: raised when the form of answers changes.
 BOOK_VERSION = 2
 
@@ -57,102 +63,194 @@ def prepare_corpus(
     return ensure_corpus(home, documents, generator=generator, seed=seed, progress=progress)
 
 
-Preparation = Generator[None, None, Subject]
+Corpora = Callable[[int], tuple[CorpusSpec, Sequence[Parcel]]]
+"""Returns a corpus of that many documents, made if it is missing, and what is sent of it."""
 
 
-def in_turns(preparations: Iterable[Preparation]) -> list[Subject]:
-    """Do them, those that stop for others in turns: what the host does meanwhile meets all of them."""
-    waiting = dict(enumerate(preparations))
-    done: dict[int, Subject] = {}
-    while waiting:
-        for place, one in list(waiting.items()):
-            try:
-                next(one)
-            except StopIteration as end:
-                done[place] = end.value
-                del waiting[place]
-    return [done[place] for place in sorted(done)]
-
-
-def prepare_subject(
-    spec: VariantSpec,
+def prepare_started(
+    specs: Sequence[VariantSpec],
     plan: Plan,
     track: Track,
-    parcels: Sequence[Parcel],
+    corpora: Corpora,
     home: Home,
-    observer: Observer,
+    observer: SharedObserver,
     *,
     keeping: Keeping = USUAL,
-) -> Preparation:
-    """Install a variant's engine and runtime, and build its indices, unless that was done before.
+) -> list[Subject]:
+    """Prepare variants whose nodes benchctl starts: engines, runtimes, indices, archives of classes.
 
-    The plan's documents must be known; `parcels` are these. `keeping` tells when an ingest is saved. It stops
-    before indices, so that a variant that cannot run ends the preparation of all before the first index; and
-    before each of several builds, for `in_turns`.
+    What exists is skipped. Downloads run beside each other and beside the generation of the corpus. `keeping`
+    tells when an ingest is saved.
 
     Raises:
         BenchctlError: If a step fails; only the checkpoint of a long ingest is kept.
     """
+    counts = dict.fromkeys(plan.of(spec).corpus.documents for spec in specs)
+
+    def generate() -> None:
+        for count in counts:
+            corpora(count)
+
+    def equip_all(alike: Sequence[VariantSpec]) -> None:
+        for spec in alike:
+            equipment[spec.name] = _equip(spec, plan, home, observer)
+
+    equipment: dict[str, tuple[Subject, Installation]] = {}
+    # Variants of one archive download it once.
+    by_archive: dict[object, list[VariantSpec]] = {}
+    for spec in specs:
+        by_archive.setdefault((spec.engine, spec.version, spec.distribution), []).append(spec)
+    steps: list[Callable[[], None]] = [
+        generate,
+        *(partial(equip_all, alike) for alike in by_archive.values()),
+    ]
+    # Other hosts take one session at a time.
+    side_by_side(steps, observer, 1 if plan.hosts else len(steps))
+    equipped = [equipment[spec.name] for spec in specs]
+    site = _Site(plan, track, corpora, home, observer, keeping, equipped)
+    builds = (
+        [] if plan.origin == "empty" else list(zip(*map(site.indices, range(plan.index_builds)), strict=True))
+    )
+    subjects = []
+    for place, (subject, _) in enumerate(equipped):
+        own = builds[place] if builds else ()
+        contents = {one.facts.content for one in own}
+        if len(own) > 1 and len(contents) == 1 and contents != {""}:
+            observer.note(
+                f"{subject.spec.name}: its {len(own)} builds have the same content ({contents.pop()[:12]}): "
+                "forks run on one"
+            )
+        unarchived = _archived(subject, home, observer) or subject.unarchived
+        subjects.append(
+            dataclasses.replace(
+                subject, index=own[0] if own else None, more_builds=own[1:], unarchived=unarchived
+            )
+        )
+    return subjects
+
+
+def _equip(spec: VariantSpec, plan: Plan, home: Home, observer: Observer) -> tuple[Subject, Installation]:
+    """Install a variant's engine and runtime; the other installation fills its indices."""
     observer.stage(f"{spec.name}: engine and Java runtime")
     equipment = equip(home, spec, observer.progress)
-    installation, builder, jdk = equipment.installation, equipment.builder, equipment.jdk
+    installation, jdk = equipment.installation, equipment.jdk
     for lacking in installation.lacking:
         observer.note(f"{spec.name}: {lacking}")
     if plan.evidence_kinds:
         hook("collectors").check_runtime(plan.evidence_kinds, jdk.home)
     starts = starts_of(home, installation) if spec.start == "direct" else None
-    unarchived = (
-        ""
-        if starts is None
-        else _archived(Subject(spec, installation, jdk, None), starts, plan, home, observer)
-    )
     spread = _equipped_elsewhere(spec, plan, equipment, home, observer)
-    for host, kit in {} if spread is None else spread.kits.items():
-        unarchived = unarchived or (kit.unarchived and f"on host {host}, {kit.unarchived}")
+    kits = {} if spread is None else spread.kits
+    unarchived = next(
+        (f"on host {host}, {kit.unarchived}" for host, kit in kits.items() if kit.unarchived), ""
+    )
     subject = Subject(spec, installation, jdk, None, starts=starts, unarchived=unarchived, spread=spread)
-    yield
-    if plan.origin == "empty":
-        return subject
-    keys = index_keys(builder, spec, plan, track)
-    observer.stage(f"{spec.name}: prepared index")
-    found = _prepared(home, keys, spread, observer)
-    missing = found.count(None)
-    shop = Workshop(home, jdk, building_heap_mb(plan), parcels, keeping, observer, spread)
-    builds = []
-    for key, index in zip(keys, found, strict=True):
-        missing -= index is None
-        if index is None and plan.index_builds > 1:
-            yield
-            # A variant with the same index may have built it meanwhile.
-            index = _prepared(home, [key], spread, observer)[0]  # noqa: PLW2901 - see above
-        number = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
-        title = f"{builder.engine} {builder.version}{number}"
-        builds.append(index or build_index(shop, key, title=title, more=missing))
-    contents = {one.facts.content for one in builds}
-    if len(builds) > 1 and len(contents) == 1 and contents != {""}:
-        observer.note(
-            f"{spec.name}: its {len(builds)} builds have the same content ({contents.pop()[:12]}): forks run "
-            "on one"
+    return subject, equipment.builder
+
+
+@dataclass(frozen=True)
+class _Site:
+    """Where indices of variants are built, one number of theirs after the other.
+
+    So builds of all variants take turns, and what the host does meanwhile meets all of them.
+    """
+
+    plan: Plan
+    track: Track
+    corpora: Corpora
+    home: Home
+    observer: SharedObserver
+    keeping: Keeping
+    equipped: Sequence[tuple[Subject, Installation]]
+
+    def indices(self, number: int) -> list[PreparedIndex]:
+        """Return each variant's build of a number, made unless it exists; several may share one."""
+        orders: dict[object, tuple[IndexKey, list[Subject]]] = {}
+        wanted = []
+        for subject, builder in self.equipped:
+            documents = self.corpora(self.plan.of(subject.spec).corpus.documents)[0]
+            own = msgspec.structs.replace(self.plan, corpus=documents)
+            key = index_keys(builder, subject.spec, own, self.track)[number]
+            spread = subject.spread
+            place = None if spread is None else (spread.own, *spread.by_host.items())
+            orders.setdefault((key.folder_name, place), (key, []))[1].append(subject)
+            wanted.append((key.folder_name, place))
+        most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
+        beside = min(most, len(orders)) > 1
+        steps = [partial(self._index, key, subjects, beside=beside) for key, subjects in orders.values()]
+        made = dict(zip(orders, side_by_side(steps, self.observer, most), strict=True))
+        return [made[one] for one in wanted]
+
+    def _index(self, key: IndexKey, subjects: Sequence[Subject], *, beside: bool) -> PreparedIndex:
+        plan, subject, home = self.plan, subjects[0], self.home
+        self.observer.stage(f"{subject.spec.name}: prepared index")
+        found = _prepared(home, key, subject.spread, self.observer)
+        if found is not None:
+            return found
+        later = (dataclasses.replace(key, build=build) for build in range(key.build + 1, plan.index_builds))
+        several = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
+        heap_mb = building_heap_mb(plan)
+        shop = Workshop(
+            home,
+            subject.jdk,
+            heap_mb,
+            self.corpora(key.corpus.documents)[1],
+            self.keeping,
+            self.observer,
+            title=f"{key.installation.engine} {key.installation.version}{several}",
+            more=sum(not (home.indices / one.folder_name).exists() for one in later),
+            beside=beside,
+            spread=subject.spread,
         )
-    return dataclasses.replace(subject, index=builds[0], more_builds=tuple(builds[1:]))
+        # Builds that are replicates are built alike: nothing else is done on the first one's node.
+        alike = (
+            next((one for one in subjects if _is_plain(one, key)), None) if plan.index_builds == 1 else None
+        )
+        if alike is not None:
+            shop = dataclasses.replace(shop, ask=partial(self._ask, alike, key), starts=alike.starts)
+            if alike.starts is not None and heap_mb < _MOST_COMPRESSED_MB:
+                archive = alike.starts.archive(key.installation, alike.jdk)
+                shop = dataclasses.replace(shop, archive=archive if archive.refusal is None else None)
+        return build_index(shop, key)
+
+    def _ask(self, subject: Subject, key: IndexKey, client: SearchClient, root: Path) -> None:
+        """Ask the node that filled an index, and keep the answers with it."""
+        book = AnswerBook(root / _book_name(subject))
+        own = msgspec.structs.replace(self.plan, corpus=key.corpus)
+        for operation in operations_used(own, self.track):
+            book.add(operation, ask(client, operation, default_target(own, self.track)))
+        book.save()
 
 
-def _archived(subject: Subject, starts: Starts, plan: Plan, home: Home, observer: Observer) -> str:
-    """Make the archive of classes, or say why not; where its node did not start, try the variant's own."""
-    name = subject.spec.name
-    if not starts.archive(subject.installation, subject.jdk).exists():
+def _is_plain(subject: Subject, key: IndexKey) -> bool:
+    """Return whether a variant's measured nodes are set up as the one that fills its index."""
+    spec = subject.spec
+    changed = spec.jvm_flags or spec.settings or spec.environment or spec.nodes or key.deterministic
+    return not changed and subject.installation == key.installation
+
+
+def _builds_at_once(plan: Plan, cpus: Sequence[int], memory_bytes: int) -> int:
+    """Return how many indices are built at a time: each has two CPUs and its heap.
+
+    Several builds of each are replicates, whose times are compared.
+    """
+    if plan.hosts or plan.index_builds > 1:
+        return 1
+    nodes = max((spec.node_count for spec in plan.variants), default=1)
+    heaps = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // (building_heap_mb(plan) * nodes)
+    return max(1, min(len(cpus) // _CPUS_A_BUILD, heaps))
+
+
+def _archived(subject: Subject, home: Home, observer: Observer) -> str:
+    """Make the archive of classes, unless it exists, or return why there is none."""
+    name, starts = subject.spec.name, subject.starts
+    if starts is None:
+        return ""
+    if starts.archive(subject.installation, subject.jdk).refusal is None:
         observer.stage(f"{name}: an archive of the engine's classes, once")
     unarchived = archive_classes(home, subject.installation, subject.jdk, starts)
     for reason in set(starts.refused.values()):
         observer.note(f"{name}: nodes are started by the engine's script: {reason}")
-    if unarchived == NEVER_STARTED and not any(plan.node_hosts.get(name, ())):
-        observer.stage(f"{name}: a first start")
-        with (
-            subject.workspace(home, "first") as workspace,
-            logs_kept_of_failure(workspace.root / "boot", home.logs / f"first-{name}"),
-            subject.start(Start(workspace, workspace.root / "boot", home, plan.heap_mb, None)) as nodes,
-        ):
-            nodes.stop(at_once=True)
     return unarchived
 
 
@@ -232,28 +330,23 @@ def _identity(equipment: Equipment) -> tuple[str, ...]:
     )
 
 
-def _prepared(
-    home: Home, keys: Sequence[IndexKey], spread: Spread | None, observer: Observer
-) -> list[PreparedIndex | None]:
-    """The prepared indices of these keys; None for what is missing or damaged, if only on one host."""
+def _prepared(home: Home, key: IndexKey, spread: Spread | None, observer: Observer) -> PreparedIndex | None:
+    """The prepared index of a key; None if it is missing or damaged, if only on one host."""
 
-    def find(name: str, nodes: Sequence[str] | None = None) -> PreparedIndex | None:
+    def find(nodes: Sequence[str] | None = None) -> PreparedIndex | None:
         try:
-            return find_prepared(home, name, nodes)
+            return find_prepared(home, key.folder_name, nodes)
         except DamagedIndexError as err:
             observer.note(f"{err.message}; it is built again")
             return None
 
     if spread is None:
-        return [find(key.folder_name) for key in keys]
-    found: list[PreparedIndex | None] = []
+        return find()
     with reaching(spread, home) as there:
-        for key in keys:
-            index = find(key.folder_name, spread.own)
-            parts = {} if there is None else there.on_all("find", key.folder_name, of_nodes=True)
-            whole = index is not None and all(part == index.facts for part in parts.values())
-            found.append(index if whole else None)
-    return found
+        index = find(spread.own)
+        parts = {} if there is None else there.on_all("find", key.folder_name, of_nodes=True)
+        whole = index is not None and all(part == index.facts for part in parts.values())
+        return index if whole else None
 
 
 def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
@@ -290,11 +383,10 @@ def check_answers(
     *,
     ask_anew: bool = False,
 ) -> Answered:
-    """Ask every search once, on unmeasured node starts, and compare the engines' answers.
+    """Compare the engines' answers to every search; what was not asked yet is, on unmeasured node starts.
 
     A prepared index is frozen, so its answers are kept beside it and asked again only on request. All of its
-    builds
-    hold the same documents: the first one answers for them. A running cluster is asked every time.
+    builds hold the same documents: the first one answers for them. A running cluster is asked every time.
     """
     operations = operations_used(plan, track)
     shards = {one.spec.name: with_settings(places(track), one.spec.index_settings).shards for one in subjects}
@@ -312,7 +404,8 @@ def check_answers(
             elif isinstance(subject, TargetSubject):
                 _ask_target(subject, missing, book, default_target(plan, track))
         books[name] = book
-        anew = len(missing) == len(operations)
+        built = subject.index_facts is not None and not subject.index_facts.cached
+        anew = built or len(missing) == len(operations)
         kept.append(keep_answers(name, operations, book, shards=shards[name], anew=anew))
     checks = []
     for count in dict.fromkeys(plan.of(one.spec).corpus.documents for one in subjects):
@@ -337,8 +430,12 @@ def check_answers(
 
 def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
     """A variant's earlier answers, if they are still valid: for the same index, on a JVM set up alike."""
-    if ask_anew or not isinstance(subject, Subject) or subject.index is None:
+    if not isinstance(subject, Subject) or subject.index is None or (ask_anew and subject.index.facts.cached):
         return AnswerBook()
+    return AnswerBook(subject.index.root / _book_name(subject))
+
+
+def _book_name(subject: Subject) -> str:
     jdk = f"{subject.jdk.vendor} {subject.jdk.version}"
     parts: tuple[object, ...] = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
     # Of an index of another engine, each of those that read it has answers of its own.
@@ -348,7 +445,7 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
     if any(more):
         parts = (*parts, *more)
     digest = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
-    return AnswerBook(subject.index.root / f"answers-{digest}.json")
+    return f"answers-{digest}.json"
 
 
 def _ask_target(subject: TargetSubject, operations: Iterable[Asking], book: AnswerBook, target: str) -> None:

@@ -1,0 +1,146 @@
+"""Steps of a preparation side by side: their results and progress, a failure, Ctrl-C."""
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.run import bench
+from benchctl.run.bench import SharedObserver, SilentObserver, side_by_side
+from waiting import DEADLINE_S, eventually
+
+
+class Told(SilentObserver):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.steps: list[tuple[str, int, int]] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        self.steps.append((what, done, total))
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+def observer(told: Told) -> SharedObserver:
+    return SharedObserver(told)
+
+
+def reporting(observer: SharedObserver, begun: threading.Event) -> Callable[[], None]:
+    """A step that works, and reports, until it is interrupted."""
+
+    def step() -> None:
+        begun.set()
+        observer.stage("working")
+        eventually(lambda: observer.progress("documents", 1, 0))
+
+    return step
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_results_come_in_order_from_at_most_so_many_steps_at_a_time(observer: SharedObserver, most: int):
+    up, peak, lock = 0, 0, threading.Lock()
+    together = threading.Barrier(most)
+
+    def step(number: int) -> int:
+        nonlocal up, peak
+        with lock:
+            up += 1
+            peak = max(peak, up)
+        if number < most:
+            together.wait(DEADLINE_S)
+        with lock:
+            up -= 1
+        return number
+
+    assert side_by_side([lambda n=n: step(n) for n in range(4)], observer, most) == [0, 1, 2, 3]
+    assert peak == most
+
+
+def test_progress_is_the_sum_of_steps_that_count_the_same(observer: SharedObserver, told: Told):
+    turns = [threading.Event(), threading.Event()]
+
+    def first() -> None:
+        observer.progress("documents", 10, 100)
+        turns[0].set()
+        turns[1].wait(DEADLINE_S)
+        observer.progress("bytes", 7, 0)
+
+    def second() -> None:
+        turns[0].wait(DEADLINE_S)
+        observer.progress("documents", 5, 50)
+        turns[1].set()
+
+    side_by_side([first, second], observer, 2)
+    observer.progress("documents", 1, 2)
+    assert told.steps == [
+        ("documents", 10, 100),
+        ("documents", 15, 150),
+        ("bytes", 7, 0),
+        ("documents", 1, 2),
+    ]
+
+
+def test_a_step_that_fails_ends_the_others(observer: SharedObserver):
+    begun = threading.Event()
+
+    def fail() -> None:
+        begun.wait(DEADLINE_S)
+        raise BenchctlError("no disk")
+
+    with pytest.raises(BenchctlError, match="no disk"):
+        side_by_side([fail, reporting(observer, begun)], observer, 2)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_ctrl_c_ends_all_steps_and_says_what_they_kept(observer: SharedObserver, told: Told, *, kept: bool):
+    begun = [threading.Event(), threading.Event()]
+
+    def keeping(step: Callable[[], None]) -> Callable[[], None]:
+        def keep() -> None:
+            try:
+                step()
+            except KeyboardInterrupt as err:
+                raise BenchctlError("kept", exit_code=ExitCode.INTERRUPTED) from err
+
+        return keep if kept else step
+
+    def press() -> None:
+        eventually(lambda: len(told.steps) > 20)  # so long that both are waited for
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    with pytest.raises(BenchctlError if kept else KeyboardInterrupt):
+        side_by_side([keeping(reporting(observer, one)) for one in begun], observer, 2)
+    pressing.join()
+    assert told.notes == (["kept"] if kept else [])
+
+
+def test_a_process_that_a_step_waits_for_is_ended(observer: SharedObserver, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(bench, "_HALT_S", 0.05)
+    begun, codes = threading.Event(), []
+
+    def wait() -> None:
+        with subprocess.Popen(["/bin/sleep", "60"]) as process:
+            begun.set()
+            codes.append(process.wait())
+
+    def fail() -> None:
+        begun.wait(DEADLINE_S)
+        raise BenchctlError("no disk")
+
+    with pytest.raises(BenchctlError, match="no disk"):
+        side_by_side([wait, fail], observer, 2)
+    assert codes == [-signal.SIGTERM]
