@@ -1,9 +1,11 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+import golden
 from benchctl.report.blocks import Command
 from benchctl.report.planning import forecast_lines, next_command, planning_lines, proposed_forks
 from benchctl.results.figures import RedlineEnd, TaskSummary
@@ -293,87 +295,42 @@ def history(
     return History(noises, seconds, frozenset(), 20, ("a",))
 
 
-def test_two_lines_for_a_usual_plan():
-    plan = plan_of("sort", "range")
-    first, second = forecast_lines(history(plan, {"sort": 0.02, "range": 0.15}), plan)
-    assert first == (
-        "this run (10 forks a side, about 6 min 00 s): minimum detectable effect in throughput "
-        "sort 4.0%, range 28%"
-    )
-    assert second == "  in p90 service time sort 3.4%, range 28% (80% power, from 20 earlier forks)"
+def forecast(
+    sds: Mapping[str, float],
+    labels: Sequence[str] = ("range",),
+    match: Match = "same",
+    fork_s: float | None = 18.0,
+    **changes: object,
+) -> list[str]:
+    plan = plan_of(*labels, **changes)
+    return forecast_lines(history(plan, sds, match, fork_s), plan)
 
 
-def test_forks_for_evidence_take_their_time():
-    plan = plan_of("range", evidence=EvidenceSpec(("jit",), 2))
-    text = forecast_lines(history(plan, {"range": 0.15}), plan)[0]
-    assert text.startswith(
-        "this run (10 forks a side, 2 more for evidence, about 7 min 12 s): minimum detectable"
-    )
+MANY = {f"task{number}": 0.01 * (1 + number) for number in range(7)}
+BOTH = ("sort", "range")
+ONE = {"range": 0.1}
+TWICE = (Challenge("c", (Task("range", iterations=3),)),) * 2
+THIRD = msgspec.structs.replace(ES, name="third", jvm_flags=("-Xint",))
+FORECASTS: dict[str, Callable[[], list[str]]] = {
+    "a usual plan": lambda: forecast({"sort": 0.02, "range": 0.15}, BOTH),
+    "forks for evidence": lambda: forecast({"range": 0.15}, evidence=EvidenceSpec(("jit",), 2)),
+    "many tasks": lambda: forecast(MANY, tuple(MANY)),
+    "other sizes, and a task that is unknown": lambda: forecast({"sort": 0.02}, BOTH, "similar", None),
+    "no earlier run": lambda: forecast_lines(NOTHING, plan_of("range")),
+    "too few forks": lambda: forecast(ONE, forks=2),
+    "one fork": lambda: forecast(ONE, forks=1),
+    "one variant": lambda: forecast(ONE, variants=(ES,)),
+    "until it is precise": lambda: forecast(ONE, forks=50, stop=StopSpec(precision=0.08)),
+    "until it can never be": lambda: forecast(ONE, forks=50, stop=StopSpec(precision=0.001)),
+    "until the budget is spent": lambda: forecast(
+        ONE, forks=50, stop=StopSpec(precision=0.05, budget_s=360.0)
+    ),
+    "several challenges, and the worst contender": lambda: forecast(
+        ONE, schedules=TWICE, variants=(ES, OS, THIRD)
+    ),
+}
 
 
-def test_of_many_tasks_the_middle_and_both_ends():
-    labels = [f"task{number}" for number in range(7)]
-    plan = plan_of(*labels)
-    found = history(plan, {label: 0.01 * (1 + number) for number, label in enumerate(labels)})
-    assert (
-        "throughput 2.0% (task0) to 15% (task6), half of the tasks up to 8.3%"
-        in (forecast_lines(found, plan)[0])
-    )
-
-
-def test_other_sizes_and_unknown_tasks_are_said():
-    plan = plan_of("sort", "range")
-    text = forecast_lines(history(plan, {"sort": 0.02}, "similar", None), plan)[-1]
-    assert text.endswith("from 20 earlier forks of other sizes or settings); no earlier run has c: range")
-    assert "about" not in text
-
-
-def test_without_earlier_runs_nothing_is_promised():
-    (line,) = forecast_lines(NOTHING, plan_of("range"))
-    assert line == (
-        "this run (10 forks a side): never made here before, so its first 6 forks will show what it can "
-        "detect"
-    )
-
-
-@pytest.mark.parametrize(
-    ("changes", "text"),
-    [
-        (
-            {"forks": 2},
-            "this run (2 forks a side, about 1 min 12 s) gets no verdicts: these take 3 forks a side",
-        ),
-        (
-            {"variants": (ES,)},
-            "this run (10 forks a side, about 3 min 00 s): one variant, nothing to compare",
-        ),
-        ({"forks": 1}, "this run (1 fork a side, about 36 s) gets no verdicts"),
-    ],
-)
-def test_what_no_difference_can_come_from(changes: dict[str, object], text: str):
-    plan = plan_of("range", **changes)
-    assert forecast_lines(history(plan, {"range": 0.1}), plan)[0].startswith(text)
-
-
-@pytest.mark.parametrize(
-    ("stop", "text"),
-    [
-        (StopSpec(precision=0.08), "(probably 34 forks a side, at most 50, about 20 min 24 s)"),
-        (StopSpec(precision=0.001), "(at most 50 forks a side, about 30 min 00 s)"),
-        (
-            StopSpec(precision=0.05, budget_s=360.0),
-            "(probably 10 forks a side, at most 50, about 6 min 00 s)",
-        ),
-    ],
-)
-def test_a_stop_rule_is_taken_into_account(stop: StopSpec, text: str):
-    plan = plan_of("range", forks=50, stop=stop)
-    assert text in forecast_lines(history(plan, {"range": 0.1}), plan)[0]
-
-
-def test_several_challenges_name_theirs_and_the_worst_contender_counts():
-    third = ES.__class__("third", "elasticsearch", "8.11.0", jvm_flags=("-Xint",))
-    once = plan_of("range")
-    plan = plan_of("range", schedules=(*once.schedules, *once.schedules), variants=(ES, OS, third))
-    found = history(plan, {"range": 0.1})
-    assert "c: range 18%, c: range 18%" in forecast_lines(found, plan)[0]
+def test_forecasts_say_what_a_run_can_detect_and_how_long_it_takes(request: pytest.FixtureRequest):
+    texts = ("\n".join([f"# {name}", *lines(), ""]) for name, lines in FORECASTS.items())
+    golden.agree(request.config, Path(__file__).parent / "golden" / "forecasts.txt", "\n".join(texts))
