@@ -2,10 +2,12 @@
 
 import csv
 import io
+from pathlib import Path
 
 import msgspec
 import pytest
 
+import golden
 from benchctl.report.fork_plan import render_fork_plan
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import MetricKey
@@ -46,110 +48,53 @@ def fork_plan(*requirements: Requirement, **changes: object) -> ForkPlan:
 KNOWN = fork_plan(requirement(0, "sort", "throughput", 30), requirement(1, "range", "service_time_p90", 69))
 
 
-def test_known_spreads_give_forks_and_time():
-    assert render_fork_plan(KNOWN, width=100) == (
-        "Forks a side for 5% (80% power; a range that holds 80%), from 20 earlier forks on this machine\n"
-        "Operation    Metric            CV of forks   Forks a side         Time\n"
-        "──────────────────────────────────────────────────────────────────────\n"
-        "sort         throughput              10.0%  30 (20 to 50)  18 min 00 s\n"
-        "range        p90 service time        10.0%  69 (59 to 89)  41 min 24 s\n"
-        "all of them                                 69 (59 to 89)  41 min 24 s\n"
-        "\n"
-        "Found is faster or slower, with p adjusted for the other rows of the metric.\n"
-        "To measure it:\n"
-        "  benchctl run --challenge c --forks 69\n"
-    )
-
-
-@pytest.mark.parametrize(("forks", "offered"), [(4, True), (80, False)])
-def test_cpu_of_the_node_is_offered_where_it_takes_fewer_forks(forks: int, *, offered: bool):
-    found = msgspec.structs.replace(KNOWN, beside=(requirement(1, "range", "cpu", forks),))
-    text = render_fork_plan(found, width=300)
-    assert (
-        "CPU per operation, which is compared beside these, takes 4 forks a side instead of 69" in text
-    ) == offered
-
-
-def test_without_earlier_runs_the_spreads_are_said_to_be_assumed():
-    text = render_fork_plan(fork_plan(earlier_forks=0, runs=(), block_s=None, command=PILOT), width=100)
-    assert text == (
-        "Forks a side for 5% (80% power; a range that holds 80%) at CVs that are ASSUMED, not measured\n"
-        "Assumed CV      Forks a side\n"
-        "────────────────────────────\n"
-        "      5.0%      18 (8 to 38)\n"
-        "     15.0%  148 (138 to 168)\n"
-        "\n"
-        "No earlier run of this on this machine says how much its forks differ.\n"
-        "First measure a few forks, then ask again:\n"
-        "  benchctl run --challenge c --forks 5\n"
-    )
-
-
-def test_what_rests_on_other_sizes_or_on_nothing_is_said():
+def similar() -> ForkPlan:
+    """What rests on other sizes or on nothing, and takes nobody knows how long."""
     other = msgspec.structs.replace(KNOWN.requirements[0].prospect, match="similar")
     rows = (msgspec.structs.replace(KNOWN.requirements[0], prospect=other), KNOWN.requirements[1])
     untimed = [
         msgspec.structs.replace(one, need=msgspec.structs.replace(one.need, seconds=None)) for one in rows
     ]
-    text = render_fork_plan(fork_plan(*untimed, unknown=("c: terms",), block_s=None), width=120)
-    assert "* 10.0%" in text
-    assert "* from runs of the same task with other sizes" in text
-    assert "no earlier run has them: c: terms" in text
-    assert "How long a fork takes is not known" in text
-    assert "Time" not in text
-    assert "* 10.0%" not in render_fork_plan(KNOWN)
+    return fork_plan(*untimed, unknown=("c: terms",), block_s=None)
 
 
-def test_the_most_forks_that_are_looked_for_are_no_answer():
-    found = requirement(0, "sort", "throughput", 100)
-    for chance, hardly in ((0.4, False), (0.05, True)):
-        never = Need(10.0, Forecast(None, 400, None, 100_000, chance), 3_600_000.0)
-        text = render_fork_plan(fork_plan(msgspec.structs.replace(found, need=never)), width=120)
-        assert "over 100,000 (400 or more)  over 1000 h 00 min" in text
-        assert ("Hardly to be found within 100,000: sort" in text) == hardly
+def never(chance: float) -> ForkPlan:
+    need = Need(10.0, Forecast(None, 400, None, 100_000, chance), 3_600_000.0)
+    return fork_plan(msgspec.structs.replace(requirement(0, "sort", "throughput", 100), need=need))
 
 
-def test_a_difference_within_the_margin_is_said_to_be_different_at_most():
-    text = render_fork_plan(KNOWN, width=300)
-    assert "can only be called different" not in text
-    within = [msgspec.structs.replace(one, margin_percent=5.0) for one in KNOWN.requirements[1:]]
-    text = render_fork_plan(fork_plan(KNOWN.requirements[0], *within), width=300)
-    assert "5% is not beyond the margin (p90 service time 5%): it can only be called different" in text
-    assert "Found is faster or slower" in text
-    assert "Found is faster or slower" not in render_fork_plan(fork_plan(*within), width=300)
+def beside(forks: int) -> ForkPlan:
+    return msgspec.structs.replace(KNOWN, beside=(requirement(1, "range", "cpu", forks),))
 
 
-def test_pairs_and_several_contenders_have_words_and_a_column():
-    rows = [requirement(0, "sort", "throughput", 30, name) for name in ("os", "es-again")]
-    text = render_fork_plan(fork_plan(*rows, paired=True), width=120)
-    assert "Pairs for 5%" in text
-    assert "Variant" in text
-    assert "es-again" in text
+WITHIN = msgspec.structs.replace(KNOWN.requirements[1], margin_percent=5.0)
+PAIRS = [requirement(0, "sort", "throughput", 30, name) for name in ("os", "es-again")]
+CHALLENGES = [
+    msgspec.structs.replace(
+        one, prospect=msgspec.structs.replace(one.prospect, schedule=place, challenge=name)
+    )
+    for place, name in enumerate(("short", "long"))
+    for one in (requirement(0, "range", "throughput", 30),)
+]
+SCENES: dict[str, ForkPlan] = {
+    "known spreads": KNOWN,
+    "CPU takes fewer forks": beside(4),
+    "CPU takes more": beside(80),
+    "no earlier run": fork_plan(earlier_forks=0, runs=(), block_s=None, command=PILOT),
+    "other sizes, and a task that is unknown": similar(),
+    "beyond the most that is looked for": never(0.4),
+    "hardly ever": never(0.05),
+    "one is within its margin": fork_plan(KNOWN.requirements[0], WITHIN),
+    "all are": fork_plan(WITHIN),
+    "pairs and several contenders": fork_plan(*PAIRS, paired=True),
+    "several challenges": fork_plan(*CHALLENGES),
+}
 
 
-def test_tasks_of_several_challenges_are_told_apart():
-    rows = [
-        msgspec.structs.replace(
-            one, prospect=msgspec.structs.replace(one.prospect, schedule=place, challenge=name)
-        )
-        for place, name in enumerate(("short", "long"))
-        for one in (requirement(0, "range", "throughput", 30),)
-    ]
-    lines = render_fork_plan(fork_plan(*rows), width=120).splitlines()
-    assert any(line.startswith("Challenge  Operation") for line in lines)
-    assert [line.split()[:2] for line in lines if "throughput  " in line] == [
-        ["short", "range"],
-        ["long", "range"],
-    ]
-    assert "Challenge" not in render_fork_plan(KNOWN)
-    table = csv.DictReader(io.StringIO(render_fork_plan(fork_plan(*rows), "csv")))
-    assert [row["challenge"] for row in table] == ["short", "long"]
-
-
-def test_markdown_is_a_table_and_the_command_is_code():
-    text = render_fork_plan(KNOWN, "markdown")
-    assert "| Operation | Metric | CV of forks | Forks a side | Time |" in text
-    assert "- To measure it: `benchctl run --challenge c --forks 69`" in text
+def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
+    texts = [f"# {name}\n{render_fork_plan(scene, width=120)}" for name, scene in SCENES.items()]
+    texts += [f"# Markdown\n{render_fork_plan(KNOWN, 'markdown')}"]
+    golden.agree(request.config, Path(__file__).parent / "golden" / "fork_plan.txt", "\n".join(texts))
 
 
 def test_json_reads_back_and_csv_has_a_line_a_row():
@@ -160,6 +105,8 @@ def test_json_reads_back_and_csv_has_a_line_a_row():
         ("range", "69", "89"),
     ]
     assert rows[0]["seconds"] == "1080.0"
+    table = csv.DictReader(io.StringIO(render_fork_plan(fork_plan(*CHALLENGES), "csv")))
+    assert [row["challenge"] for row in table] == ["short", "long"]
     nothing = fork_plan(block_s=None, command=PILOT)
     assumed = list(csv.DictReader(io.StringIO(render_fork_plan(nothing, "csv"))))
     assert [(row["match"], row["cv_percent"], row["forks"]) for row in assumed] == [
@@ -178,6 +125,6 @@ def test_a_page_has_the_tables_the_sentences_and_the_command():
     page = outline(render_fork_plan(fork_plan(requirement(0, hostile, "throughput", 30)), "html"))
     assert (len(page.all("table")), page.all("script")) == (1, [])
     assert page.all("th", scope="row")[0].text == hostile
-    assert [text for _, text in page.headings()] == ["Forks for a difference of 5%", "To measure it"]
+    assert [text for _, text in page.headings()] == ["Forks for a difference of 5%"]
     assert [element.text for element in page.all("pre")] == ["benchctl run --challenge c --forks 69"]
     assert "Found is faster or slower" in page.all("main")[0].text
