@@ -12,14 +12,18 @@ import pytest
 
 from benchctl.corpus.generated import Corpus, open_documents
 from benchctl.engine.cluster import boot
+from benchctl.engine.distribution import Installation
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.launch import starts_of
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
+from benchctl.run import prepare
 from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.documents import Parcel, parcels
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.prepare import prepare_corpus, prepare_started
+from benchctl.run.prepare import check_answers, prepare_corpus, prepare_started
 from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
 
@@ -29,6 +33,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("installations")
 DOCUMENTS = 5_000
 HEAP_MB = 512
 EMPTY_TRANSLOG_BYTES = 1_000
+LEAST_ARCHIVE_BYTES = 20_000_000
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 
 
@@ -62,9 +67,15 @@ def planned(corpus: Corpus) -> tuple[Plan, Track]:
 
 
 @pytest.fixture(scope="module")
-def subjects(planned: tuple[Plan, Track], home: Home) -> dict[str, Subject]:
-    """Both engines with their indices."""
-    prepared = prepare_all(*planned, home)
+def subjects(
+    planned: tuple[Plan, Track], home: Home, jdk: Jdk, installations: dict[EngineName, Installation]
+) -> dict[str, Subject]:
+    """Both engines with their indices and archives of classes, prepared as with nothing and four CPUs."""
+    for installation in installations.values():
+        starts_of(home, installation).archive(installation, jdk).path.unlink()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(prepare, "allowed_cpus", lambda: range(4))
+        prepared = prepare_all(*planned, home)
     return {subject.spec.engine: subject for subject in prepared}
 
 
@@ -132,6 +143,23 @@ def test_a_prepared_index_is_one_segment_with_an_empty_translog(subject: Subject
     assert translogs
     assert max(translogs.values()) < EMPTY_TRANSLOG_BYTES
     assert len([name for name in kept if is_lucene(name) and Path(name).name.startswith("segments_")]) == 1
+
+
+def test_the_node_that_filled_an_index_archived_its_classes_and_was_asked(
+    subject: Subject, planned: tuple[Plan, Track], home: Home, monkeypatch: pytest.MonkeyPatch
+):
+    assert index_of(subject).facts.ingest.beside
+    assert subject.starts is not None
+    assert subject.starts.archive(subject.installation, subject.jdk).path.stat().st_size > LEAST_ARCHIVE_BYTES
+    assert not subject.unarchived
+    monkeypatch.setattr(prepare, "_ask_all", lambda *_: pytest.fail("it is asked again"))
+    answered = check_answers([subject], *planned, home, SilentObserver())
+    assert [kept.anew for kept in answered.kept] == [True]
+    assert answered.check.exact_hits["range"][subject.spec.name] > 0
+    # Of exercises for the archive, nothing is kept.
+    assert (
+        len({file.parts[1] for file in map(Path, files(index_of(subject).data)) if is_lucene(str(file))}) == 1
+    )
 
 
 def test_a_prepared_index_is_found_again(subject: Subject, planned: tuple[Plan, Track], home: Home):

@@ -53,7 +53,6 @@ def settle(client: SearchClient, name: str) -> None:
 # so whatever happens to the node or to benchctl afterwards, the checkpoint stays what it was: exactly the
 # documents that its manifest names.
 
-PARTIAL_FORMAT = 2
 MANIFEST_NAME = "manifest.json"
 
 
@@ -153,7 +152,6 @@ class Progress(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Makes a folder a partial index."""
 
-    format: int  # of this file and what is beside it
     key: str  # digest of the index that is being built
     data: str  # name of the folder with the node's data
     progress: Progress  # what is in it
@@ -224,7 +222,7 @@ class PartialIndex:
             # Leftovers of a killed benchctl.
             shutil.rmtree(self.root / name, ignore_errors=True)
             freeze(data, self.root / name)
-            self._write(_Manifest(PARTIAL_FORMAT, self.key, name, progress))
+            self._write(_Manifest(self.key, name, progress))
             for entry in self.root.iterdir():
                 if entry.name not in {name, MANIFEST_NAME}:
                     shutil.rmtree(entry, ignore_errors=True)
@@ -251,10 +249,7 @@ class PartialIndex:
     def _manifest(self) -> _Manifest | None:
         path = self.root / MANIFEST_NAME
         try:
-            text = read_file(path)
-            if msgspec.json.decode(text, type=_Format).format != PARTIAL_FORMAT:
-                return None
-            found = msgspec.json.decode(text, type=_Manifest)
+            found = msgspec.json.decode(read_file(path), type=_Manifest)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as err:
@@ -272,12 +267,6 @@ class PartialIndex:
 
 def _size_bytes(root: Path) -> int:
     return sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
-
-
-class _Format(msgspec.Struct, frozen=True):
-    """The key that manifests of all formats share."""
-
-    format: int
 
 
 REFRESH_INTERVAL = "index.refresh_interval"

@@ -179,7 +179,7 @@ def _has_valid_checksum(file: Path) -> bool:
         return _FOOTER.unpack(content.read(_FOOTER.size)) == (_FOOTER_MAGIC, 0, checksum)
 
 
-INDEX_FORMAT = 3
+INDEX_FORMAT = 4
 MANIFEST_NAME = "manifest.json"
 _WHOLE_NAME = "found-whole.json"
 _PART_NAME = "part.json"
@@ -225,39 +225,24 @@ class IndexKey:
     @property
     def digest(self) -> str:
         """Return a SHA-256 over everything that determines the index's content."""
-        parts: tuple[object, ...] = (
+        wanted = self.places
+        parts = (
             INDEX_FORMAT,
             self.installation.engine,
             self.installation.version,
             self.installation.archive_sha256,
+            sorted(one.sha256 for one in self.installation.plugins),
             self.corpus.digest,
-            *self._declared,
+            # What is created on the node before the documents come.
+            (wanted.indices, wanted.data_streams, self.track.templates),
             self.segments,
             self.clients,
+            self.nodes,
+            self.deterministic,
+            self.transport,
+            self.build,
         )
-        if self.installation.plugins:
-            parts = (*parts, sorted(one.sha256 for one in self.installation.plugins))
-        if self.nodes:
-            parts = (*parts, self.nodes)
-        if self.deterministic:
-            parts = (*parts, "deterministic")
-        if self.transport != "wire":
-            parts = (*parts, self.transport)
-        # The first build has the key of a single one: it is shared with runs that want one.
-        if self.build:
-            parts = (*parts, self.build)
-        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
-
-    @property
-    def _declared(self) -> tuple[object, ...]:
-        """Return what is created on the node before the documents come."""
-        wanted = self.places
-        if len(wanted.indices) == 1 and not wanted.data_streams and not self.track.templates:
-            # Compatible with indices kept from before there could be several.
-            (index,) = wanted.indices
-            return index.name, msgspec.json.encode(index.body, order="sorted").decode()
-        all_of_it = (wanted.indices, wanted.data_streams, self.track.templates)
-        return (msgspec.json.encode(all_of_it, order="sorted").decode(),)
+        return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
     @property
     def folder_name(self) -> str:
@@ -338,13 +323,8 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
         raise DamagedIndexError(
             f"the prepared index {root} is damaged: {err}", hint="the next run builds it again"
         ) from err
-    files = facts.files
-    if not files:
-        # Whether they are whole is looked at below.
-        with suppress(OSError):
-            files = bytes_by_kind(root / "data")
     held_bytes = None if part is None else part.segment_bytes
-    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True, files=files), held_bytes)
+    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True), held_bytes)
     with suppress(OSError, msgspec.DecodeError):
         age_s = time.time() - (root / _WHOLE_NAME).stat().st_mtime
         checked = msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps)

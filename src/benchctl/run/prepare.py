@@ -45,7 +45,7 @@ _CPUS_A_BUILD = 2
 # JVMs with larger heaps have wider pointers, and share no classes with those that have not.
 _MOST_COMPRESSED_MB = 31 * 1024
 # Of answer books beside prepared indices: raised when the form of answers changes.
-BOOK_VERSION = 2
+BOOK_VERSION = 3
 
 
 def prepare_corpus(
@@ -436,14 +436,18 @@ def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
 
 
 def _book_name(subject: Subject) -> str:
-    jdk = f"{subject.jdk.vendor} {subject.jdk.version}"
-    parts: tuple[object, ...] = (BOOK_VERSION, jdk, subject.spec.jvm_flags, subject.spec.settings)
-    # Of an index of another engine, each of those that read it has answers of its own.
-    reader = subject.spec.index_from and f"{subject.installation.engine} {subject.installation.version}"
-    more = (subject.installation.jars, subject.spec.environment, *([reader] if reader else []))
-    # A replaced jar has to prove that it answers the same. Omitted if empty, to find older books.
-    if any(more):
-        parts = (*parts, *more)
+    spec, installation = subject.spec, subject.installation
+    # Of an index of another engine, each of those that read it has answers of its own; a replaced jar has to
+    # prove that it answers the same.
+    parts = (
+        BOOK_VERSION,
+        f"{subject.jdk.vendor} {subject.jdk.version}",
+        f"{installation.engine} {installation.version}",
+        installation.jars,
+        spec.jvm_flags,
+        spec.settings,
+        spec.environment,
+    )
     digest = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:12]
     return f"answers-{digest}.json"
 
