@@ -288,9 +288,19 @@ class AnswerBook:
         """Return the stored answer, or None."""
         return self._answers.get(_operation_digest(operation))
 
-    def missing(self, operations: Iterable[Operation]) -> list[Operation]:
+    def missing(self, operations: Iterable[Asking]) -> list[Asking]:
         """Return the operations without an answer."""
         return [operation for operation in operations if self.get(operation) is None]
+
+    def fill(self, client: SearchClient, operations: Iterable[Asking], target: str) -> None:
+        """Ask a node the operations, and write the answers.
+
+        Raises:
+            BenchctlError: If the node failed for another reason than not knowing an operation or its index.
+        """
+        for operation in operations:
+            self.add(operation, ask(client, operation, target))
+        self.save()
 
     def add(self, operation: Operation, answer: Answer) -> None:
         """Add an answer; `save` writes."""

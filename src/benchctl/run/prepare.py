@@ -12,7 +12,7 @@ import msgspec
 import psutil
 
 from benchctl.corpus.generated import Corpus, ensure_corpus
-from benchctl.engine.answers import AnswerBook, ask, compare_answers, keep_answers
+from benchctl.engine.answers import AnswerBook, compare_answers, keep_answers
 from benchctl.engine.client import SearchClient
 from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
@@ -215,11 +215,9 @@ class _Site:
 
     def _ask(self, subject: Subject, key: IndexKey, client: SearchClient, root: Path) -> None:
         """Ask the node that filled an index, and keep the answers with it."""
-        book = AnswerBook(root / _book_name(subject))
         own = msgspec.structs.replace(self.plan, corpus=key.corpus)
-        for operation in operations_used(own, self.track):
-            book.add(operation, ask(client, operation, default_target(own, self.track)))
-        book.save()
+        book = AnswerBook(root / _book_name(subject))
+        book.fill(client, operations_used(own, self.track), default_target(own, self.track))
 
 
 def _is_plain(subject: Subject, key: IndexKey) -> bool:
@@ -395,14 +393,19 @@ def check_answers(
     for subject in subjects:
         name = subject.spec.name
         book = _book(subject, ask_anew=ask_anew)
-        missing = [operation for operation in operations if book.get(operation) is None]
+        missing = book.missing(operations)
         if missing:
             asked = "1 operation" if len(missing) == 1 else f"{len(missing)} operations"
             observer.stage(f"{name}: asking {asked}, unmeasured")
             if isinstance(subject, Subject):
                 _ask_all(subject, missing, book, plan, track, home)
             elif isinstance(subject, TargetSubject):
-                _ask_target(subject, missing, book, default_target(plan, track))
+                address = subject.address
+                with (
+                    explained(address.name, address.endpoint),
+                    SearchClient(subject.facts.engine, address.endpoint) as client,
+                ):
+                    book.fill(client, missing, default_target(plan, track))
         books[name] = book
         built = subject.index_facts is not None and not subject.index_facts.cached
         anew = built or len(missing) == len(operations)
@@ -452,16 +455,6 @@ def _book_name(subject: Subject) -> str:
     return f"answers-{digest}.json"
 
 
-def _ask_target(subject: TargetSubject, operations: Iterable[Asking], book: AnswerBook, target: str) -> None:
-    address = subject.address
-    with (
-        explained(address.name, address.endpoint),
-        SearchClient(subject.facts.engine, address.endpoint) as client,
-    ):
-        for operation in operations:
-            book.add(operation, ask(client, operation, target))
-
-
 def _ask_all(
     subject: Subject, operations: Iterable[Asking], book: AnswerBook, plan: Plan, track: Track, home: Home
 ) -> None:
@@ -481,11 +474,9 @@ def _ask_all(
                 f"{len(subject.index.facts.segments)} were prepared",
                 hint=f"delete {subject.index.root}; the next run builds it again",
             )
-        for operation in operations:
-            book.add(operation, ask(node.client, operation, target))
+        book.fill(node.client, operations, target)
         # As in forks: its index is a disposable copy.
         node.stop(at_once=not subject.spec.jvm_flags)
-    book.save()
 
 
 def building_heap_mb(plan: Plan) -> int:
