@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 
 import msgspec
 
@@ -11,6 +11,7 @@ from benchctl.nightly.detection import Baselines, number_of
 from benchctl.nightly.model import (
     ANNOTATED,
     Alarm,
+    AlarmKind,
     AnswerChange,
     Change,
     Direction,
@@ -30,7 +31,7 @@ from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.stats.metrics import metric_of
 
 NIGHTS_UNTIL_BLIND = 5
-"""Number of successive nights with the canary off after which the suite counts as unwatched."""
+"""So many nights in a row that the canary is off, and nobody can be said to watch any more."""
 
 _SHOWN = 3
 # Neither an alarm nor cleared: night after night the same finding, which never becomes usual.
@@ -39,7 +40,7 @@ _OPEN: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
 
 @dataclass(frozen=True)
 class Returns:
-    """Inputs of recovery: series, and the canary, which holds back what the host did."""
+    """What decides whether a figure is back: series, and the canary, which holds back what the host did."""
 
     series: Sequence[Series]
     canary: CanaryReport
@@ -57,7 +58,10 @@ class Return:
 
 @dataclass(frozen=True)
 class Desk:
-    """Context of alarms: tonight, and the nights before."""
+    """Where alarms are raised and end: tonight, and everything known of the nights before.
+
+    Tonight's findings have to be final for all but `returning`.
+    """
 
     nights: Sequence[NightRecord]  # of the suite, in order, tonight's included as it stands
     tonight: NightRecord
@@ -96,145 +100,57 @@ class Desk:
                     found[one.key] = Return(alarm, level, ended)
         return found
 
-    def recoveries(self, returning: Iterable[Return]) -> list[Recovered]:
-        """Return recoveries of figures that are back, which end whatever was raised about them since."""
-        found = []
-        for one in returning:
-            if not one.ended:
-                continue
-            first = one.alarm
-            text = f"back at the level from before, {math.exp(one.level):,.4g}"
-            found.append(Recovered(first.raised.alarm, self.now, self.tonight.id, text))
-            found += [
-                Recovered(
-                    later.raised.alarm, self.now, self.tonight.id, f"with alarm {first.raised.alarm}: {text}"
-                )
-                for later in self._alarms
-                if later.raised.kind == "figure"
-                and later.raised.key == first.raised.key
-                and later.raised.alarm > first.raised.alarm
-                and later.recovered is None
-            ]
-        return found
+    def recovered(
+        self, returning: Mapping[SeriesKey, Return], answered: Callable[[Raised], bool]
+    ) -> list[Recovered]:
+        """Return recoveries of alarms of all kinds, in their order.
 
-    def of_findings(self, findings: Iterable[Finding]) -> list[Raised]:
-        """Return an alarm for every finding that was confirmed."""
-        confirmed = [one for one in findings if one.status == "confirmed"]
-        return [self._of_finding(number, one) for number, one in enumerate(confirmed, self.next_number)]
+        Args:
+            returning: of figures; what ended ends whatever was raised about them since.
+            answered: whether searches are answered as before an alarm about them.
+        """
+        texts = ((alarm.raised.alarm, self._end(alarm, returning, answered)) for alarm in self._lasting)
+        return [Recovered(number, self.now, self.tonight.id, text) for number, text in texts if text]
 
-    def of_answers(
-        self, changes: Iterable[AnswerChange], back: Iterable[Recovered], first: int
+    def _end(
+        self, alarm: Alarm, returning: Mapping[SeriesKey, Return], answered: Callable[[Raised], bool]
+    ) -> str:
+        """Return why an alarm ends tonight; empty if it lasts."""
+        raised, variant = alarm.raised, alarm.raised.key.variant
+        present = self.tonight.variant(variant) is not None
+        # Nobody would see it recover. Once acknowledged, its level is the usual one should it come back.
+        if alarm.state == "open" and variant and not present:
+            return f"closed: the suite has no {variant} any more"
+        match raised.kind:
+            case "figure":
+                back = returning.get(raised.key)
+                if back is None or not back.ended or raised.alarm < back.alarm.raised.alarm:
+                    return ""
+                text = f"back at the level from before, {math.exp(back.level):,.4g}"
+                first = back.alarm.raised.alarm
+                return text if raised.alarm == first else f"with alarm {first}: {text}"
+            case "answer":
+                again = f"answered as in night {number_of(raised.last_good)} again"
+                return again if answered(raised) else ""
+            case "host":
+                return "" if self.tonight.canary_moved else "the canary is at its level again"
+            case "unwatched":
+                off = {one.key.variant for one in self.tonight.findings if one.status in _OPEN}
+                quiet = self.tonight.forks_done and present and variant not in off
+                return "what was off is as usual, or was looked into" if quiet else ""
+
+    def raised(
+        self, findings: Iterable[Finding], answers: Iterable[AnswerChange], back: Iterable[Recovered] = ()
     ) -> list[Raised]:
-        """Return one alarm a variant: a version that answers everything differently is one piece of news.
-
-        Alarms that recover tonight, `back`, explain changes; `first` is the number of the first alarm.
-        """
-        recovering = {one.alarm for one in back}
-        known = {
-            (alarm.raised.key.variant, operation)
-            for alarm in self._alarms
-            if alarm.raised.alarm in recovering and alarm.raised.kind == "answer"
-            for operation in alarm.raised.operations
-        }
-        new = [one for one in changes if (one.variant, one.operation) not in known]
-        grouped = groupby(sorted(new, key=_variant), key=_variant)
-        return [self._of_answers(number, list(group)) for number, (_, group) in enumerate(grouped, first)]
-
-    def of_host(self, first: int) -> list[Raised]:
-        """Return an alarm that the canary has been off for so long that all findings are held."""
-        moved = self._moved_in_a_row
-        if len(moved) < NIGHTS_UNTIL_BLIND or any(
-            alarm.raised.kind == "host" for alarm in self._alarms if alarm.recovered is None
-        ):
-            return []
-        since = moved[-1]
-        return [
-            Raised(
-                alarm=first,
-                at=self.now,
-                night=self.tonight.id,
-                kind="host",
-                title=f"the host moved in night {since.number} and stays there: nobody watches since then",
-                key=SeriesKey("", "", "", ""),
-                since=since.id,
-                changes=since.changes,
-                detail=f"{self.tonight.canary_moved}; once the host is as it will stay, begin new levels: "
-                f"benchctl nightly annotate {self.tonight.suite} --rebase TEXT",
-            )
-        ]
-
-    def host_recovered(self) -> list[Recovered]:
-        """Return the recovery that the canary is quiet again."""
-        if self.tonight.canary_moved:
-            return []
-        return [
-            Recovered(alarm.raised.alarm, self.now, self.tonight.id, "the canary is at its level again")
-            for alarm in self._alarms
-            if alarm.raised.kind == "host" and alarm.recovered is None
-        ]
-
-    def gone(self) -> list[Recovered]:
-        """End alarms of variants that the suite no longer has, which nobody would see recover.
-
-        Acknowledged ones stay: should the variant come back, its level is the usual one.
-        """
-        labels = {one.label for one in self.tonight.variants}
-        return [
-            Recovered(
-                alarm.raised.alarm,
-                self.now,
-                self.tonight.id,
-                f"closed: the suite has no {alarm.raised.key.variant} any more",
-            )
-            for alarm in self._alarms
-            if alarm.state == "open" and alarm.raised.key.variant and alarm.raised.key.variant not in labels
-        ]
-
-    @property
-    def next_number(self) -> int:
-        """The number of the next alarm."""
-        return 1 + max((event.alarm for event in self.events if isinstance(event, Raised)), default=0)
-
-    @property
-    def _alarms(self) -> tuple[Alarm, ...]:
-        return alarms_of(self.events)
-
-    @property
-    def _moved_in_a_row(self) -> list[NightRecord]:
-        """Nights in which the canary was off, tonight's first, without a quiet one between."""
-        found = []
-        earlier = [night for night in self._earlier if night.status == "done"]
-        for night in sorted((*earlier, self.tonight), key=lambda night: night.number, reverse=True):
-            if not night.canary_moved:
-                break
-            found.append(night)
-        return found
-
-    @property
-    def _earlier(self) -> list[NightRecord]:
-        return [night for night in self.nights if night.number < self.tonight.number]
-
-    def _of_finding(self, number: int, finding: Finding) -> Raised:
-        confirmation = finding.confirmation
-        shown = confirmation if confirmation is not None else finding
-        effect, low, high = shown.effect_percent, shown.low_percent, shown.high_percent
-        return Raised(
-            alarm=number,
-            at=self.now,
-            night=self.tonight.id,
-            kind="figure",
-            title=_title(finding, effect, low, high),
-            key=finding.key,
-            direction=finding.direction,
-            effect_percent=effect,
-            low_percent=low,
-            high_percent=high,
-            since=finding.since,
-            last_good=finding.last_good,
-            changes=self.changes_between(finding.last_good, finding.since, finding.key.variant),
-            confirmation=confirmation,
-            command="" if confirmation is None else confirmation.command,
+        """Return new alarms of all kinds; what recovers tonight, `back`, explains changes of answers."""
+        new = (
+            *(self._of_finding(one) for one in findings if one.status == "confirmed"),
+            *self._of_answers(answers, {one.alarm for one in back}),
+            *self._of_host(),
+            *self._of_unwatched(),
         )
+        first = 1 + max((event.alarm for event in self.events if isinstance(event, Raised)), default=0)
+        return [msgspec.structs.replace(one, alarm=number) for number, one in enumerate(new, first)]
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
         """Return changes after one night up to another that bear on a variant; annotations included."""
@@ -253,26 +169,130 @@ class Desk:
         ]
         return tuple(dict.fromkeys(found))
 
-    def _of_answers(self, number: int, changes: Sequence[AnswerChange]) -> Raised:
-        variant = changes[0].variant
-        shown = [f"{one.operation}: {one.after}, {one.before} before" for one in changes[:_SHOWN]]
-        more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-        searches = counted(len(changes), "search") if len(changes) == 1 else f"{len(changes)} searches"
-        return Raised(
-            alarm=number,
-            at=self.now,
-            night=self.tonight.id,
-            kind="answer",
-            title=f"{variant} answers {searches} otherwise than in night {number_of(changes[0].since)}: "
-            f"{'; '.join(shown)}{more}",
-            key=SeriesKey(variant, "", "", ""),
-            operations=tuple(one.operation for one in changes),
-            since=self.tonight.id,
-            last_good=changes[0].since,
-            changes=self.changes_between(changes[0].since, self.tonight.id, variant),
-            command=f"benchctl show {self.tonight.run}",
-            detail="\n".join(f"{one.operation}: {one.before} -> {one.after}" for one in changes),
+    @property
+    def _lasting(self) -> list[Alarm]:
+        return [alarm for alarm in alarms_of(self.events) if alarm.recovered is None]
+
+    @property
+    def _earlier(self) -> list[NightRecord]:
+        return [night for night in self.nights if night.number < self.tonight.number]
+
+    @property
+    def _measured(self) -> list[NightRecord]:
+        """Nights that were measured, tonight's first."""
+        earlier = [night for night in self._earlier if night.status == "done"]
+        return sorted((*earlier, self.tonight), key=lambda night: -night.number)
+
+    def _raise(self, kind: AlarmKind, title: str, key: SeriesKey, **more: object) -> Raised:
+        base = Raised(alarm=0, at=self.now, night=self.tonight.id, kind=kind, title=title, key=key)
+        alarm = msgspec.structs.replace(base, **more)
+        if alarm.changes:
+            return alarm
+        changes = self.changes_between(alarm.last_good, alarm.since, key.variant)
+        return msgspec.structs.replace(alarm, changes=changes)
+
+    def _of_finding(self, finding: Finding) -> Raised:
+        confirmation = finding.confirmation
+        shown = finding if confirmation is None else confirmation
+        return self._raise(
+            "figure",
+            _title(finding, shown.effect_percent, shown.low_percent, shown.high_percent),
+            finding.key,
+            direction=finding.direction,
+            effect_percent=shown.effect_percent,
+            low_percent=shown.low_percent,
+            high_percent=shown.high_percent,
+            since=finding.since,
+            last_good=finding.last_good,
+            confirmation=confirmation,
+            command="" if confirmation is None else confirmation.command,
         )
+
+    def _of_answers(self, answers: Iterable[AnswerChange], back: set[int]) -> Iterator[Raised]:
+        """Yield one alarm a variant: a version that answers everything differently is one piece of news."""
+        known = {
+            (alarm.raised.key.variant, operation)
+            for alarm in self._lasting
+            if alarm.raised.alarm in back and alarm.raised.kind == "answer"
+            for operation in alarm.raised.operations
+        }
+        new = sorted(
+            (one for one in answers if (one.variant, one.operation) not in known),
+            key=lambda one: one.variant,
+        )
+        for variant, group in groupby(new, key=lambda one: one.variant):
+            changes = list(group)
+            since = changes[0].since
+            shown = [f"{one.operation}: {one.after}, {one.before} before" for one in changes[:_SHOWN]]
+            more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+            searches = counted(len(changes), "search") if len(changes) == 1 else f"{len(changes)} searches"
+            yield self._raise(
+                "answer",
+                f"{variant} answers {searches} otherwise than in night {number_of(since)}: "
+                f"{'; '.join(shown)}{more}",
+                SeriesKey(variant, "", "", ""),
+                operations=tuple(one.operation for one in changes),
+                since=self.tonight.id,
+                last_good=since,
+                command=f"benchctl show {self.tonight.run}",
+                detail="\n".join(f"{one.operation}: {one.before} -> {one.after}" for one in changes),
+            )
+
+    def _of_host(self) -> Iterator[Raised]:
+        """Yield an alarm that the canary has been off for so long that all findings are held."""
+        moved = list(takewhile(lambda night: night.canary_moved, self._measured))
+        if len(moved) < NIGHTS_UNTIL_BLIND or any(one.raised.kind == "host" for one in self._lasting):
+            return
+        since = moved[-1]
+        yield self._raise(
+            "host",
+            f"the host moved in night {since.number} and stays there: nobody watches since then",
+            SeriesKey("", "", "", ""),
+            since=since.id,
+            changes=since.changes,
+            detail=f"{self.tonight.canary_moved}; once the host is as it will stay, begin new levels: "
+            f"benchctl nightly annotate {self.tonight.suite} --rebase TEXT",
+        )
+
+    def _of_unwatched(self) -> Iterator[Raised]:
+        """Yield one alarm a variant with figures that were held or unconfirmed in five nights running.
+
+        A night in which the canary moved as a whole raises none: there is an alarm for that.
+        """
+        if self.tonight.canary_moved:
+            return
+        told = {one.raised.key.variant for one in self._lasting if one.raised.kind == "unwatched"}
+        stuck = (one for one in self._stuck() if one.key.variant not in told)
+        ordered = sorted(stuck, key=lambda one: (one.key.variant, -abs(one.effect_percent)))
+        for variant, group in groupby(ordered, key=lambda one: one.key.variant):
+            findings = list(group)
+            largest = findings[0]
+            more = f", and {counted(len(findings) - 1, 'more figure')}" if len(findings) > 1 else ""
+            yield self._raise(
+                "unwatched",
+                f"{variant} has been off in {NIGHTS_UNTIL_BLIND} nights running and nobody could confirm it: "
+                f"{_figure(largest)}{more}",
+                SeriesKey(variant, "", "", ""),
+                direction=largest.direction,
+                effect_percent=largest.effect_percent,
+                low_percent=largest.low_percent,
+                high_percent=largest.high_percent,
+                since=largest.since,
+                last_good=largest.last_good,
+                command=f"benchctl show {self.tonight.run}",
+                detail="\n".join(f"{_figure(one)}, {one.status}: {one.reason}" for one in findings),
+            )
+
+    def _stuck(self) -> Iterator[Finding]:
+        """Yield tonight's findings that were off in the nights before, too, with the first of these."""
+        before = [night for night in self._measured[1:] if night.era == self.tonight.era]
+        before = before[: NIGHTS_UNTIL_BLIND - 1]
+        for one in self.tonight.findings if len(before) == NIGHTS_UNTIL_BLIND - 1 else ():
+            earlier = [_same_in(night, one) for night in before]
+            first = earlier[-1]
+            if one.status in _OPEN and first is not None and None not in earlier:
+                # Those nights never became usual, so that tonight by itself seems to be the first.
+                yield msgspec.structs.replace(one, since=first.since)
 
 
 def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Return]) -> list[Finding]:
@@ -299,69 +319,6 @@ def _title(finding: Finding, effect: float | None, low: float | None, high: floa
     )
 
 
-def _variant(change: AnswerChange) -> str:
-    return change.variant
-
-
-def of_unwatched(desk: Desk, first: int) -> list[Raised]:
-    """Return one alarm a variant with figures that were held or unconfirmed in five nights running.
-
-    A night in which the canary moved as a whole raises none: there is an alarm for that. Tonight's
-    findings are final; `first` is the number of the first alarm.
-    """
-    if desk.tonight.canary_moved:
-        return []
-    told = {variant for _, variant in _lasting(desk)}
-    stuck = sorted(_stuck(desk), key=lambda one: (one.key.variant, -abs(one.effect_percent)))
-    grouped = [
-        (variant, list(group))
-        for variant, group in groupby(stuck, key=lambda one: one.key.variant)
-        if variant not in told
-    ]
-    return [
-        _alarm(desk, number, variant, findings) for number, (variant, findings) in enumerate(grouped, first)
-    ]
-
-
-def watched_again(desk: Desk) -> list[Recovered]:
-    """Return recoveries of variants of which nothing is held or unconfirmed any more."""
-    tonight = desk.tonight
-    off = {one.key.variant for one in tonight.findings if one.status in _OPEN}
-    text = "what was off is as usual, or was looked into"
-    return [
-        Recovered(number, desk.now, tonight.id, text)
-        for number, variant in _lasting(desk)
-        if tonight.forks_done and tonight.variant(variant) is not None and variant not in off
-    ]
-
-
-def _lasting(desk: Desk) -> Iterator[tuple[int, str]]:
-    """Return number and variant of the alarms that were raised here and have not recovered."""
-    for alarm in alarms_of(desk.events):
-        if alarm.raised.kind == "unwatched" and alarm.recovered is None:
-            yield alarm.raised.alarm, alarm.raised.key.variant
-
-
-def _stuck(desk: Desk) -> Iterator[Finding]:
-    tonight = desk.tonight
-    before = sorted(
-        (
-            night
-            for night in desk.nights
-            if night.number < tonight.number and night.status == "done" and night.era == tonight.era
-        ),
-        key=lambda night: -night.number,
-    )[: NIGHTS_UNTIL_BLIND - 1]
-    if len(before) < NIGHTS_UNTIL_BLIND - 1:
-        return
-    for one in tonight.findings:
-        earlier = [_same_in(night, one) for night in before]
-        first = earlier[-1]
-        if one.status in _OPEN and first is not None and None not in earlier:
-            # Those nights never became usual, so that tonight by itself seems to be the first.
-            yield msgspec.structs.replace(one, since=first.since)
-
-
 def _same_in(night: NightRecord, now: Finding) -> Finding | None:
     same = (
         one
@@ -369,29 +326,6 @@ def _same_in(night: NightRecord, now: Finding) -> Finding | None:
         if one.key == now.key and one.direction == now.direction and one.status in _OPEN
     )
     return next(same, None)
-
-
-def _alarm(desk: Desk, number: int, variant: str, findings: list[Finding]) -> Raised:
-    largest = findings[0]
-    more = f", and {counted(len(findings) - 1, 'more figure')}" if len(findings) > 1 else ""
-    return Raised(
-        alarm=number,
-        at=desk.now,
-        night=desk.tonight.id,
-        kind="unwatched",
-        title=f"{variant} has been off in {NIGHTS_UNTIL_BLIND} nights running and nobody could confirm it: "
-        f"{_figure(largest)}{more}",
-        key=SeriesKey(variant, "", "", ""),
-        direction=largest.direction,
-        effect_percent=largest.effect_percent,
-        low_percent=largest.low_percent,
-        high_percent=largest.high_percent,
-        since=largest.since,
-        last_good=largest.last_good,
-        changes=desk.changes_between(largest.last_good, largest.since, variant),
-        command=f"benchctl show {desk.tonight.run}",
-        detail="\n".join(f"{_figure(one)}, {one.status}: {one.reason}" for one in findings),
-    )
 
 
 def _figure(one: Finding) -> str:

@@ -2,25 +2,18 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from benchctl.engine.answers import SCORE_TOLERANCE, Unlike, digested, same, unlike
 from benchctl.errors import BenchctlError
-from benchctl.nightly.detection import number_of
 from benchctl.nightly.folder import SuiteFolder
-from benchctl.nightly.model import Alarm, AnswerChange, Change, NightRecord, NightVariant, Recovered
+from benchctl.nightly.model import AnswerChange, Change, NightRecord, NightVariant, Raised
 from benchctl.report.numbers import counted
 from benchctl.results.likeness import deciding, nodes_text
-from benchctl.results.model import (
-    Cut,
-    Environment,
-    KeptAnswer,
-    TopHits,
-    VariantAnswers,
-)
+from benchctl.results.model import Environment, KeptAnswer, VariantAnswers
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Track, TrackOperation
@@ -259,17 +252,35 @@ def _short(text: str) -> str:
 
 
 def _unlike_answer(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
-    """Return how two answers to one question differ; None when they agree, or it is unknown."""
+    """Return how two answers to one question differ, in words; None when they agree, or it is unknown."""
     if old.unsteady or new.unsteady:
         return None
     if _refusal(old) or _refusal(new):
         # Whether it is answered counts: reasons may name nodes and addresses.
         return None if _refusal(old) == _refusal(new) else (_outcome(old), _outcome(new))
-    if old.total != new.total:
-        return _hits(old.total), _hits(new.total)
-    if old.returned != new.returned:
-        return _both(old.returned, new.returned, lambda number: f"{counted(number, 'hit')} returned")
-    return _buckets(old, new) or _sorting(old, new) or _scores(old, new) or _top(old, new)
+    counts = [(_hits(one.total), f"{counted(one.returned, 'hit')} returned") for one in (old, new)]
+    unlike_counts = (pair for pair in zip(*counts, strict=True) if pair[0] != pair[1])
+    return next(unlike_counts, None) or _parts(old, new) or _scores(old, new) or _top(old, new)
+
+
+def _parts(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
+    for what, cuts, (one, other) in (
+        (
+            "aggregations",
+            (old.aggregations_cut, new.aggregations_cut),
+            (old.aggregations, new.aggregations),
+        ),
+        ("sort values", (old.sort_values_cut, new.sort_values_cut), (old.sort_values, new.sort_values)),
+    ):
+        if any(cuts):
+            # Too large to keep: of what is left, the number of parts and a digest are compared.
+            first, second = cuts[0] or digested(one), cuts[1] or digested(other)
+            if first.digest != second.digest:
+                texts = [f"{cut.entries:,} in {what} with digest {cut.digest}" for cut in (first, second)]
+                return texts[0], texts[1]
+        elif (part := unlike(one, other, what)) is not None:
+            return _parting(part)
+    return None
 
 
 def _refusal(answer: KeptAnswer) -> str:
@@ -288,73 +299,23 @@ def _hits(total: int | None) -> str:
     return "hits not counted" if total is None else counted(total, "hit")
 
 
-def _both(old: Any, new: Any, words: Callable[[Any], str]) -> _BeforeAfter:
-    return words(old), words(new)
-
-
-def _buckets(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
-    if old.aggregations_cut or new.aggregations_cut:
-        return _cuts(
-            old.aggregations_cut or digested(old.aggregations),
-            new.aggregations_cut or digested(new.aggregations),
-            "bucket",
-        )
-    part = unlike(old.aggregations, new.aggregations, "")
-    return None if part is None else _parting(part)
-
-
 def _parting(part: Unlike) -> _BeforeAfter:
-    where = part.where.removeprefix(".")
+    before, after = part.expected, part.found
     match part.how:
         case "values":
-            return _both(part.expected, part.found, lambda value: f"{where or 'aggregations'} is {value}")
+            return f"{part.where} is {before}", f"{part.where} is {after}"
         case "keys":
-            inside = f" in {where}" if where else ""
-            lost, new = part.expected, part.found
-            return f"{lost or f'no {new}'}{inside}", f"{new or f'no {lost}'}{inside}"
+            return f"{before or f'no {after}'} in {part.where}", f"{after or f'no {before}'} in {part.where}"
         case "entries":
-            inside, _, what = where.rpartition(".")
-            # `buckets` of an aggregation; any other list is named itself.
-            noun, place = ("bucket", inside) if what == "buckets" else ("value", where)
-            return _both(
-                int(part.expected), int(part.found), lambda number: f"{counted(number, noun)} in {place}"
-            )
-
-
-def _cuts(old: Cut, new: Cut, what: str) -> _BeforeAfter | None:
-    """Return the number of parts and a digest of what is too large to keep."""
-    if old.digest == new.digest:
-        return None
-    if old.entries != new.entries:
-        return counted(old.entries, what), counted(new.entries, what)
-    return _both(old, new, lambda cut: f"{counted(cut.entries, what)} with digest {cut.digest}")
-
-
-def _sorting(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
-    if old.sort_values_cut or new.sort_values_cut:
-        return _cuts(
-            old.sort_values_cut or digested(old.sort_values),
-            new.sort_values_cut or digested(new.sort_values),
-            "sort value",
-        )
-    if len(old.sort_values) != len(new.sort_values):
-        return _both(old, new, lambda one: f"{counted(len(one.sort_values), 'hit')} sorted")
-    for place, (one, other) in enumerate(zip(old.sort_values, new.sort_values, strict=True), 1):
-        if unlike(one, other, "") is not None:
-            return _sorted_by(place, one), _sorted_by(place, other)
-    return None
-
-
-def _sorted_by(place: int, values: list[Any]) -> str:
-    return f"{_place(place)} sorts by {', '.join(map(str, values))}"
+            return f"{before} entries in {part.where}", f"{after} entries in {part.where}"
 
 
 def _scores(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     if len(old.scores) != len(new.scores):
-        return _both(old, new, lambda one: f"{counted(len(one.scores), 'hit')} scored")
+        return f"{counted(len(old.scores), 'hit')} scored", f"{counted(len(new.scores), 'hit')} scored"
     for place, (one, other) in enumerate(zip(old.scores, new.scores, strict=True), 1):
         if not same(one, other, SCORE_TOLERANCE):
-            return f"{_place(place)} scores {one:.7g}", f"{_place(place)} scores {other:.7g}"
+            return f"hit {place} scores {one:.7g}", f"hit {place} scores {other:.7g}"
     return None
 
 
@@ -364,23 +325,13 @@ def _top(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
         other = groups.get(one.first)
         # Scores within rounding may put another document into the group; nothing is to be told then.
         if other is not None and other.documents == one.documents and other.digest != one.digest:
-            return _documents(one, other)
+            places = f"hit {one.first}" if one.documents == 1 else f"hits {one.first} to "
+            places += "" if one.documents == 1 else f"{one.first + one.documents - 1}"
+            texts = [_short(one.begins), _short(other.begins)]
+            if not all(texts) or texts[0] == texts[1]:
+                texts = [f"with digest {one.digest}", f"with digest {other.digest}"]
+            return f"{places}: {texts[0]}", f"{places}: {texts[1]}"
     return None
-
-
-def _documents(old: TopHits, new: TopHits) -> _BeforeAfter:
-    if old.documents > 1:
-        places = f"hits {old.first} to {old.first + old.documents - 1}"
-        return _both(old, new, lambda group: f"{places} are documents {group.digest}")
-    name = _place(old.first)
-    shown = [_short(f"{name} is {group.begins}") for group in (old, new)]
-    if shown[0] == shown[1]:
-        return _both(old, new, lambda group: f"{name} is document {group.digest}")
-    return shown[0], shown[1]
-
-
-def _place(place: int) -> str:
-    return "top hit" if place == 1 else f"hit {place}"
 
 
 def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> None:
@@ -422,26 +373,19 @@ def answer_changes(
     return tuple(found)
 
 
-def answers_recovered(
-    folder: SuiteFolder, tonight: NightRecord, alarms: Sequence[Alarm], now: str
-) -> list[Recovered]:
-    """Return alarms about answers that are what they were before; tonight's are kept already."""
+def answered_again(folder: SuiteFolder, tonight: NightRecord) -> Callable[[Raised], bool]:
+    """Return whether the searches of an alarm are answered as before it; tonight's answers are kept."""
     answers = _answers(folder, tonight.id)
-    found = []
-    for alarm in alarms:
-        raised = alarm.raised
-        if raised.kind != "answer" or alarm.recovered is not None or raised.key.variant not in answers:
-            continue
+
+    def again(raised: Raised) -> bool:
+        now = answers.get(raised.key.variant)
         before = _answers(folder, raised.last_good).get(raised.key.variant)
-        if before is None:
-            continue
-        about = set(raised.operations)
-        now_answered = answers[raised.key.variant]
-        still = changed(before, now_answered, raised.last_good)
-        if about <= comparable(before, now_answered) and not any(one.operation in about for one in still):
-            text = f"answered as in night {number_of(raised.last_good)} again"
-            found.append(Recovered(raised.alarm, now, tonight.id, text))
-    return found
+        if now is None or before is None:
+            return False
+        still = {one.operation for one in changed(before, now, raised.last_good)}
+        return set(raised.operations) <= comparable(before, now) - still
+
+    return again
 
 
 def _answers(folder: SuiteFolder, night: str) -> dict[str, VariantAnswers]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.nightly.alarms import Desk, Returns, mark_known, of_unwatched, watched_again
-from benchctl.nightly.changes import answer_changes, answers_recovered, changes, keep_answers
+from benchctl.nightly.alarms import Desk, Returns, mark_known
+from benchctl.nightly.changes import answer_changes, answered_again, changes, keep_answers
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detection import Baselines, Detected, Detector
 from benchctl.nightly.folder import SuiteFolder
@@ -187,19 +187,12 @@ class _Night:
         desk = Desk(known, self.record, events, self._now)
         returns = Returns(series, found.canary, detector.margin)
         returning = desk.returning(baselines, returns)
-        back = desk.recoveries(returning.values())
         findings = self._confirmed(measured, mark_known(found.findings, returning))
         answers = answer_changes(shift.folder, self.nights, self.record)
         self._save(findings=tuple(findings), answers=answers)
         desk = Desk(known, self.record, events, self._now)
-        back += desk.host_recovered()
-        back += desk.gone()
-        back += watched_again(desk)
-        back += answers_recovered(shift.folder, self.record, alarms_of(events), self._now)
-        raised = desk.of_findings(findings)
-        raised += desk.of_answers(answers, back, desk.next_number + len(raised))
-        raised += desk.of_host(desk.next_number + len(raised))
-        raised += of_unwatched(desk, desk.next_number + len(raised))
+        back = desk.recovered(returning, answered_again(shift.folder, self.record))
+        raised = desk.raised(findings, answers, back)
         for event in _unsaid([*back, *raised], events):
             shift.folder.append(event)
         self._say_what_is_not_watched(found, len(baselines.comparable))
