@@ -1,6 +1,6 @@
 """What an experiment is expected to take and to see, from made-up earlier runs."""
 
-import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -9,20 +9,16 @@ import pytest
 from benchctl.experiment.estimate import (
     Estimate,
     content_listings,
-    cost_lines,
     estimate,
     estimate_lines,
     overview_lines,
-    sight_lines,
-    variant_text,
 )
 from benchctl.experiment.plan import Changes, Experiment
+from benchctl.home import Home
 from benchctl.report.table import pieces
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import VariantSpec
-from benchctl.run.forecast import BOOT_S, FORK_S, REQUEST_S, Indexing, task_s
-from benchctl.stats.forecast import Rule, Spread, least_effect
-from benchctl.stats.inference import sd_of
+from benchctl.results.store import RunStore
+from benchctl.run.forecast import BOOT_S, FORK_S, REQUEST_S, Past, task_s
 from benchctl.track.model import Task
 from builders import make_fork, make_record, make_summary
 from experiment_files import EXPERIMENT, load
@@ -62,7 +58,16 @@ def earlier(
 
 
 def found(experiment: Experiment, *records: RunRecord, budget_s: float | None = None) -> Estimate:
-    return estimate(experiment.spec, experiment.plans, records, "f", indexing=Indexing(), budget_s=budget_s)
+    class Store(RunStore):
+        def newest(self) -> Iterator[RunRecord]:
+            return iter(records)
+
+    past = Past(Store(Path("none")), "f", Home(Path("none")))
+    return estimate(experiment.spec, experiment.plans, past, budget_s)
+
+
+def text_of(one: Estimate) -> str:
+    return "\n".join(estimate_lines(one))
 
 
 def costs(one: Estimate) -> dict[str, tuple[float, str]]:
@@ -74,28 +79,9 @@ def test_without_history_a_rule_says_what_it_takes_and_nothing_what_it_sees(expe
     assert {basis for _, basis in costs(told).values()} == {"rule"}
     # Ten requests of a small corpus are nothing beside the node's start.
     assert costs(told)["fresh/es"][0] == pytest.approx(FORK_S + BOOT_S, abs=0.1)
-    assert told.total_s == pytest.approx(3 * sum(one.seconds for one in told.costs))
     assert told.expected_s is None
-    assert [one.least for one in told.sights] == [None, None, None]
-    assert [cv for cv, _ in told.assumed] == [5, 10, 15]
-    expected = least_effect(Spread(sd_of(0.1), math.inf), Rule(0.0, paired=False), 3)
-    assert told.assumed[1][1] == pytest.approx(math.expm1(expected))
-    text = "\n".join(estimate_lines(told))
-    assert "expected, roughly:" in text
-    assert "10 ms a request and million documents are assumed" in text
-    assert "\nwhat 3 comparisons will see is unknown: no earlier run has both sides; with 3 forks" in text
-    assert "at a CV of 10%" in text
-    assert "sees from" not in text
-
-
-def test_of_comparisons_that_are_unknown_the_plan_says_the_number(experiment: Experiment):
-    told = found(experiment, earlier(experiment, "fresh", {"es": 20.0}))
-    lines = list(estimate_lines(told))
-    assert [one.least is None for one in told.sights] == [True, False, True]
-    table = [line.split() for line in lines if line.startswith(("engines ", "after ", "p90 "))]
-    assert [row[0] for row in table] == ["after"]
-    assert "2 others: unknown" in lines
-    assert any(line.startswith("unknown: no earlier run has both sides") for line in lines)
+    assert "expected, roughly:" in text_of(told)
+    assert [line.partition(":")[0] for line in told.precision] == ["fresh", "used"]
 
 
 def test_forks_of_the_same_variant_say_most_and_those_of_its_engine_more_than_a_rule(experiment: Experiment):
@@ -112,10 +98,9 @@ def test_forks_of_the_same_variant_say_most_and_those_of_its_engine_more_than_a_
     }
     assert told.rough == ()
     assert told.block_s == 130
-    assert told.expected_s == told.total_s == 390
-    assert all(one.least is not None for one in told.sights)
-    assert not any(one.similar for one in told.sights)
-    assert "expected: 2 min 10 s a block" in "\n".join(cost_lines(told))
+    assert told.expected_s == 390
+    assert "expected: 2 min 10 s a block" in text_of(told)
+    assert any("minimum detectable effect in throughput range" in line for line in told.precision)
 
 
 def test_a_variant_is_the_same_whatever_it_was_called(experiment: Experiment):
@@ -142,37 +127,6 @@ def test_runs_of_another_host_say_nothing(experiment: Experiment):
     assert found(experiment, elsewhere) == found(experiment)
 
 
-def test_what_is_seen_follows_from_the_spread_of_both_sides(experiment: Experiment):
-    quiet = found(experiment, earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}, wobble=0.1))
-    noisy = found(experiment, earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}, wobble=3.0))
-    assert quiet.sights[0].least is not None
-    assert noisy.sights[0].least is not None
-    assert 0 < quiet.sights[0].least < noisy.sights[0].least / 10
-
-
-def test_tasks_of_the_same_forks_are_marked_since_pairs_may_see_less(tmp_path: Path):
-    plain = found(load(tmp_path))
-    assert not any(one.shared for one in plain.sights)
-    assert "+:" not in "\n".join(sight_lines(plain))
-    text = EXPERIMENT.replace("baseline: fresh/es/range", "baseline: used/es/big5rangedebug/range")
-    experiment = load(tmp_path, text)
-    told = found(experiment, earlier(experiment, "used", {"es": 40.0}))
-    sight = next(one for one in told.sights if one.comparison == "after")
-    assert (sight.shared, sight.least is not None) == (True, True)
-    assert "+: tasks of the same forks are compared as pairs" in "\n".join(sight_lines(told))
-
-
-def test_one_comparison_over_another_sees_less_than_either(tmp_path: Path):
-    text = EXPERIMENT.replace("comparisons: [after]", "comparisons: [after], than: engines")
-    experiment = load(tmp_path, text)
-    records = [
-        earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
-        earlier(experiment, "used", {"es": 40.0}),
-    ]
-    least = {one.comparison: one.least for one in found(experiment, *records).sights}
-    assert least["after over engines"] > max(least["after"], least["engines"])
-
-
 def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
     records = [
         earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}),
@@ -180,11 +134,10 @@ def test_a_budget_cuts_blocks_but_never_the_first(experiment: Experiment):
     ]
     assert [found(experiment, *records, budget_s=one).blocks for one in (1, 299, 300, 10_000)] == [1, 1, 2, 3]
     short = found(experiment, *records, budget_s=300)
-    assert (short.planned, short.total_s) == (3, 300)
-    assert "will end it after about 2 of 3 blocks" in "\n".join(cost_lines(short))
-    assert "verdicts take 3" in "\n".join(sight_lines(short))
+    assert (short.planned, short.expected_s) == (3, 300)
+    assert "will end it after about 2 of 3 blocks" in text_of(short)
     enough = found(experiment, *records, budget_s=10_000)
-    assert "is expected to be enough for all 3 blocks" in "\n".join(cost_lines(enough))
+    assert "is expected to be enough for all 3 blocks" in text_of(enough)
 
 
 def test_until_it_is_decided_the_most_that_it_may_take_is_said(tmp_path: Path):
@@ -197,7 +150,7 @@ def test_until_it_is_decided_the_most_that_it_may_take_is_said(tmp_path: Path):
     )
     # No expectation rests on es-noinline.
     assert told.longest_s == 50 * (20 + 30 + 40) + 5 * 60
-    text = "\n".join(cost_lines(told))
+    text = text_of(told)
     assert "further forks, up to 50 of a side, which may take 1 h 20 min in all" in text
     assert "is expected to be enough for the first 5 blocks" in text
     assert found(load(tmp_path)).longest_s is None
@@ -226,28 +179,15 @@ def test_fewer_forks_and_those_for_evidence_are_counted(tmp_path: Path):
     told = found(experiment, *records)
     assert [(one.forks, one.extra) for one in told.costs] == [(2, 3), (2, 3), (3, 0), (3, 0)]
     assert told.planned_forks == 2 * 5 + 2 * 3
-    assert told.total_s == told.planned_s == 5 * 50 + 3 * 100
-    text = "\n".join(cost_lines(told))
+    assert told.expected_s == 5 * 50 + 3 * 100
+    text = text_of(told)
     assert "16 forks: up to 3 of each and 6 for evidence alone of their 4 sides" in text
     assert "2 min 30 s a block, 9 min 10 s for" in text
     # Evidence is collected whatever the budget is: 150 s.
     assert [found(experiment, *records, budget_s=one).blocks for one in (1, 449, 450, 549, 550)] == [
         1, 1, 2, 2, 3,
     ]  # fmt: skip
-    assert found(experiment, *records, budget_s=450).total_s == 450
-
-
-def test_a_side_with_fewer_forks_sees_less(tmp_path: Path):
-    def least(forks: str) -> float:
-        text = EXPERIMENT.replace(
-            "challenges: [range-only-short]}", f"challenges: [range-only-short]{forks}}}"
-        )
-        experiment = load(tmp_path, text)
-        told = found(experiment, earlier(experiment, "fresh", {"es": 20.0, "os": 30.0}))
-        assert told.sights[0].least is not None
-        return told.sights[0].least
-
-    assert least(", forks: 2") > 1.5 * least("")
+    assert found(experiment, *records, budget_s=450).expected_s == 450
 
 
 def test_an_experiment_of_fewer_forks_alone_has_as_many_blocks(tmp_path: Path):
@@ -255,7 +195,7 @@ def test_an_experiment_of_fewer_forks_alone_has_as_many_blocks(tmp_path: Path):
     experiment = load(tmp_path, text, Changes(only=("fresh",)))
     told = found(experiment)
     assert (told.planned, told.blocks) == (2, 2)
-    assert "4 forks: 2 of each of their 2 sides" in "\n".join(cost_lines(told))
+    assert "4 forks: 2 of each of their 2 sides" in text_of(told)
 
 
 @pytest.mark.parametrize(
@@ -294,25 +234,3 @@ def test_an_experiment_is_described_whole(tmp_path: Path):
     assert "big5rangedebug, range-only-short; restart never" in tables["Measurements: runs, interleaved"]
     assert "used/es/range-only-short/range" in tables["Comparisons"]
     assert "after: slower (margin 5%)" in tables["Expectations"]
-
-
-def test_a_variant_is_said_with_all_that_is_unusual():
-    spec = VariantSpec(
-        "x",
-        "opensearch",
-        "2.11.0",
-        jdk="17",
-        heap_mb=1024,
-        jvm_flags=("-XX:-Inline",),
-        settings={"a.b": "1"},
-        index_settings={"index.codec": "default"},
-        environment={"K": "v"},
-        jars=("patched:bulk-visit",),
-        plugins=("p.zip",),
-        warmups=("warmup",),
-    )
-    assert variant_text(spec) == (
-        "opensearch 2.11.0, JDK 17, heap 1.0 GiB, JVM -XX:-Inline, setting a.b=1, "
-        "index setting index.codec=default, environment K=v, jar patched:bulk-visit, plug-in p.zip, "
-        "warm-up warmup"
-    )

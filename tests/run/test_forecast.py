@@ -23,9 +23,9 @@ from benchctl.run.forecast import (
     FORK_S,
     Ahead,
     Indexing,
+    Past,
     Steps,
     announce,
-    earlier_runs,
     preparation,
     rough_fork_s,
 )
@@ -59,7 +59,7 @@ def keep(store: RunStore, name: str, forks: int = 4) -> None:
 def test_a_run_says_what_it_will_see(tmp_path: Path):
     store, notes = RunStore(tmp_path), Notes()
     keep(store, "a")
-    announce(Home(tmp_path), store, make_plan(forks=10), TRACK, HOST, notes)
+    announce(Past(store, HOST, Home(tmp_path)), make_plan(forks=10), TRACK, notes)
     assert len(notes.notes) == 2
     assert notes.notes[0].startswith(
         "this run (10 forks a side, about 5 min 00 s): minimum detectable effect in throughput range "
@@ -70,7 +70,7 @@ def test_a_run_says_what_it_will_see(tmp_path: Path):
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Notes()
     plan = make_plan(forks=50, stop=StopSpec(budget_s=600.0))
-    announce(Home(tmp_path), RunStore(tmp_path), plan, TRACK, HOST, notes)
+    announce(Past(RunStore(tmp_path), HOST, Home(tmp_path)), plan, TRACK, notes)
     assert notes.notes[0].startswith("ends when the next block")
     assert "never made here before, so its first 6 forks will show what it can detect" in notes.notes[1]
 
@@ -79,8 +79,8 @@ def test_only_the_newest_runs_are_looked_at(tmp_path: Path):
     store = RunStore(tmp_path)
     for number in range(4):
         keep(store, f"2026010{number}-000000-c-0000", forks=2 + number)
-    assert earlier_runs(store, make_plan(), HOST, most=1).forks == 10
-    assert earlier_runs(store, make_plan(), HOST).forks == 28
+    for most, forks in ((1, 10), (None, 28)):
+        assert Past(store, HOST, Home(tmp_path), most).history(make_plan()).forks == forks
 
 
 def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
@@ -105,8 +105,11 @@ def test_what_is_slow_to_import_waits_until_it_is_needed(modules: str, slow: str
     assert done.stdout.split() == ["False"]
 
 
-def ahead(plan: Plan, block_s: float | None = None) -> Ahead:
-    return Ahead(plan, TRACK, block_s, FileOptions())
+def prepared(home: Home, *plans: Plan, block_s: float | None = None) -> Steps:
+    past = Past(RunStore(home.runs), HOST, home)
+    if block_s is not None:
+        past.block_s = lambda *_: block_s  # type: ignore[method-assign]
+    return preparation([Ahead(plan, TRACK, FileOptions()) for plan in plans], home, past)
 
 
 def generated(documents: int, **changes: Any) -> Plan:
@@ -140,7 +143,7 @@ def fill(home: Home, name: str, documents: int, seconds: float) -> None:
 def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
     home = Home(tmp_path)
     plan = generated(1000)
-    asked = preparation([ahead(plan)], home)
+    asked = prepared(home, plan)
     assert asked.lines()[0] == (
         "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 1,000 documents; "
         "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 10 forks"
@@ -155,11 +158,11 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
         (key,) = index_keys(installation, spec, own, TRACK)
         fill(home, key.folder_name, 1000, 1.0)
     # What several runs need is prepared once.
-    both = preparation([ahead(plan, 12.0), ahead(plan, 24.0)], home).lines()
+    both = prepared(home, plan, plan, block_s=18.0).lines()
     assert both == ["steps: measure 20 forks", "in all about 3 min 00 s"]
-    assert preparation([ahead(plan, 12.0)], home).steps == ("measure 10 forks",)
+    assert prepared(home, plan).steps == ("measure 10 forks",)
     built = msgspec.structs.replace(plan, forks=0, schedules=())
-    assert "all index builds are in the cache" in preparation([ahead(built, 12.0)], home).lines()[0]
+    assert "all index builds are in the cache" in prepared(home, built).lines()[0]
 
 
 def test_every_index_that_is_to_be_built_is_listed_and_takes_as_long_as_earlier_ones(tmp_path: Path):
@@ -175,7 +178,7 @@ def test_every_index_that_is_to_be_built_is_listed_and_takes_as_long_as_earlier_
     plan = generated(1000, variants=(*variants, OS), index_builds=2)
 
     def steps() -> Steps:
-        return preparation([ahead(plan, 1.0)], home)
+        return prepared(home, plan, block_s=1.0)
 
     first = steps()
     assert first.steps == (

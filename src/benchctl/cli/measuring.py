@@ -25,9 +25,9 @@ from benchctl.run.documents import FileOptions, find_corpus, needs_documents
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import (
     Ahead,
+    Past,
     announce,
     document_lines,
-    earlier_runs,
     preparation,
     rate_lines,
 )
@@ -161,12 +161,12 @@ def only_say(
     for line in plan_lines(plan, track):
         say(line)
     host = describe_host()
-    block_s = earlier_runs(store, plan, host.fingerprint).block_s(plan)
-    for line in preparation([Ahead(plan, track, block_s, files)], home).lines():
+    past = Past(store, host.fingerprint, home)
+    for line in preparation([Ahead(plan, track, files)], home, past).lines():
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], host, observer.note, required=require_quiet)
-        announce(home, store, plan, track, host.fingerprint, observer)
+        announce(past, plan, track, observer)
 
 
 # The end of a command that measured: its tables, and an error where they do not show all that was asked.

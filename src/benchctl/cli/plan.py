@@ -39,7 +39,7 @@ from benchctl.report.numbers import json_text
 from benchctl.results.plan import CorpusFile, Plan
 from benchctl.run.calibrate import calibrate
 from benchctl.run.documents import FileOptions
-from benchctl.run.forecast import earlier_runs
+from benchctl.run.forecast import Past
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
 from benchctl.spec import DEFAULT_FORKS, RunForm
@@ -82,7 +82,7 @@ def plan_command(
         raise UsageError(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
         )
-    found = plan_forks(earlier_runs(store, plan, describe_host().fingerprint), plan, effect)
+    found = plan_forks(Past(store, describe_host().fingerprint, home, None).history(plan), plan, effect)
     # Without earlier runs, a pilot.
     hardest = None if found.hardest is None else found.hardest.need.forks
     forks = plan.forks if hardest is None else max(hardest.forks or hardest.within, plan.index_builds)

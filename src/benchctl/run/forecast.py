@@ -1,12 +1,14 @@
 """Announcement of a run before it starts: how it will end, and what to expect from earlier runs."""
 
 import itertools
+import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Final
+from functools import cached_property
+from typing import Final, Literal
 
 import msgspec
 
@@ -18,7 +20,7 @@ from benchctl.engine.variant import base_variant
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
-from benchctl.results.model import IndexFacts
+from benchctl.results.model import IndexFacts, RunRecord
 from benchctl.results.plan import CorpusFile, EngineName, Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
@@ -26,7 +28,7 @@ from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_gene
 from benchctl.run.order import boots
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
-from benchctl.stats.history import History, collect_history
+from benchctl.stats.history import History, collect_history, kind_of
 from benchctl.track.model import Task, Track
 
 # Reading them delays the start, by about 2 ms each.
@@ -117,7 +119,6 @@ class Ahead:
 
     plan: Plan
     track: Track
-    block_s: float | None  # one fork of every variant; None without earlier runs
     files: FileOptions
 
     @property
@@ -127,11 +128,10 @@ class Ahead:
         return is_generated(self.plan) and none_of_files and self.plan.micro is None
 
 
-def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
+def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
     """The steps of runs, and roughly what they take; nothing is done, and the home is only looked at."""
     steps: list[str] = []
     download = disk = seconds = 0.0
-    indexing = Indexing(known_builds(home))
     engines = dict.fromkeys(
         (spec.engine, spec.version)
         for one in runs
@@ -176,14 +176,13 @@ def preparation(runs: Sequence[Ahead], home: Home) -> Steps:
             f"index {of}on {build.engine} {build.version}{having}{f', {times} times' if times > 1 else ''}"
         )
         disk += build.documents * (BYTES_PER_DOCUMENT + (times - 1) * BYTES_PER_DOCUMENT_AT_REST)
-        seconds += times * (_INDEX_S + indexing.seconds(build.engine, build.track, build.documents))
+        seconds += times * (_INDEX_S + past.indexing.seconds(build.engine, build.track, build.documents))
     measured = 0
     for one in runs:
         plan = one.plan
         forks = plan.forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
         measured += forks * len(plan.variants)
-        block_s = one.block_s or sum(_fork_s(plan, one.track, spec, indexing) for spec in plan.variants)
-        seconds += forks * block_s
+        seconds += forks * past.block_s(plan, one.track)
     if measured:
         steps.append(f"measure {counted(measured, 'fork')}")
     # Of what challenges make, every fork is the first.
@@ -251,12 +250,6 @@ def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, ge
             return [key.folder_name for key in index_keys(installation, spec, own, track)]
     stem = f"{spec.engine}-{spec.version}-{track.name}-{plan.corpus.documents}-{'[0-9a-f]' * 12}"
     return [stem + (f"-build-{number}" if number else "") for number in range(plan.index_builds)]
-
-
-def _fork_s(plan: Plan, track: Track, spec: VariantSpec, indexing: Indexing) -> float:
-    millions = plan.of(spec).corpus.documents / 1e6
-    request_s = max(REQUEST_S, millions * REQUEST_S_PER_MILLION_DOCUMENTS)
-    return rough_fork_s(plan, track, spec, indexing, lambda _: request_s)
 
 
 def rough_fork_s(
@@ -356,14 +349,78 @@ def _few(lines: Sequence[str], what: str) -> list[str]:
     return [*lines[:_MOST_LINES], *([f"and {more} more {what}"] if more > 0 else [])]
 
 
-def earlier_runs(store: RunStore, plan: Plan, fingerprint: str, *, most: int | None = None) -> History:
-    """The history of a plan on a host, from the newest `most` runs of a store."""
-    return collect_history(itertools.islice(store.newest(), most), plan, fingerprint)
+Basis = Literal["variant", "engine", "operations", "rule"]
+"""What is known of a fork: earlier ones of its variant, or engine, its operations elsewhere, or a rule."""
 
 
-def announce(
-    home: Home, store: RunStore, plan: Plan, track: Track, fingerprint: str, observer: Observer
-) -> float:
+class Past:
+    """Earlier runs on a host: what forks of coming ones take, and how much they differ.
+
+    How long a fork takes is known from forks of the same variant that did the same, else from those of the
+    same engine. Where there are none it is put together: so much for a fork and every node start, and for
+    every request what the same operation took on the engine in any challenge, scaled to the corpus. Where an
+    operation was never measured either, a rule has to do.
+    """
+
+    def __init__(
+        self, store: RunStore, fingerprint: str, home: Home, most: int | None = _MOST_RECORDS
+    ) -> None:
+        """Look at the newest `most` runs of a store, as far as needed; None for all."""
+        self._store = store
+        self._fingerprint = fingerprint
+        self._most = most
+        self._known: dict[str, History] = {}
+        self.indexing = Indexing(known_builds(home))
+
+    def history(self, plan: Plan) -> History:
+        """Return what is known of a plan."""
+        key = plan.digest
+        if key not in self._known:
+            self._known[key] = collect_history(self._records(), plan, self._fingerprint)
+        return self._known[key]
+
+    def fork_s(self, plan: Plan, track: Track, variant: VariantSpec) -> tuple[float, Basis]:
+        """Return the seconds of a fork of a variant, and their basis."""
+        history = self.history(plan)
+        known = history.fork_time_s(variant)
+        if known is not None:
+            return known, "variant" if kind_of(variant) in history.fork_s else "engine"
+        millions = plan.of(variant).corpus.documents / 1e6
+        unknown = False
+
+        def request_s(operation: str) -> float:
+            nonlocal unknown
+            known = self._request_s.get((variant.engine, operation))
+            unknown |= known is None
+            return max(REQUEST_S, millions * (known or REQUEST_S_PER_MILLION_DOCUMENTS))
+
+        seconds = rough_fork_s(plan, track, variant, self.indexing, request_s)
+        return seconds, "rule" if unknown else "operations"
+
+    def block_s(self, plan: Plan, track: Track) -> float:
+        """Return the seconds of one fork of every variant."""
+        return sum(self.fork_s(plan, track, spec)[0] for spec in plan.variants)
+
+    def _records(self) -> Iterator[RunRecord]:
+        return itertools.islice(self._store.newest(), self._most)
+
+    @cached_property
+    def _request_s(self) -> dict[tuple[str, str], float]:
+        """Seconds of a request and million documents, by engine and operation, whatever else forks did."""
+        found: dict[tuple[str, str], list[float]] = {}
+        for record in self._records():
+            millions = record.plan.corpus.documents / 1e6
+            own = millions and record.environment.fingerprint == self._fingerprint
+            engines = {spec.name: spec.engine for spec in record.plan.variants}
+            for fork in record.forks if own else ():
+                for one in fork.summaries:
+                    if one.mean_ns and fork.variant in engines:
+                        key = (engines[fork.variant], one.operation)
+                        found.setdefault(key, []).append(one.mean_ns / 1e9 / millions)
+        return {key: statistics.median(values) for key, values in found.items()}
+
+
+def announce(past: Past, plan: Plan, track: Track, observer: Observer) -> float:
     """Announce a run; returns the expected seconds of a fork, on average over the variants."""
     # Imports scipy for a sixth of a second, too long for `benchctl run --help`.
     from benchctl.report.planning import forecast_lines  # noqa: PLC0415 - see above
@@ -371,11 +428,6 @@ def announce(
     rule = stop_text(plan)
     if rule:
         observer.note(rule)
-    history = earlier_runs(store, plan, fingerprint, most=_MOST_RECORDS)
-    for line in forecast_lines(history, plan):
+    for line in forecast_lines(past.history(plan), plan):
         observer.note(line)
-    block_s = history.block_s(plan)
-    if block_s is None:
-        indexing = Indexing(known_builds(home))
-        block_s = sum(_fork_s(plan, track, spec, indexing) for spec in plan.variants)
-    return block_s / len(plan.variants)
+    return past.block_s(plan, track) / len(plan.variants)

@@ -27,7 +27,7 @@ from benchctl.run.documents import (
     needs_documents,
     parcels,
 )
-from benchctl.run.forecast import announce
+from benchctl.run.forecast import Past, announce
 from benchctl.run.host import allowed_cpus, cores_of, describe_host, pin_caveats
 from benchctl.run.open_run import (
     NotResumable,
@@ -278,7 +278,8 @@ def open_run(
         timings["pilot-s"] = time.monotonic() - clock
     fork_s = None
     if extras.forecast:
-        fork_s = announce(bench.home, bench.store, plan, track, environment.fingerprint, bench.observer)
+        past = Past(bench.store, environment.fingerprint, bench.home)
+        fork_s = announce(past, plan, track, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(plan.challenges) or "ingest"
     folder = bench.store.create(bench.store.new_id(label, now))

@@ -1,6 +1,5 @@
 """`benchctl experiment show` and `report`, and what `run` has of them: sizes, estimates, reports."""
 
-import itertools
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,18 +19,14 @@ from benchctl.cli.options import (
 from benchctl.cli.run_options import setting_option, test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.disk import disk_errors, try_writing
-from benchctl.engine.prepared_index import known_builds
 from benchctl.errors import UsageError
 from benchctl.experiment.estimate import (
-    MOST_RECORDS,
     Estimate,
     content_listings,
-    cost_lines,
     cost_listing,
     estimate,
+    estimate_lines,
     overview_lines,
-    sight_lines,
-    sight_listing,
 )
 from benchctl.experiment.execution import runs_of, seen_calls
 from benchctl.experiment.file import find_experiment
@@ -46,7 +41,7 @@ from benchctl.report.html.page import refuse_foreign, render_page, run_page
 from benchctl.report.table import Table
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
-from benchctl.run.forecast import Ahead, Indexing, Steps, preparation
+from benchctl.run.forecast import Ahead, Past, Steps, preparation
 from benchctl.run.host import describe_host
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.analyse import analyse_run
@@ -131,25 +126,10 @@ def estimated(
     experiment: Experiment, store: RunStore, home: Home, budget_s: float | None
 ) -> tuple[Estimate, Steps]:
     """Return expected duration and precision of an experiment on this machine, and its steps."""
-    records = itertools.islice(store.newest(), MOST_RECORDS)
-    found = estimate(
-        experiment.spec,
-        experiment.plans,
-        records,
-        describe_host().fingerprint,
-        indexing=Indexing(known_builds(home)),
-        budget_s=budget_s,
-    )
-    runs = [
-        Ahead(
-            planned.plan,
-            planned.track,
-            sum(one.seconds for one in found.costs if one.measurement == name),
-            planned.files,
-        )
-        for name, planned in experiment.plans.items()
-    ]
-    return found, preparation(runs, home)
+    past = Past(store, describe_host().fingerprint, home)
+    found = estimate(experiment.spec, experiment.plans, past, budget_s)
+    runs = [Ahead(planned.plan, planned.track, planned.files) for planned in experiment.plans.values()]
+    return found, preparation(runs, home, past)
 
 
 def left_out_text(experiment: Experiment) -> str:
@@ -249,10 +229,7 @@ def _print(
         _titled(listing, output_format)
     if found.costs:
         _titled(cost_listing(found), output_format)
-    say("\n" + _paragraphs([*cost_lines(found), *steps.lines()]))
-    if found.sights:
-        _titled(sight_listing(found), output_format)
-        say("\n" + _paragraphs([*sight_lines(found)]))
+    say("\n" + _paragraphs([*estimate_lines(found), *steps.lines()]))
 
 
 def _paragraphs(lines: list[str]) -> str:

@@ -23,7 +23,7 @@ from benchctl.plugin.code import Consent
 from benchctl.quantities import PERCENT
 from benchctl.results.figures import FIGURES
 from benchctl.results.store import RunStore
-from benchctl.run.forecast import earlier_runs
+from benchctl.run.forecast import Past
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
 from benchctl.search.candidates import compares_variants, parse_effect
@@ -149,7 +149,7 @@ def opened_minimize(home: Home, folder: SearchFolder, record: SearchRecord, trac
     record = msgspec.structs.replace(record, metric=record.metric or default_metric(candidates.target))
 
     def remarks() -> Iterator[str]:
-        history = earlier_runs(RunStore(home.runs), record.plan, describe_host().fingerprint, most=100)
-        return start_forecast(record, candidates, record.plan, history)
+        past = Past(RunStore(home.runs), describe_host().fingerprint, home)
+        return start_forecast(record, candidates, record.plan, past.history(record.plan))
 
     return Opened(home, folder, record, track, lambda _stage: Minimizing(candidates), remarks)
