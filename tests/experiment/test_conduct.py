@@ -6,12 +6,11 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.errors import BenchctlError, ExitCode
 from benchctl.experiment.execution import experiment_of, forks_missing, runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import Changes, Experiment
@@ -73,12 +72,6 @@ def test_all_is_opened_then_measured_block_after_block(world: World, experiment:
     assert not forks_missing(record, runs_of(record, world.store, pytest.fail))
 
 
-def test_forks_are_told_with_the_name_of_their_measurement(world: World, experiment: Experiment):
-    world.begin(experiment)
-    assert sorted(set(world.observer.ended)) == ["fresh/es", "fresh/os", "used/es", "used/es-noinline"]
-    assert world.observer.started[-1].endswith("12/12")
-
-
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(number=st.integers(0, EVERY - 1))
 def test_an_interruption_at_any_fork_loses_none_and_changes_no_order(
@@ -113,20 +106,6 @@ def test_a_killed_one_is_gone_on_with(world: World, experiment: Experiment, tmp_
     assert rest.record.status == "running"
     assert rest.resume().status == "complete"
     assert rest.forks == world.forks[number:]
-
-
-def test_one_killed_after_its_last_fork_is_complete_once_it_is_gone_on_with(
-    world: World, experiment: Experiment
-):
-    world.begin(experiment)
-    for name in world.record.runs:
-        run = world.store.find(world.record.runs[name])
-        run.save(msgspec.structs.replace(run.load(), status="running"))
-    world.folder.save(msgspec.structs.replace(world.record, status="running"))
-    done = list(world.forks)
-    assert world.resume().status == "complete"
-    assert world.forks == done
-    assert {world.run(name).status for name in world.record.runs} == {"complete"}
 
 
 def test_one_interrupted_while_it_prepares_opens_the_rest_later(world: World, experiment: Experiment):
@@ -199,30 +178,6 @@ def test_forks_for_evidence_come_behind_a_measurements_own(world: World, tmp_pat
     assert [one.block for one in world.run("logged").compared("es")] == [0, 1]
 
 
-def test_time_that_is_up_leaves_the_forks_for_evidence(world: World, tmp_path: Path):
-    record = world.begin(load(tmp_path, WITH_EVIDENCE), budget_s=7.0)
-    assert (record.status, record.stopped) == ("complete", "the time was up after 1 blocks")
-    assert (blocks_of(world, "jit"), blocks_of(world, "logged")) == ([0, 1, 2], [0])
-    assert world.run("jit").stopped == ""
-    assert world.run("logged").stopped == record.stopped
-    assert forks_missing(record, runs_of(record, world.store, pytest.fail))
-    assert world.resume().stopped == ""
-    assert (blocks_of(world, "jit"), blocks_of(world, "logged")) == ([0, 1, 2], [0, 1])
-
-
-def test_an_interruption_among_forks_for_evidence_leaves_the_rest_of_them(world: World, tmp_path: Path):
-    def before(fork: Fork) -> None:
-        if fork[:2] == (1, "jit"):
-            raise KeyboardInterrupt
-
-    world.before_fork = before
-    with pytest.raises(BenchctlError, match="of 17 forks are kept"):
-        world.begin(load(tmp_path, WITH_EVIDENCE))
-    go_on(world)
-    assert world.resume().status == "complete"
-    assert blocks_of(world, "jit") == [0, 1, 2]
-
-
 def test_one_variant_that_fails_is_given_up_and_the_rest_is_measured(world: World, experiment: Experiment):
     world.fails = lambda fork: fork[1:] == ("used", "es-noinline")
     record = world.begin(experiment)
@@ -249,21 +204,6 @@ def test_what_changed_in_between_is_told_and_the_record_stays(world: World, expe
     assert {name: world.run(name) for name in before.runs} == runs
 
 
-def test_what_ran_out_of_time_still_has_when_it_cannot_be_gone_on_with(world: World, experiment: Experiment):
-    world.begin(experiment, budget_s=7.0)
-    before, runs = world.record, {name: world.run(name) for name in world.record.runs}
-
-    def before_reopen(record: RunRecord) -> None:
-        if record.id == before.runs["used"]:
-            not_resumable(record)
-
-    world.before_reopen = before_reopen
-    with pytest.raises(NotResumable):
-        world.resume()
-    assert world.record == before
-    assert {name: world.run(name) for name in before.runs} == runs
-
-
 def test_what_cannot_be_prepared_fails_and_says_how_to_go_on(world: World, experiment: Experiment):
     def before(plan: Plan) -> None:
         if plan.restart == "never":
@@ -280,17 +220,6 @@ def test_what_cannot_be_prepared_fails_and_says_how_to_go_on(world: World, exper
     assert world.resume().status == "complete"
 
 
-def test_advice_of_others_is_kept(world: World, experiment: Experiment):
-    def before(_plan: Plan) -> None:
-        raise UsageError("no such archive", hint="check the path")
-
-    world.before_open = before
-    with pytest.raises(BenchctlError) as caught:
-        world.begin(experiment)
-    assert caught.value.exit_code == ExitCode.USAGE
-    assert caught.value.hint == f"check the path; then: benchctl resume {world.record.id}"
-
-
 def test_a_bug_leaves_no_experiment_that_seems_to_go_on(world: World, experiment: Experiment):
     def before(_fork: Fork) -> None:
         raise ZeroDivisionError
@@ -299,15 +228,6 @@ def test_a_bug_leaves_no_experiment_that_seems_to_go_on(world: World, experiment
     with pytest.raises(ZeroDivisionError):
         world.begin(experiment)
     assert world.record.status == "failed"
-
-
-def test_runs_that_are_gone_are_told(world: World, experiment: Experiment):
-    record = world.begin(experiment)
-    shutil.rmtree(world.store.find(record.runs["used"]).path)
-    told: list[str] = []
-    assert list(runs_of(record, world.store, told.append)) == ["fresh"]
-    assert len(told) == 1
-    assert told[0].startswith("measurement used: there is no run")
 
 
 def test_an_experiment_without_one_of_its_runs_has_to_be_started_anew(world: World, experiment: Experiment):
@@ -445,21 +365,6 @@ def whole(tmp_path: Path, open_ended: Experiment) -> World:
     made = World(tmp_path / "whole", time_ms=noisy)
     made.begin(open_ended)
     return made
-
-
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(number=st.integers(15, 30))
-def test_deciding_can_be_interrupted_at_any_fork(
-    tmp_path_factory: pytest.TempPathFactory, open_ended: Experiment, whole: World, number: int
-):
-    cut = World(tmp_path_factory.mktemp("cut"), time_ms=noisy)
-    number = min(number, len(whole.forks) - 1)
-    interrupt_at(number, cut)
-    with pytest.raises(BenchctlError, match=f"{number} of .* forks are kept"):
-        cut.begin(open_ended)
-    go_on(cut)
-    assert cut.resume().status == "complete"
-    assert cut.forks == whole.forks
 
 
 def test_what_stays_open_ends_at_the_most_forks_and_more_of_them_go_on(world: World, tmp_path: Path):

@@ -22,7 +22,6 @@ from jvm_logs import (
     VIRTUAL_VISIT,
     head,
     in_file,
-    thread,
     visits,
 )
 from made_experiment import call_site, made_plan, made_record
@@ -34,7 +33,6 @@ MAJOR_VISIT = (
     f"{INDENT} \\-> TypeProfile (950/1000 counts) = {SORT_VISITOR.replace('.', '/')}",
 )
 REFUSED_VISIT = (f"{INDENT}@ 35   {SORT_VISITOR}::visit (21 bytes)   too big",)
-RARE_VISIT = (f"{INDENT}@ 35   {SORT_VISITOR}::visit (21 bytes)   low call site frequency",)
 
 
 def spec(**changes: Any) -> ExperimentSpec:
@@ -92,39 +90,6 @@ def test_a_call_keeps_its_receivers_and_hotspots_words(tmp_path: Path):
     assert "PointRangeQuery$1$1::visit inline (hot)" in one.words
 
 
-def test_loops_that_were_unrolled_have_the_call_several_times_and_any_that_differs_is_told(tmp_path: Path):
-    again = tuple(line.replace("@ 35", "@ 50") for line in INLINED_VISIT)
-    virtual = tuple(line.replace("@ 35", "@ 50") for line in VIRTUAL_VISIT)
-    rare = tuple(line.replace("@ 35", "@ 50") for line in RARE_VISIT)
-    assert found(
-        tmp_path,
-        visits(*INLINED_VISIT, *again),
-        visits(*INLINED_VISIT, *virtual),
-        visits(*INLINED_VISIT, *rare),
-    ) == ["inlined", "partly", "inlined"]
-    (one, *_) = seen_calls(spec(), {"jit": RunStore(tmp_path).find("latest").load()}, RunStore(tmp_path))
-    assert one.calls == 1000
-
-
-def test_the_newest_compilation_by_c2_counts(tmp_path: Path):
-    older, newer = head(5000, 77, 4, INTS, 198), head(9000, 99, 4, INTS, 198)
-    c1 = head(9500, 120, 3, INTS, 198)
-    assert found(
-        tmp_path,
-        in_file(older, *INLINED_VISIT, newer, *VIRTUAL_VISIT),
-        in_file(older, *VIRTUAL_VISIT, newer, *INLINED_VISIT),
-        in_file(older, *VIRTUAL_VISIT, newer, *(line.replace("@ 35", "@ 50") for line in INLINED_VISIT)),
-        in_file(thread(11), older, *VIRTUAL_VISIT, thread(12), c1, *INLINED_VISIT),
-    ) == ["virtual", "inlined", "inlined", "virtual"]
-
-
-def test_code_that_was_given_up_is_told(tmp_path: Path):
-    gone = head(9000, 77, 4, INTS, 198) + "   made not entrant"
-    data = visits(*VIRTUAL_VISIT) + f"{gone}\n".encode()
-    (one,) = seen_calls(spec(), *made(tmp_path, data))
-    assert (one.found, one.given_up) == ("virtual", True)
-
-
 def test_calls_of_other_methods_and_callers_are_others(tmp_path: Path):
     elsewhere = in_file(head(5000, 77, 4, INTS.replace("readInts24", "readInts32"), 198), *VIRTUAL_VISIT)
     other = visits(*(line.replace("::visit", "::grow") for line in VIRTUAL_VISIT))
@@ -168,7 +133,3 @@ def test_the_node_start_that_the_task_ran_on_is_looked_at(tmp_path: Path):
     run = msgspec.structs.replace(runs["jit"], plan=plan)
     seen = [seen_calls(spec(task=task), {"jit": run}, store)[0].found for task in ("range", "term")]
     assert seen == ["virtual", "inlined"]
-
-
-def test_a_measurement_that_has_no_run_yet_has_nothing(tmp_path: Path):
-    assert seen_calls(spec(), {}, RunStore(tmp_path)) == ()

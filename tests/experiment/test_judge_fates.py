@@ -70,14 +70,6 @@ def test_forks_for_evidence_alone_have_their_figures_here_and_enter_no_compariso
     assert not any(one.code == "evidence" for one in found.caveats)
 
 
-def test_evidence_in_all_forks_is_a_doubt():
-    runs = made_runs(TIMES)
-    plan = msgspec.structs.replace(runs["jit"].plan, evidence=EvidenceSpec(("inlining",)))
-    runs["jit"] = msgspec.structs.replace(runs["jit"], plan=plan)
-    texts = [one.text for one in analyse_experiment(record(), runs).caveats if one.code == "evidence"]
-    assert texts == ["jit: all forks carried evidence (inlining), whose cost is in their figures"]
-
-
 def test_evidence_in_all_forks_is_a_doubt_of_its_measurement():
     runs = made_runs({"plain": {"es": (4.0, 4.0), "os": (5.0,)}, "jit": {"es": (5.0, 5.2), "os": (6.0,)}})
     plan = msgspec.structs.replace(runs["jit"].plan, evidence=EvidenceSpec(("inlining",)))

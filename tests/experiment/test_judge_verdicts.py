@@ -1,6 +1,5 @@
 """Comparisons across runs, the doubts that reach their rows, and expectations as a reader meets them."""
 
-import math
 from typing import Any
 
 import msgspec
@@ -25,12 +24,12 @@ from benchctl.results.model import (
     NodeFate,
     RunRecord,
 )
-from benchctl.results.plan import EvidenceSpec, StopSpec
+from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.multiplicity import adjusted_p
 from benchctl.track.model import Challenge, Task
-from builders import ES, OS, make_driver, make_fork, make_summary
+from builders import make_driver, make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
 from redlines import redline_fork, redline_plan
 
@@ -205,18 +204,6 @@ class TestDoubts:
         )
         assert [one.values for one in row.figures] == [one.values for one in alone.figures]
 
-    def test_variants_that_are_no_baseline_differ_if_one_alone_differs_from_it(self):
-        finding = AnswerFinding("range", "os", "es", "different", "hits.total 1 and 2")
-        third = msgspec.structs.replace(OS, name="third")
-        run = made_runs(
-            {"fresh": TIMES["fresh"] | {"third": FAST}}, answers=AnswerCheck(("range",), {}, (finding,))
-        )
-        plan = msgspec.structs.replace(run["fresh"].plan, variants=(ES, OS, third))
-        row = first_row(
-            edited(run, "fresh", plan=plan), comparison("a", "fresh/os/range", "fresh/third/range")
-        )
-        assert [doubt.code for doubt in row.caveats] == ["answers-differ"]
-
     def test_hits_of_variants_in_different_runs_are_compared_on_the_same_documents(self):
         runs = made_runs(TIMES)
         for name, hits in (("fresh", 1_000), ("after", 10)):
@@ -237,19 +224,6 @@ class TestDoubts:
         assert "unlike-units" in {doubt.code for doubt in row.caveats}
         assert row.comparison.verdict == "n/a"
 
-    def test_a_throttled_task_has_no_verdict_in_throughput(self):
-        plan = made_plan(Challenge("c", (Task("range", iterations=300, target_throughput=2.0),)))
-        runs = {name: msgspec.structs.replace(run, plan=plan) for name, run in made_runs(TIMES).items()}
-        row = first_row(runs)
-        assert row.comparison.verdict == "n/a"
-        assert any(doubt.code == "offered-rate" for doubt in row.caveats)
-
-    def test_a_percentile_of_too_few_requests_has_no_verdict(self):
-        runs = {name: resummarised(run, samples=5) for name, run in made_runs(TIMES).items()}
-        row = first_row(runs, msgspec.structs.replace(SLOWER, metric="service_time_p90"))
-        assert row.comparison.verdict == "insufficient"
-        assert {doubt.code for doubt in row.caveats} == {"few-samples"}
-
     def test_document_visits_are_held_against_the_blogs(self):
         assert first_row(made_runs(TIMES)).scale is None
         row = first_row(made_runs(TIMES), BLOGS)
@@ -257,17 +231,6 @@ class TestDoubts:
         assert row.scale.requests == 300
         assert row.scale.blog_requests == 10
         assert row.scale.ratio == pytest.approx(486_989_570 * 10 / (1_119_019 * 300), rel=0.01)
-
-    def test_the_side_that_is_further_from_the_blog_counts_with_its_warm_up(self):
-        runs = made_runs(TIMES)
-        runs["after"] = resummarised(runs["after"], warmup_samples=200)
-        runs["fresh"] = resummarised(runs["fresh"], samples=40, warmup_samples=10)
-        scales = [row.scale for row in analyse_experiment(made_record([BLOGS, ENGINES]), runs).rows]
-        assert [scale.requests for scale in scales if scale] == [50, 50]
-        runs["fresh"] = resummarised(runs["fresh"], samples=800)
-        scale = first_row(runs, BLOGS).scale
-        assert scale is not None
-        assert scale.requests == 500
 
     def test_disturbed_forks_are_counted_over_all_runs(self):
         calm, off = (HostProbe(cpu, 100) for cpu in (100, 120))
@@ -327,19 +290,6 @@ class TestExpectations:
         assert result.p is None
         assert result.judged[0].reason == "2 forks a side: a verdict needs 3"
 
-    @pytest.mark.parametrize("metric", ["throughput", "service_time_p90"])
-    def test_one_fork_a_side_shows_its_change_without_an_interval(self, metric: str):
-        times = {name: {one: values[:1] for one, values in own.items()} for name, own in TIMES.items()}
-        row = msgspec.structs.replace(SLOWER, metric=metric)
-        record = made_record([row], [expect("it slows", "slower", "slower")])
-        judged = analyse_experiment(record, made_runs(times)).expectations[0].judged[0]
-        assert judged.outcome == "inconclusive"
-        change = TIMES["fresh"]["os"][0] / 6
-        assert judged.comparison.effect_percent == pytest.approx(
-            100 * ((change if metric == "throughput" else 1 / change) - 1)
-        )
-        assert judged.comparison.low_percent is None
-
     def test_what_was_not_measured_leaves_it_open_and_says_so(self):
         result = only(made_runs({"fresh": TIMES["fresh"]}), "slower", "slower")
         assert (result.outcome, result.judged[0].reason) == ("inconclusive", "after has not been measured")
@@ -353,16 +303,6 @@ class TestExpectations:
         assert judged.name == "slower over es"
         assert judged.comparison.effect_percent == pytest.approx(100 * (5 / 6 - 1), abs=0.5)
 
-    def test_what_two_comparisons_share_cancels(self):
-        """Both against the same forks: what is left is one contender against the other, by Welch's t."""
-        es = comparison("es", "fresh/os/range", "after/es/range")
-        record = made_record([SLOWER, es], [expect("os slows more", "slower", "slower", than="es")])
-        judged = analyse_experiment(record, made_runs(TIMES)).expectations[0].judged[0].comparison
-        left, right = (np.log(1 / np.array(TIMES["after"][name])) for name in ("es", "os"))
-        expected = ttest_ind(right, left, equal_var=False).confidence_interval(0.95)
-        assert judged.low_percent == pytest.approx(100 * math.expm1(expected.low))
-        assert judged.high_percent == pytest.approx(100 * math.expm1(expected.high))
-
     def test_p_values_are_adjusted_over_all_expectations(self):
         """Two of them rest on the same comparison."""
         expectations = [expect("a", "slower", "slower"), expect("b", "different", "slower")]
@@ -371,23 +311,6 @@ class TestExpectations:
         results = analyse_experiment(record, made_runs(TIMES)).expectations
         first = min(results, key=lambda one: one.p)
         assert first.p_adjusted == pytest.approx(2 * first.p)
-
-    def test_doubts_of_its_comparisons_are_those_of_the_expectation(self):
-        runs = {name: resummarised(run, lacking_warmup=90) for name, run in made_runs(TIMES).items()}
-        result = only(runs, "slower", "slower")
-        assert result.caveats == first_row(runs).caveats != ()
-        assert result.provisional
-
-    def test_needs_are_handed_on(self):
-        assert (
-            only(made_runs(TIMES), "slower", "slower", needs="many documents").asked.needs == "many documents"
-        )
-
-    def test_the_weakest_of_its_comparisons_is_its_p(self):
-        result = only(made_runs(TIMES), "different", "slower", "engines")
-        p_values = [one.comparison.p for one in result.judged]
-        assert result.p == max(p for p in p_values if p is not None)
-        assert len(set(p_values)) == 2
 
     def test_what_it_is_held_against_has_to_be_judged_and_can_weaken_it(self):
         """The other comparison lacks forks, and its answers differ."""
@@ -411,22 +334,10 @@ class TestWhatIsOpen:
         assert [one.outcome for one in found.judged] == ["confirmed", "inconclusive"]
         assert found.undecided == ("fresh/es", "fresh/os")
 
-    def test_of_a_difference_of_differences_all_sides_are_open(self):
-        found = only(made_runs(NEAR), "alike", "slower", than="engines", margin="50%")
-        assert found.judged[0].comparison.verdict == "different"
-        assert found.undecided == ("fresh/os", "after/os", "fresh/es")
-
     def test_forks_decide_nothing_that_is_decided_or_has_no_verdict(self):
         assert only(made_runs(TIMES), "slower", "slower").undecided == ()
         few = {one: {name: times[:2] for name, times in sides.items()} for one, sides in NEAR.items()}
         assert only(made_runs(few), "alike", "engines").undecided == ()
-
-    def test_a_run_that_was_looked_at_is_known_by_its_rows(self):
-        runs = made_runs(TIMES)
-        assert not first_row(runs).comparison.sequential
-        assert first_row(edited(runs, "after", looks=3)).comparison.sequential
-        decided = made_plan(forks=5, stop=StopSpec(decided=True))
-        assert first_row(edited(runs, "after", plan=decided)).comparison.sequential
 
 
 def sums(*forks: tuple[float, float], variant: str = "es") -> list[ForkRecord]:
@@ -478,11 +389,6 @@ class TestDerived:
         )
         assert comparison.verdict == "slower"
 
-    def test_apart_it_is_welchs_t(self):
-        row = first_row(cost_runs(paired=False), cost_row())
-        costs = [np.subtract(*np.array(side).T) for side in (ES_COSTS, OS_COSTS)]
-        assert row.comparison.p == pytest.approx(ttest_ind(*costs, equal_var=False).pvalue)
-
     def test_sides_that_share_forks_are_pairs_even_where_blocks_are_not(self):
         shared = ("fresh/os/with", "fresh/es/without")
         row = first_row(cost_runs(paired=False), cost_row(contender=shared))
@@ -497,14 +403,6 @@ class TestDerived:
         assert row.figures[0].values[0] is None
         assert row.comparison.n_baseline == 4
         assert row.comparison.verdict == "insufficient"
-
-    def test_builds_are_what_counts_where_there_are_several(self):
-        runs = cost_runs(index_builds=2)
-        forks = tuple(
-            msgspec.structs.replace(fork, index_build=fork.block % 2) for fork in runs["fresh"].forks
-        )
-        row = first_row(edited(runs, "fresh", forks=forks), cost_row())
-        assert (row.comparison.replicate, row.comparison.replicates) == ("build", (2, 2))
 
     @pytest.mark.parametrize(
         ("is_", "margin", "outcome"),
@@ -645,11 +543,6 @@ class TestBuilds:
         (found,) = analyse_experiment(record, runs).expectations
         assert found.judged[0].reason.startswith("1 index build a side (fresh/es 1, fresh/os 1): ")
 
-    def test_differences_of_builds_are_in_their_unit(self):
-        row = self.row(self.runs(), metric="index_size", compared_as="difference")
-        assert row.comparison.difference == pytest.approx(-0.0002, abs=1e-5)
-        assert row.unit == "MB"
-
     def test_p_is_adjusted_over_all_builds_of_a_table(self):
         runs = self.runs()
         rows = [
@@ -677,16 +570,6 @@ class TestBuilds:
         twice = runs["fresh"].builds | {"os": runs["fresh"].builds["es"]}
         row = self.row(edited(runs, "fresh", builds=twice))
         assert (row.comparison.verdict, row.caveats[0].code) == ("n/a", "same-builds")
-
-    def test_expectations_go_by_builds(self):
-        runs = self.runs()
-        rate = self.row(runs).asked
-        record = made_record([rate], [expect("slower to fill", "slower", "rate")])
-        found = analyse_experiment(record, runs)
-        assert found.expectations[0].outcome == "confirmed"
-        text = render(record, runs, found)
-        assert "docs/s" in text
-        assert "one index build per engine" not in text
 
 
 def paused(sides: dict[str, tuple[float, ...]]) -> dict[str, RunRecord]:

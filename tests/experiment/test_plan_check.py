@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.experiment.plan import Changes
-from benchctl.experiment.record import TaskRef, parse_ref
-from benchctl.track.model import Challenge, Task
-from builders import make_plan
+from benchctl.experiment.record import parse_ref
 from experiment_files import EXPERIMENT, load
 
 WORDS = st.text("abcxyz0-_.", min_size=1, max_size=6)
@@ -136,38 +134,3 @@ def test_a_reference_is_what_its_text_says(parts: list[str]):
 def test_what_has_too_few_parts_is_no_reference(text: str):
     with pytest.raises(UsageError, match="is not a task"):
         parse_ref(text)
-
-
-@given(st.data(), st.lists(st.lists(st.sampled_from("pqr"), min_size=1, max_size=4), min_size=1, max_size=5))
-def test_a_reference_with_challenge_and_number_means_that_very_task_or_is_refused(
-    data: st.DataObject, schedules: list[list[str]]
-):
-    names = data.draw(st.lists(st.sampled_from("ab"), min_size=len(schedules), max_size=len(schedules)))
-    plan = make_plan(
-        schedules=tuple(
-            Challenge(name, tuple(Task(label) for label in labels))
-            for name, labels in zip(names, schedules, strict=True)
-        )
-    )
-    schedule = data.draw(st.integers(0, len(schedules) - 1))
-    label = data.draw(st.sampled_from(schedules[schedule]))
-    number = names[: schedule + 1].count(names[schedule])
-    exact = TaskRef("m", "es", label, f"{names[schedule]}#{number}")
-    fits = [
-        (place, task)
-        for place, labels in enumerate(schedules)
-        for task, one in enumerate(labels)
-        if one == label
-    ]
-    within = [one for one in fits if one[0] == schedule]
-    if len(within) == 1:
-        assert exact.place_in(plan) == within[0]
-    else:
-        with pytest.raises(UsageError, match=f"is {len(within)} tasks"):
-            exact.place_in(plan)
-    short = TaskRef("m", "es", label)
-    if len(fits) == 1:
-        assert short.place_in(plan) == fits[0]
-    else:
-        with pytest.raises(UsageError, match=f"is {len(fits)} tasks"):
-            short.place_in(plan)

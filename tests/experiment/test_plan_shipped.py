@@ -9,9 +9,6 @@ from benchctl.experiment.file import experiment_names, find_experiment, read_exp
 from benchctl.experiment.plan import Changes, Experiment, load_experiment, plan_measurement
 from benchctl.experiment.record import ExperimentSpec
 from benchctl.home import Home
-from benchctl.stats.scale import BLOG_REQUESTS
-from benchctl.track.library import challenge_names
-from benchctl.track.load import load_challenge
 from report.published import BLOG_MS, BLOG_QPS, Line
 
 # What each table of the blog is called here; the figures of one stand as well in the one that repeats them.
@@ -95,23 +92,6 @@ def test_a_published_change_is_that_of_its_figures(inlining: Experiment):
             assert change == pytest.approx(row.published[2], abs=0.06), row.name
 
 
-def test_a_short_big5_has_all_that_the_core_distributions_can_do_in_big5s_order(inlining: Experiment):
-    short = inlining.plans["big5"].plan.schedules[0]
-    whole, _ = load_challenge("big5", inlining.plans["big5"].track, {})
-    labels = [task.label for task in whole.schedule if task.label not in UNSUPPORTED]
-    assert [task.label for task in short.schedule] == labels
-
-
-def test_challenges_have_names_of_their_own_and_a_scale(inlining: Experiment):
-    folder = find_experiment("jvm-inlining").parent / "challenges"
-    names = {path.stem for path in folder.glob("*.json")}
-    assert not names & set(challenge_names())
-    used = {challenge.name for planned in inlining.plans.values() for challenge in planned.plan.schedules}
-    assert used == names - {"breaker", "docvalues", "docvalues-export"}
-    compared = {"range-settled", "debug-settled", "debug-size-1", "big5-short"}
-    assert compared <= BLOG_REQUESTS.keys()
-
-
 def test_a_lucene_with_a_change_has_its_control_which_has_to_be_alike(inlining: Experiment):
     """Compiling the class anew may change its speed by itself: that is not the change's doing."""
     variants = {spec.name: spec.jars for spec in inlining.spec.variants}
@@ -144,21 +124,6 @@ def test_the_cause_is_looked_up_where_the_blog_found_it(inlining: Experiment):
     }
     compared = {ref.measurement for row in inlining.spec.comparisons for ref in row.refs}
     assert not compared & {"jit", "jit-size-1"}
-
-
-def test_what_the_blog_says_without_figures_is_measured_too(inlining: Experiment):
-    """The median, the whole of big5 as a warm-up, each engine's own Java, and what is not the cause."""
-    plans = {name: planned.plan for name, planned in inlining.plans.items()}
-    assert set(plans["other-causes"].evidence_in(0)) == {"gc", "os", "profile"}
-    assert plans["other-causes"].schedules[0] == plans["debug"].schedules[0]
-    assert plans["big5-twice"].warmup_challenges == plans["big5-twice"].schedules == plans["big5"].schedules
-    rows = {row.name: row for row in inlining.spec.comparisons}
-    used = {name for one in inlining.spec.expectations for name in one.comparisons or ()}
-    assert {"pair-after", "pair-fresh", "twice-range", "p50-patch-range"} <= used
-    assert rows["p50-patch-range"].metric == "service_time_p50"
-    jdks = {spec.name: spec.jdk for spec in inlining.spec.variants}
-    row = rows["pair-after"]
-    assert (jdks[row.refs[0].variant], jdks[row.refs[1].variant]) == (None, "17")
 
 
 def test_the_same_plans_come_out_of_a_record_that_was_stored(inlining: Experiment, tmp_path: Path):

@@ -93,11 +93,6 @@ def rendered(record: ExperimentRecord, runs: dict[str, RunRecord], form: Any) ->
     return render(record, runs, analyse_experiment(record, runs), form)
 
 
-def test_text_has_a_hundred_columns_at_most():
-    text = rendered(blog(), runs_of("fresh", "after", "noinline"), "text")
-    assert max(map(len, text.splitlines())) <= 100
-
-
 def test_what_is_open_proposes_to_go_on_until_it_is_decided():
     """The wobble of five forks, four times as wide."""
     wide = [4.0 * factor**4 for factor in WOBBLE]
@@ -278,16 +273,6 @@ def test_more_and_less_are_of_the_value_whichever_way_is_faster(
     (line,) = [one for one in text.splitlines() if one.startswith(" 1  OS ")]
     assert outcome in line
     assert change in line
-
-
-def test_a_row_does_not_say_its_metric_twice():
-    rows = (
-        comparison("p90", "fresh/es/range", "fresh/os/range", metric="service_time_p90"),
-        comparison("mean service time", "fresh/es/range", "fresh/os/range", metric="mean"),
-    )
-    text = rendered(made_record(rows, measurements=("fresh",)), measured_by(5, es=4.0, os=6.0), "text")
-    assert "\np90: p90 service time, ms " in text
-    assert "\nmean service time, ms " in text
 
 
 def test_a_published_change_has_its_unit_where_every_cell_has():

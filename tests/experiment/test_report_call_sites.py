@@ -106,32 +106,8 @@ def test_the_page_shows_it_and_takes_no_markup_from_the_file():
     assert "&lt;script&gt;x" in hostile
 
 
-def test_an_experiment_without_call_sites_says_nothing_of_them():
-    record = made_record([], measurements=("fresh",))
-    runs = {"fresh": made_runs(TIMES)["fresh"]}
-    analysis = analyse_experiment(record, runs)
-    for text in (render(record, runs, analysis), page(record, runs, analysis)):
-        assert "What the JVM did" not in text
-
-
-def test_several_tasks_are_named_line_by_line():
-    record, runs, analysis = made()
-    sites = (record.spec.call_sites[0], msgspec.structs.replace(record.spec.call_sites[1], task="term"))
-    spec = msgspec.structs.replace(record.spec, call_sites=sites)
-    text = render(msgspec.structs.replace(record, spec=spec), runs, analysis, "markdown")
-    assert "| Receivers | Task | Throughput, queries/s |" in text
-    assert "| grow | es | no log | n/a |  | term | n/a |" in text
-
-
 def test_forks_that_fared_alike_everywhere_are_no_lead():
     record, runs = experiment(), made_runs(TIMES)
     alike = analyse_experiment(record, runs, [one for one in CALLS if one.variant == "es"])
     assert "after the fact" not in render(record, runs, alike)
     assert "after the fact" in render(*made())
-
-
-def test_control_characters_of_a_log_do_not_reach_a_terminal():
-    record, runs = experiment(), made_runs(TIMES)
-    bad = (SeenReceiver("a.bad\x1b[31m", 3),)
-    analysis = analyse_experiment(record, runs, [seen("es", 0, "inlined", receivers=bad, calls=3)])
-    assert "\x1b" not in render(record, runs, analysis)

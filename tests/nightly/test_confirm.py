@@ -160,11 +160,6 @@ def test_the_verdict_by_the_margins_of_the_suite_is_the_outcome(
     assert plan.stop.margin == margins.get("throughput", DEFAULT_MARGIN)
 
 
-def test_the_alarm_goes_the_way_that_fresh_nodes_show(tmp_path: Path):
-    (one,), _ = Runs(tmp_path, 0.8).confirmer().confirm([unconfirmed()])
-    assert (unconfirmed().direction, one.status, one.direction) == ("slower", "confirmed", "faster")
-
-
 @pytest.mark.parametrize(
     ("verdict", "status"),
     [
@@ -192,11 +187,6 @@ def test_what_few_forks_do_not_decide_stays_unconfirmed_with_what_it_lacks(
     assert one.status == "unconfirmed"
     assert one.confirmation is not None
     assert "5 + 5 forks" in one.reason
-
-
-def test_forks_are_at_most_as_many_as_the_suite_allows(runs: Runs):
-    runs.confirmer(limits=ConfirmLimits(most_forks=12)).confirm([unconfirmed()])
-    assert [plan.forks for plan in runs.plans] == [12]
 
 
 def test_an_engine_of_which_nothing_changed_takes_no_run(runs: Runs):

@@ -5,13 +5,10 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.errors import BenchctlError
-from benchctl.nightly.folder import COLUMNS, FigureRow, SuiteFolder, read_series, write_figures
+from benchctl.nightly.folder import COLUMNS, FigureRow, SuiteFolder, write_figures
 from benchctl.nightly.model import SeriesKey
-from full_disk import nearly_full
 
 KEY = SeriesKey("es", "big5", "range", "throughput")
 
@@ -98,16 +95,6 @@ def test_only_the_nights_and_variants_that_are_wanted(suite: SuiteFolder):
     assert [one.key.variant for one in suite.series(["o'", "os"], None, refused)] == ["os"]
 
 
-def test_nights_without_figures_stay_missing(suite: SuiteFolder):
-    kept(suite, [row(1)])
-    night_folder(suite)
-    kept(suite, [row(3)])
-    kept(suite, [])
-    (one,) = suite.series(None, None, refused)
-    assert one.nights.tolist() == [1, 3]
-    assert SuiteFolder(suite.root / "none").series(None, None, refused) == []
-
-
 @pytest.mark.parametrize("damage", ["cut off", "no parquet", "empty", "other columns", "overwritten"])
 def test_a_damaged_file_is_told_and_the_others_read(suite: SuiteFolder, damage: str):
     kept(suite, [row(1)], [row(2, fork) for fork in range(50)], [row(3)])
@@ -133,69 +120,10 @@ def test_a_damaged_file_is_told_and_the_others_read(suite: SuiteFolder, damage: 
     assert "\n" not in text
 
 
-def test_all_files_damaged_is_no_figures(suite: SuiteFolder):
-    kept(suite, [row(1)], [row(2)])
-    for path in suite.figure_files():
-        path.write_bytes(b"rubbish")
-    told: list[str] = []
-    assert suite.series(None, None, told.append) == []
-    assert len(told) == 2
-
-
 def test_what_no_logarithm_can_be_taken_of_is_no_value(suite: SuiteFolder):
     kept(suite, [row(1, fork, value) for fork, value in enumerate([1.0, 0.0, -1.0, math.nan, math.inf])])
     (one,) = suite.series(None, None, refused)
     assert one.values.tolist() == [1.0]
 
 
-def test_a_full_disk_leaves_the_figures_from_before_and_no_rubbish(tmp_path: Path):
-    path = tmp_path / "figures.parquet"
-    write_figures([row(1)], path)
-    rows = [row(1, fork, task=f"task {fork * 7919}") for fork in range(2000)]
-    with nearly_full(1500), pytest.raises(BenchctlError, match=r"cannot write .*figures\.parquet") as caught:
-        write_figures(rows, path)
-    assert "free some space" in caught.value.hint
-    (one,) = read_series([path], None, refused)
-    assert one.nights.tolist() == [1]
-    assert list(tmp_path.iterdir()) == [path]
-
-
 names = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
-
-
-@given(
-    st.lists(
-        st.builds(
-            row,
-            st.integers(1, 9),
-            st.integers(0, 5),
-            st.floats(1e-9, 1e12),
-            variant=names,
-            challenge=names,
-            task=names,
-            metric=st.sampled_from(["throughput", "latency_p90"]),
-        ),
-        max_size=30,
-        unique_by=lambda one: (one.variant, one.challenge, one.task, one.metric, one.night, one.fork),
-    )
-)
-def test_every_figure_comes_back_in_its_series(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[FigureRow]
-):
-    path = tmp_path_factory.mktemp("figures") / "figures.parquet"
-    write_figures(rows, path)
-    found = read_series([path], None, refused)
-    back = {
-        (*(getattr(one.key, name) for name in ("variant", "challenge", "task", "metric")), night, fork): value
-        for one in found
-        for night, fork, value in zip(
-            one.nights.tolist(), one.forks.tolist(), one.values.tolist(), strict=True
-        )
-    }
-    assert back == {
-        (one.variant, one.challenge, one.task, one.metric, one.night, one.fork): one.value for one in rows
-    }
-    for one in found:
-        assert list(zip(one.nights, one.forks, strict=True)) == sorted(
-            zip(one.nights, one.forks, strict=True)
-        )

@@ -27,10 +27,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "events.jsonl"
 
 
-def test_a_suite_without_a_log_has_no_events(path: Path):
-    assert read_events(path, refused) == []
-
-
 def test_events_of_every_kind_come_back_in_order(path: Path):
     raised = Raised(1, AT, "00001-20261121-0300", "figure", "slower", SeriesKey("es", "c", "t", "throughput"))
     events: list[Event] = [
@@ -111,11 +107,3 @@ def test_two_processes_at_once_lose_and_mix_nothing(path: Path):
     for alarm in alarms:
         mine = [event for event in events if isinstance(event, Acknowledged) and event.alarm == alarm]
         assert [event.text.split()[0] for event in mine] == [str(number) for number in range(50)]
-
-
-def test_a_log_that_cannot_be_read_is_an_error(path: Path):
-    path.mkdir()
-    with pytest.raises(BenchctlError, match="cannot read"):
-        read_events(path, refused)
-    with pytest.raises(BenchctlError, match="cannot add to"):
-        append_event(path, acknowledged(1))

@@ -71,12 +71,6 @@ def test_an_unknown_suite_is_refused_with_those_that_there_are(home: Home, folde
     assert refused.value.hint == f"known: {folder.root.name}"
 
 
-def test_where_there_is_none_the_hint_says_how_to_begin(home: Home):
-    with pytest.raises(UsageError) as refused:
-        find_suite(home, "search")
-    assert "benchctl nightly run" in refused.value.hint
-
-
 def test_a_second_file_of_the_same_name_is_refused_while_the_first_is_there(
     folder: SuiteFolder, tmp_path: Path
 ):

@@ -7,7 +7,6 @@ from benchctl.nightly.folder import FigureRow
 from benchctl.nightly.measure import figure_rows, task_names
 from benchctl.results.figures import Quantiles
 from benchctl.results.model import EngineFacts, HostProbe, RunRecord
-from benchctl.results.plan import RedlineSpec
 from benchctl.track.model import Challenge, Task
 from builders import NS_PER_MS, make_fork, make_plan, make_record, make_summary
 
@@ -62,13 +61,6 @@ def test_a_throttled_task_is_followed_by_latency_and_not_by_what_was_asked_for()
     ]
 
 
-def test_a_search_for_the_highest_rate_is_followed_by_that_rate():
-    spec = RedlineSpec("range", 99, 10**8, 1, "poisson", 1.0, 1.0, 1.0, 0.1)
-    record = run(Task("range"), redline_per_s=77.0)
-    record = msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, redline=spec))
-    assert [(one.metric, one.value) for one in rows(record)] == [("redline", 77.0)]
-
-
 def test_challenges_of_one_name_are_told_apart():
     plan = make_plan(
         schedules=(
@@ -87,10 +79,6 @@ def test_challenges_of_one_name_are_told_apart():
     assert len(set(names.values())) == len(names)
 
 
-def test_the_unit_is_that_of_what_the_task_counts():
-    assert [one.unit for one in rows(run(Task("bulk"), unit="docs"))] == ["docs/s", "ms"]
-
-
 @pytest.mark.parametrize("value", [None, 0.0, -1.0, math.nan, math.inf])
 def test_what_has_no_value_has_no_row(value: float | None):
     found = rows(run(Task("range"), throughput_per_s=value, service_time=None))
@@ -105,10 +93,6 @@ def test_failed_forks_hidden_tasks_and_other_variants_have_none():
     record = msgspec.structs.replace(record, forks=(*record.forks, failed, hidden, other))
     assert {(one.variant, one.fork) for one in rows(record)} == {("es", 0)}
     assert {one.variant for one in rows(record, os="os", gone="gone")} == {"os"}
-
-
-def test_a_variant_that_never_said_what_it_is_has_no_version():
-    assert {one.version for one in rows(msgspec.structs.replace(run(Task("range")), engines=()))} == {""}
 
 
 def test_forks_around_which_the_host_was_off_are_marked():

@@ -1,6 +1,6 @@
 import json
 import shutil
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import jsonschema
@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from benchctl.cli.schema import schema
-from benchctl.errors import BenchctlError, ExitCode
-from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND
-from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
+from benchctl.errors import BenchctlError
+from benchctl.nightly.model import Acknowledged, NightRecord, alarms_of
 from benchctl.nightly.text import message_of
 from benchctl.results.plan import Plan
 from nightly.laboratory import SLOW_FLAG, World
@@ -107,29 +106,6 @@ def test_what_is_back_for_three_nights_recovers_and_raises_nothing(usual: World)
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
 
 
-def test_open_alarms_of_a_variant_that_left_the_suite_are_closed(usual: World) -> None:
-    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
-    ended = usual.night(label="another")
-    message = message_of(ended.record, ended.events)
-    assert (len(message.recovered), message.open) == (2, ())
-    assert "the suite has no candidate any more" in message.text
-
-
-def test_what_a_variant_alone_warms_up_with_is_a_change_and_no_new_era(usual: World) -> None:
-    before = usual.night().record
-    warm = usual.night(options=",warmup:warmup").record
-    assert [one.what for one in warm.changes] == ["candidate: asked for", "candidate: warm-up challenges"]
-    assert warm.era == before.era
-    digests = [one.warmups for one in warm.variants]
-    assert digests[0]
-    assert digests[1] == ""
-
-
-def test_one_night_at_the_old_level_raises_no_second_alarm_about_the_new_one(usual: World) -> None:
-    raised = [len(usual.night(flags=flags).raised) for flags in (*[SLOW_FLAG] * 3, "", SLOW_FLAG)]
-    assert raised == [2, 0, 0, 0, 0]
-
-
 def test_after_an_acknowledgement_the_new_level_is_usual(usual: World) -> None:
     ended = usual.night(flags=SLOW_FLAG)
     for alarm in ended.raised:
@@ -137,14 +113,6 @@ def test_after_an_acknowledgement_the_new_level_is_usual(usual: World) -> None:
     again = usual.night(flags=SLOW_FLAG)
     assert (again.raised, again.record.findings) == ([], ())
     assert {alarm.state for alarm in alarms_of(again.events)} == {"acknowledged"}
-
-
-def test_what_gets_faster_is_told_as_well(world: World) -> None:
-    for _ in range(2):
-        world.night(flags=SLOW_FLAG)
-    ended = world.night()
-    assert {one.direction for one in ended.raised} == {"faster"}
-    assert all((one.effect_percent or 0) > 0 for one in ended.raised if one.key.metric == "throughput")
 
 
 def test_a_slow_host_moves_the_canary_and_raises_nothing(usual: World) -> None:
@@ -156,13 +124,6 @@ def test_a_slow_host_moves_the_canary_and_raises_nothing(usual: World) -> None:
     assert len(ended.record.runs) == 1
     usual.host = 1.0
     assert usual.night().record.findings == ()
-
-
-def test_a_slow_host_does_not_hide_a_slow_engine_for_longer_than_it_lasts(usual: World) -> None:
-    usual.host = 2.0
-    assert usual.night(flags=SLOW_FLAG).raised == []
-    usual.host = 1.0
-    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
 
 
 def test_an_engine_of_which_nothing_changed_is_not_blamed(usual: World) -> None:
@@ -192,21 +153,6 @@ def test_a_confirmation_that_fails_leaves_a_finding_unconfirmed(usual: World) ->
     # It does not become usual, and is looked into again.
     usual.fail = lambda _plan: None
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
-
-
-def test_what_can_never_be_confirmed_is_told_all_the_same_and_only_once(usual: World) -> None:
-    def fail(plan: Plan) -> None:
-        if {spec.name for spec in plan.variants} == {"last-good", "tonight"}:
-            raise BenchctlError("the archive is gone")
-
-    usual.fail = fail
-    raised = [usual.night(flags=SLOW_FLAG).raised for _ in range(NIGHTS_UNTIL_BLIND + 1)]
-    assert [len(one) for one in raised] == [0] * (NIGHTS_UNTIL_BLIND - 1) + [1, 0]
-    assert (raised[-2][0].kind, raised[-2][0].key.variant) == ("unwatched", "candidate")
-    usual.fail = lambda _plan: None
-    ended = usual.night(flags=SLOW_FLAG)
-    assert [one.kind for one in ended.raised] == ["figure", "figure"]
-    assert [alarm.state for alarm in alarms_of(ended.events)] == ["recovered", "open", "open"]
 
 
 def test_a_night_keeps_within_its_budget_by_dropping_forks_of_all_variants_alike(usual: World) -> None:
@@ -258,13 +204,6 @@ def test_damaged_answers_of_an_earlier_night_are_held_against_nothing(usual: Wor
         "done",
         {usual.folder.nights(str)[0].id},
     )
-
-
-def test_an_answer_that_is_no_longer_asked_for_has_not_recovered(usual: World) -> None:
-    usual.hits = 999
-    usual.night()
-    usual.question = "another"
-    assert {alarm.state for alarm in alarms_of(usual.night().events)} == {"open"}
 
 
 def test_what_cannot_be_gone_on_with_is_measured_anew(usual: World) -> None:
@@ -343,22 +282,6 @@ def test_a_night_whose_run_is_gone_is_measured_anew_and_says_so(usual: World) ->
     assert any(str(usual.home.runs) in text for text in record.caveats)
 
 
-def test_a_night_that_was_interrupted_is_gone_on_with_and_watches_as_others(usual: World) -> None:
-    def interrupt(_plan: Plan) -> None:
-        raise BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED)
-
-    usual.fail = interrupt
-    with pytest.raises(BenchctlError, match="interrupted"):
-        usual.night(flags=SLOW_FLAG)
-    assert usual.folder.nights(str)[-1].status == "interrupted"
-    usual.fail = lambda _plan: None
-    usual.now -= timedelta(days=1, hours=-1)
-    ended = usual.night(flags=SLOW_FLAG)
-    assert (ended.record.number, ended.record.status, ended.record.run) == (3, "done", "run-003")
-    assert [one.label for one in ended.record.variants] == ["candidate", "steady"]
-    assert len(ended.raised) == 2
-
-
 @pytest.mark.parametrize(("hours", "more"), [(1, "on-cut-off: discard"), (24, ""), (-9999, "")])
 def test_a_night_that_was_killed_long_ago_is_discarded(usual: World, hours: int, more: str) -> None:
     usual.fail = kill
@@ -435,36 +358,6 @@ def test_a_failure_is_a_broken_night_and_the_next_one_is_held_against_those_befo
     ended = usual.night()
     assert (ended.record.status, ended.record.reason) == ("failed", "no space is left; free some")
     usual.fail = lambda _plan: None
-    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
-
-
-def test_a_clock_that_jumps_changes_no_order(usual: World) -> None:
-    usual.now = datetime.fromisoformat("2019-05-01T03:00:00+00:00")
-    back = usual.night()
-    assert back.record.number == 3
-    assert any("the clock went back" in text for text in back.record.caveats)
-    usual.now = datetime.fromisoformat("2031-05-01T03:00:00+00:00")
-    ended = usual.night(flags=SLOW_FLAG)
-    assert ended.record.number == 4
-    assert {one.last_good for one in ended.raised} == {back.record.id}
-
-
-def test_a_canary_that_stays_off_is_told_once_and_levels_can_begin_anew(usual: World) -> None:
-    usual.host = 2.0
-    raised = [usual.night().raised for _ in range(NIGHTS_UNTIL_BLIND + 1)]
-    assert [len(one) for one in raised] == [0] * (NIGHTS_UNTIL_BLIND - 1) + [1, 0]
-    assert raised[-2][0].kind == "host"
-    number = 3 + len(raised)
-    usual.folder.append(Annotated("", "", number, "new host", rebase=True))
-    ended = usual.night()
-    assert ended.record.canary_moved == ""
-    assert {alarm.state for alarm in alarms_of(ended.events)} == {"recovered"}
-    assert len(usual.night(flags=SLOW_FLAG).raised) == 2
-
-
-def test_another_corpus_is_another_era(usual: World) -> None:
-    ended = usual.night(flags=SLOW_FLAG, more="docs: 20k")
-    assert (ended.record.findings, ended.raised) == ((), [])
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
 
 

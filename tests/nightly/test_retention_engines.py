@@ -123,18 +123,6 @@ def test_what_was_learnt_of_an_old_engine_s_starts_goes_with_it(house: House):
     assert [build for build, folder in learnt.items() if folder.exists()] == ["b4"]
 
 
-def test_so_many_nights_keep_theirs(house: House):
-    nights = house.nights("b1", "b2", "b3", "b4")
-    house.remove(nights, keep=3)
-    assert house.there == {"b2": 4, "b3": 4, "b4": 4}
-    assert house.remove(nights, keep=9) == []
-
-
-def test_what_an_old_engine_came_back_to_stays(house: House):
-    house.remove(house.nights("b1", "b2", "b3", "b1"))
-    assert house.there == {"b1": 4, "b3": 4, "b4": 4}
-
-
 def test_nights_of_open_alarms_keep_theirs(house: House):
     nights = house.nights("b1", "b2", "b3", "b4")
     raised = Raised(1, "", nights[1].id, "figure", "slower", KEY, since=nights[1].id, last_good=nights[0].id)
@@ -156,13 +144,6 @@ def test_what_was_there_before_the_nights_stays(house: House):
     assert house.there == {"b0": 4, "b1": 4, "b3": 4, "b4": 4}
 
 
-def test_what_the_first_night_fetched_is_the_suite_s_in_later_ones_too(house: House):
-    nights = house.nights("b1", "b1", "b3", "b4")
-    nights[1] = msgspec.structs.replace(nights[1], started="2026-11-02T03:00:00+00:00")
-    house.remove(nights)
-    assert house.there == {"b2": 4, "b3": 4, "b4": 4}
-
-
 def test_another_suite_s_newest_nights_keep_theirs_and_its_old_ones_do_not(house: House):
     other = SuiteFolder(house.home.nightly / "other")
     for number, build in enumerate(["b1", "b2", "b4", "b4"], 1):
@@ -172,15 +153,6 @@ def test_another_suite_s_newest_nights_keep_theirs_and_its_old_ones_do_not(house
     house.remove(house.nights("b1", "b2", "b3", "b4"))
     # The other suite's engine before its last one is b2; b1 is neither's any more.
     assert house.there == {"b2": 4, "b3": 4, "b4": 4}
-
-
-def test_a_night_of_another_suite_that_cannot_be_read_keeps_what_its_run_used(house: House):
-    nights = house.nights("b1", "b2", "b3", "b4")
-    other = SuiteFolder(house.home.nightly / "other")
-    record = house.night(1, "b1", suite="other")
-    other.night_path(record.id).mkdir(parents=True)
-    house.remove(nights)
-    assert house.there == {"b1": 4, "b3": 4, "b4": 4}
 
 
 def test_a_night_whose_run_is_gone_keeps_what_it_says_itself(house: House):

@@ -137,19 +137,3 @@ def test_a_disk_that_refuses_is_told(home: Home, monkeypatch: pytest.MonkeyPatch
     assert told == [
         f"run r1 stays as it is: cannot remove {home.runs / 'r1' / 'forks'}: Read-only file system"
     ]
-
-
-def test_everything_may_be_kept_for_ever(home: Home):
-    nights = [measured(home, number) for number in (1, 2, 3)]
-    assert applied(home, nights, **{"raw-nights": None}) == []
-    assert raw(home) == ["r1", "r2", "r3"]
-
-
-@pytest.mark.parametrize("wrong", [{"raw-nights": 0}, {"engine-nights": -1}, {"nights": 3}])
-def test_at_least_tonight_is_kept(wrong: dict[str, int]):
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(wrong, Retention)
-
-
-def test_thirty_nights_are_usual():
-    assert msgspec.convert({}, Retention) == Retention(30, 30)

@@ -22,12 +22,3 @@ def test_every_night_is_the_mean_and_the_spread_of_the_logarithms_of_its_forks(n
 def test_the_fork_sd_is_pooled_within_nights_whatever_lies_between_them():
     found = nights_of(series([[1.0, 1.1, 1.2], [50.0, 55.0, 60.0], [7.0]]))
     assert found.fork_sd() == pytest.approx(np.log([1.0, 1.1, 1.2]).std(ddof=1))
-
-
-def test_nights_of_one_fork_tell_nothing_of_forks():
-    assert nights_of(series([[1.0], [2.0]])).fork_sd() is None
-
-
-def test_nights_without_a_value_have_no_place():
-    found = nights_of(series([[1.0], [], [3.0], [4.0]]))
-    assert found.places_of([4, 2, 3, 3, 99, 0]).tolist() == [1, 2]

@@ -38,10 +38,6 @@ def test_a_figure_that_stays_off_hardly_ever_recovers(level: float):
     assert sum(found) <= 0.15 * 200
 
 
-def test_nothing_is_back_at_a_level_of_no_nights():
-    assert not recovered(np.zeros(5), np.empty(0), MARGIN)
-
-
 def test_a_night_is_on_its_way_back_within_the_margin_and_nearer_to_the_old_level():
     assert is_nearer(0.01, 0.0, 0.1, MARGIN)
     assert not is_nearer(0.06, 0.0, 0.3, MARGIN)

@@ -30,12 +30,6 @@ def pauses(*nights: list[float], variant: str = "es") -> Series:
     return Series(**{**vars(found), "additive": True})
 
 
-def drawn(rng: np.random.Generator, events: float, forks: int) -> list[float]:
-    """Pauses of forks: as many as there happen to be, each of some length."""
-    happened = rng.poisson(events, forks)
-    return np.where(happened > 0, rng.gamma(2.0 * np.maximum(happened, 1)), 0.0).tolist()
-
-
 def test_a_night_is_the_arithmetic_mean_of_its_forks_and_its_spread_a_share_of_it():
     found = nights_of(pauses([0.0, 3.0, 3.0], [0.0, 0.0], [4.0]))
     assert found.means.tolist() == [math.log(2), -math.inf, math.log(4)]
@@ -104,28 +98,3 @@ def test_histories_with_zeros_are_drawn():
         text = sparkline(found.numbers, values, span=(1, 2), label="", position=0)
         assert "nan" not in text
         assert "inf" not in text
-
-
-@pytest.mark.parametrize("events", [3, 10, 50])
-@pytest.mark.parametrize("forks", [3, 6])
-def test_what_rarely_happens_is_screened_by_chance_about_as_often_as_other_figures(events: float, forks: int):
-    """Three events a fork make skewed nights."""
-    rng = np.random.default_rng([round(events), forks])
-    found, nights = 0, 0
-    for _ in range(15):
-        one = pauses(*(drawn(rng, events * math.exp(rng.normal(0, 0.05)), forks) for _ in range(55)))
-        cleared: list[int] = []
-        for number in range(2, 56):
-            if screened(one, number, cleared=cleared) is not None:
-                cleared.append(number)
-        found, nights = found + len(cleared), nights + 54
-    assert found <= 0.01 * nights
-
-
-def test_twice_as_many_events_are_screened_within_two_nights():
-    rng = np.random.default_rng(7)
-    found = 0
-    for _ in range(20):
-        one = pauses(*(drawn(rng, 20.0 * (1 if number < 46 else 2), 6) for number in range(1, 48)))
-        found += screened(one, 46) is not None or screened(one, 47) is not None
-    assert found >= 18

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.notify import Notifier
 from benchctl.nightly.suite import Suite, load_suite
 from benchctl.run.form import documents_of, heap_of
 from benchctl.spec import DEFAULT_FORKS
@@ -155,21 +154,6 @@ def test_what_comes_with_benchctl_goes_before_files_of_the_same_name(tmp_path: P
     suite = suite_of(tmp_path, "variants: [es]\nchallenges: [range-only, mine]\ntrack: big5\n")
     assert suite.challenges == ("range-only", str(tmp_path / "mine"))
     assert suite.track == "big5"
-
-
-def test_a_path_with_a_tilde_is_that_of_a_home_where_there_is_such_a_user(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("HOME", "/home/me")
-    assert suite_of(tmp_path, f"{LEAST}report: ~/site\n").report == "/home/me/site"
-    assert suite_of(tmp_path, f"{LEAST}report: ~nobody-of-that-name/x\n").report == str(
-        tmp_path / "~nobody-of-that-name/x"
-    )
-
-
-def test_notifiers_are_what_the_notifiers_say(tmp_path: Path):
-    suite = suite_of(tmp_path, f"{LEAST}notify:\n  - command: [./tell]\n    when: [always]\n")
-    assert suite.notify == (Notifier(command=("./tell",), when=("always",)),)
 
 
 def test_what_is_wrong_is_refused_with_its_line(cases: Cases, tmp_path: Path):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.nightly.model import Acknowledged, Change, Event, Recovered
+from benchctl.nightly.model import Event, Recovered
 from benchctl.nightly.text import status_text, summary
 from nightly_suites import eventful_log, eventful_nights, make_finding, make_night, make_raised, night_id
 
@@ -105,45 +105,10 @@ def test_the_first_line_is_the_answer_with_its_doubts(changes: dict[str, Any], f
     assert summary(make_night(7, **changes), ()).splitlines()[0] == first
 
 
-def test_what_could_not_be_confirmed_is_said():
-    text = summary(make_night(7, findings=(make_finding(),)), ())
-    assert (
-        "  Not confirmed: range p90 service time on es@latest +9.7%: the budget left time for 3 forks a\n"
-        "      side.\n"
-    ) in text
-
-
 def test_a_start_that_only_waits_is_not_said_to_run():
     text = status_text("big5", None, (), holder="process 7 of user ann", waits_for="process 5 of user bea")
     assert "Waiting now: process 7 of user ann, for another benchctl: process 5 of user bea\n" in text
     assert "Running now" not in text
-
-
-def test_a_changed_night_without_alarm_says_what_changed():
-    text = summary(make_night(7, changes=(Change("kernel", "6.1", "6.2"),)), ())
-    assert "Changed:\n  kernel 6.1 \N{RIGHTWARDS ARROW} 6.2" in text
-
-
-@given(st.lists(st.integers(1, 12), min_size=30, max_size=120))
-def test_what_is_cut_is_cut_between_words(lengths: list[int]):
-    words = [f"{'w' * length}{place}" for place, length in enumerate(lengths)]
-    text = summary(make_night(7, changes=(Change("annotation", "", " ".join(words)),)), ())
-    lines = text.splitlines()
-    first = lines.index("Changed:") + 1
-    shown = " ".join(lines[first : first + 2]).split()
-    said = [word for word in shown if word.startswith("w")]
-    assert said == words[: len(said)]
-    assert (shown[-1] == "...") == (len(said) < len(words))
-
-
-def test_a_single_word_that_is_too_long_is_cut_within():
-    text = summary(make_night(7, changes=(Change("annotation", "", "w" * 400),)), ())
-    lines = text.splitlines()
-    assert (any("wwww" in line for line in lines), any(line.endswith(" ...") for line in lines)) == (
-        True,
-        True,
-    )
-    assert max(map(len, lines)) <= 100
 
 
 def test_a_command_too_long_for_a_screen_is_pointed_to_and_not_cut():
@@ -185,16 +150,6 @@ def test_any_night_fits_one_screen_without_control_characters(
     assert len(lines) <= 24
     assert max(map(len, lines)) <= width
     assert all(char.isprintable() or ord(char) > 0x9F for line in lines for char in line)
-
-
-def test_words_longer_than_the_screen_are_broken():
-    text = summary(make_night(42), (make_raised(title="x" * 500, detail="y" * 500, command=""),), width=80)
-    assert max(map(len, text.splitlines()[:-1])) <= 80
-
-
-def test_acknowledging_closes_an_alarm_in_the_list_of_open_ones():
-    log = (make_raised(night=night_id(40)), Acknowledged(1, "", "bea"))
-    assert "Open" not in summary(make_night(42), log)
 
 
 @settings(deadline=None)

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from benchctl.nightly.model import Message, Raised
+from benchctl.nightly.model import Message
 from benchctl.nightly.text import message_of
-from nightly_suites import eventful_log, eventful_nights, make_night, make_raised, night_id
+from nightly_suites import eventful_log, eventful_nights, make_night, night_id
 
 
 def test_a_message_reads_back_as_it_was_written():
@@ -55,21 +55,3 @@ def test_a_subject_is_one_line_whatever_the_reason():
 def test_nights_that_could_not_begin_are_news_each():
     night = make_night(3, id="", status="failed", started="2026-11-21T03:00:00+01:00")
     assert message_of(night, ()).id == "big5/2026-11-21T030000+0100"
-
-
-def test_a_variant_without_any_figure_is_broken():
-    night = make_night(3, forks_done=0, reason="no fork of es was measured: no node started")
-    message = message_of(night, ())
-    assert (message.status, message.subject) == (
-        "broken",
-        "big5 night 3: broken: no fork of es was measured: no node started",
-    )
-
-
-def test_a_night_that_never_ended_is_broken():
-    assert message_of(make_night(3, status="running"), ()).status == "broken"
-
-
-def test_an_alarm_of_a_broken_night_is_an_alarm():
-    alarm: Raised = make_raised(kind="host", night=night_id(3))
-    assert message_of(make_night(3, status="refused"), (alarm,)).status == "alarm"

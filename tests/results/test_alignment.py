@@ -22,13 +22,6 @@ def test_every_task_of_every_plan_has_a_place_in_the_joined_one():
     assert second == {(0, 0): (1, 1), (0, 1): (1, 0), (1, 0): (0, 1), (1, 1): (0, 2)}
 
 
-def test_challenges_that_only_others_have_come_behind():
-    other = make_plan(schedules=(Challenge("e", (Task("a"), Task("f"))),))
-    plan, (_, places) = joined([FIRST, other], by_label=False)
-    assert labels(plan.schedules) == {"c": ["a", "b"], "d": ["a"], "e": ["a", "f"]}
-    assert places == {(0, 0): (2, 0), (0, 1): (2, 1)}
-
-
 def test_by_label_a_name_is_found_in_any_challenge_unless_it_is_ambiguous():
     other = make_plan(schedules=(Challenge("e", (Task("a"), Task("b"))),))
     plan, (_, places) = joined([FIRST, other], by_label=True)

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 from benchctl.results.foreign import read_race, record_of
-from benchctl.results.likeness import alike_variants, unlike
+from benchctl.results.likeness import unlike
 from benchctl.results.model import RunRecord
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan, make_record
@@ -29,12 +29,6 @@ def test_what_differs_is_named(cases: Cases, tmp_path: Path):
         lambda changes: "\n".join(unlike(rally(tmp_path), rally(tmp_path, **json.loads(changes)))),
         tmp_path,
     )
-
-
-def test_a_task_that_only_one_race_has_is_no_reason(tmp_path: Path):
-    shorter = rally(tmp_path, results={"op_metrics": [task_of("range")]})
-    assert unlike(rally(tmp_path), shorter) == ()
-    assert not alike_variants(("es", rally(tmp_path)), ("es", shorter))
 
 
 def test_rally_is_not_opensearch_benchmark(tmp_path: Path):

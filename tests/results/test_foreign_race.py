@@ -47,24 +47,8 @@ def test_names_of_older_versions_are_known(
     assert (found.tool, found.challenge, found.id) == (tool, challenge, "x")
 
 
-def test_results_alone_need_a_tool_and_leave_the_rest_unknown(tmp_path: Path):
-    path = write(tmp_path / "results.json", race()["results"])
-    with pytest.raises(BenchctlError, match="name it with --tool"):
-        read_race(path)
-    found = read_race(path, "rally")
-    assert (found.tool, found.tool_version, found.track, found.engine_version) == ("rally", "", "", "")
-    assert found.created.startswith("20")
-
-
 def test_files_that_cannot_be_taken_say_why(cases: Cases, tmp_path: Path):
     cases("race", lambda document: read_race(write(tmp_path / "a.json", json.loads(document))), tmp_path)
-
-
-def test_a_report_is_told_from_results(tmp_path: Path):
-    path = tmp_path / "report.md"
-    path.write_text("| Metric | Task |", encoding="utf-8")
-    with pytest.raises(BenchctlError, match="not a summary report"):
-        read_race(path)
 
 
 def test_the_other_tool_is_refused(tmp_path: Path):

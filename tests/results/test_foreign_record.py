@@ -144,11 +144,3 @@ def test_the_version_is_the_files_and_unknown_stays_unknown(tmp_path: Path):
         0,
         "unknown",
     )
-
-
-def test_opensearch_benchmark_is_read_alike(tmp_path: Path):
-    variant = VariantSpec("os", "opensearch", "2.11.0")
-    record = imported(tmp_path, run_of_osb(1), variant=variant)
-    assert record.imported is not None
-    assert (record.imported.tool, record.imported.version) == ("opensearch-benchmark", "2.0.0")
-    assert [task.label for task in record.forks[0].summaries] == ["range", "desc_sort_timestamp"]

@@ -203,10 +203,6 @@ def lines(*variants: VariantSpec) -> tuple[str, ...]:
     return variant_differences(resolved(record(variants=variants)))
 
 
-def test_plain_variants_need_no_words():
-    assert lines(ES, OS, own("es@8.19.0", version="8.19.0")) == ()
-
-
 def test_a_runtime_is_said_as_it_says_itself():
     old = own("os-17", OS, jdk="17")
     run = record(facts(ES), facts(OS), facts(old, jdk="Eclipse Adoptium 17.0.15"), variants=(ES, OS, old))
@@ -217,13 +213,6 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
     slow = own("slow", jvm_flags=("-Xint",))
     run = record(facts(ES), variants=(ES, slow))
     assert variant_differences(resolved(run)) == ("slow differs from es in: JVM flags -Xint",)
-
-
-def test_a_runtime_given_by_an_option_is_no_secret():
-    old = msgspec.structs.replace(OS, jdk="17")
-    assert lines(ES, old) == ()
-    new = own("os-21", OS)
-    assert lines(old, new) == ("os-21 differs from os in: JDK bundled instead of 17",)
 
 
 @pytest.mark.parametrize(
@@ -262,16 +251,6 @@ def test_it_is_the_plain_one_of_the_same_version_that_others_differ_from():
     new, newer = own("es@8.19.0", version="8.19.0"), own("x", version="8.19.0", jvm_flags=("-Xint",))
     assert lines(ES, new, newer) == ("x differs from es@8.19.0 in: JVM flags -Xint",)
     assert lines(ES, newer) == ("x differs from es in: version 8.19.0 instead of 8.11.0; JVM flags -Xint",)
-
-
-def test_without_a_plain_one_it_is_the_first():
-    first, second = own("a", jvm_flags=("-Xint", "-Xbatch")), own("b", jvm_flags=("-Xbatch",))
-    third = own("c", jvm_flags=("-Xbatch", "-Xint"))
-    assert lines(first, second, third) == (
-        "a is es 8.11.0 with: JVM flags -Xint -Xbatch",
-        "b differs from a in: without JVM flags -Xint",
-        "c differs from a in: JVM flags in the order -Xbatch -Xint",
-    )
 
 
 def test_a_jar_is_said_with_its_digest_and_where_it_came_from():

@@ -74,17 +74,6 @@ def test_a_file_that_is_not_there_is_the_disk_s_fault_and_a_wrong_query_is_not(t
     assert not isinstance(caught.value, DuckDiskError)
 
 
-def test_nothing_is_left_for_whoever_comes_next():
-    for _ in range(2):
-        with database() as connection:
-            connection.register("samples", {"one": np.arange(3)})
-            connection.execute("CREATE TABLE kept AS SELECT * FROM samples")
-            assert connection.execute("SHOW TABLES").fetchall() == [("kept",), ("samples",)]
-    with database() as one, database() as other:
-        one.execute("CREATE TABLE kept AS SELECT 1")
-        assert other.execute("SHOW TABLES").fetchall() == []
-
-
 def test_what_one_breaks_is_whole_for_the_next():
     with pytest.raises(DuckError), database(threads=1) as connection:
         connection.execute("SELECT nothing FROM nowhere")
@@ -132,12 +121,6 @@ def test_both_kinds_are_read_back_as_written(
         for name, dtype in dtypes.items():
             assert read[name].dtype == dtype
             np.testing.assert_array_equal(read[name], written[name])
-
-
-def test_rows_are_read_in_order_of_time(tmp_path: Path):
-    write_telemetry(series_of([5, 3, 4]), pauses_of([9, 7]), tmp_path / "t.parquet")
-    assert read_telemetry(tmp_path / "t.parquet")["t_ns"].tolist() == [3, 4, 5]
-    assert gc_events(tmp_path / "t.parquet")["t_ns"].tolist() == [7, 9]
 
 
 def test_sql_sees_the_unknown_as_null_and_kinds_apart(tmp_path: Path):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from benchctl.results.figures import FIGURES, Quantiles
 from benchctl.results.foreign import read_race
-from benchctl.results.plan import TargetSpec
 from benchctl.results.races import (
     BODY_SAMPLES,
     RECORDS_A_SAMPLE,
@@ -26,9 +25,8 @@ from benchctl.results.races import (
 )
 from benchctl.results.samples import CHUNK_ROWS, Columns, Outcome, empty_columns
 from benchctl.results.store import RunFolder
-from builders import ES, make_fork, make_plan, make_record, make_summary
+from builders import make_fork, make_plan, make_record, make_summary
 from stored import stored
-from sweeps import swept_record
 
 STARTED = "2026-01-31T23:59:59+00:00"
 
@@ -66,36 +64,6 @@ def test_an_exported_race_is_imported_with_its_figures(tmp_path: Path):
     assert task.error_rate == 0.0
 
 
-def test_the_month_is_that_of_the_start_in_utc():
-    race = make_race()
-    assert [race.index(kind) for kind in ("metrics", "races", "results")] == [
-        "rally-metrics-2026-01", "rally-races-2026-01", "rally-results-2026-01",
-    ]  # fmt: skip
-    late = msgspec.structs.replace(race.fork, started="2026-02-01T00:30:00+01:00")
-    (other,) = races_of(race.record, late, Layout())
-    assert other.index("races") == "rally-races-2026-01"
-    (streamed,) = races_of(race.record, late, Layout(streams=True))
-    assert streamed.index("races") == "rally-races-v1"
-
-
-def test_results_have_a_record_for_every_figure():
-    found = dict(make_race().results())
-    names = {record["name"]: record for record in found.values()}
-    assert len(names) == len(found)
-    assert {"throughput", "service_time", "latency", "error_rate"} <= names.keys()
-    one = names["service_time"]
-    assert (one["race-id"], one["race-timestamp"]) == ("run-1.es.1.0", "20260131T235959Z")
-    assert (one["distribution-major-version"], one["active"], one["car"]) == (8, True, "es")
-    assert one["user-tags"] == {"tag": ["before"]}
-    assert one["meta"] == {
-        "run": "run-1", "variant": "es", "fork": 1, "engine": "elasticsearch",
-        "distribution_version": "8.11.0", "loop": "closed",
-    }  # fmt: skip
-    # A closed loop has no latency of its own: it is repeated as the tools repeat it, and `loop` says so.
-    assert names["latency"]["value"] == one["value"]
-    assert names["throughput"]["value"]["max"] is None
-
-
 def test_every_figure_that_a_task_has_is_exported():
     meters = {one.name: 1.5 for one in FIGURES if not one.field}
     names = {record["name"]: record["value"] for _, record in make_race(meters=meters).results()}
@@ -124,39 +92,6 @@ def test_failures_are_the_error_rate_and_a_task_that_cannot_be_done_has_nothing_
     assert (cannot["name"], cannot["value"]) == ("error_rate", {"single": 1.0})
     assert cannot["meta"]["unsupported"] == "no module"
     assert not list(make_race(**nothing).results())
-
-
-def test_a_target_is_a_pipeline_without_nodes():
-    race = make_race()
-    assert (race.document()["pipeline"], race.document()["meta"]["caveats"]) == (
-        "from-distribution",
-        ["noisy"],
-    )
-    target = msgspec.structs.replace(ES, target=TargetSpec(("http://prod:9200",)))
-    plan = make_plan(variants=(target,))
-    (other,) = races_of(msgspec.structs.replace(race.record, plan=plan), race.fork, Layout())
-    assert other.document()["pipeline"] == "benchmark-only"
-
-
-def test_parameters_are_words_whatever_they_are():
-    """An index keeps the type that it saw first."""
-    race = make_race()
-    plan = make_plan(params={"iterations": 5, "flag": True, "name": "x", "more": [1]})
-    (other,) = races_of(msgspec.structs.replace(race.record, plan=plan), race.fork, Layout())
-    assert other.common["track-params"] == {"iterations": "5", "flag": "true", "name": "x", "more": "[1]"}
-
-
-def test_the_point_of_a_sweep_belongs_to_every_record():
-    record = swept_record(blocks=1)
-    races = [race for fork in record.forks for race in races_of(record, fork, Layout())]
-    assert len({race.id for race in races}) == len(races)
-    points = set()
-    for race in races:
-        for _, one in race.results():
-            assert one["meta"]["point"] == race.document()["meta"]["point"]
-            assert one["meta"]["point"] == ",".join(f"{k}={v}" for k, v in one["meta"]["at"].items())
-            points.add(one["meta"]["point"])
-    assert points == {f"clients={clients},docs={docs}" for clients in (1, 2, 4) for docs in ("1k", "2k")}
 
 
 def test_streams_only_take_what_is_new_and_want_a_time():
@@ -270,15 +205,6 @@ def test_records_of_a_trial_and_of_a_run_that_has_not_ended_say_so():
     (race,) = races_of(record, fork, Layout())
     for _, one in (*race.results(), *race.metrics(), ("", race.document())):
         assert (one["meta"]["test_mode"], one["meta"]["unfinished"]) == (True, "interrupted")
-
-
-def test_long_parameters_are_cut_in_every_record():
-    fork = make_fork("es", 0, make_summary("range", 4.0))
-    plan = make_plan(params={"vector": list(range(10_000)), "note": "x" * 40_000, "size": 1})
-    (race,) = races_of(make_record("r", plan=plan, forks=(fork,)), fork, Layout())
-    for _, one in (*race.results(), *race.metrics(), ("", race.document())):
-        assert one["track-params"]["size"] == "1"
-        assert len(json.dumps(one["track-params"])) < 500
 
 
 def test_tags_with_keys_are_user_tags_as_rally_has_them():

@@ -109,11 +109,6 @@ def test_a_fork_is_read_file_after_file_with_the_place_of_each(spool: SampleSpoo
     assert columns["schedule"].tolist() == [0, 0, 0, -1]
 
 
-def test_a_client_without_a_request_leaves_nothing(spool: SampleSpool):
-    spool.file(place()).finish(bytearray())
-    assert list(spool.all_chunks()) == []
-
-
 def test_rows_that_may_still_come_are_not_left_out_silently(spool: SampleSpool):
     spool.file(place()).hand_over(rows(1))
     with pytest.raises(RuntimeError, match="still being written"):

@@ -36,12 +36,6 @@ def labels(selection: Selection) -> list[str]:
     return [side.label for side in selection.sides]
 
 
-def test_the_newest_run_with_both_wins(record: RecordMaker):
-    chosen = choose([record("1", "es", "os"), record("2", "es", "os"), record("3", "es")], ["es", "os"])
-    assert ids(chosen) == ["2", "2"]
-    assert chosen.differences == ()
-
-
 @pytest.mark.parametrize(
     ("status", "forks", "changes", "reason"),
     [
@@ -69,21 +63,11 @@ def test_sound_results_come_before_newer_ones(
     assert (ids(named), named.remarks) == (["2", "2"], ())
 
 
-def test_evidence_in_forks_of_its_own_leaves_the_others_sound(record: RecordMaker):
-    newer = with_plan(record("2", "es", "os"), evidence=EvidenceSpec(("jit",), extra_forks=1), forks=3)
-    assert ids(choose([record("1", "es", "os"), newer], ["es", "os"])) == ["2", "2"]
-
-
 def test_sound_results_of_two_runs_come_before_one_run_that_is_not(record: RecordMaker):
     records = [record("1", "es"), record("2", "os"), record("3", "es", "os", count=1)]
     chosen = choose(records, ["es", "os"])
     assert ids(chosen) == ["1", "2"]
     assert [text.partition(":")[0] for text in chosen.remarks] == ["run 3 was passed over"]
-
-
-def test_else_the_newest_comparable_runs(record: RecordMaker):
-    odd = with_plan(record("3", "os"), heap_mb=1024)
-    assert ids(choose([record("1", "es"), record("2", "os"), odd], ["es", "os"])) == ["1", "2"]
 
 
 def test_the_first_side_may_be_older_where_the_newest_has_no_like(record: RecordMaker):
@@ -241,16 +225,6 @@ def test_sides_are_found(cases: Cases, store: RunStore):
     )
 
 
-def test_a_run_may_be_a_path_with_a_colon_in_it(store: RunStore, tmp_path: Path, record: RecordMaker):
-    elsewhere = RunStore(tmp_path / "a:b").create("copy")
-    elsewhere.save(record("20250101-000000-c-0004", "es"))
-    assert found(choose_by_text(store, str(elsewhere.path), "latest:os"))[0] == ("es", "es", "4")
-    assert found(choose_by_text(store, f"{elsewhere.path}:es", "latest:os")) == [
-        ("es", "es", "4"),
-        ("os", "os", "3"),
-    ]
-
-
 def test_what_fits_nothing_or_too_much_is_explained(cases: Cases, store: RunStore):
     cases("select", lambda texts: choose_by_text(store, *json.loads(texts)), store.root)
 
@@ -274,12 +248,6 @@ def test_one_variant_over_several_runs_is_compared_with_itself(store: RunStore):
     chosen = choose_by_text(store, "es", runs=("20260101-08", "20260101-09"))
     assert found(chosen) == [("before:es", "es", "1"), ("after:es", "es", "2")]
     assert chosen.remarks == ()
-
-
-def test_runs_alone_are_compared_as_they_are(store: RunStore):
-    with pytest.raises(UsageError, match="fits several variants"):
-        choose_by_text(store, runs=(FIRST, SECOND))
-    assert found(choose_by_text(store, f"{FIRST}:os", SECOND, runs=(FIRST, SECOND)))[0] == ("os", "os", "1")
 
 
 def in_runs(selection: Selection) -> list[list[str]]:
@@ -319,11 +287,6 @@ def test_a_run_that_is_another_measurement_does_not_join_the_others(
             choose_by_text(store, f"{FIRST}:es,{SECOND}:es", f"{THIRD}:os")
 
 
-def test_only_runs_are_joined_by_commas(store: RunStore):
-    with pytest.raises(UsageError, match="only runs can be joined"):
-        choose_by_text(store, f"{FIRST}:es,es", "os")
-
-
 def test_a_run_that_cannot_be_read_is_passed_over_and_said(store: RunStore):
     store.create("20260103-080000-a-0005").record_path.write_text("{", encoding="utf-8")
     chosen = choose_by_text(store, "es", "os")
@@ -346,10 +309,3 @@ def test_a_copy_of_a_run_is_not_another_run(store: RunStore):
     assert [one.id for one in Archive(store, (THIRD, f"{THIRD}-copy"))] == [THIRD]
     (text,) = choose_by_text(store, "es", "os").remarks
     assert f"{THIRD}-copy is another copy" in text
-
-
-def test_an_archive_may_be_looked_through_twice_at_a_time(store: RunStore):
-    archive = Archive(store)
-    pairs = [(one.id[-1], other.id[-1]) for one in archive for other in archive]
-    assert pairs == [(one, other) for one in "321" for other in "321"]
-    assert archive.folder_of(archive.find("latest")).path.name == THIRD

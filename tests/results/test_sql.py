@@ -52,12 +52,6 @@ def test_what_each_of_several_nodes_cost_is_a_map_of_maps(run: StoredRun):
     assert answer("SELECT DISTINCT node_meters FROM tasks", run) == [(None,)]
 
 
-def test_columns_have_names_and_numbers_are_known(run: StoredRun):
-    with answered("SELECT run, block, service_ms, tags FROM samples JOIN runs USING (run)", [run]) as found:
-        assert found.columns == ("run", "block", "service_ms", "tags")
-        assert found.numeric == frozenset({1, 2})
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -197,12 +191,6 @@ def test_nothing_is_replaced_before_all_is_there(tmp_path: Path):
     with pytest.raises(BenchctlError, match=r"000-es\.parquet is damaged: "):
         export_parquet([run], tmp_path / "out")
     assert {path: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BenchctlError, match="cannot export to"):
-        export_parquet([stored(tmp_path / "runs", "r1")], tmp_path / "file" / "out")
 
 
 @pytest.mark.parametrize("content", [b"mine", b"", b"PAR1", b"\xff\xff\xff\x7fPAR1"])

@@ -106,14 +106,6 @@ def test_what_is_gone_or_of_another_size_is_told_without_reading(
         run.folder.require_files(run.record)
 
 
-def test_of_many_files_that_are_gone_the_first_are_named(run: StoredRun):
-    fork = run.record.forks[0]
-    gone = {f"evidence/{number}": StoredFile(1, "") for number in range(9)}
-    record = msgspec.structs.replace(run.record, forks=(msgspec.structs.replace(fork, files=gone),))
-    with pytest.raises(BenchctlError, match=r"evidence/0 is gone; .*evidence/4 is gone; and 4 more"):
-        run.folder.require_files(record)
-
-
 @pytest.mark.parametrize("harm", [remove, put_another, flip, cut_off])
 def test_a_damaged_file_takes_the_samples_of_its_run_only(
     run: StoredRun, tmp_path: Path, harm: Callable[[Path], None]

@@ -47,14 +47,6 @@ def test_the_documented_columns_are_those_that_a_view_has(tmp_path: Path, view: 
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=named)
-def test_views_of_no_runs_have_their_columns_and_no_rows(view: ViewName | FileView):
-    connection = opened()
-    found = connection.execute(f"DESCRIBE {named(view)}").fetchall()
-    assert [(name, kind) for name, kind, *_ in found] == [column[:2] for column in view_columns(view)]
-    assert connection.table(named(view)).fetchall() == []
-
-
-@pytest.mark.parametrize("view", VIEWS, ids=named)
 def test_every_column_says_what_it_means(view: ViewName | FileView):
     assert all(meaning for *_, meaning in view_columns(view))
     for name, kind, meaning in view_columns(view):

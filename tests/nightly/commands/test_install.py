@@ -21,7 +21,6 @@ from benchctl.nightly.commands.install import (
     service_unit,
     timer_unit,
 )
-from nightly.laboratory import SLOW_FLAG, World
 
 SUITE = """\
 variants: [es@8.19.0]
@@ -31,21 +30,7 @@ NOTIFY = """\
 notify:
   - webhook-env: CHAT_WEBHOOK
 """
-TESTS = Path(__file__).parents[2]
 # Benchctl itself, with runs that are made up: what a night prints and how it exits is real.
-PROGRAM = f"""#!{sys.executable}
-import sys
-from functools import partial
-from pathlib import Path
-sys.path[:0] = [{str(TESTS)!r}, {str(TESTS / "support")!r}]
-from benchctl import cli, home
-from benchctl.nightly.commands import run
-from nightly.laboratory import World
-home._check_reachable = lambda *_: None
-world = World(Path({{root!r}}))
-run.Shift = partial(run.Shift, laboratory=world.laboratory)
-cli.main()
-"""
 
 
 def job(**changes: Any) -> Job:
@@ -99,21 +84,6 @@ def test_the_line_is_printed_and_nothing_is_written(suite: Path):
     assert Path(program) == Path(sys.executable).with_name("benchctl")
     assert (group, name, quiet, file) == ("nightly", "run", "--quiet", str(suite))
     assert list(suite.parent.iterdir()) == [suite]
-
-
-def test_whoever_pastes_the_line_is_told_of_an_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    world = World(tmp_path)
-    program = tmp_path / "benchctl"
-    program.write_text(PROGRAM.format(root=str(tmp_path)))
-    program.chmod(0o755)
-    monkeypatch.setattr("benchctl.nightly.commands.install._find_program", lambda: (str(program),))
-    world.notified_night()
-    world.notified_night()
-    line = call(world.write_suite(flags=SLOW_FLAG), "--at", "03:00").stdout
-    alarm = as_cron_runs(line, tmp_path)
-    assert alarm.returncode == 3, alarm.stderr
-    assert alarm.stdout.startswith("suite night 3: 2 alarms raised")
-    assert "candidate is slower: range" in alarm.stdout
 
 
 def test_the_shell_reads_the_line_as_it_was_meant_whatever_is_in_paths(tmp_path: Path):
@@ -242,15 +212,6 @@ def test_what_is_no_time_of_day_is_refused(suite: Path, at: str):
     error = call(suite, "--at", at).exception
     assert isinstance(error, UsageError)
     assert error.message.startswith("--at: ")
-
-
-@pytest.mark.parametrize(("before", "after"), [("range-only-short", "range-onyl"), ("variants:", "variant:")])
-def test_a_suite_file_that_is_wrong_is_refused(suite: Path, before: str, after: str):
-    suite.write_text(SUITE.replace(before, after))
-    result = call(suite, "--at", "03:00")
-    assert isinstance(result.exception, UsageError)
-    assert str(suite) in result.exception.message
-    assert result.stdout == ""
 
 
 ANALYZE = shutil.which("systemd-analyze")
