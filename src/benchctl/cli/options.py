@@ -258,7 +258,8 @@ def grouped(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add several options that a command takes as one value.
 
-    `name` is the command's parameter, `group` a dataclass whose fields are the options' names. Options
+    `name` is the command's parameter, `group` a dataclass whose fields are the options' names,
+    or have defaults. Options
     are click's, in the order of the help; a heading is that of the options after it.
     """
     placed: list[Callable[[Any], Any]] = []
@@ -272,7 +273,8 @@ def grouped(
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:
-            own = {field.name: kwargs.pop(field.name) for field in dataclasses.fields(group)}
+            names = [field.name for field in dataclasses.fields(group) if field.name in kwargs]
+            own = {name: kwargs.pop(name) for name in names}
             return command(*args, **{name: group(**own)}, **kwargs)
 
         decorated: Callable[..., Any] = collected

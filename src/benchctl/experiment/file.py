@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -183,6 +183,10 @@ class _Reader:
             hint = err.hint if isinstance(err, UsageError) else ""
             raise self._refuse(steps, err.message if isinstance(err, UsageError) else str(err), hint) from err
 
+    def _check_known(self, name: str, known: Collection[str], steps: _Steps, what: str) -> None:
+        if name not in known:
+            raise self._refuse(steps, f"{what} '{name}'", suggestion(name, known))
+
     def _check_once(self, names: Sequence[str], steps: _Steps, what: str = "") -> None:
         for place, name in enumerate(names):
             if name in names[:place]:
@@ -253,22 +257,17 @@ class _Reader:
             side = parse_side(entry, metric)
         for place, (ref, _) in enumerate(side):
             own = steps if isinstance(entry, str) else (*steps, place)
-            self._check_measurement(ref.measurement, own)
+            self._check_known(ref.measurement, self._file.measurements, own, "there is no measurement")
             if ref in [term.ref for term in side[:place]]:
                 raise self._refuse(own, f"'{ref}' is there twice")
         return side
-
-    def _check_measurement(self, name: str, steps: _Steps) -> None:
-        known = self._file.measurements
-        if name not in known:
-            raise self._refuse(steps, f"there is no measurement '{name}'", suggestion(name, known))
 
     def _expectation(self, entry: Expectation, steps: _Steps, known: _Comparisons) -> Expectation:
         if entry.comparisons is None or entry.is_ is None:
             missing = "comparisons" if entry.comparisons is None else "is"
             raise self._refuse(steps, f"'{missing}' is missing", "or give it the 'fate' of a call site")
         for place, name in enumerate(entry.comparisons):
-            self._check_comparison(name, (*steps, "comparisons", place), known)
+            self._check_known(name, known, (*steps, "comparisons", place), "there is no comparison")
         self._check_once(entry.comparisons, (*steps, "comparisons"))
         if entry.than is not None:
             self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
@@ -307,15 +306,11 @@ class _Reader:
             raise self._refuse(steps, "a margin is more than 0")
         return f"{amount} {unit if unit == 'ms' else given}"
 
-    def _check_comparison(self, name: str, steps: _Steps, known: _Comparisons) -> None:
-        if name not in known:
-            raise self._refuse(steps, f"there is no comparison '{name}'", suggestion(name, known))
-
     def _check_than(
         self, comparisons: tuple[str, ...], than: str, steps: _Steps, known: _Comparisons
     ) -> None:
         """Refuse comparisons of different kinds."""
-        self._check_comparison(than, steps, known)
+        self._check_known(than, known, steps, "there is no comparison")
         if len(comparisons) != 1:
             raise self._refuse(
                 steps,
@@ -340,7 +335,9 @@ class _Reader:
     # Call sites, and what is expected of them.
 
     def _call_site(self, site: CallSite, steps: _Steps) -> CallSite:
-        self._check_measurement(site.measurement, (*steps, "measurement"))
+        self._check_known(
+            site.measurement, self._file.measurements, (*steps, "measurement"), "there is no measurement"
+        )
         measurement = self._file.measurements[site.measurement]
         if measurement.evidence is None or "inlining" not in measurement.evidence.kinds:
             raise self._refuse(
@@ -350,12 +347,8 @@ class _Reader:
             )
         variants = tuple(map(_variant_name, measurement.variants))
         for place, variant in enumerate(site.variants):
-            if variant not in variants:
-                raise self._refuse(
-                    (*steps, "variants", place),
-                    f"measurement '{site.measurement}' has no variant '{variant}'",
-                    suggestion(variant, variants),
-                )
+            lacks = f"measurement '{site.measurement}' has no variant"
+            self._check_known(variant, variants, (*steps, "variants", place), lacks)
         self._check_once(site.variants, (*steps, "variants"), "variant ")
         if "::" not in site.method.strip(":"):
             raise self._refuse(
@@ -390,19 +383,10 @@ class _Reader:
                 )
         fate = entry.fate
         if fate is not None:
-            if fate.call_site not in known:
-                raise self._refuse(
-                    (*steps, "fate", "call-site"),
-                    f"there is no call site '{fate.call_site}'",
-                    suggestion(fate.call_site, known),
-                )
+            self._check_known(fate.call_site, known, (*steps, "fate", "call-site"), "there is no call site")
+            lacks = f"call site '{fate.call_site}' has no variant"
             variants = known[fate.call_site].variants
-            if fate.variant not in variants:
-                raise self._refuse(
-                    (*steps, "fate", "variant"),
-                    f"call site '{fate.call_site}' has no variant '{fate.variant}'",
-                    suggestion(fate.variant, variants),
-                )
+            self._check_known(fate.variant, variants, (*steps, "fate", "variant"), lacks)
         return msgspec.structs.replace(entry, needs=entry.needs.strip())
 
     # Measurements, their conditions and variants.

@@ -138,11 +138,12 @@ class Changes:
     docs: int | None = None
     heap: str | None = None
     seed: int | None = None
-    params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     only: tuple[str, ...] = ()  # names of the measurements that are made; empty for all
+    budget_s: float | None = None  # of the forks; None for as long as they take
     # Give forks to open expectations; all begin with as many as the first look takes.
     until_decided: bool = False
     test_mode: bool = False
+    params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
@@ -151,6 +152,8 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     Raises:
         UsageError: If a measurement does not exist, or there would be no fork, or more than can be.
     """
+    if changes.budget_s is not None and changes.budget_s <= 0:
+        raise UsageError("--budget must be more than no time")
     decided = changes.until_decided
     fewest, most = (FIRST_LOOK if decided else 1), MOST_FORKS_IN_FILE
     if changes.forks is not None and not fewest <= changes.forks <= most:

@@ -31,7 +31,7 @@ from benchctl.report.numbers import counted, interval, signed_percent
 from benchctl.stats.metrics import metric_of
 
 NIGHTS_UNTIL_BLIND = 5
-"""So many nights in a row that the canary is off, and nobody can be said to watch any more."""
+"""Number of successive nights with the canary off after which the suite counts as unwatched."""
 
 _SHOWN = 3
 # Neither an alarm nor cleared: night after night the same finding, which never becomes usual.
@@ -58,7 +58,7 @@ class Return:
 
 @dataclass(frozen=True)
 class Desk:
-    """Where alarms are raised and end: tonight, and everything known of the nights before.
+    """Context of alarms: tonight, and the nights before.
 
     Tonight's findings have to be final for all but `returning`.
     """

@@ -3,7 +3,6 @@
 What writes raises `BenchctlError` if the disk is full or cannot be written.
 """
 
-import contextlib
 import fcntl
 import hashlib
 import os
@@ -20,37 +19,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from benchctl import disk
-from benchctl.disk import disk_errors, read_file
+from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
 from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
 from benchctl.results.figures import FIGURES
-from benchctl.results.folders import read_versioned
+from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.model import VariantAnswers
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-
-@contextlib.contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary file that replaces the target when the block succeeds and is removed otherwise."""
-    doing = f"write {target}"
-    with disk.disk_errors(doing):
-        try:
-            with disk.replacing(target, durable=True) as partial:
-                yield partial
-        except DuckDiskError as err:
-            raise BenchctlError(f"cannot {doing}: {err}", hint="free some space") from err
-
-
-def write_whole(target: Path, content: bytes) -> None:
-    """Replace a file."""
-    with replacing(target) as partial:
-        partial.write_bytes(content)
 
 
 # The figures of a night as Parquet, one row a fork, task and metric; and many such files as series.
@@ -110,9 +90,14 @@ def write_figures(rows: Iterable[FigureRow], path: Path) -> None:
     """Replace a file of figures, atomically; without rows, it has columns only."""
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     types = ", ".join(f"unnest(?::{sql_type}[]) AS {name}" for name, (sql_type, _) in COLUMNS.items())
-    with replacing(path) as partial, database(threads=1) as connection:
-        connection.execute(f"CREATE TABLE figures AS SELECT {types}", [list(column) for column in columns])
-        copy_figures(connection, "figures", partial)
+    with disk_errors(f"write {path}"), replacing(path, durable=True) as partial:
+        try:
+            with database(threads=1) as connection:
+                values = [list(column) for column in columns]
+                connection.execute(f"CREATE TABLE figures AS SELECT {types}", values)
+                copy_figures(connection, "figures", partial)
+        except DuckDiskError as err:
+            raise BenchctlError(f"cannot write {path}: {err}", hint="free some space") from err
 
 
 def copy_figures(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
@@ -383,8 +368,7 @@ class SuiteFolder:
 
     def save(self, record: NightRecord) -> None:
         """Replace the record of a night, atomically."""
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        write_whole(self.night_path(record.id) / NIGHT_NAME, text + b"\n")
+        write_versioned(self.night_path(record.id) / NIGHT_NAME, record)
 
     def write_figures(self, night_id: str, rows: Iterable[FigureRow]) -> None:
         """Replace the figures of a night, atomically."""
@@ -427,7 +411,7 @@ class SuiteFolder:
 
     def write_answers(self, night_id: str, answers: Mapping[str, VariantAnswers]) -> None:
         """Replace the answers of a night, atomically."""
-        write_whole(self.night_path(night_id) / ANSWERS_NAME, msgspec.json.encode(answers) + b"\n")
+        write_versioned(self.night_path(night_id) / ANSWERS_NAME, answers)
 
     def profiles(self, night_id: str) -> tuple[TaskProfile, ...]:
         """Return where the nodes of a night spent their time; empty when nobody looked."""
@@ -435,7 +419,7 @@ class SuiteFolder:
 
     def write_profiles(self, night_id: str, profiles: Sequence[TaskProfile]) -> None:
         """Replace the profiles of a night, atomically."""
-        write_whole(self.night_path(night_id) / PROFILES_NAME, msgspec.json.encode(profiles) + b"\n")
+        write_versioned(self.night_path(night_id) / PROFILES_NAME, profiles)
 
     def _read(self, path: Path, form: Any) -> Any:
         """Return what a file of a night holds; None when it does not exist."""
@@ -496,7 +480,7 @@ class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 def remember(folder: SuiteFolder, known: Known) -> None:
     """Save it."""
-    write_whole(folder.root / KNOWN_NAME, msgspec.json.encode(known) + b"\n")
+    write_versioned(folder.root / KNOWN_NAME, known)
 
 
 def check_name(folder: SuiteFolder, file: str) -> None:

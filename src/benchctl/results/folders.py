@@ -135,7 +135,7 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
         raise BenchctlError(f"{path} is damaged: {err}") from err
 
 
-def write_versioned(path: Path, content: msgspec.Struct) -> None:
+def write_versioned(path: Path, content: object) -> None:
     """Replace a file, making its folder: readers, also after a power cut, find the old or the new one.
 
     Raises:

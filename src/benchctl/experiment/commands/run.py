@@ -1,7 +1,7 @@
 """`benchctl experiment run`: measure an experiment, then report on it."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -22,13 +22,12 @@ from benchctl.cli.streams import note, say
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.commands.show import (
-    SizeOptions,
+    change_options,
     check_page_folder,
     estimated,
     left_out_text,
     print_report,
     report_options,
-    size_options,
 )
 from benchctl.experiment.conduct import conduct, plans_to_open
 from benchctl.experiment.estimate import estimate_lines
@@ -52,7 +51,7 @@ from benchctl.run.prepare import check_host
 
 @click.command("run")
 @click.argument("name", metavar="[NAME|FILE]", required=False)
-@size_options
+@change_options
 @param_options
 @require_quiet_option
 @dry_run_option
@@ -63,7 +62,7 @@ def run_command(
     output_format: Format,
     html_folder: Path | None,
     *,
-    size_options: SizeOptions,
+    changes: Changes,
     param_options: ParamOptions,
     require_quiet: bool,
     dry_run: bool,
@@ -80,19 +79,18 @@ def run_command(
         check_page_folder(html_folder)
     home = resolve_home()
     store = RunStore(home.runs)
-    changes = size_options.changes(param_options)
-    experiment = _loaded(name, changes, home)
+    experiment = _loaded(name, replace(changes, params=param_options.read()), home)
     for planned in experiment.plans.values():
         check_host(planned.plan, home)
     if dry_run:
-        _only_say(experiment, store, home, size_options.budget_s, require_quiet=require_quiet)
+        _only_say(experiment, store, home, changes.budget_s, require_quiet=require_quiet)
         return
     plans = [planned.plan for planned in experiment.plans.values()]
     with measuring(wait=wait, quiet=quiet) as observer:
         check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
-        folder = _begun(experiment, store, home, size_options.budget_s, observer)
+        folder = _begun(experiment, store, home, changes.budget_s, observer)
         bench = Bench(home, store, observer, threading.Event())
-        record = conduct(folder, bench, experiment.plans, budget_s=size_options.budget_s)
+        record = conduct(folder, bench, experiment.plans, budget_s=changes.budget_s)
     conclude(record, store, output_format, html_folder)
 
 

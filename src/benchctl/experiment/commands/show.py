@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
@@ -19,7 +19,6 @@ from benchctl.cli.options import (
 from benchctl.cli.run_options import setting_option, test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
 from benchctl.disk import disk_errors, try_writing
-from benchctl.errors import UsageError
 from benchctl.experiment.estimate import (
     Estimate,
     content_listings,
@@ -50,42 +49,9 @@ from benchctl.stats.anytime import FIRST_LOOK
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class SizeOptions:
-    """Replacements of the file's values; None or empty for the file's."""
-
-    forks: int | None  # of every variant; the most of them with `until_decided`
-    docs: int | None
-    heap: str | None  # of every node
-    seed: int | None  # of orders and arrivals
-    measurements: tuple[str, ...]
-    budget_s: float | None
-    until_decided: bool
-    test_mode: bool
-
-    def changes(self, params: ParamOptions) -> Changes:
-        """Return the changes as the loader of experiments takes them.
-
-        Raises:
-            UsageError: If a parameter cannot be read, or the budget is not a time.
-        """
-        if self.budget_s is not None and self.budget_s <= 0:
-            raise UsageError("--budget must be more than no time")
-        return Changes(
-            self.forks,
-            self.docs,
-            self.heap,
-            self.seed,
-            params.read(),
-            tuple(dict.fromkeys(self.measurements)),
-            self.until_decided,
-            self.test_mode,
-        )
-
-
-size_options = grouped(
-    "size_options",
-    SizeOptions,
+change_options = grouped(
+    "changes",
+    Changes,
     click.option(
         "--forks",
         type=int,
@@ -97,7 +63,7 @@ size_options = grouped(
     setting_option("seed", "Seed of order and arrivals, instead of the file's."),
     click.option(
         "--measurement",
-        "measurements",
+        "only",
         multiple=True,
         metavar="NAME",
         help="Make only this measurement, and the comparisons that it is enough for; repeatable.",
@@ -119,7 +85,7 @@ size_options = grouped(
     ),
     test_mode_option,
 )
-"""The options; the command gets them as one, `size_options`."""
+"""What replaces the file's values; the command gets them as one, `changes`."""
 
 
 def estimated(
@@ -192,14 +158,14 @@ def print_report(
 
 @click.command("show")
 @click.argument("name", metavar="NAME|FILE")
-@size_options
+@change_options
 @param_options
 @printed_as(*get_args(Format), about="How it is printed.")
 def show_command(
     name: str,
     output_format: Format,
     *,
-    size_options: SizeOptions,
+    changes: Changes,
     param_options: ParamOptions,
 ) -> None:
     """Say what NAME, or a file, asks, how long that takes, and what it will be able to see.
@@ -208,8 +174,8 @@ def show_command(
     this machine.
     """
     home = resolve_home()
-    experiment = load_experiment(find_experiment(name), size_options.changes(param_options), home)
-    found, steps = estimated(experiment, RunStore(home.root / "runs"), home, size_options.budget_s)
+    experiment = load_experiment(find_experiment(name), replace(changes, params=param_options.read()), home)
+    found, steps = estimated(experiment, RunStore(home.root / "runs"), home, changes.budget_s)
     if output_format == "json":
         whole = {"spec": experiment.spec, "estimate": found, "preparation": steps}
         emit(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")
