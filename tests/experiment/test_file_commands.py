@@ -76,8 +76,7 @@ def test_show_says_what_is_asked_and_what_that_takes(tmp_path: Path):
         "Measurements",
         "after: slower",
         "12 forks",
-        "sees from",
-        "unknown",
+        "never made here before",
     ):
         assert part in text
     markdown = call("show", str(write(tmp_path)), "--format", "markdown").stdout
