@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Return, Returns, mark_known
+from benchctl.nightly.alarms import NIGHTS_UNTIL_BLIND, Desk, Return, mark_known
 from benchctl.nightly.detection import Baselines
 from benchctl.nightly.model import (
     Acknowledged,
@@ -114,8 +114,7 @@ def returning(
     known = [night(number, era=era if number < 3 else "same") for number in range(1, 3 + len(newest))]
     events = events or [raised_alarm()]
     baselines = Baselines.of(known, events, known[-1])
-    returns = Returns(series(*newest), canary, lambda _key: 0.05)
-    found = desk(known, events).returning(baselines, returns)
+    found = desk(known, events).returning(baselines, series(*newest), canary, lambda _key: 0.05)
     return {one.alarm.raised.alarm: one.ended for one in found.values()}
 
 

@@ -52,10 +52,6 @@ def suite(tmp_path: Path) -> SuiteFolder:
     return SuiteFolder(tmp_path / "it's a suite")
 
 
-def test_the_columns_are_the_fields_of_a_row():
-    assert tuple(COLUMNS) == FigureRow._fields
-
-
 def test_a_file_holds_every_field_with_its_type(tmp_path: Path):
     path = tmp_path / "figures.parquet"
     write_figures([row(3, 1, 2.5, disturbed=True)], path)

@@ -39,15 +39,6 @@ _OPEN: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
 
 
 @dataclass(frozen=True)
-class Returns:
-    """What decides whether a figure is back: series, and the canary, which holds back what the host did."""
-
-    series: Sequence[Series]
-    canary: CanaryReport
-    margin: Callable[[SeriesKey], float]
-
-
-@dataclass(frozen=True)
 class Return:
     """An alarm whose figure is back at the level from before."""
 
@@ -68,14 +59,20 @@ class Desk:
     events: Sequence[Event]
     now: str  # the wall clock, ISO 8601
 
-    def returning(self, baselines: Baselines, returns: Returns) -> dict[SeriesKey, Return]:
+    def returning(
+        self,
+        baselines: Baselines,
+        series: Iterable[Series],
+        canary: CanaryReport,
+        margin_of: Callable[[SeriesKey], float],
+    ) -> dict[SeriesKey, Return]:
         """Return alarms about figures that are back tonight, or have been for so long that they recovered.
 
         None while the host moves, nor if that level is of other conditions, or of before levels were declared
         anew. Of several alarms about a figure it is the first.
         """
         found: dict[SeriesKey, Return] = {}
-        for one in returns.series:
+        for one in series:
             nights = nights_of(one)
             tonight = nights.places_of((self.tonight.number,))
             for alarm in baselines.alarms_about(one.key):
@@ -90,10 +87,10 @@ class Desk:
                     continue
                 back: Direction = "faster" if raised.direction == "slower" else "slower"
                 older = nights.means[nights.places_of(baselines.usual(one.key, alarm))]
-                if older.size == 0 or returns.canary.holds(one.key, back):
+                if older.size == 0 or canary.holds(one.key, back):
                     continue
                 newer = nights.means[nights.numbers >= number_of(raised.since)]
-                level, margin = float(older.mean()), returns.margin(one.key)
+                level, margin = float(older.mean()), margin_of(one.key)
                 ended = recovered(newer, older, margin)
                 effect = math.log1p(raised.effect_percent / 100)
                 if ended or is_nearer(float(newer[-1]), level, effect, margin):
@@ -186,7 +183,7 @@ class Desk:
     def _raise(self, kind: AlarmKind, title: str, key: SeriesKey, **more: object) -> Raised:
         base = Raised(alarm=0, at=self.now, night=self.tonight.id, kind=kind, title=title, key=key)
         alarm = msgspec.structs.replace(base, **more)
-        if alarm.changes:
+        if "changes" in more:
             return alarm
         changes = self.changes_between(alarm.last_good, alarm.since, key.variant)
         return msgspec.structs.replace(alarm, changes=changes)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
 from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
-from benchctl.results.figures import FIGURES
+from benchctl.results.figures import FIGURES, about, described_fields
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.model import VariantAnswers
 from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
@@ -41,43 +41,30 @@ FIGURES_VERSION: Final = 1
 
 
 class FigureRow(NamedTuple):
-    """A figure of one fork; `COLUMNS` explains its fields."""
+    """A figure of one fork."""
 
-    night: int
-    night_id: str
-    run: str
-    started: str
-    variant: str
-    version: str
-    challenge: str
-    task: str
-    metric: str
-    unit: str
-    higher_is_better: bool
-    fork: int
-    value: float
-    samples: int
-    disturbed: bool
+    night: Annotated[int, about("number of the night, from 1")]
+    night_id: Annotated[str, about("id of the night: its number, and when it began")]
+    run: Annotated[str, about("id of the run")]
+    started: Annotated[str, about("start of the fork, wall clock, ISO 8601")]
+    variant: Annotated[str, about("label of the variant in the suite")]
+    version: Annotated[str, about("of its engine, as the node said; empty when unknown")]
+    challenge: Annotated[str, about("title of the challenge")]
+    task: Annotated[str, about("label of the task, with its number where there are several of that label")]
+    metric: Annotated[str, about("machine name, such as throughput or service_time_p90")]
+    unit: Annotated[str, about("of the value")]
+    higher_is_better: Annotated[bool, about("which way is faster")]
+    fork: Annotated[int, about("number of the fork within its variant, from 0")]
+    value: Annotated[float, about("the figure, in the unit")]
+    samples: Annotated[int, about("measured requests that it rests on")]
+    disturbed: Annotated[bool, about("a host probe around the fork was off")]
 
 
+_SQL_TYPES: Final = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    "night": ("INTEGER", "number of the night, from 1"),
-    "night_id": ("VARCHAR", "id of the night: its number, and when it began"),
-    "run": ("VARCHAR", "id of the run"),
-    "started": ("VARCHAR", "start of the fork, wall clock, ISO 8601"),
-    "variant": ("VARCHAR", "label of the variant in the suite"),
-    "version": ("VARCHAR", "of its engine, as the node said; empty when unknown"),
-    "challenge": ("VARCHAR", "title of the challenge"),
-    "task": ("VARCHAR", "label of the task, with its number where there are several of that label"),
-    "metric": ("VARCHAR", "machine name, such as throughput or service_time_p90"),
-    "unit": ("VARCHAR", "of the value"),
-    "higher_is_better": ("BOOLEAN", "which way is faster"),
-    "fork": ("INTEGER", "number of the fork within its variant, from 0"),
-    "value": ("DOUBLE", "the figure, in the unit"),
-    "samples": ("BIGINT", "measured requests that it rests on"),
-    "disturbed": ("BOOLEAN", "a host probe around the fork was off"),
+    name: (_SQL_TYPES[kind], meaning) for name, (kind, meaning) in described_fields(FigureRow).items()
 }
-"""The columns of a file in their order, those of `FigureRow`: DuckDB's type, and meaning."""
+"""The columns of a file in their order: DuckDB's type, and meaning."""
 
 # Names of metrics that may be 0.
 _ADDITIVE: Final = frozenset(figure.name for figure in FIGURES if figure.additive)

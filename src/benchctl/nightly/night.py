@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
-from benchctl.nightly.alarms import Desk, Returns, mark_known
+from benchctl.nightly.alarms import Desk, mark_known
 from benchctl.nightly.changes import answer_changes, answered_again, changes, keep_answers
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detection import Baselines, Detected, Detector
@@ -185,8 +185,7 @@ class _Night:
         found = detector.detect(series)
         self._save(canary_moved=found.canary.text)
         desk = Desk(known, self.record, events, self._now)
-        returns = Returns(series, found.canary, detector.margin)
-        returning = desk.returning(baselines, returns)
+        returning = desk.returning(baselines, series, found.canary, detector.margin)
         findings = self._confirmed(measured, mark_known(found.findings, returning))
         answers = answer_changes(shift.folder, self.nights, self.record)
         self._save(findings=tuple(findings), answers=answers)

@@ -22,7 +22,7 @@ from benchctl.quantities import DURATION, PERCENT, Duration, Percent
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.form import absolute, placed, placed_work, refuse_problems
-from benchctl.spec import DEFAULT_FORKS, Work
+from benchctl.spec import DEFAULT_FORKS, Text, Work
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge
@@ -34,9 +34,6 @@ MOST_FORKS: Final = 1000
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
 _RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
 _VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
-
-Positive = Annotated[int, Meta(ge=1)]
-Text = Annotated[str, Meta(min_length=1)]
 
 
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

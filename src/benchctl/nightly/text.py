@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
-import msgspec
-
 from benchctl.nightly.model import (
     ANNOTATED,
     Alarm,
@@ -200,31 +198,15 @@ WIDTH: Final = 100
 LINES: Final = 24
 
 _INDENT = "    "
-_LEAST_LIST = 1
 _MOST_CHANGES = 4
-_MOST_DETAILED = 3
 _MOST_COMMAND_LINES = 3
 
-
-class _Sizes(msgspec.Struct, frozen=True):
-    """Limits of each printed list; the omitted rest is counted."""
-
-    detailed: int  # alarms with all that they carry
-    listed: int  # entries of every list
-    wrapped: int  # lines that a title or sentence may take
-    spaced: bool = False  # whether there are empty lines between the parts
-
-
-# From all there is to hardly anything: the first that fits the screen is taken.
+# (alarms with all that they carry, entries of every list, lines of a title or sentence): from all there is to
+# hardly anything, the first that fits the screen is taken. What is left out is counted.
 _SIZES: Final = (
-    *(_Sizes(_MOST_DETAILED, listed, 2, spaced=True) for listed in (12, 8, 6)),
-    *(_Sizes(_MOST_DETAILED, listed, 2) for listed in (12, 8, 6, 4)),
-    *(
-        _Sizes(detailed, listed, wrapped)
-        for detailed in (2, 1)
-        for listed, wrapped in ((6, 2), (3, 2), (3, 1))
-    ),
-    *(_Sizes(0, listed, 1) for listed in (6, 4, 3, 2, _LEAST_LIST)),
+    *((3, listed, 2) for listed in (12, 8, 6, 4)),
+    *((detailed, listed, wrapped) for detailed in (2, 1) for listed, wrapped in ((6, 2), (3, 2), (3, 1))),
+    *((0, listed, 1) for listed in (6, 4, 3, 2, 1)),
 )
 
 
@@ -248,10 +230,14 @@ def summary(
     Returns:
         Text without control characters except line feeds, and with one at its end.
     """
-    for sizes in _SIZES:
-        found = _summary(record, events, site, width, sizes)
-        if len(found) <= lines:
+    for size in _SIZES:
+        parts = _summary(record, events, site, width, size)
+        # Empty lines between the parts where there is room.
+        rows = sum(map(len, parts))
+        gap = [""] if rows + len(parts) - 1 <= lines else []
+        if rows <= lines:
             break
+    found = [line for place, part in enumerate(parts) for line in (*(gap if place else ()), *part)]
     return "".join(f"{line}\n" for line in found)
 
 
@@ -295,60 +281,56 @@ def status_text(
     for alarm in known:
         text = f"#{alarm.raised.alarm}  {alarm.raised.title} ({alarm_sentence(alarm)})"
         found += _wrapped(text, width, _INDENT)
-    found += _listed("To know", [] if record is None else not_watched(record), width, _SIZES[0])
+    found += _listed("To know", [] if record is None else not_watched(record), width, 12, 2)
     found += [f"Page:        {visible(site)}"] if site else []
     return "".join(f"{line}\n" for line in found)
 
 
-def _summary(record: NightRecord, events: Sequence[Event], site: str, width: int, sizes: _Sizes) -> list[str]:
+def _summary(
+    record: NightRecord, events: Sequence[Event], site: str, width: int, size: tuple[int, int, int]
+) -> list[list[str]]:
+    """Return the parts of the screen, those without anything to say left out."""
+    detailed, most, wrapped = size
     alarms = {alarm.raised.alarm: alarm for alarm in alarms_of(events)}
     raised = _raised_in(record, events)
     new = {event.alarm for event in raised}
     recovered = [alarms[event.alarm] for event in _recovered_in(record, events) if event.alarm in alarms]
-    waiting = [one for one in alarms.values() if one.state == "open" and one.raised.alarm not in new]
-    rest = [_title(event) for event in raised[sizes.detailed :]]
+    waiting = [one.raised for one in alarms.values() if one.state == "open" and one.raised.alarm not in new]
+    lists = (
+        ("Also new" if detailed else "New", [_title(event) for event in raised[detailed:]]),
+        ("Recovered", [_recovered(one) for one in recovered]),
+        ("Open", [f"{_title(one)} ({night_label(one.night)})" for one in waiting]),
+        ("To know", not_watched(record)),
+        ("Changed", [_changes(record.changes)] if record.changes and not raised else []),
+    )
     parts = [
-        _wrapped(subject(record, events), width)[: 1 + sizes.wrapped],
-        *(_alarm_lines(event, width, sizes) for event in raised[: sizes.detailed]),
-        _listed("Also new" if sizes.detailed else "New", rest, width, sizes),
-        _listed("Recovered", [_recovered(one) for one in recovered], width, sizes),
-        _listed(
-            "Open",
-            [f"{_title(one.raised)} ({night_label(one.raised.night)})" for one in waiting],
-            width,
-            sizes,
-        ),
-        _listed("To know", not_watched(record), width, sizes),
-        _listed("Changed", [_changes(record.changes)] if record.changes and not raised else [], width, sizes),
+        _wrapped(subject(record, events), width)[: 1 + wrapped],
+        *(_alarm_lines(event, width, wrapped) for event in raised[:detailed]),
+        *(_listed(title, entries, width, most, wrapped) for title, entries in lists),
         _end(record, site, width),
     ]
-    gap = [""] if sizes.spaced else []
-    return [
-        line for place, part in enumerate(filter(None, parts)) for line in (*(gap if place else ()), *part)
-    ]
+    return [part for part in parts if part]
 
 
-def _alarm_lines(event: Raised, width: int, sizes: _Sizes) -> list[str]:
+def _alarm_lines(event: Raised, width: int, wrapped: int) -> list[str]:
     """Return what, how much, since when, what changed then, what confirmed it, and what repeats it."""
-    found = _wrapped(f"#{event.alarm}  {event.title}", width, most=sizes.wrapped)
     since = f"since {night_label(event.since)}" if event.since else ""
     good = f"last good {night_label(event.last_good)}" if event.last_good else ""
-    facts = [part for part in (effect_text(event), since, good) if part]
-    if facts:
-        found += _wrapped(", ".join(facts), width, _INDENT, sizes.wrapped)
-    if event.detail:
-        found += _wrapped(event.detail, width, _INDENT, sizes.wrapped)
-    changed = _changes(event.changes) or "nothing that benchctl knows of"
-    found += _wrapped(f"Changed then: {changed}", width, _INDENT, sizes.wrapped)
-    if event.confirmation is not None:
-        one = event.confirmation
+    texts = [
+        ", ".join(part for part in (effect_text(event), since, good) if part),
+        event.detail,
+        f"Changed then: {_changes(event.changes) or 'nothing that benchctl knows of'}",
+    ]
+    if (one := event.confirmation) is not None:
         forks = f"{one.forks_good} + {one.forks_tonight} forks"
-        text = f"Confirmed by run {one.run}: {forks}, p {p_value(one.p_adjusted)}"
-        found += _wrapped(text, width, _INDENT, sizes.wrapped)
-        if one.shifts:
-            text = f"Profile, last good to tonight: {'; '.join(map(shift_text, one.shifts))}"
-            found += _wrapped(text, width, _INDENT, sizes.wrapped)
-    return [*found, *_command_lines(event.command, width)]
+        texts.append(f"Confirmed by run {one.run}: {forks}, p {p_value(one.p_adjusted)}")
+        shifts = "; ".join(map(shift_text, one.shifts))
+        texts += [f"Profile, last good to tonight: {shifts}"] if shifts else []
+    return [
+        *_wrapped(f"#{event.alarm}  {event.title}", width, most=wrapped),
+        *(line for text in texts for line in _wrapped(text, width, _INDENT, wrapped)),
+        *_command_lines(event.command, width),
+    ]
 
 
 def _command_lines(line: str, width: int) -> list[str]:
@@ -363,15 +345,13 @@ def _command_lines(line: str, width: int) -> list[str]:
     return lines if words else []
 
 
-def _listed(title: str, entries: Sequence[str], width: int, sizes: _Sizes) -> list[str]:
+def _listed(title: str, entries: Sequence[str], width: int, most: int, wrapped: int) -> list[str]:
     """Return a heading with its entries below it; those that do not fit are counted."""
     if not entries:
         return []
-    found = [f"{title}:"]
-    for entry in entries[: sizes.listed]:
-        found += _wrapped(entry, width - 2, "  ", sizes.wrapped)
-    more = len(entries) - sizes.listed
-    return [*found, f"  and {more} more"] if more > 0 else found
+    lines = [line for one in entries[:most] for line in _wrapped(one, width - 2, "  ", wrapped)]
+    more = [f"  and {len(entries) - most} more"] if len(entries) > most else []
+    return [f"{title}:", *lines, *more]
 
 
 def _end(record: NightRecord, site: str, width: int) -> list[str]:
