@@ -223,7 +223,7 @@ def test_warm_ups_run_after_every_start(tmp_path: Path):
 
 
 def test_an_experiment_is_described_whole(tmp_path: Path):
-    spec = load(tmp_path, changes=Changes(params={"iterations": 3})).spec
+    spec = load(tmp_path, changes=Changes(overrides={"iterations": 3})).spec
     text = "\n".join(overview_lines(spec))
     assert "used: Fresh against used" in text
     assert (

@@ -46,7 +46,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path):
     text = swapped(
         "challenges: [range-only-short]}", "challenges: [range-only-short], params: {iterations: 5}}"
     )
-    changes = Changes(forks=9, docs=1000, heap="300m", seed=4, params={"iterations": 3})
+    changes = Changes(forks=9, docs=1000, heap="300m", seed=4, overrides={"iterations": 3})
     found = load(tmp_path, text, changes)
     for planned in found.plans.values():
         plan = planned.plan
@@ -119,7 +119,7 @@ def test_a_throttled_task_is_compared_by_its_times_only(tmp_path: Path):
 
 def test_a_parameter_of_the_command_line_that_nothing_uses_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="--param itterations: no challenge of any measurement"):
-        load(tmp_path, changes=Changes(params={"itterations": 3}))
+        load(tmp_path, changes=Changes(overrides={"itterations": 3}))
 
 
 @given(st.lists(WORDS, min_size=3, max_size=6))

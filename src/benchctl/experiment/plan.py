@@ -143,7 +143,7 @@ class Changes:
     # Give forks to open expectations; all begin with as many as the first look takes.
     until_decided: bool = False
     test_mode: bool = False
-    params: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    overrides: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # of parameters
 
 
 def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
@@ -166,12 +166,12 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
     )
     changed = msgspec.structs.replace(
         spec,
-        params={**spec.params, **changes.params},
+        params={**spec.params, **changes.overrides},
         measurements=tuple(
             msgspec.structs.replace(
                 one,
                 # Other parameters are the experiment's.
-                params={name: changes.params.get(name, value) for name, value in one.params.items()},
+                params={name: changes.overrides.get(name, value) for name, value in one.params.items()},
                 **sizes,
             )
             for one in spec.measurements
@@ -299,7 +299,7 @@ def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: C
         if name not in idle:
             continue
         message = f"no challenge of any measurement uses the parameter '{name}'"
-        if name in changes.params:
+        if name in changes.overrides:
             raise UsageError(f"--param {name}: {message}")
         if not changes.only:
             raise source.document.refuse(("params",), message, key=name)

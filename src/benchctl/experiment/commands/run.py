@@ -79,7 +79,7 @@ def run_command(
         check_page_folder(html_folder)
     home = resolve_home()
     store = RunStore(home.runs)
-    experiment = _loaded(name, replace(changes, params=param_options.read()), home)
+    experiment = _loaded(name, replace(changes, overrides=param_options.read()), home)
     for planned in experiment.plans.values():
         check_host(planned.plan, home)
     if dry_run:

@@ -174,7 +174,9 @@ def show_command(
     this machine.
     """
     home = resolve_home()
-    experiment = load_experiment(find_experiment(name), replace(changes, params=param_options.read()), home)
+    experiment = load_experiment(
+        find_experiment(name), replace(changes, overrides=param_options.read()), home
+    )
     found, steps = estimated(experiment, RunStore(home.root / "runs"), home, changes.budget_s)
     if output_format == "json":
         whole = {"spec": experiment.spec, "estimate": found, "preparation": steps}
