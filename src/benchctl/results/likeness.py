@@ -37,11 +37,6 @@ _PLURAL = frozenset(
     {"load_hosts", "segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"}
 )
 
-_PARTS = (
-    "JVM flags", "settings", "heap", "environment", "index settings", "index", "jars", "plug-ins",
-    "warm-up challenges", "documents", "nodes", "hosts",
-)  # fmt: skip
-
 _EXCERPT = 40
 _LEAD = 12
 _ABSENT = object()
@@ -139,9 +134,10 @@ def _changed_parts(one: Variant, other: Variant) -> Iterator[str]:
     Version and distribution are excepted: comparing those of one name is what runs are tagged for.
     """
     first, second = _parts(*one), _parts(*other)
-    for name, part in first.items():
-        if _bare(part) != _bare(second[name]):
-            yield f"{one[0]} has other {name} ({_difference(_bare(part), _bare(second[name]))})"
+    for name in dict.fromkeys((*first, *second)):
+        here, there = _bare(first.get(name)), _bare(second.get(name))
+        if here != there:
+            yield f"{one[0]} has other {name} ({_difference(here, there)})"
 
 
 def _parts(variant: str, record: RunRecord) -> dict[str, object]:
@@ -149,7 +145,7 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
     spec = next((spec for spec in record.plan.variants if spec.name == variant), None)
     facts = next((facts for facts in record.engines if facts.variant == variant), None)
     if spec is None:
-        return dict.fromkeys(_PARTS)
+        return {}
     return {
         "JVM flags": list(spec.jvm_flags),
         "settings": spec.settings,
