@@ -40,7 +40,7 @@ def make_store(
         }
         connection.register("grid", grid | {"log_s": _logs(nights, tasks, variants, forks, seed).ravel()})
         connection.execute(
-            "CREATE TABLE ids AS SELECT unnest(?::INTEGER[]) AS night, unnest(?::VARCHAR[]) AS night_id, "
+            "CREATE TABLE ids AS SELECT unnest(?::BIGINT[]) AS night, unnest(?::VARCHAR[]) AS night_id, "
             "unnest(?::VARCHAR[]) AS run, unnest(?::VARCHAR[]) AS started",
             [
                 list(range(1, nights + 1)),
@@ -52,13 +52,13 @@ def make_store(
         connection.execute(
             """
             CREATE TABLE figures AS
-            SELECT night::INTEGER AS night, night_id, run, started,
+            SELECT night::BIGINT AS night, night_id, run, started,
               CASE WHEN variant_no > 0 AND variant_no = (SELECT max(variant_no) FROM grid)
                 THEN 'canary' ELSE 'es' || CASE variant_no WHEN 0 THEN '' ELSE variant_no::VARCHAR END
                 END AS variant,
               '8.11.' || (night // 60) AS version, 'big5' AS challenge,
               'task-' || lpad(task_no::VARCHAR, 2, '0') AS task, metric, unit, higher_is_better,
-              fork::INTEGER AS fork,
+              fork::BIGINT AS fork,
               CASE metric WHEN 'throughput' THEN exp(-log_s) ELSE 1000 * exp(log_s) END AS value,
               1000::BIGINT AS samples, false AS disturbed
             FROM grid JOIN ids USING (night), (VALUES ('throughput', 'queries/s', true),
