@@ -48,8 +48,8 @@ def test_an_alarm_is_acknowledged_by_its_number_once(world: World) -> None:
     assert call("ack", "suite", "--all").stdout == "no alarm of suite is open\n"
 
 
-def test_what_is_not_there_is_told(cases: Cases, world: World):
-    cases("suites", lambda words: call(*json.loads(words)))
+def test_what_is_not_there_is_told(cases: Cases, world: World, tmp_path: Path):
+    cases("suites", lambda words: call(*json.loads(words)), tmp_path)
     assert states(world) == {1: "open", 2: "open"}
 
 
