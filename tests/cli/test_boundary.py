@@ -154,7 +154,7 @@ def test_who_goes_on_can_say_how_and_not_what(
 ):
     how = ["--quiet", "--wait", "--format", "json", "--budget", "1h"]
     assert guarded(root, [command, "nothing", "--runs", str(tmp_path), *how]) == 2
-    assert "there is no run 'nothing'" in capsys.readouterr().err
+    assert "no such run 'nothing'" in capsys.readouterr().err
     assert guarded(root, [command, "nothing", "--budget", "0s"]) == 2
     assert "--budget must be more" in capsys.readouterr().err
     assert guarded(root, [command, "nothing", "--docs", "1m"]) == 2
@@ -286,12 +286,12 @@ MEASURED = ["--challenge", "range-only"]
         (["run", *MEASURED, "--heap", HUGE], "a heap of 92160000 MB leaves too little"),
         (["run", *MEASURED, "--heap", "1m"], "--heap: invalid size '1m' (expected at least 256m)"),
         (["run", *MEASURED, "--variant", f"x=es,heap:{HUGE}"], "leaves too little"),
-        (["run", *MEASURED, "--jdk", "/no/where"], "there is no Java at /no/where"),
+        (["run", *MEASURED, "--jdk", "/no/where"], "no Java at /no/where"),
         (["run", *MEASURED, "--jdk", "{folder}"], "is not a Java home"),
-        (["run", *MEASURED, "--variant", "es,distribution:/no/where"], "there is no distribution /no/where"),
+        (["run", *MEASURED, "--variant", "es,distribution:/no/where"], "no such distribution: /no/where"),
         (["run", *MEASURED, "--variant", "es,distribution:{folder}"], "not a distribution of elasticsearch"),
         (["run", *MEASURED, "--variant", "es,distribution:{folder}/a.txt"], "not an archive that benchctl"),
-        (["run", *MEASURED, "--corpus", "/no/where"], "there is no file /no/where"),
+        (["run", *MEASURED, "--corpus", "/no/where"], "no such file: /no/where"),
         (["run", *MEASURED, "--pin", "node=999"], "--pin"),
         (["run", *MEASURED, "--forks", "0"], "--forks: must be at least 1"),
         (["run", "--challenge", "{folder}/timed.json", "--until-steady"], "--until-steady chooses"),
@@ -307,7 +307,7 @@ MEASURED = ["--challenge", "range-only"]
         (["node", "start", "--heap", "10m"], "--heap: invalid size '10m' (expected at least 256m)"),
         (["node", "start", "../es"], "../es"),
         (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0%"),
-        (["show", "nothing"], "there is no run 'nothing'"),
+        (["show", "nothing"], "no such run 'nothing'"),
         (["compare", "es", "os"], "es"),
         (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
         (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
@@ -360,7 +360,7 @@ def test_a_port_that_is_taken_names_its_option(
     assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
     assert capsys.readouterr().err == (
         f"benchctl: --port {port}: address already in use\n"
-        "  hint: give another --port, or remove it: the node takes a free one\n"
+        "  hint: give another --port, or none for a free one\n"
     )
 
 

@@ -304,7 +304,7 @@ def test_control_characters_of_a_record_do_not_reach_a_terminal(compare: Compare
 
 def test_what_running_clusters_cannot_tell_is_refused():
     running = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
-    with pytest.raises(UsageError, match="--metric cpu_search: only a node that benchctl starts can tell it"):
+    with pytest.raises(UsageError, match="--metric cpu_search: not available for running clusters"):
         Measures(("took", "cpu_search")).metrics(make_plan(variants=(running,)))
     assert Measures(("cpu",)).metrics(make_plan(variants=(running, OS)))
 

@@ -52,7 +52,7 @@ def test_of_a_file_all_variants_run_unless_some_are_picked(tmp_path: Path):
     assert names("--variants", str(file), "--variant", "os", "--variant", "c=b,jvm:-Xint") == ["os", "c"]
     (picked,) = specs_of(form_of("--variants", str(file), "--variant", "b", "--jdk", "21"))
     assert (picked.jdk, picked.heap_mb) == ("17", 1024)
-    with pytest.raises(UsageError, match="no variant 'd'"):
+    with pytest.raises(UsageError, match="unknown variant 'd'"):
         names("--variants", str(file), "--variant", "d")
 
 

@@ -71,7 +71,7 @@ def test_a_beginning_without_date_and_time_deletes_nothing(home: Home, name: str
 
 def test_nothing_is_deleted_when_one_of_several_is_refused(home: Home):
     run(home, "a")
-    assert "there is no run 'b'" in refused("rm", "a", "b").message
+    assert "no such run 'b'" in refused("rm", "a", "b").message
     assert "latest" in refused("rm", "latest").message
     assert left(home) == ["a"]
 

@@ -86,7 +86,7 @@ def test_show_has_what_the_loader_remarks(tmp_path: Path):
     folder = write_files(tmp_path, {"track.json": f'{{"schedule": [{task}]}}'})
     for command in ("show", "validate"):
         notes = [line for line in call(command, folder).output.splitlines() if line.startswith("note: ")]
-        assert ["'tags' is given twice" in notes[0], "the time period counts" in notes[1]] == [True, True]
+        assert ["'tags' is duplicated" in notes[0], "the time period counts" in notes[1]] == [True, True]
 
 
 def test_texts_of_a_track_cannot_command_a_terminal(tmp_path: Path):

@@ -28,7 +28,7 @@ def failure(*arguments: str) -> BenchctlError:
 def test_a_folder_that_is_there_is_refused_before_the_cluster_is_asked(tmp_path: Path, nobody: str):
     error = failure("--from-index", nobody, "things", "-o", str(tmp_path))
     assert error.exit_code == 2
-    assert "is there already" in error.message
+    assert "already exists" in error.message
 
 
 def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, nobody: str):

@@ -110,7 +110,7 @@ def test_a_folder_may_have_the_joined_file(home: Home, tmp_path: Path):
 
 
 def test_a_folder_without_the_file_or_with_another_one_is_told(home: Home, tmp_path: Path):
-    with pytest.raises(UsageError, match=r"there is no documents\.json\.zst in "):
+    with pytest.raises(UsageError, match=r"no documents\.json\.zst in "):
         get(corpus(), fetch(home, str(tmp_path)))
     (tmp_path / "documents.json.zst").write_bytes(BODY[1:])
     with pytest.raises(

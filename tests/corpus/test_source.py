@@ -349,7 +349,7 @@ def test_a_declared_file_is_found_under_its_name_or_packed_otherwise(name: str, 
 
 def test_a_file_that_is_nowhere_is_told_with_where_it_was_looked_for(tmp_path: Path):
     home = Home(tmp_path / "home")
-    with pytest.raises(UsageError, match=r"there is no documents\.json\.bz2 in ") as caught:
+    with pytest.raises(UsageError, match=r"no documents\.json\.bz2 in ") as caught:
         find_documents([declared()], folders=[tmp_path / "track", tmp_path / "other"], home=home)
     for place in (tmp_path / "track", tmp_path / "other", home.corpora / "logs"):
         assert str(place) in caught.value.message

@@ -83,7 +83,7 @@ def test_a_label_stands_on_what_a_file_defines():
     assert read("es").version == "8.11.0"
     with pytest.raises(UsageError, match="says already what 'slow' is"):
         read("slow=es,jvm:-Xint")
-    with pytest.raises(UsageError, match="stands for the plain engine"):
+    with pytest.raises(UsageError, match="means the plain engine"):
         read("es=slow")
     with pytest.raises(UsageError, match="unknown variant 'slwo'") as caught:
         read("slwo")

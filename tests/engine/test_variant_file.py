@@ -151,7 +151,7 @@ def test_a_mistake_is_told_with_its_place(cases: Cases, tmp_path: Path):
 
 
 def test_paths_that_no_file_can_have_are_told_and_not_stumbled_over(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"there is no jar .*~nobody-of-this-name/x\.jar"):
+    with pytest.raises(UsageError, match=r"no such jar .*~nobody-of-this-name/x\.jar"):
         load(tmp_path, "v: {extends: es, jars: [~nobody-of-this-name/x.jar]}")
     with pytest.raises(BenchctlError, match="cannot look for the jar"):
         load(tmp_path, f"v: {{extends: es, jars: [{'x' * 5000}.jar]}}")

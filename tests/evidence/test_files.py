@@ -50,7 +50,7 @@ def test_a_file_that_is_no_evidence_is_refused(tmp_path: Path):
 
 def test_nothing_is_written_through_what_a_node_left_in_its_place(tmp_path: Path):
     (tmp_path / "e.parquet").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(BenchctlError, match="something is there already"):
+    with pytest.raises(BenchctlError, match="the path already exists"):
         write_evidence(stacked_columns(ROWS, JIT_DTYPES), JIT_DTYPES, tmp_path / "e.parquet")
     assert not (tmp_path / "elsewhere").exists()
 

@@ -46,7 +46,7 @@ def test_the_table_is_that_of_luceneutil():
         " 75.00%           75  org.apache.lucene.search.TopFieldCollector#collect():78",
         " 25.00%           25  org.apache.lucene.util.bkd.DocIdsWriter#readInts24():305",
         "",
-        "Of so many samples, a share of 5% is known to within 4.3 points at best.",
+        "With this many samples, a share of 5% is known to within 4.3 points at best.",
     ]
 
 

@@ -85,7 +85,7 @@ def test_an_interruption_at_any_fork_loses_none_and_changes_no_order(
         cut.begin(experiment)
     assert caught.value.exit_code == ExitCode.INTERRUPTED
     assert caught.value.message == f"interrupted; {number} of 12 forks are kept"
-    assert caught.value.hint == f"go on with: benchctl resume {cut.record.id}"
+    assert caught.value.hint == f"resume with: benchctl resume {cut.record.id}"
     assert cut.record.status == "interrupted"
     assert {cut.run(name).status for name in cut.record.runs} <= {"interrupted", "complete"}
     go_on(cut)
@@ -240,7 +240,7 @@ def test_an_experiment_without_one_of_its_runs_has_to_be_started_anew(world: Wor
     shutil.rmtree(world.store.find(before.runs["used"]).path)
     with pytest.raises(NotResumable, match="the run of measurement 'used' is gone") as caught:
         world.resume()
-    assert "start the experiment anew" in caught.value.hint
+    assert "start the experiment again" in caught.value.hint
     assert "benchctl resume" not in caught.value.hint
     assert world.record == before
     assert world.run("fresh") == kept
@@ -284,7 +284,7 @@ def test_a_challenge_that_changed_before_its_measurement_was_opened_is_told(worl
         NotResumable, match="measurement 'used' is made from, such as its challenges"
     ) as caught:
         world.resume()
-    assert "start the experiment anew" in caught.value.hint
+    assert "start the experiment again" in caught.value.hint
     assert world.record == interrupted
     challenge.write_text(written)
     assert world.resume().status == "complete"

@@ -95,11 +95,11 @@ def test_what_is_left_out_is_told(tmp_path: Path):
 def test_what_cannot_be_run_is_refused(tmp_path: Path):
     path = str(write(tmp_path))
     assert "which experiment?" in refusal("run")
-    assert "there is no experiment 'nothing'" in refusal("run", "nothing")
+    assert "no such experiment 'nothing'" in refusal("run", "nothing")
     assert "no measurement 'x'" in refusal("run", path, "--measurement", "x")
     assert "--forks must be at least 1" in refusal("run", path, "--forks", "0")
     assert "--budget must be more" in refusal("run", path, "--budget", "0s")
-    assert "there is no execution 'x' in" in refusal("report", "x")
+    assert "no such execution 'x' in" in refusal("report", "x")
 
 
 def test_a_dry_run_says_what_would_be_measured_and_starts_nothing(home: Path, tmp_path: Path):

@@ -64,9 +64,9 @@ def test_executions_are_found_by_id_its_beginning_name_path_and_latest(
     assert find("a") == second
     assert find("latest") == other
     assert find(str(first.path)) == first
-    with pytest.raises(UsageError, match="'2026' fits 3 executions"):
+    with pytest.raises(UsageError, match="'2026' is ambiguous: it matches 3 executions"):
         find("2026")
-    with pytest.raises(UsageError, match="no execution 'c' in"):
+    with pytest.raises(UsageError, match="no such execution 'c' in"):
         find("c")
     assert list(tmp_path.iterdir()) == [store.root]
 

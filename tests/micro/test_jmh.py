@@ -85,7 +85,7 @@ def test_a_source_names_what_it_stands_on(tmp_path: Path):
     [
         ("Sum.java", "//DEPS a.b:c", "'a.b:c' is not a Maven coordinate"),
         ("Sum.txt", "", "neither Java nor a jar"),
-        ("Sum.java", None, "there is no .*Sum.java"),
+        ("Sum.java", None, "no such file.*Sum.java"),
     ],
 )
 def test_what_is_no_source_is_refused(tmp_path: Path, name: str, text: str | None, said: str):

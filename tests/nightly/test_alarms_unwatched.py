@@ -35,7 +35,7 @@ def test_what_nobody_can_confirm_for_five_nights_is_told_once(status: str) -> No
     assert (one.alarm, one.kind, one.key.variant, one.direction) == (1, "unwatched", "es", "slower")
     assert one.since == night(1).id
     assert one.title == (
-        "es has been off in 5 nights running and nobody could confirm it: range of short, throughput -20.0%"
+        "es has been off in 5 successive nights, never confirmed: range of short, throughput -20.0%"
     )
     again = [*nights, off(NIGHTS_UNTIL_BLIND + 1)]
     assert desk(again, [one]).raised([], []) == []

@@ -46,7 +46,7 @@ def by_status(record: NightRecord) -> dict[str, set[str]]:
 def test_a_first_night_says_that_it_has_nothing_to_be_held_against(world: World) -> None:
     record = world.night().record
     assert (record.status, record.number, record.findings, record.forks_done) == ("done", 1, (), 5)
-    assert "there are no earlier nights to hold this one against" in record.caveats
+    assert "no earlier nights to compare this one with" in record.caveats
     assert world.asked == [True]
 
 

@@ -45,7 +45,7 @@ Running now: ann, pid 12, since 03:00
 Alarming:    2 alarms open
     #1 range p90 service time on es@latest is 11.8% slower since night 40
     #2 range on os@latest answers otherwise: 1,001 hits, not 1,000
-    benchctl nightly ack says that somebody knows
+    acknowledge with: benchctl nightly ack
     #4 range throughput on es@latest is 10% lower since night 40 (acknowledged by bea: the new
         default; see the release notes)
 Page:        site/big5/index.html

@@ -54,30 +54,32 @@ def test_a_path_comes_first_wherever_it_is(shelf: Shelf, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("name", ["", "x", "x" * 300, "2028-without", "2026-a-b-c", "-d", "7-d"])
 def test_what_fits_none_is_refused(shelf: Shelf, name: str):
-    with pytest.raises(UsageError, match=f"there is no thing '{name}' in") as caught:
+    with pytest.raises(UsageError, match=f"no such thing '{name}' in") as caught:
         shelf.find(name)
     assert caught.value.hint == "make one"
 
 
 def test_what_fits_several_is_refused_with_some_of_them(shelf: Shelf):
-    with pytest.raises(UsageError, match=r"'2026' fits 3 things in .*: 2026-a, 2026-a-b, 2026-c"):
+    with pytest.raises(
+        UsageError, match=r"'2026' is ambiguous: it matches 3 things in .*2026-a, 2026-a-b, 2026-c"
+    ):
         shelf.find("2026")
 
 
 def test_an_end_that_several_have_is_refused_naming_them(shelf: Shelf):
     make(shelf.root / "2029-d")
-    with pytest.raises(UsageError, match=r"'d' fits 2 things in .*: 2027-d, 2029-d"):
+    with pytest.raises(UsageError, match=r"'d' is ambiguous: it matches 2 things in .*2027-d, 2029-d"):
         shelf.find("d")
     # So is the end of one that another begins with.
     make(shelf.root / "2030-2027")
-    with pytest.raises(UsageError, match=r"'2027' fits 2 things in .*: 2027-d, 2030-2027"):
+    with pytest.raises(UsageError, match=r"'2027' is ambiguous: it matches 2 things in .*2027-d, 2030-2027"):
         shelf.find("2027")
 
 
 def test_a_shelf_that_was_never_made_is_empty_and_not_made_by_looking(tmp_path: Path):
     shelf = Shelf(tmp_path / "none", RECORD, "thing", "things", "make one")
     assert shelf.folders() == []
-    with pytest.raises(UsageError, match="there is no thing 'latest'"):
+    with pytest.raises(UsageError, match="no such thing 'latest'"):
         shelf.find("latest")
     assert not list(tmp_path.iterdir())
 

@@ -74,7 +74,7 @@ def test_a_name_of_several_tasks_is_refused_with_a_name_of_each(name: str, count
     ],
 )
 def test_a_name_of_no_task_is_refused_with_what_there_is(name: str, hint: str):
-    with pytest.raises(UsageError, match=f"there is no task '{name}'") as raised:
+    with pytest.raises(UsageError, match=f"unknown task '{name}'") as raised:
         task_named(PLAN, name)
     assert raised.value.hint.startswith(hint)
 

@@ -43,9 +43,9 @@ def test_a_record_survives_and_is_found_by_id_beginning_path_and_latest(store: R
     assert store.find("latest").path.name == "20260102-000000-b-0002"
     assert store.find("0001").path.name == "20260101-000000-a-0001"
     assert store.find(str(folders["20260101-000000-a-0001"].path)).load().id == "20260101-000000-a-0001"
-    with pytest.raises(UsageError, match="fits 2 runs"):
+    with pytest.raises(UsageError, match="matches 2 runs"):
         store.find("2026")
-    with pytest.raises(UsageError, match="no run"):
+    with pytest.raises(UsageError, match="no such run"):
         store.find("1999")
 
 
@@ -119,7 +119,7 @@ def test_damaged_and_foreign_answers_are_named(store: RunStore):
     (folder.path / "answers" / "es.json").write_text('{"answers-version": 1}', encoding="utf-8")
     with pytest.raises(BenchctlError, match=r"es\.json is damaged"):
         folder.read_answers("es")
-    with pytest.raises(BenchctlError, match="not in the run's folder"):
+    with pytest.raises(BenchctlError, match="not in the run's directory"):
         folder.read_answers("../../es")
 
 
@@ -146,7 +146,7 @@ def test_samples_of_a_fork_are_found_where_the_record_says(store: RunStore):
 def test_a_record_names_no_file_outside_its_folder(store: RunStore, name: str):
     folder = store.create("r")
     assert folder.inside("forks/000-es.parquet") == folder.path / "forks/000-es.parquet"
-    with pytest.raises(BenchctlError, match="not in the run's folder"):
+    with pytest.raises(BenchctlError, match="not in the run's directory"):
         folder.inside(name)
 
 

@@ -244,7 +244,7 @@ def test_an_interrupt_tells_what_is_kept_and_how_to_go_on(
     assert caught.value.message.startswith(
         f"interrupted; 600,000 of 1,000,000 documents of os 2.11.0's index are kept in {root} ("
     )
-    assert caught.value.hint == f"the same command goes on from there; to begin anew instead: rm -r '{root}'"
+    assert caught.value.hint == f"rerun the same command to resume; to start over: rm -r '{root}'"
 
 
 def test_a_failure_keeps_its_message_and_tells_what_is_kept(
@@ -261,7 +261,7 @@ def test_a_failure_keeps_its_message_and_tells_what_is_kept(
         first.reported(),
     ):
         raise failure
-    assert caught.value.hint.startswith("give it memory; the same command goes on from there")
+    assert caught.value.hint.startswith("give it memory; rerun the same command to resume")
     assert caught.value.exit_code == ExitCode.USAGE
 
 

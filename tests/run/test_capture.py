@@ -96,7 +96,7 @@ def test_documents_that_have_to_say_where_they_go_do(tmp_path: Path):
 
 def test_a_folder_that_is_there_is_left_alone(tmp_path: Path):
     (tmp_path / "t").mkdir()
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="already exists"):
         captured(LiveCluster(DOCUMENTS), tmp_path / "t")
 
 

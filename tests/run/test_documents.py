@@ -118,7 +118,7 @@ def test_a_file_of_ones_own_is_for_one_index(tmp_path: Path):
 
 
 def test_a_file_of_ones_own_that_is_not_there_is_told_before_anything_is_started(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"there is no file .*absent\.json"):
+    with pytest.raises(UsageError, match=r"no such file: .*absent\.json"):
         expected(track(), "ask", local=tmp_path / "absent.json")
 
 
@@ -184,7 +184,7 @@ def test_only_files_that_are_sent_are_looked_for(find: Find, folder: Path):
     both = track(corpus(), corpus("fines"), operations={**OPERATIONS, "send": one})
     assert [file.corpus for file in find(both, "send", origin="empty").files] == ["people"]
     assert find(both, "ask", origin="empty") == CorpusSpec(0, 0, 0, "")
-    with pytest.raises(UsageError, match=r"there is no fines\.json\.bz2 in"):
+    with pytest.raises(UsageError, match=r"no fines\.json\.bz2 in"):
         find(both, "ask")
 
 
@@ -213,7 +213,7 @@ def test_nothing_is_prepared_from_vectors(find: Find):
         find(track(corpus(source_format="hdf5")), "ask")
 
 
-@pytest.mark.parametrize(("name", "said"), [("empty", "holds no documents"), ("x" * 300, "there is no file")])
+@pytest.mark.parametrize(("name", "said"), [("empty", "holds no documents"), ("x" * 300, "no such file")])
 def test_a_file_of_nothing_is_told_before_an_empty_index_is_measured(
     find: Find, folder: Path, name: str, said: str
 ):

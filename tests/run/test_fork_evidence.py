@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import get_args
 
 import click
@@ -58,7 +59,7 @@ def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
     scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path, 21)
     scene.folder.mkdir(parents=True)
     made = [Recorder(scene), Recorder(scene, "gc")]
-    monkeypatch.setattr(fork, "hook", lambda _: lambda *_: made)
+    monkeypatch.setattr(fork, "hook", lambda _: SimpleNamespace(collectors=lambda *_: made))
     return made
 
 
@@ -89,7 +90,8 @@ def test_every_node_has_its_own_and_of_one_that_went_nothing_more_is_asked(
         name: Recorder(Scene(tmp_path / "scratch" / name, tmp_path, 21), "gc", breaks=breaks)
         for name, breaks in (("stayed", ""), ("killed", "end"), ("restarted", "end"))
     }
-    monkeypatch.setattr(fork, "hook", lambda _: lambda _, scene: [made[scene.folder.name]])
+    of_node = SimpleNamespace(collectors=lambda _, scene: [made[scene.folder.name]])
+    monkeypatch.setattr(fork, "hook", lambda _: of_node)
     scenes = {name: one.scene for name, one in made.items()}
     for scene in scenes.values():
         scene.folder.mkdir(parents=True)

@@ -103,4 +103,4 @@ def test_a_run_never_stays_running(
     if isinstance(error, KeyboardInterrupt):
         assert isinstance(caught.value, BenchctlError)
         assert caught.value.exit_code == ExitCode.INTERRUPTED
-        assert caught.value.hint == f"go on with: benchctl resume {folder.path}"
+        assert caught.value.hint == f"resume with: benchctl resume {folder.path}"

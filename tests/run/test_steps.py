@@ -97,7 +97,7 @@ def test_a_fork_in_which_benchctl_stood_still_has_no_figures(*, test_mode: bool)
         assert 0.9 < said.stopped_s < said.window_s
     else:
         assert said.startswith("benchctl itself did not run for ")
-        assert " % of the measured time of range, so its figures would not be the engine's" in said
+        assert "% of the measured time of range, so its figures would not be the engine's" in said
 
 
 def test_why_a_node_did_not_come_back_names_where_its_logs_are_kept():

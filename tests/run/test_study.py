@@ -159,9 +159,9 @@ def test_an_interruption_ends_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("error", "kept", "code", "hint"),
     [
-        (KeyboardInterrupt(), ("interrupted", "it was interrupted"), 130, "go on with: benchctl resume r"),
+        (KeyboardInterrupt(), ("interrupted", "it was interrupted"), 130, "resume with: benchctl resume r"),
         (BenchctlError("x", exit_code=ExitCode.INTERRUPTED), ("interrupted", "it was interrupted"), 130,
-         "go on with: benchctl resume r"),
+         "resume with: benchctl resume r"),
         (BenchctlError("full", hint="free it"), ("failed", "full"), 1, "free it; then: benchctl resume r"),
         (BenchctlError("no", hint="then: benchctl resume r"), ("failed", "no"), 1, "then: benchctl resume r"),
     ],

@@ -218,7 +218,7 @@ def caveats(found: TargetSubject, documents: int = 20_000) -> str:
 
 def test_what_is_always_doubtful_about_a_cluster_is_said():
     assert caveats(subject()) == (
-        "es was not filled by this run: nothing says that its 20,000 documents are the track's corpus; "
+        "es was not filled by this run: it is unknown if its 20,000 documents are the track's corpus; "
         "es was asked every operation before its first task, to compare the answers"
     )
 

@@ -151,7 +151,7 @@ def test_terms_of_several_fields_come_with_their_field(tmp_path: Path):
         drawn(tmp_path, Node(), field=["process.name", "metrics.size"], least=500, below=900)
     for empty in ((), "", ("",)):
         assert Terms(field=empty, least=1, below=2).problem() == "field is empty"
-    assert "names one twice" in Terms(field=("a", "a"), least=1, below=2).problem()
+    assert "names a duplicate" in Terms(field=("a", "a"), least=1, below=2).problem()
 
 
 def test_the_index_is_asked_once(tmp_path: Path):
@@ -179,4 +179,4 @@ def test_what_no_term_hits_and_what_cannot_be_asked_is_told(tmp_path: Path):
 
 @pytest.mark.parametrize(("least", "below"), [(0, 5), (5, 5), (0.5, 2), (-1, 1), (9, 5)])
 def test_a_range_is_of_documents_or_of_their_share(least: float, below: float):
-    assert "no range of documents" in Terms(field="f", least=least, below=below).problem()
+    assert "not a range of documents" in Terms(field="f", least=least, below=below).problem()

@@ -108,5 +108,5 @@ def test_searches_are_found_by_a_beginning_of_their_id(tmp_path: Path) -> None:
     assert find_search(home, "latest").path == last
     assert find_search(home, str(first)).path == first
     for name in ("2026", "x", ""):
-        with pytest.raises(BenchctlError, match=r"fits 2 searches|no search 'x?' in"):
+        with pytest.raises(BenchctlError, match=r"matches 2 searches|no such search 'x?' in"):
             find_search(home, name)

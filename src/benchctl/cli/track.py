@@ -354,7 +354,7 @@ def _corpus(corpus: Corpus) -> str:
 def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
     found = dict.fromkeys(phrase for challenge in challenges for phrase in track.lacking(challenge))
     if found:
-        there = track.plugin or "which is not beside the track"
+        there = track.plugin or "which is not in the track's directory"
         say(f"needs its Python plug-in ({there}) for:")
     for phrase in found:
         say(f"  {phrase}")

@@ -92,7 +92,7 @@ def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> 
     """Return the error for a missing file that the track gives no source for."""
     places = ", ".join(str(folder) for folder in dict.fromkeys(folders))
     return UsageError(
-        f"corpus '{corpus.name}': there is no {documents.source_file} in {places}, compressed or not, "
+        f"corpus '{corpus.name}': no {documents.source_file} in {places}, compressed or not, "
         "and the track names no source to fetch it from",
         hint="give its directory by --corpus-dir, or fetch it first: "
         f"benchctl corpus fetch {corpus.name} --track TRACK --from URL",
@@ -195,7 +195,7 @@ class Fetch:
         sources = [folder / inside(name) for name in names]
         missing = next((source for source in sources if not source.is_file()), None)
         if missing is not None:
-            raise UsageError(f"there is no {missing.name} in {folder}")
+            raise UsageError(f"no {missing.name} in {folder}")
         with disk_errors(f"copy {documents.source_file} from {folder}"):
             total = sum(source.stat().st_size for source in sources)
             _check_bytes(folder / documents.source_file, total, documents)

@@ -448,8 +448,7 @@ class Target:
         if starts != self._starts:
             raise BenchctlError(
                 f"{self._address.name}: its {_change(self._starts, starts)} while it was measured",
-                hint="its figures would be those of two clusters: see that node's log, and let nobody else "
-                "work on it",
+                hint="its values would be those of two clusters: see that node's log, and keep others off it",
             )
 
     def glance(self) -> None:

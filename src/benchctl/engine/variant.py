@@ -211,7 +211,7 @@ def check_parts(spec: VariantSpec) -> None:
                 missing = path is not None and not path.is_file()
             if missing:
                 told = f"diff {diff}" if diff is not None else f"{what} {text}"
-                raise UsageError(f"variant '{spec.name}': there is no {told}", hint="check the path")
+                raise UsageError(f"variant '{spec.name}': no such {told}", hint="check the path")
 
 
 T = TypeVar("T")
@@ -718,7 +718,7 @@ def _check_label(label: str, engine: EngineName, defined: Mapping[str, VariantSp
     named = ENGINE_WORDS.get(label.partition("@")[0], engine)
     if named != engine:
         raise UsageError(
-            f"the label '{label}' says {named}, but stands for {engine}", hint="choose another label"
+            f"the label '{label}' says {named}, but the variant runs {engine}", hint="choose another label"
         )
     return label
 
@@ -728,7 +728,7 @@ def _check_plain(name: str, plain: str, *, changed: bool) -> None:
     says_more = name.partition("@")[0] in ENGINE_WORDS and (changed or name != plain)
     if says_more:
         raise UsageError(
-            f"the label '{name}' stands for the plain engine, not for this one",
+            f"the label '{name}' means the plain engine, not this one",
             hint=f"choose another label, such as {name.partition('@')[0]}-changed",
         )
 
@@ -783,7 +783,7 @@ def _count(option: str, text: str, name: str) -> int | dict[str, NodeEntry]:
     least, most = (0 if option == "replicas" else 1), (_MOST_NODES if option == "nodes" else _MOST_SHARDS)
     if not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
         raise UsageError(
-            f"variant '{name}': {option}:{text} is no number from {least} to {most:,}",
+            f"variant '{name}': {option}:{text} is not a number from {least} to {most:,}",
             hint=f"write {_EXAMPLES[option]}",
         )
     return int(text)

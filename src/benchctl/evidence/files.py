@@ -70,7 +70,7 @@ def write_evidence(columns: Columns, dtypes: Dtypes, path: Path) -> None:
     """
     # The folder is the node's, and benchctl may be root: a link would be written through.
     if path.is_symlink() or path.exists():
-        raise BenchctlError(f"cannot write {path}: something is there already")
+        raise BenchctlError(f"cannot write {path}: the path already exists")
     texts = ", ".join(f"{name}::VARCHAR AS {name}" for name, dtype in dtypes.items() if dtype == _TEXT)
     chosen = f"* REPLACE ({texts})" if texts else "*"
     try:

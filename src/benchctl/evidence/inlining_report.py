@@ -33,7 +33,7 @@ FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
         "absent": "not compiled by C2",
     }
 )
-PARTLY = "inlined in part: the code of some receivers is there, calls of the others are dispatched"
+PARTLY = "inlined in part: calls of some receivers are inlined, those of others dispatched"
 """Explanation of the outcome that HotSpot has no word for."""
 
 
@@ -48,7 +48,7 @@ def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Accoun
     lines = [f"{label}: {title(found.compilation)}"]
     if found.given_up_ms is not None:
         lines.append(
-            f"(given up {found.given_up_ms / _MS_PER_S:.2f} s after the JVM began, and not compiled anew)"
+            f"(given up {found.given_up_ms / _MS_PER_S:.2f} s after the JVM began, and not compiled again)"
         )
     if not found.as_root and found.compilation.id is not None:
         lines.append("(never compiled by itself there: only its calls, and the way to them)")

@@ -197,7 +197,7 @@ def _rest(found: Sequence[Share], shown: Sequence[Share], heading: Heading, form
     if heading.samples:
         p = _SHARE_FOR_PRECISION
         points = 100 * _NORMAL_95 * math.sqrt(p * (1 - p) / heading.samples)
-        notes.append(f"Of so many samples, a share of 5% is known to within {points:.1f} points at best.")
+        notes.append(f"With this many samples, a share of 5% is known to within {points:.1f} points at best.")
     notes += _native_note(heading, form)
     if heading.cut:
         notes.append(

@@ -87,7 +87,7 @@ def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
             raise NotResumable(
                 f"the experiment cannot be gone on with: files that measurement '{measurement.name}' is "
                 "made from, such as its challenges, have changed since it began",
-                hint="start the experiment anew, or put the files back",
+                hint="start the experiment again, or restore the files",
             )
         plans[measurement.name] = planned
     return plans
@@ -255,7 +255,7 @@ class _Conduct:
             self._folder.save(before)
             raise NotResumable(
                 err.message,
-                hint=f"start the experiment anew; what was measured: benchctl experiment report {before.id}",
+                hint=f"start the experiment again; measured so far: benchctl experiment report {before.id}",
             ) from err
 
     def _kept(self) -> str:

@@ -190,7 +190,7 @@ class _Reader:
     def _check_once(self, names: Sequence[str], steps: _Steps, what: str = "") -> None:
         for place, name in enumerate(names):
             if name in names[:place]:
-                raise self._refuse((*steps, place), f"{what}'{name}' is there twice")
+                raise self._refuse((*steps, place), f"{what}'{name}' is a duplicate")
 
     def _by_name(self, what: str, named: Iterable[tuple[str, _Steps, _T]]) -> dict[str, _T]:
         found: dict[str, _T] = {}
@@ -257,9 +257,9 @@ class _Reader:
             side = parse_side(entry, metric)
         for place, (ref, _) in enumerate(side):
             own = steps if isinstance(entry, str) else (*steps, place)
-            self._check_known(ref.measurement, self._file.measurements, own, "there is no measurement")
+            self._check_known(ref.measurement, self._file.measurements, own, "unknown measurement")
             if ref in [term.ref for term in side[:place]]:
-                raise self._refuse(own, f"'{ref}' is there twice")
+                raise self._refuse(own, f"'{ref}' is a duplicate")
         return side
 
     def _expectation(self, entry: Expectation, steps: _Steps, known: _Comparisons) -> Expectation:
@@ -267,7 +267,7 @@ class _Reader:
             missing = "comparisons" if entry.comparisons is None else "is"
             raise self._refuse(steps, f"'{missing}' is missing", "or give it the 'fate' of a call site")
         for place, name in enumerate(entry.comparisons):
-            self._check_known(name, known, (*steps, "comparisons", place), "there is no comparison")
+            self._check_known(name, known, (*steps, "comparisons", place), "unknown comparison")
         self._check_once(entry.comparisons, (*steps, "comparisons"))
         if entry.than is not None:
             self._check_than(entry.comparisons, entry.than, (*steps, "than"), known)
@@ -287,7 +287,7 @@ class _Reader:
         if not metric:
             if not in_percent:
                 raise self._refuse(
-                    steps, "the margin of ratios is in per cent", "or compare `as: difference`"
+                    steps, "the margin of ratios is a percentage", "or compare `as: difference`"
                 )
             if margin is not None and not 0 < PERCENT.parse(margin) < 1:
                 raise self._refuse(steps, "a margin is more than 0% and less than 100%")
@@ -310,7 +310,7 @@ class _Reader:
         self, comparisons: tuple[str, ...], than: str, steps: _Steps, known: _Comparisons
     ) -> None:
         """Refuse comparisons of different kinds."""
-        self._check_known(than, known, steps, "there is no comparison")
+        self._check_known(than, known, steps, "unknown comparison")
         if len(comparisons) != 1:
             raise self._refuse(
                 steps,
@@ -336,7 +336,7 @@ class _Reader:
 
     def _call_site(self, site: CallSite, steps: _Steps) -> CallSite:
         self._check_known(
-            site.measurement, self._file.measurements, (*steps, "measurement"), "there is no measurement"
+            site.measurement, self._file.measurements, (*steps, "measurement"), "unknown measurement"
         )
         measurement = self._file.measurements[site.measurement]
         if measurement.evidence is None or "inlining" not in measurement.evidence.kinds:
@@ -383,7 +383,7 @@ class _Reader:
                 )
         fate = entry.fate
         if fate is not None:
-            self._check_known(fate.call_site, known, (*steps, "fate", "call-site"), "there is no call site")
+            self._check_known(fate.call_site, known, (*steps, "fate", "call-site"), "unknown call site")
             lacks = f"call site '{fate.call_site}' has no variant"
             variants = known[fate.call_site].variants
             self._check_known(fate.variant, variants, (*steps, "fate", "variant"), lacks)
@@ -447,7 +447,7 @@ class _Reader:
             plain = name.partition("@")[0] in _BUILT_IN
             raise self._refuse(
                 steps,
-                err.message if plain else f"there is no variant '{name}'",
+                err.message if plain else f"unknown variant '{name}'",
                 err.hint if plain else hint,
             ) from err
         if spec.name != name or spec.version == LATEST:
@@ -555,7 +555,7 @@ class _Reader:
             name = placed_challenge(text, self._folder)
             if name != text and not Path(name).is_file():
                 near = guess(text, self._files())
-                raise self._refuse((*steps, place), f"there is no challenge file '{text}'", near)
+                raise self._refuse((*steps, place), f"no such challenge file '{text}'", near)
             found.append(name)
         return tuple(found)
 
@@ -633,6 +633,6 @@ def find_experiment(name: str) -> Path:
         raise UsageError(f"cannot look for experiment '{name}': {reason}") from err
     near = guess(name, known)
     raise UsageError(
-        f"there is no experiment '{name}'",
+        f"no such experiment '{name}'",
         hint=f"{near} known: {', '.join(known) or 'none'}; or give the path of a YAML file".lstrip(),
     )

@@ -140,7 +140,7 @@ def _unjudged(row: ExperimentRow, comparison: Comparison) -> str:
         return row.missing
     withholding = WITHHOLDING | WITHOUT_VERDICT | {"few-samples", "no-ratio"}
     reasons = (doubt.text for doubt in row.caveats if doubt.code in withholding)
-    return next(reasons, "there are no figures to compare")
+    return next(reasons, "no values to compare")
 
 
 def _more_forks_may_decide(judged: Judged) -> bool:

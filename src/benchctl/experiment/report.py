@@ -437,7 +437,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         yield (
             "Differences, and what is made of several tasks: arithmetic means over forks, t on the values, "
             "Fieller's interval of ratios, and no ratio to what is not clearly above 0. Verdicts go by the "
-            "change in per cent; expectations of differences (contender minus baseline) by a margin in their "
+            "percentage change; expectations of differences (contender minus baseline) by a margin in their "
             "unit."
         )
     if analysis.expectations:

@@ -143,7 +143,7 @@ class Link:
         if self.lost is None:
             self.lost = BenchctlError(
                 f"host {self.name} was lost: {why}",
-                hint="see what became of its Dask worker; `benchctl hosts check` says who is there",
+                hint="check its Dask worker; `benchctl hosts check` shows what is reachable",
             )
         return self.lost
 

@@ -164,7 +164,7 @@ def plan_micro(
     """
     names = [spec.name for spec in variants]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"variant '{twice}' is a duplicate", hint="give each a name of its own")
+        raise UsageError(f"variant '{twice}' is a duplicate", hint="give each a unique name")
     if forks < 1:
         raise UsageError("--forks must be at least 1")
     if evidence is not None and (other := [one for one in evidence.kinds if one != "inlining"]):

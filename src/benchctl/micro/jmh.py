@@ -67,7 +67,7 @@ def read_source(path: Path) -> MicroSpec:
     """
     path = path.absolute()
     if not path.exists():
-        raise UsageError(f"there is no {path}", hint="give a file of Java, a folder of them, or a jar")
+        raise UsageError(f"no such file: {path}", hint="give a Java file, a directory of them, or a jar")
     files = sources_of(path)
     with disk_errors(f"read {path}"):
         texts = [read_file(one).decode(errors="replace") for one in files]

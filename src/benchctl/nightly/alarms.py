@@ -134,7 +134,7 @@ class Desk:
             case "unwatched":
                 off = {one.key.variant for one in self.tonight.findings if one.status in _OPEN}
                 quiet = self.tonight.forks_done and present and variant not in off
-                return "what was off is as usual, or was looked into" if quiet else ""
+                return "values are back to their usual levels, or were acknowledged" if quiet else ""
 
     def raised(
         self, findings: Iterable[Finding], answers: Iterable[AnswerChange], back: Iterable[Recovered] = ()
@@ -243,7 +243,7 @@ class Desk:
         since = moved[-1]
         yield self._raise(
             "host",
-            f"the host moved in night {since.number} and stays there: nobody watches since then",
+            f"the host moved in night {since.number} for good: later changes go unnoticed",
             SeriesKey("", "", "", ""),
             since=since.id,
             changes=since.changes,
@@ -267,7 +267,7 @@ class Desk:
             more = f", and {counted(len(findings) - 1, 'more figure')}" if len(findings) > 1 else ""
             yield self._raise(
                 "unwatched",
-                f"{variant} has been off in {NIGHTS_UNTIL_BLIND} nights running and nobody could confirm it: "
+                f"{variant} has been off in {NIGHTS_UNTIL_BLIND} successive nights, never confirmed: "
                 f"{_figure(largest)}{more}",
                 SeriesKey(variant, "", "", ""),
                 direction=largest.direction,

@@ -67,7 +67,7 @@ class Confirmer:
         good = night_of(self.nights, number_of(findings[0].last_good))
         then = None if good is None else good.variant(findings[0].key.variant)
         if variant is None or then is None:
-            return _ended(findings, "unconfirmed", "there is no earlier night to run against"), ""
+            return _ended(findings, "unconfirmed", "no earlier night to compare with"), ""
         if same_engine(then, variant):
             reason = (
                 f"nothing about {variant.label} has changed since night {number_of(findings[0].last_good)}"

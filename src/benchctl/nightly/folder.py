@@ -349,7 +349,7 @@ class SuiteFolder:
         if record.id != night_id or record.number != _number(night_id):
             raise BenchctlError(
                 f"{path} is damaged: it is the record of night {record.number}, {record.id}",
-                hint="the folder of a night bears its id",
+                hint="the directory of a night is named after its id",
             )
         return record
 
@@ -483,7 +483,7 @@ def check_name(folder: SuiteFolder, file: str) -> None:
     if other != Path(file) and other.is_file() and not other.samefile(file):
         raise UsageError(
             f"'{folder.root.name}' is the name of the suite in {other}",
-            hint="give this one another `name`; or remove the other file, to go on with its history",
+            hint="give this one another `name`; or remove the other file, to continue its history",
         )
 
 
@@ -499,7 +499,7 @@ def recall(folder: SuiteFolder) -> Known:
     except OSError as err:
         raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
     except msgspec.DecodeError as err:
-        raise BenchctlError(f"{path} is damaged: {err}", hint="run the suite; it is written anew") from err
+        raise BenchctlError(f"{path} is damaged: {err}", hint="run the suite to rebuild it") from err
 
 
 def find_suite(home: Home, name: str) -> SuiteFolder:

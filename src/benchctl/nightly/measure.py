@@ -372,9 +372,9 @@ def reason_to_discard(suite: Suite, night: NightRecord, now: datetime) -> str:
     """Return why a night that was cut off is not gone on with; empty if it is."""
     hours = (now - datetime.fromisoformat(night.started)).total_seconds() / _SECONDS_PER_HOUR
     if suite.on_cut_off == "discard":
-        return "the suite does not go on with nights that were cut off"
+        return "the suite discards interrupted nights"
     if hours < -RESUME_WITHIN_H:
-        return "the clock was set back since it began, so that nobody knows how long ago that was"
+        return "the clock was set back since it began, so its age is unknown"
     return (
         f"it began {hours:.0f} hours ago, and would be two nights in one" if hours > RESUME_WITHIN_H else ""
     )

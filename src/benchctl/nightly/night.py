@@ -221,7 +221,7 @@ class _Night:
     def _say_what_is_not_watched(self, found: Detected, earlier: int) -> None:
         texts = []
         if found.young and not found.watched:
-            texts.append("there are no earlier nights to hold this one against")
+            texts.append("no earlier nights to compare this one with")
         elif found.young:
             texts.append(f"{found.young} series have no earlier night to be held against")
         elif earlier < _NIGHTS_TO_SEE:

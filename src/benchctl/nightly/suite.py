@@ -129,9 +129,9 @@ def load_suite(path: Path) -> Suite:
 def _check_name(name: str, typed: Typed[Suite]) -> None:
     if _NAME.fullmatch(name) and name not in _RESERVED:
         return
-    hint = "use at most 60 lower-case letters, digits and . _ - behind a letter or digit"
+    hint = "use at most 60 lower-case letters, digits and . _ - after a letter or digit"
     if name in _RESERVED:
-        hint = f"choose another: the folder of the pages, '{name}', lies beside those of suites"
+        hint = f"choose another: '{name}' is the directory of the pages"
     if typed.value.name:
         raise typed.document.refuse(("name",), f"'{name}' cannot be the name of a suite", hint=hint)
     raise UsageError(
@@ -151,7 +151,7 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
         if spec.name in seen:
             raise typed.document.refuse(
                 steps,
-                f"variant '{spec.name}' is there twice",
+                f"variant '{spec.name}' is a duplicate",
                 hint=f"give one a label, such as again={variant}",
             )
         if role == "canary" and spec.version == LATEST:

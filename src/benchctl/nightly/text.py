@@ -277,7 +277,7 @@ def status_text(
     for alarm in waiting:
         found += _wrapped(f"#{alarm.raised.alarm}  {alarm.raised.title}", width, _INDENT)
     if waiting:
-        found.append(f"{_INDENT}benchctl nightly ack says that somebody knows")
+        found.append(f"{_INDENT}acknowledge with: benchctl nightly ack")
     for alarm in known:
         text = f"#{alarm.raised.alarm}  {alarm.raised.title} ({alarm_sentence(alarm)})"
         found += _wrapped(text, width, _INDENT)

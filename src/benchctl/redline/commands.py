@@ -260,4 +260,4 @@ def _refuse_alien(challenge: str | None, clients: Clients) -> None:
                 "factor": "for a factor, and each task of the challenge has its own",
                 "clients": "for a number of clients in a closed loop",
             }
-            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"leave out {option}")
+            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"remove {option}")

@@ -99,7 +99,7 @@ def fact_sections(record: RunRecord) -> list[Items]:
         Items("Answers", tuple(_answer_lines(record))),
         Items("Forks", tuple(_fork_lines(record))),
         Items("Nodes", tuple(_node_lines(record))),
-        Items("Asked of targets meanwhile", tuple(_asked_lines(record))),
+        Items("Other requests to targets", tuple(_asked_lines(record))),
         Items("Time", tuple(_time_lines(record))),
     ]
     return [section for section in sections if section.lines]
@@ -446,7 +446,7 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
     if record.plan.micro is not None:
         return
     if check is None:
-        yield "not compared: nothing says that the variants do the same work"
+        yield "not compared: the variants may not do the same work"
         return
     if not check.operations:
         yield "none compared: the requests of these operations differ from one to the next, or search nothing"

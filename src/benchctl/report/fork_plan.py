@@ -72,8 +72,8 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
     lines += _verdict_lines(found)
     if found.index_builds > 1:
         lines.append(
-            f"{found.index_builds} index builds are replicates of their own: where they differ, it takes "
-            "more of them, and no number of forks can make up for that."
+            f"{found.index_builds} index builds are replicates, too: if they differ, more builds are "
+            "required, which no number of forks can replace."
         )
     if found.command:
         words = "To measure it" if found.requirements else "First measure a few forks, then ask again"

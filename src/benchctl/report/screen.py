@@ -73,13 +73,13 @@ MARKS = {
     "coarse": ("counted in steps", "too coarse for a verdict on so little"),
     "gaps": ("values are missing", "the notes say of what"),
     "alike": ("all values are identical", "there is nothing to test with"),
-    "units": ("unlike units", "a request of one side counts more than one of another"),
+    "units": ("different units", "a request of one side counts more than one of another"),
     "short": ("cut short", "tasks ended before all of their requests were sent"),
     "tail": ("few requests", "chance within forks explains much of what they differ by"),
     "1-host": ("nodes share this host", "nothing is said about scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
     "order": ("after other tasks", "the notes say what the nodes had run before"),
-    "clocks": ("unlike clocks", "targets tell it by their own"),
+    "clocks": ("different clocks", "targets tell it by their own"),
 }
 _OF_CAVEATS = {
     "failures": "fails",

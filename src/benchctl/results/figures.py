@@ -155,7 +155,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     label: Annotated[str, about("name of the task")]
     operation: Annotated[str, about("name of the operation")]
     samples: Annotated[
-        int, about("successful measured operations; at least so many where another tool measured")
+        int, about("successful measured operations; a lower bound where another tool measured")
     ] = 0
     warmup_samples: Annotated[int, about("unmeasured operations, successful or not")] = 0
     failures: Annotated[dict[str, int], about("measured operations that failed, by outcome name")] = {}
@@ -217,9 +217,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     unit: Annotated[
         str, about("what throughput counts: docs for bulk bodies, queries for searches, and so on")
     ] = "queries"
-    reported: Annotated[
-        bool, about("tables show it; administrative operations are there to prepare the others")
-    ] = True
+    reported: Annotated[bool, about("tables show it; administrative operations only prepare the others")] = (
+        True
+    )
     redline_per_s: Annotated[
         float | None,
         about(
@@ -399,7 +399,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 _PROCESS = "the node's process"
 _LOG = "the collector's log"
-_ASKED = "the statistics of a single node that nobody else uses"
+_ASKED = "the statistics of a single node without other users"
 _BUILT = "the node that fills the index"
 _TICKS = "the JVMs' own clocks"
 _COUNTERS = "the engine's own clocks"

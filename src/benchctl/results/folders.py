@@ -88,11 +88,11 @@ class Shelf:
         if len(found) > 1:
             some = ", ".join(path.name for path in found[:_MOST_NAMED])
             raise UsageError(
-                f"'{name}' fits {len(found)} {self.several} in {self.root}: {some}",
-                hint="give more of the id",
+                f"'{name}' is ambiguous: it matches {len(found)} {self.several} in {self.root} ({some})",
+                hint="use a longer part of the id",
             )
         if not found:
-            raise UsageError(f"there is no {self.one} '{name}' in {self.root}", hint=self.hint)
+            raise UsageError(f"no such {self.one} '{name}' in {self.root}", hint=self.hint)
         return found[0]
 
     def _holds_record(self, path: Path) -> bool:

@@ -430,7 +430,7 @@ def _remarks(races: Sequence[Race], variant: str) -> Iterator[str]:
     if unthrottled:
         yield (
             f"{variant}: the latency that {title} gives for {_listed(unthrottled)} is the service time "
-            "again, and was left out: a closed loop has none of its own"
+            "again, and was not imported: a closed loop has no separate latency"
         )
     for percentile in (90, 99):
         name = f"{percentile}_0"

@@ -489,7 +489,7 @@ def task_named(plan: Plan, name: str) -> Place:
     )
     if not found:
         ways = [way for place in _places(plan) for way in (_label(plan, place), _way(plan, place))]
-        raise UsageError(f"there is no task '{name}'", hint=suggestion(name, ways))
+        raise UsageError(f"unknown task '{name}'", hint=suggestion(name, ways))
     return _only(plan, [*found], name)
 
 

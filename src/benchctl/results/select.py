@@ -308,7 +308,7 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
     hint = f"stored variants: {', '.join(known) or 'none'}; see: benchctl list runs"
     if any(side.text in record.tags for record in newest):
         hint = f"it is a tag: write tag:{side.text}"
-    return UsageError(f"there are no results of variant '{side.text}'{where}", hint=hint)
+    return UsageError(f"no results of variant '{side.text}'{where}", hint=hint)
 
 
 def _measured(record: RunRecord) -> list[str]:

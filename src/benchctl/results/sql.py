@@ -391,7 +391,7 @@ def export_parquet(runs: Sequence[StoredRun], folder: Path) -> dict[Path, int]:
         except (OSError, DuckError) as err:
             reason = err.strerror if isinstance(err, OSError) else str(err)
             raise BenchctlError(
-                f"cannot export to {folder}: {reason}", hint="free some space or name another folder"
+                f"cannot export to {folder}: {reason}", hint="free some space or choose another directory"
             ) from err
     return {folder / f"{view}.parquet": rows[view] for view in VIEWS}
 

@@ -135,7 +135,7 @@ class RunFolder:
         path = self.path / relative
         if Path(relative).is_absolute() or ".." in Path(relative).parts:
             raise BenchctlError(
-                f"{self.record_path} names a file that is not in the run's folder: {relative}"
+                f"{self.record_path} names a file that is not in the run's directory: {relative}"
             )
         return path
 
@@ -308,7 +308,8 @@ class RunStore:
             try_writing(self.root)
         except OSError as err:
             raise BenchctlError(
-                f"runs cannot be kept in {self.root}: {err.strerror}", hint="name another folder with --runs"
+                f"runs cannot be kept in {self.root}: {err.strerror}",
+                hint="choose another directory with --runs",
             ) from err
 
     def new_id(self, label: str, now: datetime) -> str:
@@ -335,7 +336,7 @@ class RunStore:
             (path / "forks").mkdir(parents=True)
         except OSError as err:
             raise BenchctlError(
-                f"cannot create {path}: {err.strerror}", hint="name another folder with --runs"
+                f"cannot create {path}: {err.strerror}", hint="choose another directory with --runs"
             ) from err
         return RunFolder(path)
 
@@ -428,5 +429,5 @@ def _writing(target: Path) -> Iterator[Path]:
     except (OSError, DuckDiskError) as err:
         reason = err.strerror if isinstance(err, OSError) else str(err)
         raise BenchctlError(
-            f"cannot write {target}: {reason}", hint="free some space or name another folder with --runs"
+            f"cannot write {target}: {reason}", hint="free some space or choose another directory with --runs"
         ) from err

@@ -226,7 +226,7 @@ class Resumption:
         for root, size in self._partial.others():
             self._observer.note(
                 f"{root} holds {size / 1e6:,.0f} MB of another index whose preparation was interrupted; "
-                "the command that began it goes on from there, and it may be deleted"
+                "rerun the same command to resume it, or delete it"
             )
 
     def take_up(self, data: Path) -> None:
@@ -355,8 +355,7 @@ class Resumption:
     @property
     def _hint(self) -> str:
         return (
-            "the same command goes on from there; to begin anew instead: "
-            f"rm -r {shlex.quote(str(self._partial.root))}"
+            f"rerun the same command to resume; to start over: rm -r {shlex.quote(str(self._partial.root))}"
         )
 
     def _warn(self, err: BenchctlError) -> None:

@@ -44,7 +44,7 @@ _TASK = """    {
     }"""
 _CHALLENGE = """{
   "name": "search",
-  "description": "Searches on an index that is there",
+  "description": "Searches on an existing index",
   "default": true,
   "schedule": [
 %s
@@ -138,7 +138,7 @@ def check_free(folder: Path) -> None:
     """
     if folder.exists():
         raise UsageError(
-            f"{folder} is there already", hint="give another folder by --output, or remove it first"
+            f"{folder} already exists", hint="choose another directory with --output, or remove it first"
         )
 
 

@@ -72,7 +72,7 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
             if spec.target and isinstance(one, CheckIndex):
                 raise UsageError(
                     f"{told} reads the files of nodes, and '{spec.name}' is not started by benchctl",
-                    hint="leave it out",
+                    hint="remove it",
                 )
             if isinstance(one, CheckIndex):
                 continue
@@ -85,7 +85,7 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
             if one.node not in {None, "master", *names}:
                 raise UsageError(
                     f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
-                    hint=f"its nodes are {', '.join(names)}; master stands for the one that is",
+                    hint=f"its nodes are {', '.join(names)}; master means the elected one",
                 )
         away = load_hosts(Path(options.hosts)).load if options.hosts else ()
         if options.workers > 1 or away:
@@ -94,7 +94,7 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
             raise UsageError(
                 f"{told} {does}, which only the process that started "
                 f"them can: with {given}, clients are in others",
-                hint="leave it out",
+                hint="remove it",
             )
 
 
@@ -179,7 +179,7 @@ def check_metrics(plan: Plan, track: Track) -> None:
             raise UsageError(
                 f"--metric {one.figure.name}: only Elasticsearch tells the size of fields, so there would be "
                 "nothing to compare",
-                hint="leave it out: show --host has the fields of what tells them",
+                hint="see field sizes with: benchctl show RUN --host",
             )
         if one.figure.built and plan.origin == "prepared":
             continue
@@ -189,7 +189,7 @@ def check_metrics(plan: Plan, track: Track) -> None:
             reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
             raise UsageError(
                 f"--metric {one.figure.name}: no task has one; of '{task.label}': {reason}",
-                hint="leave it out; see: benchctl list metrics",
+                hint="list metrics with: benchctl list metrics",
             )
 
 
@@ -208,7 +208,7 @@ def check_options(options: "RunSpec") -> None:
             )
     on_target = any(variant.target is not None for variant in options.variants)
     rules = (
-        (not names, "there is no variant to run", "give --variant"),
+        (not names, "no variant to run", "give --variant"),
         (
             options.index_builds > max(options.forks, 1),
             f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
@@ -229,7 +229,7 @@ def check_options(options: "RunSpec") -> None:
             options.index == "deterministic"
             and options.ingest_clients not in {1, RunSettings().ingest_clients},
             "--ingest-clients: a deterministic index is built by one sender",
-            "leave it out, or leave --index out",
+            "use only one of the two",
         ),
         (
             options.index == "deterministic" and any(spec.layout for spec in options.variants),
@@ -298,7 +298,7 @@ def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
         (
             (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,
             f"{name} needs at least {stop.least_forks} forks, not --forks {options.forks}",
-            "with fewer, forks can agree by luck; leave out one of the two",
+            "raise or remove --forks",
         ),
     )
     for broken, text, hint in rules:

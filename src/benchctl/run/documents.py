@@ -63,7 +63,7 @@ def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Ch
         raise UsageError(
             f"warm-up challenge '{warmups[0].name}' runs on every fresh node first, when '{early}' has not "
             "made its data yet",
-            hint="leave out --warmup-challenge, or warm up by tasks of the challenge itself",
+            hint="remove --warmup-challenge, or warm up by tasks of the challenge itself",
         )
     return "empty"
 
@@ -263,7 +263,7 @@ def expected_corpus(
         option = "--corpus-has-actions" if files.has_actions else "--corpus-dir"
         raise UsageError(
             f"{option} is about files of documents, and those of track '{track.name}' are generated",
-            hint="give --corpus FILE, or leave it out",
+            hint="give --corpus FILE, or remove it",
         )
     if files.local is not None:
         named = files.local_index

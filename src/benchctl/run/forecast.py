@@ -105,7 +105,7 @@ class Steps(msgspec.Struct, frozen=True):
         # Without forks or builds to be made, all builds are there.
         steps = "; ".join(self.steps) or (
             "none: all index builds are in the cache, and are shown again as they were made; another corpus "
-            "seed has fresh ones, or delete their folders in indices/ of BENCHCTL_HOME"
+            "seed has fresh ones, or delete their directories in indices/ of BENCHCTL_HOME"
         )
         lines = [f"steps: {steps}", f"in all about {size}{duration(self.seconds)}"]
         if self.untried:

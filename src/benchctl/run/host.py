@@ -204,7 +204,7 @@ def _parse(text: str) -> PinSpec:
     if both:
         raise UsageError(
             f"--pin {text}: CPU {cpu_list(both)} is given to node and driver",
-            hint="the two need CPUs of their own",
+            hint="the two need separate CPUs",
         )
     return PinSpec(node=found["node"], driver=found["driver"])
 
@@ -296,5 +296,5 @@ def _move(thread: int, cpus: Iterable[int]) -> None:
     except OSError as err:
         raise BenchctlError(
             f"benchctl cannot run on CPU {cpu_list(cpus)}: {err.strerror}",
-            hint="give other CPUs to --pin, or leave it out",
+            hint="give other CPUs to --pin, or remove it",
         ) from err

@@ -389,7 +389,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
     if record.unfinished:
         raise UsageError(
             f"run {record.id} is not finished ({record.unfinished})",
-            hint=f"go on with: benchctl resume {record.id}",
+            hint=f"resume with: benchctl resume {record.id}",
         )
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     blocks = more.further(len(record.own_blocks), ends_early=rule.decided)
@@ -436,8 +436,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:
     if changes:
         raise NotResumable(
-            f"run {record.id} cannot go on, because this is no longer what it was measured on: "
-            + "; ".join(changes),
+            f"run {record.id} cannot be resumed, because this has changed: " + "; ".join(changes),
             hint="start a new run; the finished forks of the old one stay readable",
         )
 

@@ -61,7 +61,7 @@ def check_lengthening(plan: Plan) -> None:
         raise UsageError(
             "--until-steady chooses warmup-iterations, and no challenge here counts its requests: they have "
             "time periods",
-            hint="leave it out; the tables say which warmup-time-period is too short",
+            hint="remove it; the tables show which warmup-time-period is too short",
         )
 
 

@@ -167,7 +167,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     all_warmups = (*(one for challenges in own_warmups.values() for one in challenges), *warmups)
     if not schedules:
         raise UsageError(
-            "there is no challenge to run", hint="give --challenge; see: benchctl list challenges"
+            "missing option --challenge NAME|FILE", hint="give --challenge; see: benchctl list challenges"
         )
     reject_unused(options.params, used)
     if raised and options.files.docs is None and not sweep.documents:
@@ -352,7 +352,7 @@ def freeze(
                 raise UsageError(
                     f"{option}: nothing is prepared, since challenge '{schedules[0].name}' makes its own "
                     "data",
-                    hint="leave it out: nodes start empty, and every fork builds its own index",
+                    hint="remove it: nodes start empty, and every fork builds its own index",
                 )
     settings, names = settings_in(options), tuple[str, ...]()
     placed: dict[str, tuple[str, ...]] = {}
@@ -373,7 +373,7 @@ def freeze(
         raise UsageError(
             "--index deterministic: the action lines of these documents may leave ids to the engine, which "
             "draws them",
-            hint="leave it out, or take documents without action lines",
+            hint="remove it, or use documents without action lines",
         )
     return Plan(
         **settings,
@@ -481,7 +481,7 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
     if name in challenge_names() or sources.get(name, path) != path:
         other = sources.get(name, "a challenge that comes with benchctl")
         raise UsageError(
-            f"{path}: $.name: '{name}' is also the name of {other}", hint="give it a name of its own"
+            f"{path}: $.name: '{name}' is also the name of {other}", hint="give it a unique name"
         )
     sources[name] = path
 

@@ -165,7 +165,7 @@ def check_port(port: int) -> None:
         except OSError as err:
             raise BenchctlError(
                 f"--port {port}: {(err.strerror or str(err)).lower()}",
-                hint="give another --port, or leave it out: the node takes a free one",
+                hint="give another --port, or none for a free one",
             ) from err
 
 

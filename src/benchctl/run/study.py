@@ -209,7 +209,7 @@ class Study:
             if not self._policy.goes_on_without:
                 raise
             self._hopeless.add(side)
-            self._observer.note(f"{err.message}; the rest goes on without it")
+            self._observer.note(f"{err.message}; the others continue")
 
     def _too_long(self, sides: Collection[Side]) -> bool:
         """Return whether a fork of each is not expected to fit into what is left of the time."""
@@ -251,7 +251,7 @@ def ending(keep: Callable[[Ending, str], None], kept: Callable[[], str], go_on: 
         known = err if isinstance(err, BenchctlError) else None
         if isinstance(err, KeyboardInterrupt) or (known and known.exit_code == ExitCode.INTERRUPTED):
             keep("interrupted", "it was interrupted")
-            hint = f"go on with: {go_on}"
+            hint = f"resume with: {go_on}"
             raise BenchctlError(f"interrupted; {kept()}", hint=hint, exit_code=ExitCode.INTERRUPTED) from err
         keep("failed", known.message if known else "")
         if known and go_on not in known.hint and not isinstance(known, NotResumable):

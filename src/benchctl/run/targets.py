@@ -66,7 +66,7 @@ def check_targets(plan: Plan, track: Track) -> None:
             if not refuse_writes(spec, plan, track) and spec.target.writes is not None:
                 raise UsageError(
                     f"--allow-writes: nothing in {', '.join(plan.challenges)} writes",
-                    hint="leave it out, or name a challenge that makes its own data",
+                    hint="remove it, or use a challenge that creates its data",
                 )
             if spec.target.fill:
                 refuse_filling(track, places(track))
@@ -347,7 +347,7 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
             continue
         if not index.key:
             found.append(
-                f"{name} was not filled by this run: nothing says that its {index.documents:,} documents are "
+                f"{name} was not filled by this run: it is unknown if its {index.documents:,} documents are "
                 "the track's corpus"
             )
         if index.documents != documents:

@@ -372,7 +372,7 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
         doubt = Caveat(
             "few-samples",
             f"{metric.title} of {' and '.join(labels)} rests on {counted(fewest, 'request')} a fork: with "
-            f"fewer than {metric.samples_least:,} it is the {extreme} of them, so there is no verdict",
+            f"fewer than {metric.samples_least:,} it is the {extreme} of them: no verdict",
         )
         doubts |= dict.fromkeys(labels, doubt)
     return doubts

@@ -277,7 +277,7 @@ class _Reader:
         for key in entry.template_path.split(".") if entry.template_path else ():
             if not isinstance(body, Mapping) or key not in body:
                 raise self._document.refuse(
-                    f"{where}.template-path", f"there is no '{key}' at {inner} of {document.name}"
+                    f"{where}.template-path", f"no '{key}' at {inner} of {document.name}"
                 )
             body, inner = body[key], f"{inner}.{key}"
         if not isinstance(body, dict):

@@ -157,7 +157,7 @@ def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "none of the 6 samples of es" in refused("--thread", "merge")
     assert "or give --recorded" in refused("--thread", "merge")
     assert "hint: leave --thread or --mode out" in refused("--thread", "merge", "--recorded")
-    assert "no task 'ranje'" in refused("--task", "ranje")
+    assert "unknown task 'ranje'" in refused("--task", "ranje")
     (run.evidence_folder("os", 2, 0) / PROFILE_NAME).unlink()
     assert "no profile of os" in refused("--diff", "es", "os")
     (run.evidence_folder("es", 2, 0) / PROFILE_NAME).unlink()

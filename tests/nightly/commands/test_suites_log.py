@@ -55,7 +55,7 @@ def test_what_is_not_there_is_told(cases: Cases, world: World, tmp_path: Path):
 
 def test_an_annotation_bears_on_the_next_night_or_a_named_one(world: World) -> None:
     assert "from night 4 on" in call("annotate", "suite", "new disk").stdout
-    assert "levels begin anew" in call("annotate", "suite", "new host", "--night", "2", "--rebase").stdout
+    assert "levels restart" in call("annotate", "suite", "new host", "--night", "2", "--rebase").stdout
     found = annotations_of(world.folder.events(pytest.fail))
     assert [(one.text, one.number, one.night, one.rebase) for one in found] == [
         ("new disk", 4, "", False),

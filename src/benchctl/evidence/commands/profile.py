@@ -180,4 +180,4 @@ def _refuse_foreign(target: Path, ours: re.Pattern[str]) -> None:
     with target.open(encoding="utf-8", errors="replace") as file:
         start = file.read(_START_CHARACTERS)
     if start and not ours.search(start):
-        raise UsageError(f"{target} is there and was not written by benchctl", hint="name another file")
+        raise UsageError(f"{target} exists and was not written by benchctl", hint="name another file")

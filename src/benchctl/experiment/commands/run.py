@@ -126,7 +126,7 @@ class BegunExperiment:
         if record.status != "complete":
             raise UsageError(
                 f"experiment {record.id} is not finished ({record.status})",
-                hint=f"go on with: benchctl resume {record.id}",
+                hint=f"resume with: benchctl resume {record.id}",
             )
         self._go_on(how, more.budget_s, more)
 
@@ -216,7 +216,7 @@ def conclude(
         shows = ", ".join(f"benchctl show {name}" for name in missing)
         raise BenchctlError(
             f"{counted(sum(missing.values()), 'fork')} failed; the report shows the rest",
-            hint=f"see the reasons with {shows}; go on with: benchctl resume {record.id}",
+            hint=f"see the reasons with {shows}; resume with: benchctl resume {record.id}",
         )
     failing = [f"{name}: {', '.join(found)}" for name, run in runs.items() if (found := unanswered(run))]
     if failing:

@@ -83,7 +83,7 @@ def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dic
         now = {name: getattr(tonight, name) for name in names}
         if any(getattr(good, name) != value for name, value in now.items()):
             shown = (str(value) for value in now.values() if value not in (None, (), ""))
-            yield f"{what} {' '.join(shown) or 'as usual'}", now
+            yield f"{what} {' '.join(shown) or 'default'}", now
     for what, (name, key) in _LISTS.items():
         for told, values in _list_changes(getattr(good, name), getattr(tonight, name), key):
             yield f"{what} {told}", {name: values}
@@ -94,7 +94,7 @@ def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dic
             if before.get(key) != after.get(key) or (key in before) != (key in after):
                 current.pop(key, None)
                 current |= {key: after[key]} if key in after else {}
-                yield f"{what} {key}={after.get(key, 'as usual')}", {name: dict(current)}
+                yield f"{what} {key}={after.get(key, 'default')}", {name: dict(current)}
 
 
 def _list_changes(

@@ -122,7 +122,8 @@ class BegunNight:
             reason = "a later night has begun"
         if reason:
             raise BenchctlError(
-                f"{self.title} cannot go on: {reason}", hint=f"begin another: benchctl nightly run {path}"
+                f"{self.title} cannot be resumed: {reason}",
+                hint=f"begin another: benchctl nightly run {path}",
             )
         click.get_current_context().invoke(
             run_command, path=path, output_format=printed, wait=how.wait, quiet=how.quiet
@@ -168,7 +169,7 @@ def _keep_unnotified(folder: SuiteFolder, record: NightRecord, missing: Sequence
 def _interrupted(suite: Suite, path: Path) -> BenchctlError:
     """Return advice to repeat the night: a run's own would leave the night as it is."""
     again = f"benchctl nightly run {shlex.quote(str(path))}"
-    within = f"goes on with it, within {RESUME_WITHIN_H:.0f} hours"
+    within = f"resumes it within {RESUME_WITHIN_H:.0f} hours"
     return BenchctlError(
         f"the night of {suite.name} is interrupted",
         hint=f"{again} {within if suite.on_cut_off == 'resume' else 'begins another'}",
@@ -187,7 +188,7 @@ def _night(
     ):
         try:
             if site.resolve() == home.nightly.resolve():  # both have files of the same names
-                raise UsageError(f"{site} is where nights are kept", hint="name another `report` folder")
+                raise UsageError(f"{site} is where nights are kept", hint="choose another `report` directory")
             remember(folder, known)
             ended = run_night(
                 Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)

@@ -143,7 +143,7 @@ def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) 
         )
     )
     since = f"night {number}" if found is None else f"night {found.id}"
-    begins = "; levels begin anew there" if rebase else ""
+    begins = "; levels restart there" if rebase else ""
     say(f"written down for {folder.root.name}, from {since} on{begins}")
 
 

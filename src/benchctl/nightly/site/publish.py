@@ -69,7 +69,8 @@ def write_changed(path: Path, text: str) -> bool:
             partial.write_bytes(raw)
     except OSError as err:
         raise BenchctlError(
-            f"cannot write {path}: {err.strerror}", hint="free some space or name another `report` folder"
+            f"cannot write {path}: {err.strerror}",
+            hint="free some space or choose another `report` directory",
         ) from err
     return True
 

@@ -557,7 +557,7 @@ def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> go.Lay
 def _distribution_about(kind: str, found: Mapping[str, _DistributionForks], *, curved: bool) -> list[str]:
     share = f"the share of requests whose {kind} was no longer than so much"
     parts = [
-        f"Above, {share}; below, what one request in so many exceeded."
+        f"Above, {share}; below, the time that one request in that many exceeded."
         if curved
         else f"{share.capitalize()}."
     ]

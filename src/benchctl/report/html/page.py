@@ -291,7 +291,8 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
             _replace(target / name, text)
     except OSError as err:
         raise BenchctlError(
-            f"cannot write {err.filename or target}: {err.strerror}", hint="name another folder with --html"
+            f"cannot write {err.filename or target}: {err.strerror}",
+            hint="choose another directory with --html",
         ) from err
     return target / "index.html"
 
@@ -304,14 +305,16 @@ def refuse_foreign(target: Path, names: Iterable[str]) -> None:
         OSError: If they cannot be read.
     """
     if target.exists() and not target.is_dir():
-        raise UsageError(f"--html wants a folder, and {target} is a file", hint="name another one")
+        raise UsageError(f"--html requires a directory, and {target} is a file", hint="name another one")
     for path in (target / name for name in names):
         if not path.exists():
             continue
         with path.open("rb") as file:
             start = file.read(_START_BYTES).decode(errors="replace")
         if (_PLOTLY_MARK if path.name == PLOTLY else _MARK) not in start:
-            raise UsageError(f"{path} is there and was not written by benchctl", hint="name another folder")
+            raise UsageError(
+                f"{path} exists and was not written by benchctl", hint="choose another directory"
+            )
 
 
 def _replace(path: Path, text: str) -> None:
