@@ -234,7 +234,7 @@ class World:
     def equip(self, spec: VariantSpec, *_: object) -> tuple[Subject, Installation]:
         version = "9.8.0" if spec.engine == "elasticsearch" else "9.7.0"
         found = Installation(spec.engine, spec.version, self.home.root, "a" * 64, (), version)
-        jdk = Jdk(Path("/jdk"), "21.0.8", "Temurin", 21, frozenset())
+        jdk = Jdk(Path("/jdk"), spec.jdk or "21.0.8", "Temurin", 21, frozenset())
         return Subject(spec, found, jdk, None, starts=Starts(self.home.root, self.home.root)), found
 
     def build(self, shop: Workshop, key: IndexKey) -> PreparedIndex:
@@ -254,7 +254,7 @@ def world(home: Home, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def test_one_node_fills_an_index_answers_and_archives_its_classes(world: World):
-    flagged = msgspec.structs.replace(ES, name="flagged", jvm_flags=("-ea",))
+    flagged = msgspec.structs.replace(ES, name="flagged", jvm_flags=("-ea",), jdk="17")
     found = world.prepare(flagged, ES, OS)
     assert [one.spec.name for one in found] == ["flagged", "es", "os"]
     assert found[0].index == found[1].index != found[2].index
@@ -263,6 +263,7 @@ def test_one_node_fills_an_index_answers_and_archives_its_classes(world: World):
         assert shop.ask is not None
         assert shop.archive is not None
         assert shop.beside
+        assert shop.jdk.version == "21.0.8"
 
 
 @pytest.mark.parametrize(

@@ -107,13 +107,12 @@ def prepare_started(
     # Other hosts take one session at a time.
     side_by_side(steps, observer, 1 if plan.hosts else len(steps))
     equipped = [equipment[spec.name] for spec in specs]
-    site = _Site(plan, track, corpora, home, observer, keeping, equipped)
-    builds = (
-        [] if plan.origin == "empty" else list(zip(*map(site.indices, range(plan.index_builds)), strict=True))
-    )
+    making = _Builds(plan, track, corpora, home, observer, keeping, equipped)
+    numbers = range(0 if plan.origin == "empty" else plan.index_builds)
+    builds = [making.indices(number) for number in numbers]
     subjects = []
     for place, (subject, _) in enumerate(equipped):
-        own = builds[place] if builds else ()
+        own = tuple(made[place] for made in builds)
         contents = {one.facts.content for one in own}
         if len(own) > 1 and len(contents) == 1 and contents != {""}:
             observer.note(
@@ -149,7 +148,7 @@ def _equip(spec: VariantSpec, plan: Plan, home: Home, observer: Observer) -> tup
 
 
 @dataclass(frozen=True)
-class _Site:
+class _Builds:
     """Where indices of variants are built, one number of theirs after the other.
 
     So builds of all variants take turns, and what the host does meanwhile meets all of them.
@@ -176,13 +175,17 @@ class _Site:
             orders.setdefault((key.folder_name, place), (key, []))[1].append(subject)
             wanted.append((key.folder_name, place))
         most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
-        beside = min(most, len(orders)) > 1
+        missing = [key for key, _ in orders.values() if not (self.home.indices / key.folder_name).exists()]
+        beside = min(most, len(missing)) > 1
         steps = [partial(self._index, key, subjects, beside=beside) for key, subjects in orders.values()]
         made = dict(zip(orders, side_by_side(steps, self.observer, most), strict=True))
         return [made[one] for one in wanted]
 
     def _index(self, key: IndexKey, subjects: Sequence[Subject], *, beside: bool) -> PreparedIndex:
-        plan, subject, home = self.plan, subjects[0], self.home
+        plan, home = self.plan, self.home
+        # Builds that are replicates are built alike: nothing else is done on the first one's node.
+        plain = [one for one in subjects if plan.index_builds == 1 and _is_plain(one, key)]
+        subject = (*plain, *subjects)[0]
         self.observer.stage(f"{subject.spec.name}: prepared index")
         found = _prepared(home, key, subject.spread, self.observer)
         if found is not None:
@@ -202,14 +205,10 @@ class _Site:
             beside=beside,
             spread=subject.spread,
         )
-        # Builds that are replicates are built alike: nothing else is done on the first one's node.
-        alike = (
-            next((one for one in subjects if _is_plain(one, key)), None) if plan.index_builds == 1 else None
-        )
-        if alike is not None:
-            shop = dataclasses.replace(shop, ask=partial(self._ask, alike, key), starts=alike.starts)
-            if alike.starts is not None and heap_mb < _MOST_COMPRESSED_MB:
-                archive = alike.starts.archive(key.installation, alike.jdk)
+        if plain:
+            shop = dataclasses.replace(shop, ask=partial(self._ask, subject, key), starts=subject.starts)
+            if subject.starts is not None and heap_mb < _MOST_COMPRESSED_MB:
+                archive = subject.starts.archive(key.installation, subject.jdk)
                 shop = dataclasses.replace(shop, archive=archive if archive.refusal is None else None)
         return build_index(shop, key)
 
