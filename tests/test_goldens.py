@@ -24,7 +24,7 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
 from benchctl.nightly.folder import Known, remember
-from benchctl.results.model import RunRecord
+from benchctl.results.model import OtherLoad, RunRecord
 from benchctl.results.parquet import database
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
@@ -103,6 +103,10 @@ def fill(top: Path, home: Home) -> None:
 
     for name, options in MADE.items():
         keep(name, complete_record(**options))
+    others = OtherLoad(2, 1.7, {"java pid 4711": 1.2, "rsync pid 4802": 0.4})
+    busy = complete_record()
+    forks = tuple(msgspec.structs.replace(fork, others=others) for fork in busy.forks)
+    keep("busy", msgspec.structs.replace(busy, forks=forks))
     # One that is running is kept while anything is measured on this host.
     keep("earlier", msgspec.structs.replace(earlier(), status="complete"))
     points = [make_point(155, 30.0), make_point(160, 60.0, verdict="fail", step=2)]
@@ -190,7 +194,7 @@ def masked(text: str, top: Path) -> str:
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
     text = re.sub(r"(-rally-big5rangedebug-)[0-9a-f]{4}\b", r"\1abcd", text)
     text = re.sub(r"^\[ *\d+\.\d s\]", "[SECONDS]", text, flags=re.MULTILINE)
-    text = re.sub(r"^\[SECONDS\] the host is not quiet.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^\[SECONDS\] warning: host is busy.*\n", "", text, flags=re.MULTILINE)
     return re.sub(r"-?\d+(?:\.\d+)?e-\d+|-?\d+\.\d{7,}(?:e\+\d+)?", _rounded, text)
 
 

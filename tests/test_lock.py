@@ -33,7 +33,7 @@ def test_a_second_one_is_refused_and_told_who_holds_the_host():
     with host_lock(wait=False, on_wait=print, name=NAME), pytest.raises(BenchctlError) as caught:
         try_to_hold()
     assert f"process {os.getpid()}" in caught.value.message
-    assert "--wait" in caught.value.hint
+    assert "--on-busy wait" in caught.value.hint
     try_to_hold()
 
 

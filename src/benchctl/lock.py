@@ -23,6 +23,7 @@ LOCK_NAME = "\0benchctl-measuring"
 SHARE_VARIABLE: Final = "BENCHCTL_SHARE_HOST"
 """Variable that lets benchctls with different homes measure at once, and disturb each other."""
 POLL_S = 1.0
+LONGEST_WAIT_S = 24 * 3600.0  # whoever measures for longer is stuck
 _SECONDS_PER_HOUR = 3600
 
 
@@ -70,7 +71,7 @@ def host_lock(
     def busy(holder: str) -> HostBusy:
         return HostBusy(
             f"another benchctl is measuring on this host ({holder})",
-            hint="two at once would measure each other: wait for it, or give --wait",
+            hint="two at once would measure each other; use: --on-busy wait",
         )
 
     name = lock_name(os.environ) if name is None else name
@@ -84,7 +85,7 @@ def host_lock(
                 lambda: _lock_file(file.fileno()),
                 lambda _: HostBusy(
                     f"another benchctl is measuring {where}",
-                    hint="wait for it, give --wait, or give this one another home: set BENCHCTL_HOME",
+                    hint="wait for it (--on-busy wait), or set BENCHCTL_HOME to another home",
                 ),
                 lambda: f"one that measures {where}",
                 on_wait if wait else None,
@@ -122,15 +123,15 @@ def _hold(
     on_wait: Callable[[str], None] | None,
     pause: Callable[[float], None],
 ) -> None:
-    """Take a lock, or raise if it is held; with `on_wait`, wait for it instead."""
-    has_waited = False
+    """Take a lock, or raise if it is held; with `on_wait`, wait for it first, for a day at most."""
+    waited_s = 0.0
     while not taken():
-        if on_wait is None:
+        if on_wait is None or waited_s > LONGEST_WAIT_S:
             raise busy(who())
-        if not has_waited:
+        if not waited_s:
             on_wait(who())
-            has_waited = True
         pause(POLL_S)
+        waited_s += POLL_S
 
 
 def _lock_file(descriptor: int) -> bool:

@@ -20,6 +20,7 @@ Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "
 
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
+BusyAction = Literal["warn", "wait", "fail"]
 TransportName = Literal["wire", "client"]
 EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 MAX_SEED = 1 << 63
@@ -29,6 +30,8 @@ DEFAULT_FORKS: Final = 6
 """Default number of forks: one more than a reportable verdict takes, so that one may fail."""
 MOST_FORKS: Final = 50
 """With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
+DEFAULT_BUDGET_S: Final = 180.0
+"""Where neither a number of forks nor a stop rule is given; with at least the default number of forks."""
 MOST_FORKS_IN_FILE: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""
 
@@ -197,6 +200,10 @@ _WORKERS = _said(
     "Load",
     metavar="auto|N",
 )
+OnBusy = Annotated[
+    BusyAction,
+    _said("Busy host: warn, wait up to 10m until it is quiet, or fail.", "Output"),
+]
 _AS_WRITTEN = _said(
     "Keep the counts of shipped challenges that only say `iterations`, instead of those that warm the JIT up "
     "on a small corpus.",
@@ -318,8 +325,8 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
     forks: Annotated[
         Forks | None,
         _said(
-            f"Passes of every variant on fresh nodes  [default: {DEFAULT_FORKS}; at most {MOST_FORKS} with "
-            "--until-decided, --precision or --budget]",
+            "Forks per variant, each on fresh nodes; the maximum with --until-decided, --precision or "
+            f"--budget  [default: as many as fit into --budget, at most {MOST_FORKS}]",
             "How much",
         ),
     ] = None
@@ -387,8 +394,8 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     budget: Annotated[
         Duration | None,
         _said(
-            "End in time, such as 30m: no block begins that is not expected to fit. It is the time of the "
-            "forks; the preparation is not counted.",
+            "Time limit for all forks, preparation not counted; blocks that would exceed it are not started  "
+            f"[default: {DEFAULT_BUDGET_S / 60:g}m, with at least {DEFAULT_FORKS} blocks]",
             "How much",
         ),
     ] = None
@@ -399,6 +406,7 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
             "How much",
         ),
     ] = False
+    on_busy: OnBusy = "warn"
 
 
 class Setting(msgspec.Struct, frozen=True):

@@ -152,7 +152,7 @@ def test_nohup_is_respected():
 def test_who_goes_on_can_say_how_and_not_what(
     command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ):
-    how = ["--quiet", "--wait", "--format", "json", "--budget", "1h"]
+    how = ["--quiet", "--on-busy", "wait", "--format", "json", "--budget", "1h"]
     assert guarded(root, [command, "nothing", "--runs", str(tmp_path), *how]) == 2
     assert "no such run 'nothing'" in capsys.readouterr().err
     assert guarded(root, [command, "nothing", "--budget", "0s"]) == 2

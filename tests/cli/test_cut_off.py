@@ -233,7 +233,7 @@ def test_of_two_runs_at_once_one_is_refused_and_one_waits(
             assert (
                 f"another benchctl is measuring on this host (process {first.pid} of user" in refused.stderr
             )
-            waiting = [*BENCHCTL, *run_words(cluster, "--forks", "1", "--wait", "--tag", "second")]
+            waiting = [*BENCHCTL, *run_words(cluster, "--forks", "1", "--on-busy", "wait", "--tag", "second")]
             with subprocess.Popen(waiting, env=environ, stderr=subprocess.PIPE, text=True) as second:
                 assert second.stderr is not None
                 assert f"waiting for another benchctl: process {first.pid}" in second.stderr.readline()

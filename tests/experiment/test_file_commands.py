@@ -143,7 +143,7 @@ def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
 def test_more_is_added_to_what_is_complete_only(home: Path, tmp_path: Path):
     world = measured(home, tmp_path)
     whole = BegunExperiment(Home(home), world.folder)
-    how = How("text", verbose=False, wait=False, quiet=True, require_quiet=False, trust=False)
+    how = How("text", verbose=False, on_busy=None, quiet=True, trust=False)
     world.folder.save(msgspec.structs.replace(world.record, status="interrupted"))
     with pytest.raises(UsageError, match=f"experiment {world.record.id} is not finished"):
         whole.extend(More(), how)

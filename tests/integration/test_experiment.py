@@ -28,7 +28,7 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
 ):
     path = tmp_path / "range.yml"
     path.write_text(EXPERIMENT)
-    command = [sys.executable, "-m", "benchctl", "experiment", "run", str(path), "--wait"]
+    command = [sys.executable, "-m", "benchctl", "experiment", "run", str(path)]
     with subprocess.Popen(command, env=environ, stdout=PIPE, stderr=PIPE, text=True) as one:
         assert one.stderr is not None
         err = ""
@@ -56,7 +56,7 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
     }
 
     part = next(iter(cut.runs.values()))
-    done = benchctl("resume", part, "--wait")
+    done = benchctl("resume", part)
     assert done.returncode == 0, done.stderr
     assert "Range, fresh and once more" in done.stdout
     assert "once more on the same node" in done.stdout
@@ -99,7 +99,7 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     (tmp_path / "costs.json").write_text(json.dumps(CHALLENGE))
     path = tmp_path / "costs.yml"
     path.write_text(COSTS)
-    done = benchctl("experiment", "run", str(path), "--wait", "--format", "json")
+    done = benchctl("experiment", "run", str(path), "--format", "json")
     assert done.returncode == 0, done.stderr
     rows = {
         row["asked"]["name"]: row

@@ -19,7 +19,7 @@ from integration.library import (
     write_library,
 )
 
-ORDINARY = ("--forks", "1", "--heap", "512m", "--wait")
+ORDINARY = ("--forks", "1", "--heap", "512m")
 
 
 @pytest.fixture(scope="module")

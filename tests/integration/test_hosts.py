@@ -90,7 +90,7 @@ class Ground:
     def measured(self, *more: str, load: bool = True) -> list[str]:
         hosts = self.hosts if load else self.hosts.with_name("nodes.yml")
         challenge = self.challenge if load else self.challenge.with_name("failing.json")
-        common = ("--docs", "5000", "--heap", "512m", "--forks", "1", "--wait", "--hosts", str(hosts))
+        common = ("--docs", "5000", "--heap", "512m", "--forks", "1", "--hosts", str(hosts))
         return ["run", "--challenge", str(challenge), "--variant", SPREAD, *common, *more]
 
     def processes(self, host: str, word: str) -> list[int]:

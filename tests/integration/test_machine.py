@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 # As other modules have it: all of them find one prepared index.
-SMALL = ("--as-written", "--docs", "20k", "--heap", "512m", "--wait")
+SMALL = ("--as-written", "--docs", "20k", "--heap", "512m")
 SEARCH = {"operation": "range", "iterations": 200}
 BULK = {"name": "append", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 75}
 # Throttled, so that it takes some seconds on a fast machine, too.
@@ -56,7 +56,7 @@ def pinned_run(
     )
     if "benchctl itself did not run" in done.stderr:
         # Nodes of other tests may have taken the driver's only CPU: such a fork is measured once more.
-        done = benchctl("resume", "latest", "--wait")
+        done = benchctl("resume", "latest")
     assert done.returncode == 0, done.stderr
     return store.find("latest", finished=False), done
 

@@ -33,7 +33,7 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
         "--variant",
         "none=jvm:-XX:-Inline",
     )
-    done = benchctl("micro", "run", str(source), *words, "--forks", "3", "--evidence", "inlining", "--wait")
+    done = benchctl("micro", "run", str(source), *words, "--forks", "3", "--evidence", "inlining")
     assert done.returncode == 0, done.stderr
     assert "JMH's own table" in done.stdout
     folder = store.find("latest", finished=False)
@@ -56,7 +56,7 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     said = (folder.path / "jmh" / "001-plain-0.txt").read_text()
     assert "Iteration   1" in said
     assert "inline" not in said
-    more = benchctl("extend", record.id, "--forks", "1", "--wait")
+    more = benchctl("extend", record.id, "--forks", "1")
     assert more.returncode == 0, more.stderr
     assert len(folder.load().compared("none")) == 4
 
@@ -71,7 +71,7 @@ def test_compiling_writes_nothing_to_the_root_of_the_file_system(benchctl: Bench
 
 @pytest.mark.full
 def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: RunStore, source: Path):
-    words = ("--include", "called", "--param", "step=1", "--forks", "1", "--wait")
+    words = ("--include", "called", "--param", "step=1", "--forks", "1")
     done = benchctl("micro", "run", str(source), *words, "--jmh", "-prof stack -prof gc -i 2")
     assert done.returncode == 0, done.stderr
     run = store.find("latest", finished=False).load().id
@@ -85,7 +85,7 @@ def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: Ru
 
 @pytest.mark.full
 def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store: RunStore, source: Path):
-    done = benchctl("micro", "run", str(source), "--param", "step=1", "--forks", "1", "--wait")
+    done = benchctl("micro", "run", str(source), "--param", "step=1", "--forks", "1")
     assert done.returncode == 1
     assert "IllegalStateException: broken on purpose at demo.Calls.breaks(Calls.java:22)" in done.stderr
     called, broken = sorted(
@@ -108,7 +108,7 @@ QUICK = "-wi 1 -i 1 -w 50ms -r 50ms"
 
 def figures(benchctl: Benchctl, store: RunStore, *words: str) -> dict[str, dict[str, float]]:
     """Run a shipped benchmark once: variant -> label of the task -> nanoseconds."""
-    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK, "--wait")
+    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK)
     assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, float]] = {}
     for fork in store.find("latest", finished=False).load().forks:
@@ -145,7 +145,7 @@ def test_aggregators_are_built_by_three_elasticsearches_and_preallocated_since_t
     words += ["--param", "breaker=real,preallocate"]
     for version in ("7.11.2", "7.12.1", "7.17.9"):
         words += ["--variant", f"es-{version}=jar:org.elasticsearch:elasticsearch:{version}"]
-    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK, "--wait")
+    done = benchctl("micro", "run", *words, "--forks", "1", "--jmh", QUICK)
     assert done.returncode == 1
     record = store.find("latest", finished=False).load()
     failed = {(fork.variant, one.label) for fork in record.forks for one in fork.summaries if one.failures}

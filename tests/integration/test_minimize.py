@@ -27,13 +27,13 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
     done = benchctl(
         "minimize", "--challenge", str(path), "--effect", "range faster than fresh", "--variant", "os",
         "--docs", "20k", "--heap", "512m", "--forks", "16", "--prefix-iterations", "0",
-        "--output", str(output), "--wait", "--budget", "15s",
+        "--output", str(output), "--budget", "15s",
     )  # fmt: skip
     # Time for the first pair, perhaps a second; then all that is left to ask.
     assert done.returncode == 4, done.stderr
     folder = find_search(home, "latest")
     assert folder.load().status == "interrupted"
-    done = benchctl("resume", folder.path.name, "--budget", "10m", "--wait")
+    done = benchctl("resume", folder.path.name, "--budget", "10m")
     assert done.returncode == 0, done.stderr
     record = folder.load()
     assert record.status == "complete"
@@ -48,7 +48,7 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
             assert len(run.done("os")) == len(question.contender)
 
     # Nothing stayed open that further pairs could answer.
-    assert benchctl("extend", record.id, "--forks", "2", "--wait").returncode == 0
+    assert benchctl("extend", record.id, "--forks", "2").returncode == 0
     assert folder.load().questions == record.questions
 
     # What came out can be run.

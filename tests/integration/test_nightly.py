@@ -95,7 +95,7 @@ class Teller:
 
     def night(self, *flags: str, host: str = "") -> Night:
         self.write(*flags, host=host)
-        done = self.benchctl("nightly", "run", str(self.file), "--wait")
+        done = self.benchctl("nightly", "run", str(self.file))
         told = sorted(self.file.parent.glob("told-*.json"))
         messages = [json.loads(path.read_text()) for path in told]
         for path in told:
@@ -105,7 +105,7 @@ class Teller:
     def killed_night(self) -> tuple[Any, NightRecord]:
         """Kill a night after its first fork; before, start a second one."""
         self.write()
-        command = [sys.executable, "-m", "benchctl", "nightly", "run", str(self.file), "--wait"]
+        command = [sys.executable, "-m", "benchctl", "nightly", "run", str(self.file)]
         with subprocess.Popen(command, env=self.environ, stderr=subprocess.PIPE, text=True) as first:
             try:
                 assert eventually(lambda: measuring_pid(self.suite.lock_name) == first.pid)

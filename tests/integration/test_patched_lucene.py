@@ -82,7 +82,7 @@ def test_a_diff_and_its_control_return_what_the_stock_engine_does(
     # The command that it ends with, made quick.
     words = built.stdout.splitlines()[-1].partition(": benchctl run ")[2].split()
     measured = benchctl(
-        "run", *words, "--docs", "20k", "--heap", "512m", "--forks", "1", "--test-mode", "--wait",
+        "run", *words, "--docs", "20k", "--heap", "512m", "--forks", "1", "--test-mode",
         "--challenge", "big5rangedebug",
     )  # fmt: skip
     assert measured.returncode == 0, measured.stderr
@@ -158,7 +158,7 @@ def test_a_member_that_no_longer_exists_is_reported_by_the_nodes_start(
     path.write_text(changed(home, "lucene-core", BYTES, "utf8ToString", "asString"), encoding="utf-8")
     done = benchctl(
         "run", "--challenge", "big5rangedebug", "--variant", f"mine=es,jar:patched:{path}",
-        "--docs", "20k", "--heap", "512m", "--wait", "--quiet",
+        "--docs", "20k", "--heap", "512m", "--quiet",
     )  # fmt: skip
     assert done.returncode == 1
     assert (

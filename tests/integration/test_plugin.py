@@ -99,7 +99,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.usefixtures("installations")
 def test_a_plug_in_runs_on_both_engines_once_it_is_trusted(benchctl: Benchctl, store: RunStore, books: Path):
-    arguments = ("run", "--track", str(books), "--forks", "1", "--heap", "512m", "--docs", "1000", "--wait")
+    arguments = ("run", "--track", str(books), "--forks", "1", "--heap", "512m", "--docs", "1000")
     refused = benchctl(*arguments)
     assert refused.returncode == 2
     assert "operation type 'tally-books'" in refused.stderr

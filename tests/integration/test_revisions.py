@@ -41,9 +41,7 @@ def test_two_commits_are_built_measured_and_told_in_a_comment(
         tmp_path / "source", [Step("One", QUICK), Step("Two | <b>", f"{QUICK}\n{SLOW}")], archive=archive
     )
     words = ("ab", "--source", str(tmp_path / "source"), "--base", "HEAD~1", "--head", "HEAD", *RECIPE)
-    done = benchctl(
-        *words, "--challenge", str(challenge), "--budget", "1s", "--metric", "cpu_search", "--wait"
-    )
+    done = benchctl(*words, "--challenge", str(challenge), "--budget", "1s", "--metric", "cpu_search")
     assert done.returncode == 4, done.stderr
     assert done.stdout.startswith(
         "<!-- benchctl ab -->\n## short: head 2.11.0 vs base 2.11.0 (baseline), 1 fork each"
@@ -64,7 +62,7 @@ def test_the_first_slow_commit_is_found_past_one_that_does_not_build(
     steps = [Step("Fast", QUICK), Step("Broken", "broken"), Step("Slow", slow)]
     shas = write_history(tmp_path / "source", steps, archive=archive)
     words = ("bisect", "--source", str(tmp_path / "source"), "--good", shas[0], "--bad", shas[-1], *RECIPE)
-    words = (*words, "--challenge", str(challenge), "--metric", "cpu_search", "--format", "json", "--wait")
+    words = (*words, "--challenge", str(challenge), "--metric", "cpu_search", "--format", "json")
     done = benchctl(*words)
     assert done.returncode == 4, done.stderr
     record = json.loads(done.stdout)["search"]

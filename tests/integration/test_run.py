@@ -104,7 +104,7 @@ def test_the_main_job_measures_both_engines(main_job: tuple[subprocess.Completed
     record = folder.load()
     assert record.status == "complete"
     assert [len(record.done(variant)) for variant in ("es", "os")] == [2, 2]
-    for text in ("desc_sort_timestamp", "composite-date_", "range", "queries/s", "ms", "VERDICT  "):
+    for text in ("desc_sort_timestamp", "composite-date_", "range", "queries/s", "ms", "Details: "):
         assert text in done.stdout
     assert f"benchctl show {record.id} -v" in done.stdout
 

@@ -24,7 +24,7 @@ def test_phases_of_a_metrics_workload_are_measured_and_its_answers_known(
     path.write_text(text.replace("index-builds: 5", "index-builds: 1"), encoding="utf-8")
     parts = [word for one in ("queries", "ingest-helper", "options") for word in ("--measurement", one)]
     pages = tmp_path / "pages"
-    words = ("--test-mode", "--docs", "3000", "--forks", "1", "--html", str(pages), "--wait")
+    words = ("--test-mode", "--docs", "3000", "--forks", "1", "--html", str(pages))
     done = benchctl("experiment", "run", str(path), *parts, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     known = runs(home)
@@ -50,7 +50,7 @@ def test_phases_of_a_metrics_workload_are_measured_and_its_answers_known(
 def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
     home: Home, benchctl: Benchctl
 ):
-    words = ("experiment", "run", str(SHIPPED / "visit.yml"), "--test-mode", "--forks", "3", "--wait")
+    words = ("experiment", "run", str(SHIPPED / "visit.yml"), "--test-mode", "--forks", "3")
     done = benchctl(*words, "--measurement", "visit")
     assert done.returncode == 0, done.stderr
     record = executed(home)
@@ -66,7 +66,7 @@ def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
 def test_the_circuit_breaker_is_measured_over_http(home: Home, benchctl: Benchctl):
     """In process, it is in `test_micro.py`, by three versions."""
     words = ("experiment", "run", str(SHIPPED / "circuit-breaker.yml"), "--test-mode", "--forks", "1")
-    done = benchctl(*words, "--docs", "1000", "--measurement", "http", "--wait")
+    done = benchctl(*words, "--docs", "1000", "--measurement", "http")
     assert done.returncode == 0, done.stderr
     (run,) = runs(home).values()
     assert len(run.forks) == 2
@@ -77,7 +77,7 @@ def test_the_circuit_breaker_is_measured_over_http(home: Home, benchctl: Benchct
 def test_doc_values_are_asked_for_all_that_they_are_read_for(home: Home, benchctl: Benchctl):
     """7.17.29 and 8.11.0 read one index."""
     words = ("experiment", "run", str(SHIPPED / "docvalues.yml"), "--test-mode", "--forks", "1")
-    done = benchctl(*words, "--docs", "5000", "--measurement", "warm", "--wait")
+    done = benchctl(*words, "--docs", "5000", "--measurement", "warm")
     assert done.returncode == 0, done.stdout + done.stderr
     (run,) = runs(home).values()
     assert {fork.variant: len(fork.summaries) for fork in run.forks} == dict.fromkeys(

@@ -38,7 +38,7 @@ from waiting import eventually
 pytestmark = pytest.mark.timeout(600)
 
 DOCUMENTS = 5_000
-RUN = ("run", "--wait", "--challenge", "range-only-short", "--docs", str(DOCUMENTS))
+RUN = ("run", "--challenge", "range-only-short", "--docs", str(DOCUMENTS))
 SPELL = "correct-horse-battery"
 # What has nothing to do with what the engine is.
 ON_ONE = pytest.mark.parametrize("engine", ["opensearch"], indirect=True)
@@ -110,7 +110,7 @@ def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: R
     folder = store.find("latest", finished=False)
     record = folder.load()
     folder.save(msgspec.structs.replace(record, status="interrupted", forks=record.forks[:1]))
-    resumed = benchctl("resume", "--wait", record.id)
+    resumed = benchctl("resume", record.id)
     assert resumed.returncode == 0, resumed.stderr
     after = folder.load()
     assert after.status == "complete"
@@ -163,7 +163,7 @@ def test_a_challenge_that_writes_is_refused(filled: str, benchctl: Benchctl, tmp
     operation = {"name": "rub out", "operation-type": "delete-index", "index": "big5"}
     challenge = tmp_path / "destroy.json"
     challenge.write_text(json.dumps({"name": "destroy", "schedule": [{"operation": operation}]}))
-    done = benchctl("run", "--wait", "--challenge", str(challenge), "--target", filled)
+    done = benchctl("run", "--challenge", str(challenge), "--target", filled)
     assert done.returncode == 2
     assert "challenge destroy would change the cluster prod: operation 'rub out'" in done.stderr
 
@@ -179,7 +179,7 @@ def making(tmp_path: Path) -> tuple[str, ...]:
     ]
     file = tmp_path / "making.json"
     file.write_text(json.dumps({"name": "making", "schedule": tasks}))
-    return ("run", "--wait", "--challenge", str(file), "--docs", "2000", "--allow-writes")
+    return ("run", "--challenge", str(file), "--docs", "2000", "--allow-writes")
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_
         "challenges": [{"name": "fills", "default": True, "schedule": tasks}],
     }
     write_files(tmp_path, {"track.json": json.dumps(track), "docs.json": "\n".join(lines) + "\n"})
-    run = ("run", "--wait", "--track", str(tmp_path), "--allow-writes", "--keep", "--forks", "1")
+    run = ("run", "--track", str(tmp_path), "--allow-writes", "--keep", "--forks", "1")
     target = ("--target", f"prod={bare.endpoint.title}")
 
     def template(**content: object) -> None:
@@ -307,7 +307,7 @@ def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
     ]
     file = tmp_path / "near.json"
     file.write_text(json.dumps({"name": "near", "schedule": tasks}))
-    run = ("run", "--wait", "--challenge", str(file), "--docs", "2000", "--allow-writes", "--forks", "1")
+    run = ("run", "--challenge", str(file), "--docs", "2000", "--allow-writes", "--forks", "1")
     here = f"one={one.endpoint.title},{two.endpoint.title}"
     before = searches_by_node(joined)
     done = benchctl(*run, "--target", here, "--target", f"two={two.endpoint.title}")
@@ -342,7 +342,7 @@ def test_a_red_line_is_searched_for_on_a_running_cluster(
     filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
 ):
     quick = ("--forks", "1", "--warm-up", "1", "--settle", "0", "--step-time", "0.5", "--tolerance", "40%")
-    words = ("redline", "--wait", "--operation", "range", "--slo", "p90=9s", "--max-rate", "30", *quick)
+    words = ("redline", "--operation", "range", "--slo", "p90=9s", "--max-rate", "30", *quick)
     done = benchctl(*words, "--target", filled)
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
@@ -350,7 +350,7 @@ def test_a_red_line_is_searched_for_on_a_running_cluster(
     assert {point.verdict for point in fork.curve} & {"pass"}
     assert fork.boots[0].logs == ""
     before = node.client.count("big5")
-    words = ("redline", "--wait", "--operation", "bulk", "--slo", "p90=9s", *quick)
+    words = ("redline", "--operation", "bulk", "--slo", "p90=9s", *quick)
     refused = benchctl(*words, "--target", filled)
     assert refused.returncode == 2
     assert "'bulk'" in refused.stderr

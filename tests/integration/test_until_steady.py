@@ -14,7 +14,7 @@ RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "
 
 
 def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunStore):
-    done = benchctl("run", *RANGE, "--param", "iterations=30", "--forks", "1", "--until-steady", "--wait")
+    done = benchctl("run", *RANGE, "--param", "iterations=30", "--forks", "1", "--until-steady")
     assert done.returncode == 0, done.stderr
     folder = store.find("latest", finished=False)
     record = folder.load()

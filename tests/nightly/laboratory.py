@@ -152,7 +152,7 @@ class World:
         )
 
     def look(self, _home: Home) -> Snapshot:
-        return Snapshot(self.now, 0.0, 0.0, None, 100 * 10**9, 16 * 10**9)
+        return Snapshot(self.now, 0.0, 0.0, None, None, 100 * 10**9, 16 * 10**9)
 
     def start(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[RunFolder, RunRecord]:
         """Make a run up: one block after the other, for as long as there is time."""

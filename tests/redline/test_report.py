@@ -80,9 +80,7 @@ def first_lines(search: RedlineSpec, loads: Sequence[float | None], **changes: A
         render(analysis, "text", plan=plan, width=200),
         render(analysis, "markdown", plan=plan),
     )
-    return [
-        line for text in texts for line in text.splitlines() if line.startswith(("VERDICT", "**Verdict"))
-    ]  # fmt: skip
+    return [next(line for line in text.splitlines() if "red-line of" in line) for text in texts]
 
 
 def sought(plan: Plan) -> list[str]:
@@ -243,9 +241,9 @@ def test_a_node_that_still_got_faster_while_clients_were_searched_for_is_no_sett
     )
     assert analysis.rows[0].figures[0].steady.trend == "not warmed up"
     screen = render_screen(analysis, plan=plan).plain
-    assert "not warmed up: forks were still getting faster" in screen
+    assert "warming up" in screen
     assert "Next (nodes changed while it searched)" in screen
-    assert "--warm-up 30 " in screen
+    assert "--warm-up 30 " in " ".join(screen.replace("\\", "").split())
     settled = {"es": [fork(0, 400.0, 430.0), fork(1, 400.0, 380.0), fork(2, 500.0)]}
     assert not any(one.code == "not-steady" for one in analyse(settled, plan).rows[0].caveats)
 

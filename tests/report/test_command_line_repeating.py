@@ -153,7 +153,7 @@ LEAST: Final = {
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
-    "calibrate", "tags", "until_steady", "require_quiet", "wait", "quiet", "verbose",
+    "calibrate", "tags", "until_steady", "on_busy", "quiet", "verbose",
     "dry_run",
     "runs_folder", "output_format",
 }  # fmt: skip
@@ -214,7 +214,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setattr("benchctl.cli.targets.identify", lambda _: facts)
         patch.setattr("benchctl.run.form.allowed_cpus", lambda: (0, 1, 2, 3))
         patch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
-        patch.setattr("benchctl.cli.measuring.measuring", lambda **_: nullcontext(SilentObserver()))
+        patch.setattr("benchctl.cli.measuring.measuring", lambda *_, **__: nullcontext(SilentObserver()))
         patch.setattr("benchctl.cli.measuring.check_host", lambda *_: None)
         for module in ("cli.run", "redline.commands"):
             patch.setattr(f"benchctl.{module}.start_run", begun)

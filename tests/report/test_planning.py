@@ -11,7 +11,7 @@ from benchctl.report.blocks import Command
 from benchctl.report.planning import forecast_lines, next_command, planning_lines
 from benchctl.results.figures import RedlineEnd, TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import EvidenceSpec, Plan, PluginSpec, StopSpec
+from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Plan, PluginSpec, StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, small_scale
@@ -150,6 +150,7 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
     "warm-ups are looked for anew on a larger corpus": lambda: doubting(
         complete_record(),
         small_scale("20"),
+        COLD,
         params={**complete_record().plan.params, "c.warmup_iterations": 470},
     ),
     "more index builds where they are the unit": built_twice,
@@ -260,6 +261,10 @@ FORECASTS: dict[str, Callable[[], list[str]]] = {
     "until it can never be": lambda: forecast(ONE, forks=50, stop=StopSpec(precision=0.001)),
     "until the budget is spent": lambda: forecast(
         ONE, forks=50, stop=StopSpec(precision=0.05, budget_s=360.0)
+    ),
+    "by time": lambda: forecast(ONE, forks=50, stop=DEFAULT_LENGTH),
+    "by time, and no earlier run": lambda: forecast_lines(
+        NOTHING, plan_of("range", forks=50, stop=DEFAULT_LENGTH)
     ),
     "several challenges, and the worst contender": lambda: forecast(
         ONE, schedules=TWICE, variants=(ES, OS, THIRD)

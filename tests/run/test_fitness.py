@@ -1,6 +1,7 @@
 """Whether a host is fit to measure."""
 
 import dataclasses
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.model import NIGHT_VERSION, NightRecord
+from benchctl.results.model import OtherLoad
 from benchctl.results.plan import TargetSpec
 from benchctl.run.fitness import (
     SAMPLE_S,
@@ -22,11 +24,14 @@ from benchctl.run.fitness import (
     settle,
     snapshot,
 )
+from benchctl.spec import BusyAction
 from builders import ES, make_environment, make_plan
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 GB = 10**9
-QUIET = Snapshot(now=NOW, load1=0.2, busy=0.03, steal=0.0, free_disk_bytes=50 * GB, free_memory_bytes=20 * GB)
+QUIET = Snapshot(
+    now=NOW, load1=0.2, busy=0.03, others=None, steal=0.0, free_disk_bytes=50 * GB, free_memory_bytes=20 * GB
+)
 
 
 def seen(**changes: Any) -> Snapshot:
@@ -44,6 +49,7 @@ def fitness(
     limits: HostLimits | None = None,
     last: NightRecord | None = None,
     heap_mb: int = 1024,
+    on_busy: BusyAction = "warn",
     **host: Any,
 ) -> Fitness:
     return examine(
@@ -52,6 +58,7 @@ def fitness(
         limits or HostLimits(),
         heap_mb,
         last and (last.number, last.started),
+        on_busy,
     )
 
 
@@ -79,7 +86,7 @@ def test_a_host_that_is_not_quiet_marks_the_night_or_has_it_refused(
     assert marked.refused == ()
     assert reason in marked.noise[0]
     assert len(marked.noise) == 1
-    refused = fitness(found, HostLimits(**limits, on_noise="refuse"), **host)
+    refused = fitness(found, HostLimits(**limits), on_busy="fail", **host)
     assert refused == Fitness(refused=marked.noise)
 
 
@@ -185,37 +192,60 @@ def test_this_host_can_be_looked_at(tmp_path: Path):
     assert found.steal is None or 0 <= found.steal <= 1
 
 
-def test_a_run_hears_of_a_noisy_host_in_one_line_or_is_refused(tmp_path: Path):
-    home, said = Home(tmp_path), list[str]()
+def other(used: float) -> OtherLoad:
+    return OtherLoad(2, used, {"java pid 7": used})
 
-    def check(found: Snapshot, *, required: bool = False, **plan: Any) -> None:
-        check_quiet(
-            home,
-            [make_plan(**plan)],
-            make_environment(),
-            said.append,
-            required=required,
-            look=lambda _: found,
-        )
 
-    check(QUIET, required=True)
-    check(seen(load1=9.0), required=True)  # that may have been the run before
-    assert said == []
-    noisy = seen(busy=0.9, free_memory_bytes=GB)
-    check(noisy, heap_mb=1024)
-    (line,) = said
-    assert line == (
-        "the host is not quiet, which figures will show: 1.0 GB of memory are free, 2.1 GB are wanted for a "
-        "node with a heap of 1024 MiB; the CPUs are 90% busy, more than 20%"
+def check(found: Callable[[], Snapshot], on_busy: BusyAction | None, clock: Clock, **plan: Any) -> list[str]:
+    said: list[str] = []
+    check_quiet(
+        Home(Path("/nowhere")),
+        [make_plan(**{"heap_mb": 1024, **plan})],
+        said.append,
+        on_busy,
+        glance=lambda _: found(),
+        clock=clock,
+        pause=clock.pause,
     )
-    check(noisy, test_mode=True)
-    assert len(said) == 1
-    with pytest.raises(BenchctlError, match=r"the host is not quiet: .*90% busy") as caught:
-        check(noisy, required=True, test_mode=True)
-    assert caught.value.exit_code == 1
+    return said
 
 
-def test_a_run_without_nodes_of_its_own_needs_no_heap(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        (QUIET, ""),
+        (seen(load1=9.0), ""),  # that may have been the run before
+        (seen(busy=0.9), ""),  # and that this process
+        (seen(others=other(0.2)), ""),
+        (seen(others=other(0.21)), "other processes use 0.2 of 2 CPUs (java pid 7: 0.2)"),
+        (seen(steal=0.03), "the hypervisor took 3%"),
+        (seen(free_memory_bytes=GB), "1.0 GB of memory are free, 2.1 GB are wanted"),
+        (seen(free_disk_bytes=GB), "1.0 GB are free on the disk"),
+    ],
+)
+def test_a_run_warns_of_a_busy_host_or_fails(found: Snapshot, wrong: str):
+    said = check(lambda: found, None, Clock())
+    assert said == check(lambda: found, "warn", Clock())
+    assert len(said) == bool(wrong)
+    assert wrong in "".join(said)
+    assert check(lambda: found, "warn", Clock(), test_mode=True) == []
+    if wrong:
+        with pytest.raises(BenchctlError) as caught:
+            check(lambda: found, "fail", Clock(), test_mode=True)
+        assert (wrong in caught.value.message, caught.value.exit_code) == (True, 1)
+    else:
+        assert check(lambda: found, "fail", Clock()) == []
+
+
+@pytest.mark.parametrize(("quiet_from_s", "waits_s", "lines"), [(0, 0, 0), (55, 60, 1), (10**6, 600, 2)])
+def test_a_run_waits_for_a_quiet_host_and_then_warns(quiet_from_s: float, waits_s: float, lines: int):
+    clock = Clock()
+    busy = seen(others=other(1.7))
+    said = check(lambda: QUIET if clock.now >= quiet_from_s else busy, "wait", clock)
+    assert ["1.7 of 2 CPUs" in line for line in said] == [True] * lines
+    assert clock.now == waits_s
+
+
+def test_a_run_without_nodes_of_its_own_needs_no_heap():
     spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
-    plan = make_plan(variants=(spec,), heap_mb=10**6)
-    check_quiet(Home(tmp_path), [plan], make_environment(), pytest.fail, required=True, look=lambda _: QUIET)
+    assert check(lambda: QUIET, "fail", Clock(), variants=(spec,), heap_mb=10**6) == []

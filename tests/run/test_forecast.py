@@ -62,16 +62,16 @@ def test_a_run_says_what_it_will_see(tmp_path: Path):
     announce(Past(store, HOST, Home(tmp_path)), make_plan(forks=10), TRACK, notes)
     assert len(notes.notes) == 2
     assert notes.notes[0].startswith(
-        "this run (10 forks a side, about 5 min 00 s): minimum detectable effect in throughput range "
+        "this run (10 forks per variant, about 5 min 00 s): minimum detectable effect in throughput range "
     )
     assert notes.notes[1].endswith("(80% power, from 8 earlier forks)")
 
 
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Notes()
-    plan = make_plan(forks=50, stop=StopSpec(budget_s=600.0))
+    plan = make_plan(forks=50, stop=StopSpec(decided=True, budget_s=600.0))
     announce(Past(RunStore(tmp_path), HOST, Home(tmp_path)), plan, TRACK, notes)
-    assert notes.notes[0].startswith("ends when the next block")
+    assert notes.notes[0].startswith("ends when every effect")
     assert "never made here before, so its first 6 forks will show what it can detect" in notes.notes[1]
 
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.results.plan import EvidenceSpec, StopSpec
+from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, StopSpec
 from benchctl.run.form import default_heap_mb, forks_of, heap_of, pin_of_form, read_form, run_spec, stop_of
-from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, EvidenceEntry, RunForm
+from benchctl.spec import MOST_FORKS, EvidenceEntry, RunForm
 from builders import ES
 from golden import Cases
 
@@ -88,10 +88,10 @@ def test_cpus_are_those_of_this_process():
 @pytest.mark.parametrize(
     ("settings", "count", "stop"),
     [
-        ({}, DEFAULT_FORKS, None),
+        ({}, MOST_FORKS, DEFAULT_LENGTH),
         ({"forks": 7}, 7, None),
         ({"precision": "5%"}, MOST_FORKS, StopSpec(precision=0.05)),
-        ({"budget": "30m"}, MOST_FORKS, StopSpec(budget_s=1800.0)),
+        ({"budget": "30m"}, MOST_FORKS, StopSpec(budget_s=1800.0, least_forks=6)),
         (
             {"forks": 12, "precision": "5%", "budget": "30m"},
             12,
@@ -176,5 +176,5 @@ def test_nothing_that_is_asked_for_is_passed_over(monkeypatch: pytest.MonkeyPatc
     run_spec(form, (ES,), stop=stop_of(form))
     forks_of(form)
     # Variants are looked up before, and the rest is about a run's folder and its first forks.
-    elsewhere = {"variants", "variants_file", "jdks", "tags", "calibrate", "until_steady"}
+    elsewhere = {"variants", "variants_file", "jdks", "tags", "calibrate", "until_steady", "on_busy"}
     assert {*RunForm.__struct_fields__} - read == elsewhere

@@ -90,7 +90,7 @@ def test_a_precise_run_ends_after_whole_blocks_and_is_complete(execute: Callable
     record, notes = execute(planned(precision=0.05), engines)
     assert record.status == "complete"
     assert sorted(engines.jobs) == [(block, name) for block in range(8) for name in ("es", "os")]
-    assert record.stopped.startswith("ended after 8 of at most 50 forks a side")
+    assert record.stopped.startswith("ended after 8 of at most 50 forks per variant")
     assert record.stopped in record.caveats
     assert notes.notes == [record.stopped]
     assert (record.blocks, record.total, record.missing()) == (8, 16, ())
@@ -100,14 +100,16 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
     engines = Engines()
     record, notes = execute(planned(budget_s=75.0), engines)
     assert len(engines.jobs) == 6
-    assert "--budget 1 min 15 s leaves no time" in record.stopped
+    assert "1 min 15 s leave no time" in record.stopped
+    assert record.stopped not in record.caveats  # it lasted as long as it was to last
+    assert "3 blocks" in notes.notes[0]
     assert notes.left == [75.0, 65.0, 55.0, 45.0, 35.0, 25.0]
 
 
 def test_a_budget_that_ends_first_says_that_the_precision_is_not_reached(execute: Callable[..., Any]):
     record, notes = execute(planned(precision=0.0001, budget_s=200.0), Engines())
     assert len(record.forks) == 20
-    assert "because --budget" in record.stopped
+    assert "3 min 20 s leave no time" in record.stopped
     assert record.caveats[-1].startswith("--precision 0.01% is not reached: the widest interval is +-")
     assert notes.notes == list(record.caveats)
 
@@ -186,7 +188,7 @@ def test_forks_for_evidence_run_behind_the_others_however_early_these_end(execut
     engines = Engines()
     record, notes = execute(with_evidence(precision=0.05), engines)
     assert [block for block, _ in engines.jobs] == sorted([*range(8), *range(8), 50, 50, 51, 51])
-    assert record.stopped.startswith("ended after 8 of at most 50 forks a side")
+    assert record.stopped.startswith("ended after 8 of at most 50 forks per variant")
     assert (record.status, record.missing(), notes.notes) == ("complete", (), [record.stopped])
 
 
@@ -195,7 +197,7 @@ def test_a_budget_leaves_time_for_the_forks_for_evidence(execute: Callable[..., 
     record, _ = execute(with_evidence(budget_s=125.0), engines)
     assert sorted({block for block, _ in engines.jobs}) == [0, 1, 2, 3, 50, 51]
     assert (
-        "leaves no time for another block and the forks for evidence: 1 min 20 s are spent" in record.stopped
+        "leave no time for another block and the forks for evidence: 1 min 20 s are spent" in record.stopped
     )
 
 
@@ -298,9 +300,9 @@ def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]
     engines = Engines()
     record, _ = execute(extended(finished(), More(50, 65.0)), engines)
     assert blocks(engines) == [2, 3, 4]
-    assert record.stopped.startswith("ended after 5 of at most 52 forks a side")
+    assert record.stopped.startswith("ended after 5 of at most 52 forks per variant")
     assert (record.status, record.total) == ("complete", 10)
-    with pytest.raises(UsageError, match="leaves no time for a block of run r, which takes 20 s"):
+    with pytest.raises(UsageError, match="too short: one block of run r takes 20 s"):
         extended(record, More(50, 19.0))
 
 

@@ -48,7 +48,7 @@ def test_what_is_neither_ours_nor_idle_is_that_of_others():
         },
     )
     found = used_by_others(BEFORE, after, OWN)
-    assert found == OtherLoad(2, pytest.approx(0.6), {"python3": 0.5, "cc1": 0.05})
+    assert found == OtherLoad(2, pytest.approx(0.6), {"python3 pid 7": 0.5, "cc1 pid 9": 0.05})
     assert found.share == pytest.approx(0.3)
 
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import StopSpec
-from benchctl.run.stopping import reason_to_stop, remaining_s, seconds_spent, shortfall, stop_text
+from benchctl.results.plan import DEFAULT_LENGTH, StopSpec
+from benchctl.run.stopping import ByRule, reason_to_stop, remaining_s, seconds_spent, shortfall, stop_text
 from benchctl.stats.analyse import analyse_run
 from builders import make_fork, make_plan, make_record, make_summary
 
@@ -37,7 +37,9 @@ def test_without_a_rule_every_fork_is_run():
 
 def test_precision_ends_a_run_and_says_which_interval_was_the_widest():
     text = reason_to_stop(record(StopSpec(precision=0.05), forks(8)), 8)
-    assert text.startswith("ended after 8 of at most 50 forks a side, because --precision 5% is reached: ")
+    assert text.startswith(
+        "ended after 8 of at most 50 forks per variant, because --precision 5% is reached: "
+    )
     assert "the widest interval is +-" in text
     assert "range" in text
 
@@ -71,13 +73,40 @@ def test_a_block_that_is_not_expected_to_fit_is_not_begun(budget_s: float, ends:
 
 
 def test_few_forks_for_the_sake_of_the_budget_are_said_to_be_few():
-    text = reason_to_stop(record(StopSpec(budget_s=60.0), forks(3)), 3)
-    assert text == (
-        "ended after 3 of at most 50 forks a side, because --budget 1 min 00 s leaves no time for another "
-        "block: 1 min 00 s are spent, a block takes 20 s; fewer than 8 forks say little about how much forks "
-        "differ"
-    )
+    assert "fewer than 8 forks" in reason_to_stop(record(StopSpec(budget_s=60.0), forks(3)), 3)
     assert "fewer than" not in reason_to_stop(record(StopSpec(budget_s=160.0), forks(8)), 8)
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "done", "ends", "total"),
+    [
+        (10.0, 0, False, None),  # nobody knows yet
+        (10.0, 1, False, 9),
+        (10.0, 8, False, 9),
+        (10.0, 9, True, 9),
+        (60.0, 1, False, 6),
+        (60.0, 5, False, 6),  # of two minutes each: the minimum counts, not the time
+        (60.0, 6, True, 6),
+    ],
+)
+def test_the_default_length_is_time_and_at_least_six_blocks(
+    wall_s: float,
+    done: int,
+    ends: bool,  # noqa: FBT001 - pytest passes it by name
+    total: int | None,
+):
+    running = record(DEFAULT_LENGTH, forks(done, wall_s=wall_s))
+    said: list[str] = []
+    policy = ByRule(said.append)
+    assert bool(policy.ends([running], done)) is ends
+    assert policy.total([running]) == (total and 2 * total)
+    assert len(said) == (done > 0 and not ends)
+    assert all(f"{total} blocks" in line for line in said)
+    assert policy.ends([running], done) == policy.ends([running], done)
+    assert len(said) <= 1
+    assert not analyse_run(running).rows or not any(
+        one.sequential for row in analyse_run(running).rows for one in row.comparisons
+    )
 
 
 def test_one_slow_block_does_not_decide_how_long_the_next_one_is_expected_to_take():
@@ -109,13 +138,14 @@ def test_time_left_is_what_the_budget_leaves_at_most():
     assert remaining_s(running, None) == 60.0
     assert remaining_s(record(StopSpec(budget_s=10.0), forks(2)), 30.0) == 0.0
     assert remaining_s(record(StopSpec(precision=0.05), forks(2)), 30.0) == 30.0
+    assert remaining_s(record(DEFAULT_LENGTH, forks(2, wall_s=60.0)), 9e9) == 480.0
 
 
 def test_the_rule_is_told_before_the_run():
     plan = make_plan(forks=50, stop=StopSpec(precision=0.025, budget_s=1800.0))
     assert stop_text(plan) == (
         "ends when every 95% interval is within +-2.5%, from 8 forks on, or when the next block would take "
-        "the forks beyond 30 min 00 s (preparation not counted); after 50 forks a side at the latest"
+        "the forks beyond 30 min 00 s (preparation not counted); after 50 forks per variant at the latest"
     )
 
 
@@ -135,7 +165,9 @@ def pairs(blocks: int, factor: float) -> tuple[ForkRecord, ...]:
 def test_a_verdict_on_everything_ends_a_run_from_the_fifth_block_on():
     assert reason_to_stop(record(DECIDED, pairs(4, 2.0), paired=True), 4) == ""
     text = reason_to_stop(record(DECIDED, pairs(5, 2.0), paired=True), 5)
-    assert text.startswith("ended after 5 of at most 50 forks a side, because --until-decided is reached: ")
+    assert text.startswith(
+        "ended after 5 of at most 50 forks per variant, because --until-decided is reached: "
+    )
 
 
 def test_what_is_open_goes_on_and_says_what_it_lacks():

@@ -24,10 +24,10 @@ def probe(cpu_ns: int = 100, memory_ns: int = 100):
 @pytest.mark.parametrize(
     ("used", "told"),
     [
-        ((0.3, 0.3, 0.1, 0.1), "30% of the CPUs in 2 of 4 forks (python3 25%)"),
+        ((0.3, 0.3, 0.1, 0.1), "0.6 of 2 CPUs during 2 of 4 forks (python3: 0.5)"),
         ((0.3, 0.1, 0.1, 0.1), ""),
         ((0.1, 0.1, 0.1, 0.1), ""),
-        ((None, None, None, 0.3), "30% of the CPUs in 1 of 1 fork (python3 25%)"),
+        ((None, None, None, 0.3), "0.6 of 2 CPUs during 1 of 1 fork (python3: 0.5)"),
         ((None,), ""),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_host_that_is_busy_throughout_is_found(used: tuple[float | None, ...],
 
 def test_a_busy_host_whose_processes_are_hidden_says_so():
     found = busy_host([make_fork("es", 0, others=OtherLoad(2, 1.0, {}))])
-    assert "in 1 of 1 fork (of hidden or short-lived processes" in (found.text if found else "")
+    assert "during 1 of 1 fork (of hidden or short-lived processes" in (found.text if found else "")
 
 
 def test_a_slow_host_during_one_fork():

@@ -258,7 +258,7 @@ def test_a_plan_sees_what_its_forks_can_see():
         (None, 10.0, 50),
         (StopSpec(budget_s=100), 10.0, 10),
         (StopSpec(budget_s=5), 10.0, 1),
-        (StopSpec(budget_s=100), None, 50),
+        (StopSpec(budget_s=100), None, 6),
         (StopSpec(precision=1.0), 10.0, 8),
         (StopSpec(precision=0.0001), 10.0, 50),
         (StopSpec(precision=0.0001, budget_s=300), 10.0, 30),

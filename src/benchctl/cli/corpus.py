@@ -17,6 +17,7 @@ from benchctl.home import resolve_home
 from benchctl.nearest import suggestion
 from benchctl.quantities import COUNT
 from benchctl.run.prepare import prepare_corpus
+from benchctl.spec import BusyAction
 from benchctl.track.load import TASK_PARAMETERS, load_track, reject_unused
 from benchctl.track.model import Corpus, GeneratorName
 
@@ -37,10 +38,12 @@ def corpus_group() -> None:
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other documents.")
 @measuring_options
-def generate_command(docs: int, generator: GeneratorName, seed: int, *, wait: bool, quiet: bool) -> None:
+def generate_command(
+    docs: int, generator: GeneratorName, seed: int, *, on_busy: BusyAction | None, quiet: bool
+) -> None:
     """Generate a corpus that a later run with the same --docs uses."""
     home = resolve_home()
-    with measuring(wait=wait, quiet=quiet) as observer:
+    with measuring(on_busy, quiet=quiet) as observer:
         start = time.monotonic()
         corpus = prepare_corpus(home, docs, seed, observer, generator)
         seconds = time.monotonic() - start

@@ -36,6 +36,7 @@ from benchctl.run.plan import settling_text, track_remarks
 from benchctl.run.prepare import check_host
 from benchctl.run.steps import check_work
 from benchctl.run.targets import corpus_of_targets, look_at, seen_text
+from benchctl.spec import BusyAction, setting
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
@@ -48,11 +49,17 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+quiet_option = under("Output", click.option("-q", "--quiet", is_flag=True, help="Print only the result."))
+"""Of commands that measure; the command gets it as `quiet`."""
+
+
 def measuring_options(command: F) -> F:
-    """Add `--wait` and `--quiet`."""
-    quiet = click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
-    wait = click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
-    return under("Output", wait)(under("Output", quiet)(command))
+    """Add `--quiet`, and `--on-busy` where no form has it; its None is `warn`, or what a file has."""
+    declared = setting("on_busy")
+    on_busy = click.option(
+        declared.option, type=click.Choice(declared.choices), default=None, help=declared.meta.description
+    )
+    return under(declared.heading, on_busy)(quiet_option(command))
 
 
 dry_run_option = under(
@@ -66,49 +73,40 @@ dry_run_option = under(
 )
 """Of commands that measure something new; the command gets it as `dry_run`."""
 
-require_quiet_option = under(
-    "Output",
-    click.option(
-        "--require-quiet",
-        is_flag=True,
-        help="Refuse to begin while others use the host's CPUs, or memory or disk are short.",
-    ),
-)
-"""Option of a quiet host, as `require_quiet`."""
-
 
 # Of files that no run has read yet: bzip2 unpacks as much in three seconds.
 _LOOK_BYTES = 1 << 26
 
 
 @contextmanager
-def measuring(*, wait: bool, quiet: bool) -> Iterator[Observer]:
+def measuring(on_busy: BusyAction | None, *, quiet: bool) -> Iterator[Observer]:
     """Observe a run as `watching` does, with the host locked: nobody else measures at that time.
 
-    Without `wait` another benchctl is an error; `quiet` prints results only.
-
     Raises:
-        BenchctlError: If another benchctl is measuring and we do not wait.
+        BenchctlError: If another benchctl is measuring, unless `on_busy` is to wait for its end.
     """
     with (
         watching(quiet=quiet) as observer,
-        host_lock(wait=wait, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")),
+        host_lock(
+            wait=on_busy == "wait",
+            on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}"),
+        ),
     ):
         yield observer
 
 
 @contextmanager
 def benched(
-    home: Home, store: RunStore, plan: Plan, *, wait: bool, quiet: bool, require_quiet: bool
+    home: Home, store: RunStore, plan: Plan, on_busy: BusyAction | None, *, quiet: bool
 ) -> Iterator[Bench]:
     """Provide all that a run of the plan needs, with the host locked."""
     store.open()
     check_host(plan, home)
     endpoints = endpoints_of(plan.variants, os.environ)
-    with measuring(wait=wait, quiet=quiet) as observer:
+    with measuring(on_busy, quiet=quiet) as observer:
         if plan.settled:
             observer.note(settling_text(plan))
-        check_quiet(home, [plan], describe_host(), observer.note, required=require_quiet)
+        check_quiet(home, [plan], observer.note, on_busy)
         yield Bench(home, store, observer, threading.Event(), endpoints)
 
 
@@ -133,7 +131,12 @@ def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
 
 
 def only_say(
-    plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, *, require_quiet: bool
+    plan: Plan,
+    track: Track,
+    files: FileOptions,
+    home: Home,
+    store: RunStore,
+    on_busy: BusyAction | None,
 ) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)
@@ -153,7 +156,10 @@ def only_say(
         from benchctl.report.facts import redline_lines  # noqa: PLC0415 - see above
 
         what = f"{'; '.join(redline_lines(plan, plan.redline))};"
-    say(f"would measure {what} with {variants}, {counted(plan.forks, 'fork')} each{documents}")
+    length = f"{counted(plan.forks, 'fork')} each"
+    if plan.stop is not None and plan.stop.is_length:
+        length = plan.stop.length_text
+    say(f"would measure {what} with {variants}, {length}{documents}")
     for one in seen:
         say(seen_text(one, plan.corpus.documents))
     if plan.settled:
@@ -165,7 +171,7 @@ def only_say(
     for line in preparation([Ahead(plan, track, files)], home, past).lines():
         say(line)
     with watching(quiet=False) as observer:
-        check_quiet(home, [plan], host, observer.note, required=require_quiet)
+        check_quiet(home, [plan], observer.note, "fail" if on_busy == "fail" else "warn")
         announce(past, plan, track, observer)
 
 

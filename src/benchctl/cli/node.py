@@ -1,6 +1,7 @@
 """`benchctl node`: one node to play with."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 import psutil
@@ -49,7 +50,13 @@ def node_group() -> None:
 @_PORT
 @_JDK
 @variants_option
-@click.option("--wait", is_flag=True, help="Wait while another benchctl is measuring on this host.")
+@click.option(
+    "--on-busy",
+    type=click.Choice(["wait", "fail"]),
+    default="fail",
+    show_default=True,
+    help="While another benchctl is measuring: wait or fail.",
+)
 def start_command(
     variant: str,
     heap: str | None,
@@ -57,7 +64,7 @@ def start_command(
     jdk: str | None,
     variants_file: Path | None,
     *,
-    wait: bool,
+    on_busy: Literal["wait", "fail"],
 ) -> None:
     """Provision VARIANT (es, os, es@8.19.0, ...) and leave it running in the background.
 
@@ -79,7 +86,7 @@ def start_command(
                           ("--variants", variants_file and variants_file.absolute())):  # fmt: skip
         arguments += [option, str(value)] if value else []
     # A node that starts in the middle of a measurement would be measured, too.
-    with host_lock(wait=wait, on_wait=lambda who: complain(f"waiting for {who}")):
+    with host_lock(wait=on_busy == "wait", on_wait=lambda who: complain(f"waiting for {who}")):
         state = start_in_background(home, spec.name, arguments)
     say(f"{state.variant} {state.version} listens on {state.url} (pid {state.node_pid})")
 

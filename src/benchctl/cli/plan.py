@@ -42,7 +42,7 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import Past
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
-from benchctl.spec import DEFAULT_FORKS, RunForm
+from benchctl.spec import DEFAULT_FORKS, BusyAction, RunForm
 from benchctl.stats.outlook import plan_forks
 
 
@@ -116,13 +116,15 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
 @click.command("calibrate")
 @measuring_options
 @printed_as("text", "json")
-def calibrate_command(output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
+def calibrate_command(
+    output_format: Literal["text", "json"], *, on_busy: BusyAction | None, quiet: bool
+) -> None:
     """Measure what benchctl's own driver and its readings of a node cost, in about four seconds.
 
     No figure of a run on this machine can be better than what this prints. `benchctl run --calibrate` does
     the same before a run and keeps it with the run.
     """
-    with measuring(wait=wait, quiet=quiet) as observer:
+    with measuring(on_busy, quiet=quiet) as observer:
         found = calibrate(observer, threading.Event())
     if output_format == "json":
         emit(json_text(found))

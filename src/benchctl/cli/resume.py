@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from benchctl.cli.measuring import benched, conclude, measuring_options, require_quiet_option
+from benchctl.cli.measuring import benched, conclude, measuring_options
 from benchctl.cli.options import (
     AmountType,
     SectionedCommand,
@@ -28,7 +28,7 @@ from benchctl.run.orchestrate import More, add_blocks, extended, resume_run
 from benchctl.run.plan import reload_track
 from benchctl.run.plugin import confirm_plugin
 from benchctl.slices import hooks
-from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, BusyAction
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
@@ -40,9 +40,8 @@ class How:
 
     output_format: "Format"
     verbose: bool
-    wait: bool
+    on_busy: BusyAction | None  # None for that of its file, if it has one
     quiet: bool
-    require_quiet: bool
     trust: bool
 
     def printed_as(self, *known: str, what: str) -> Any:
@@ -56,9 +55,7 @@ class How:
         return self.output_format
 
 
-_how = grouped(
-    "how", How, trust_option, require_quiet_option, measuring_options, verbose_option, format_option
-)
+_how = grouped("how", How, trust_option, measuring_options, verbose_option, format_option)
 _name = click.argument("name", metavar="ID", shell_complete=complete_runs)
 _budget = click.option(
     "--budget",
@@ -131,9 +128,7 @@ class BegunRun:
         plan = self.folder.load().plan
         confirm_plugin(plan, Consent(self.home, given=how.trust))
         track = reload_track(plan)
-        with benched(
-            self.home, self.store, plan, wait=how.wait, quiet=how.quiet, require_quiet=how.require_quiet
-        ) as bench:
+        with benched(self.home, self.store, plan, how.on_busy, quiet=how.quiet) as bench:
             if more is None:
                 record = resume_run(bench, self.folder, track, budget_s=budget_s)
             else:

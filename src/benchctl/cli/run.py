@@ -12,9 +12,8 @@ from benchctl.cli.measuring import (
     benched,
     conclude,
     dry_run_option,
-    measuring_options,
     only_say,
-    require_quiet_option,
+    quiet_option,
 )
 from benchctl.cli.options import (
     ParamOptions,
@@ -58,9 +57,8 @@ if TYPE_CHECKING:
 @target_options
 @test_mode_option
 @trust_option
-@require_quiet_option
 @dry_run_option
-@measuring_options
+@quiet_option
 @verbose_option
 @runs_option
 @format_option
@@ -73,8 +71,6 @@ def run_command(
     target_options: TargetOptions,
     test_mode: bool,
     trust: bool,
-    require_quiet: bool,
-    wait: bool,
     quiet: bool,
     dry_run: bool,
     verbose: bool,
@@ -104,9 +100,9 @@ def run_command(
         check_lengthening(plan)
     plan = with_answers(plan, os.environ)
     if dry_run:
-        only_say(plan, track, spec.files, home, store, require_quiet=require_quiet)
+        only_say(plan, track, spec.files, home, store, form.on_busy)
         return
-    with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+    with benched(home, store, plan, form.on_busy, quiet=quiet) as bench:
         plan, calibration = _calibrated(plan, bench, form)
         extras = Extras(
             calibration=calibration,

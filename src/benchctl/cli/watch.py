@@ -65,15 +65,16 @@ class _Fork:
 
     title: str
     done: int
-    total: int
+    total: int | None
     ends: float | None  # when the last is expected to be over, on the monotonic clock
     begun: float  # on the same clock
 
     @classmethod
-    def started(cls, variant: str, number: int, total: int, remaining_s: float | None) -> "_Fork":
+    def started(cls, variant: str, number: int, total: int | None, remaining_s: float | None) -> "_Fork":
         now = time.monotonic()
         ends = None if remaining_s is None else now + remaining_s
-        return cls(f"fork {number}/{total}, {variant}", number - 1, total, ends, now)
+        of = "" if total is None else f"/{total}"
+        return cls(f"fork {number}{of}, {variant}", number - 1, total, ends, now)
 
     @property
     def left_s(self) -> float | None:
@@ -83,7 +84,7 @@ class _Fork:
     @property
     def left(self) -> str:
         """Return the time left for readers, as a suffix; nothing once the last is over."""
-        if self.left_s is None or self.done + 1 >= self.total:
+        if self.left_s is None or (self.total is not None and self.done + 1 >= self.total):
             return ""
         return f", about {duration(self.left_s)} left"
 
@@ -177,11 +178,12 @@ class PlainObserver:
             _, since, first = self._step
             self._say(f"  {task}{step_progress(what, done, total, done - first, now - since)}")
 
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Keep the fork; only the first one prints how long all forks will take."""
         if number == 1 or self._fork is None:
             left = "" if remaining_s is None else f", about {duration(remaining_s)}"
-            self._say(f"measuring {counted(total - number + 1, 'fork')}{left}")
+            forks = "forks" if total is None else counted(total - number + 1, "fork")
+            self._say(f"measuring {forks}{left}")
         self._fork = _Fork.started(variant, number, total, remaining_s)
         self._in_fork = True
 
@@ -222,7 +224,7 @@ class RichObserver:
         elif total and done <= total:
             self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total}%"))
 
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Name the fork on the live line, and set the bar to those that are done."""
         self._fork = _Fork.started(variant, number, total, remaining_s)
         self._begin(self._fork.title, self._fork)

@@ -49,7 +49,7 @@ class Named:
         """Pass it on."""
         self._observer.progress(what, done, total)
 
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Pass it on; several measurements may have a variant of that name."""
         self._observer.fork_started(f"{self._name}/{variant}", number, total, remaining_s)
 

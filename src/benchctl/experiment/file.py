@@ -157,6 +157,7 @@ class _Reader:
             about=file.about.strip(),
             source=file.source.strip(),
             forks=file.forks,
+            on_busy=file.on_busy,
             params=file.params,
             variants=tuple(variants.values()),
             measurements=measurements,

@@ -24,7 +24,7 @@ from benchctl.results.plan import (
     task_of_challenge,
 )
 from benchctl.results.store import new_run_id
-from benchctl.spec import DEFAULT_FORKS, ComparedAs, Conditions, Forks, Text, Work
+from benchctl.spec import DEFAULT_FORKS, ComparedAs, Conditions, Forks, OnBusy, Text, Work
 from benchctl.stats.metrics import metric_of
 
 # What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
@@ -360,6 +360,7 @@ class Asked(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab",
     about: str = ""
     source: str = ""  # where published figures come from
     forks: Forks = DEFAULT_FORKS
+    on_busy: OnBusy = "warn"
     # Of all challenges; every measurement takes those that its own challenges know.
     params: dict[str, Any] = msgspec.field(default_factory=dict)
     tables: tuple[TableSpec, ...] = ()

@@ -35,10 +35,11 @@ from benchctl.report.table import Column, Table
 from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
+from benchctl.run.fitness import check_quiet
 from benchctl.run.form import forks_of, stop_of
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import reload_track
-from benchctl.spec import RunForm, check_settings
+from benchctl.spec import BusyAction, RunForm, check_settings
 
 _COLUMNS = (
     "variant", "benchmark", "mode", Column("count"), Column("score"), Column("error (99.9%)"), "unit",
@@ -111,7 +112,7 @@ def run_command(
     output_format: Format,
     *,
     form: RunForm,
-    wait: bool,
+    on_busy: BusyAction | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -129,7 +130,7 @@ def run_command(
     specs = [parse_variant(one) for one in variants or ("jvm",)]
     collected = None if evidence is None else EvidenceSpec(("inlining",), 1)
     store.open()
-    with measuring(wait=wait, quiet=quiet) as observer:
+    with measuring(on_busy, quiet=quiet) as observer:
         observer.stage(f"{source.name}: compiling benchmarks")
         plan = plan_micro(
             home,
@@ -141,6 +142,7 @@ def run_command(
             evidence=collected,
             progress=observer.progress,
         )
+        check_quiet(home, [plan], observer.note, on_busy)
         bench = Bench(home, store, observer, threading.Event())
         folder, record = start_run(bench, plan, reload_track(plan), Extras(tags=form.tags, forecast=False))
     conclude(folder, record, home, output_format, details=verbose)

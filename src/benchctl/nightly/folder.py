@@ -302,7 +302,7 @@ class SuiteFolder:
         def busy(holder: str) -> SuiteBusy:
             return SuiteBusy(
                 f"the suite in {self.root} is at work already ({holder})",
-                hint="wait until it has ended, or give --wait",
+                hint="wait until it has ended, or use: --on-busy wait",
             )
 
         return named_lock(self.lock_name, busy, wait=wait, on_wait=on_wait, pause=pause)

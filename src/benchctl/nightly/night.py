@@ -137,6 +137,7 @@ class _Night:
             shift.suite.host,
             heap_of(shift.suite),
             None if self._last is None else (self._last.number, self._last.started),
+            shift.suite.on_busy,
         )
         if waited_s:
             shift.bench.observer.note(f"{duration(waited_s)} were spent waiting for a quiet host")

@@ -22,7 +22,7 @@ from benchctl.quantities import DURATION, PERCENT, Duration, Percent
 from benchctl.results.plan import VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.form import absolute, placed, placed_work, refuse_problems
-from benchctl.spec import DEFAULT_FORKS, Text, Work
+from benchctl.spec import DEFAULT_FORKS, OnBusy, Text, Work
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge
@@ -63,8 +63,8 @@ class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_on
     confirm: ConfirmLimits = ConfirmLimits()
     # Metric -> change that nobody is to be woken for; `margins` in the file.
     margins_text: dict[str, Percent] = msgspec.field(name="margins", default_factory=dict)
-    # What a second start does while the suite, or another benchctl, is measuring.
-    on_busy: Literal["exit", "wait"] = "exit"
+    # While another benchctl is measuring, a start ends with 0, unless it is to wait or fail.
+    on_busy: OnBusy = "warn"
     on_cut_off: Literal["resume", "discard"] = "resume"  # what becomes of a night that was cut off
     host: HostLimits = HostLimits()
     retention: Retention = Retention()  # how long what is large is kept

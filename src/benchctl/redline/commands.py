@@ -14,7 +14,6 @@ from benchctl.cli.measuring import (
     dry_run_option,
     measuring_options,
     only_say,
-    require_quiet_option,
 )
 from benchctl.cli.options import (
     AmountType,
@@ -50,7 +49,7 @@ from benchctl.redline.conduct import (
 from benchctl.report.formats import Format
 from benchctl.results.plan import SearchedBy
 from benchctl.run.orchestrate import Extras, start_run
-from benchctl.spec import RunForm
+from benchctl.spec import BusyAction, RunForm
 from benchctl.track.library import challenge_names
 
 
@@ -173,7 +172,6 @@ _INSTEAD = {
     show_default=True,
     help="Processes that clients work in; one is enough unless the search ends driver-limited.",
 )
-@require_quiet_option
 @dry_run_option
 @measuring_options
 @verbose_option
@@ -199,9 +197,8 @@ def redline_command(
     form: RunForm,
     target_options: TargetOptions,
     param_options: ParamOptions,
-    require_quiet: bool,
+    on_busy: BusyAction | None,
     dry_run: bool,
-    wait: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -234,9 +231,9 @@ def redline_command(
     plan, loaded = plan_redline(spec, search)
     plan = with_answers(plan, os.environ)
     if dry_run:
-        only_say(plan, loaded, spec.files, home, store, require_quiet=require_quiet)
+        only_say(plan, loaded, spec.files, home, store, on_busy)
         return
-    with benched(home, store, plan, wait=wait, quiet=quiet, require_quiet=require_quiet) as bench:
+    with benched(home, store, plan, on_busy, quiet=quiet) as bench:
         folder, record = start_run(bench, plan, loaded, Extras(files=spec.files))
     conclude(folder, record, home, output_format, details=verbose)
 

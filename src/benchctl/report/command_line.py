@@ -10,6 +10,7 @@ import msgspec
 
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import (
+    DEFAULT_LENGTH,
     EvidenceSpec,
     MicroSpec,
     NodeSpec,
@@ -42,11 +43,14 @@ def command(
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
     them. `until_steady` lets pilot forks choose for how long tasks warm up.
     """
+    stop = plan.stop if forks is None or plan.stop != DEFAULT_LENGTH else None
     ending = ["--forks", str(max(forks or plan.forks, plan.index_builds))]
+    if stop is not None and plan.by_time:
+        ending = []
     form = RunForm(
         evidence=None if plan.evidence is None else _evidence(plan.evidence),
         tags=tuple(tags),
-        **_stop_rule(plan.stop),
+        **_stop_rule(stop),
     )
     if plan.micro is not None:
         words = ["benchctl", "micro", "run", *_micro_words(plan, plan.micro)]
@@ -107,7 +111,7 @@ def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
 
 def _stop_rule(stop: StopSpec | None) -> dict[str, Any]:
     """Return the stop rule's settings; the least number of forks is not one."""
-    if stop is None:
+    if stop is None or stop == DEFAULT_LENGTH:
         return {}
     precision, margin = (None if one is None else PERCENT.text(one) for one in (stop.precision, stop.margin))
     budget = None if stop.budget_s is None else DURATION.text(stop.budget_s)

@@ -23,8 +23,7 @@ from benchctl.results.model import (
 )
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, brief, cpu_list
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.caveat import processes_named
-from benchctl.stats.disturbed import BUSY_SHARE, disturbances, named_shares
+from benchctl.stats.disturbed import BUSY_SHARE, cpus_used, disturbances
 from benchctl.stats.metrics import LEAST_SHARE, metric
 
 _BYTES_PER_KB = 1e3
@@ -493,8 +492,7 @@ def _other_lines(record: RunRecord) -> Iterator[str]:
     """Yield the forks during which other processes used CPUs, and of which variants that is unknown."""
     for fork in record.forks:
         if fork.others is not None and fork.others.share > BUSY_SHARE:
-            named = processes_named(named_shares([fork.others]))
-            used = f"{100 * fork.others.share:.0f}% of the CPUs{named}"
+            used = cpus_used([fork.others])
             yield f"fork {fork.block} of {fork.variant}: other processes used {used}"
     unknown = dict.fromkeys(fork.variant for fork in record.forks if fork.others is None)
     if unknown:

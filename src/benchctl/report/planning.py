@@ -61,8 +61,13 @@ def command_for_one_run(selection: Selection) -> Command | None:
         specs = [msgspec.structs.replace(spec, name=f"{spec.name}@{spec.version}") for spec in specs]
     if len({spec.name for spec in specs}) < len(sides):
         return None
-    plan = msgspec.structs.replace(sides[0].run.plan, variants=tuple(specs), stop=None, test_mode=False)
-    return Command("Measure both in one run", command(plan, forks=max(DEFAULT_FORKS, plan.forks)))
+    measured = sides[0].run.plan
+    plan = msgspec.structs.replace(measured, variants=tuple(specs), stop=None, test_mode=False)
+    if measured.by_time:
+        line = command(msgspec.structs.replace(plan, stop=measured.stop))
+    else:
+        line = command(plan, forks=max(DEFAULT_FORKS, plan.forks))
+    return Command("Measure both in one run", line)
 
 
 def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]:
@@ -101,15 +106,19 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
         for one in analysis.costs
         if one.further is not None and one.further.forks is not None
     ]
-    settled = "not-steady" not in _codes(analysis) and (plan.settled or "small-scale" not in _codes(analysis))
-    settled &= "busy-host" not in _codes(analysis)
-    if settled and lacking and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
-        minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
-        line = shlex.join(["benchctl", "extend", analysis.runs[0], "--forks", str(forks)])
-        fewest = min(analysis.forks.values(), default=0)
-        # Of few forks, the spread is hardly known.
-        time = f"{math.ceil(minutes)} min"
-        return Command(f"Next, {f'{time} or more' if fewest < FORKS_FOR_QUOTING else f'about {time}'}", line)
+    settled = not _codes(analysis) & {"not-steady", "busy-host"}
+    fewest = min(analysis.forks.values(), default=0)
+    if settled and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
+        extend = ["benchctl", "extend", analysis.runs[0], "--forks"]
+        if lacking:
+            minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
+            # Of few forks, the spread is hardly known.
+            time = f"{math.ceil(minutes)} min"
+            time = f"{time} or more" if fewest < FORKS_FOR_QUOTING else f"about {time}"
+            return Command(f"Next ({time})", shlex.join([*extend, str(forks)]))
+        if plan.redline is None and "few-samples" not in _codes(analysis):
+            more = shlex.join([*extend, str(proposed_forks(analysis) - fewest)])
+            return Command(f"Next (more than {counted(fewest, 'fork')})", more)
     return _proposal("Next", analysis, plan)
 
 
@@ -149,7 +158,7 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     if "busy-host" not in _codes(analysis):
         return _larger(purpose, analysis, plan)
     again = command(msgspec.structs.replace(plan, test_mode=False))
-    return Command(f"{purpose}, on a quiet host", again + (" --require-quiet" if plan.micro is None else ""))
+    return Command(f"{purpose} (stop these processes, or wait for a quiet host)", f"{again} --on-busy wait")
 
 
 def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
@@ -270,10 +279,10 @@ def _metrics(analysis: Analysis, plan: Plan) -> str:
 
 
 def _proposed_documents(analysis: Analysis, plan: Plan) -> int:
-    """More of a small corpus, up to what a desktop builds in minutes; a running cluster has what it has."""
+    """More of a small corpus that did not settle; a running cluster has what it has."""
     size = analysis.documents
     given = any(one.target is not None and not one.target.writes for one in plan.variants)
-    if not given and "small-scale" in _codes(analysis) and size < _MOST_DOCUMENTS:
+    if not given and {"small-scale", "not-steady"} <= _codes(analysis) and size < _MOST_DOCUMENTS:
         return min(_MOST_DOCUMENTS, _DOCUMENT_GROWTH * size)
     return size
 
@@ -315,7 +324,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:
-        return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} forks a side"]
+        return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
     if not found:
         first = min(forks, DEFAULT_FORKS)
         return [f"{size}: never made here before, so its first {first} forks will show what it can detect"]
@@ -345,9 +354,11 @@ def _source(history: History, found: Sequence[Prospect]) -> str:
 
 
 def _size(plan: Plan, forks: int, block_s: float | None) -> str:
-    """Size of the coming run: `this run (10 forks a side, about 6 min)`."""
-    size = f"{counted(forks, 'fork')} a side"
-    if plan.stop is not None and forks < plan.forks:
+    """Size of the coming run: `this run (10 forks per variant, about 6 min)`."""
+    size = f"{counted(forks, 'fork')} per variant"
+    if plan.stop is not None and plan.stop.is_length:
+        size = f"about {size}" if block_s else plan.stop.length_text
+    elif plan.stop is not None and forks < plan.forks:
         size = f"probably {size}, at most {plan.forks}"
     elif plan.stop is not None:
         size = f"at most {size}"

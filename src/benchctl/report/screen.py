@@ -23,7 +23,6 @@ from benchctl.report.numbers import (
     counted,
     is_floor,
     p_value,
-    percent,
     signed_figure,
     signed_percent,
     visible,
@@ -49,6 +48,7 @@ _ABSURD_PERCENT = 10_000
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 # What a row is marked with, most important first, and what that means.
 MARKS = {
+    "busy host": ("the host was busy", "other processes used its CPUs"),
     "fails": ("requests failed", "percentiles rank them above every response"),
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
     "errors": ("errors are in the figures", "the operation ignores their status"),
@@ -64,7 +64,7 @@ MARKS = {
     "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
     "stall": ("stalled", "a few requests, or benchctl, took much of the measured time"),
-    "cold": ("not warmed up", "forks were still getting faster"),
+    "warming up": ("still warming up", "forks were still getting faster"),
     "brief": ("little warm-up", "less than the operation is known to need"),
     "drift": ("drifting", "forks changed this way and that while they were measured"),
     "reused": ("index builds from the cache", "a drift of the host is in the difference"),
@@ -81,7 +81,9 @@ MARKS = {
     "order": ("after other tasks", "the notes say what the nodes had run before"),
     "clocks": ("different clocks", "targets tell it by their own"),
 }
+_PLAIN = ("busy host", "warming up")  # need no explanation
 _OF_CAVEATS = {
+    "busy-host": "busy host",
     "failures": "fails",
     "answers-differ": "unlike",
     "hits-changed": "changed",
@@ -112,7 +114,7 @@ _OF_CAVEATS = {
 }
 
 
-_OF_TRENDS: dict[Trend, str] = {"not warmed up": "cold", "little warm-up": "brief", "drifting": "drift"}
+_OF_TRENDS: dict[Trend, str] = {"not warmed up": "warming up", "little warm-up": "brief", "drifting": "drift"}
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -125,6 +127,7 @@ class _Line(msgspec.Struct, frozen=True):
     verdict: Cell  # with the row's marks; its first word is the verdict's
     strength: tuple[int, float]
     mde_percent: float | None = None
+    agrees: bool = False  # with a row of the same task above
 
 
 def render_screen(
@@ -146,7 +149,7 @@ def render_screen(
     top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs, added)
     brief = [text_of(part, width) for addition in added for part in addition.brief]
     curves = list(brief)
-    rows = [line for row in analysis.rows if not row.swept for line in _lines(row, analysis)]
+    rows = _agreeing([line for row in analysis.rows if not row.swept for line in _lines(row, analysis)])
     # Marks that every row has are explained once, below.
     shared = set.intersection(*(set(line.verdict.words[1:]) for line in rows)) if len(rows) > 1 else set()
     marks = _meanings(analysis)
@@ -159,16 +162,25 @@ def render_screen(
             hidden = counted(len(brief) - len(curves), "more curve")
             body.append(Text(f"{hidden}: -v shows them"))
         if len(kept) < len(rows):
-            hidden = counted(len(rows) - len(kept), "more row")
-            body.append(Text(f"{hidden}, open or of smaller differences: -v shows them"))
+            body.append(Text(f"{_hidden([line for line in rows if line not in kept])}: -v"))
         shown = Text("\n").join([*body, *_plot(added, [*body, *bottom], lines, width), *bottom])
         if len(kept) + len(curves) <= 1 or shown.plain.count("\n") < lines:
             return shown
         if flowing and len(curves) > 1:
             curves.pop()
         elif flowing and kept:
-            kept.remove(min(kept, key=lambda line: line.strength))
+            kept.remove(min(kept, key=lambda line: (not line.agrees, line.strength)))
         flowing = True
+
+
+def _hidden(lines: Sequence[_Line]) -> str:
+    """Return what is not shown: `3 more rows: 2 that agree with those above, 1 inconclusive`."""
+    kinds = {
+        "that agree with others of their task": sum(line.agrees for line in lines),
+        "inconclusive": sum(not line.agrees and line.mde_percent is not None for line in lines),
+    }
+    told = ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
+    return f"{counted(len(lines), 'more row')}{f' ({told})' if told else ''}"
 
 
 def _plot(added: Sequence[Addition], others: Sequence[Text], lines: int, width: int) -> list[Text]:
@@ -184,7 +196,7 @@ def _plot(added: Sequence[Addition], others: Sequence[Text], lines: int, width: 
 def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     """Return what was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
-    top += [paragraph(verdict(analysis), width, lead="VERDICT  ", style="bold"), Text()]
+    top += [paragraph(verdict(analysis), width, style="bold"), Text()]
     if plan is not None and (where := _where(plan)):
         top[-1:-1] = [paragraph(where, width, lead="Hosts  ")]
     if plan is not None and plan.stop is not None:
@@ -217,11 +229,21 @@ def _bottom(
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
         line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
-        words = command_lines(line, width, lead=f"{following.purpose}:  ")
-        bottom.append(Text(visible("\n".join(words))))
+        bottom.append(Text(visible("\n".join([f"{following.purpose}:", *command_lines(line, width)]))))
     if more:
-        bottom.append(Text(visible(f"More:  {more}")))
+        bottom.append(Text(visible(f"Details: {more}")))
     return bottom
+
+
+def _agreeing(lines: Sequence[_Line]) -> list[_Line]:
+    """Return the lines, those marked whose verdict one of the same task has above."""
+    seen: set[tuple[str, str, str]] = set()
+    marked = []
+    for line in lines:
+        told = (line.block[0], line.name, line.verdict.words[0].split(" ")[0])
+        marked.append(msgspec.structs.replace(line, agrees=line.verdict.verdict is not None and told in seen))
+        seen.add(told)
+    return marked
 
 
 def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
@@ -241,6 +263,8 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
     for one in row.comparisons:
         word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
         word += "?" if one.provisional else ""
+        if one.verdict == "inconclusive" and one.mde_percent is not None:
+            word += f" (detects {_whole(one.mde_percent)}%)"
         yield _Line(
             block=(one.contender, unit),
             headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95% CI", "p"),
@@ -323,16 +347,12 @@ def _legend(
 ) -> Iterator[Text]:
     """Yield what the words and marks of these lines mean, one a line or `flowing`."""
     words = [*shared, *(word for line in lines for word in line.verdict.words)]
-    meanings = {mark: marks[mark] for mark in marks if mark in words}
-    least = [line.mde_percent for line in lines if line.mde_percent is not None]
-    if least:
-        low, high = percent(min(least)), percent(max(least))
-        reach = low if low == high else f"{low.removesuffix(' %')} to {high}"
-        reach = f"minimum detectable effect {reach}"
-        meanings = {"?": ('inconclusive, which is not "equal"', reach)} | meanings
+    meanings = {
+        mark: marks[mark] for mark in marks if mark in words and (mark not in _PLAIN or mark in shared)
+    }
     listed = [("all" if mark in shared else mark, *meaning) for mark, meaning in meanings.items()]
     if flowing and listed:
-        short = (f"{mark}: {what}{f' ({more})' if mark == '?' else ''}" for mark, what, more in listed)
+        short = (f"{mark}: {what}" for mark, what, _ in listed)
         yield paragraph("; ".join(short), width)
     else:
         yield from (paragraph(f"{what}: {more}", width, lead=f"{mark}  ") for mark, what, more in listed)
@@ -347,6 +367,10 @@ def _headings(variants: Sequence[str]) -> dict[str, str]:
         for variant, name in names.items()
     }
     return short if len({*short.values()}) == len(short) else names
+
+
+def _whole(size_percent: float) -> str:
+    return f"{size_percent:.{0 if size_percent >= _COARSE_PERCENT else 1}f}"
 
 
 def _size(percent_off: float) -> float:

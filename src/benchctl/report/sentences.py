@@ -57,6 +57,9 @@ _NAMED_HELD = {
     "faster": "lighter{} on",
     "mixed": "lighter{} by one metric and heavier by another on",
 }
+_DIRECTED = ("slower", "faster")
+_COARSE_PERCENT = 10  # from here on, sizes are whole percent
+_ABSURD_PERCENT, _NOTHING = 10_000, -99.9
 _DESIGNS: dict[CaveatCode, str] = {
     "imported": "Measured by another tool.",
     "few-runs": "One or two runs per variant do not show how much runs differ.",
@@ -110,20 +113,29 @@ def verdict(analysis: Analysis) -> str:
     added = additions(analysis)
     doubts = [doubt for addition in added for doubt in addition.doubts]
     found = [sentence for addition in added for sentence in addition.answer]
+    busy = busy_text(analysis)
+    looks = _only_provisional(analysis)
     if not any(analysis.forks.values()) and not analysis.build_rows:
         found = found or ["Nothing was measured: no fork was finished."]
     elif (goes_by_task(analysis) or not found) and analysis.task_rows:
-        found += [_about(contender, analysis) for contender in analysis.variants[1:]]
+        found += [_about(contender, analysis, looks=looks) for contender in analysis.variants[1:]]
         found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
     if not found:
         alone = map(_sentence, _stalls(analysis, analysis.rows))
         found = [*alone, "One variant: there is nothing to compare it with."]
-    found += [_sentence(doubt.text) for doubt in analysis.caveats if doubt.code == "busy-host"]
-    reasons = [*doubts, *_reservations(analysis, _provisional(analysis))]
-    found += [f"Provisional: {'; '.join(reasons)}."] if reasons else []
-    unready = _reservations(analysis, _unready(analysis))
-    found += [_sentence(reason) for reason in unready if reason not in reasons]
+    lead = "PROVISIONAL: " if looks else "NO CONCLUSION: " if busy and len(analysis.variants) > 1 else ""
+    if busy:
+        # What else is doubtful may be its doing.
+        found.insert(0, f"the host was busy. {busy} More documents or forks will not help.")
+    else:
+        reasons = [*doubts, *_reservations(analysis, _provisional(analysis))]
+        if reasons:
+            why = "; ".join(reasons)
+            found.append(f"{_sentence(why)} Do not report these values." if looks else f"Provisional: {why}.")
+        unready = _reservations(analysis, _unready(analysis))
+        found += [_sentence(reason) for reason in unready if reason not in reasons]
+    found[0] = f"{lead}{found[0]}" if lead else f"{found[0][:1].upper()}{found[0][1:]}" if busy else found[0]
     ordered = dict.fromkeys(
         one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
     )
@@ -133,11 +145,23 @@ def verdict(analysis: Analysis) -> str:
     return " ".join(found)
 
 
+def busy_text(analysis: Analysis) -> str:
+    """Return what others used during the forks, as a sentence; empty if the host was quiet."""
+    doubts = (*(doubt for row in analysis.rows for doubt in row.caveats), *analysis.caveats)
+    return next((_sentence(doubt.text) for doubt in doubts if doubt.code == "busy-host"), "")
+
+
+def _only_provisional(analysis: Analysis) -> bool:
+    """Return whether there are differences, of which none is to be reported."""
+    sized = [one for row in analysis.task_rows for one in row.comparisons if one.verdict in _SIZED]
+    return bool(sized) and all(one.provisional for one in sized)
+
+
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _about(contender: str, analysis: Analysis) -> str:
+def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
     tasks: dict[str, list[Comparison]] = {}
     # What nodes hold is in the sentence only where nothing else was asked for.
     fast = [row for row in analysis.task_rows if row.metric not in HELD]
@@ -157,7 +181,14 @@ def _about(contender: str, analysis: Analysis) -> str:
             than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
             where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
             by, which = (f" by {_listed(metrics)}", f" ({_listed(metrics)})") if metrics else ("", "")
-            parts.append(f"{manner}{words.format(than, by=by, which=which)} {where}")
+            how = "" if looks else manner
+            if outcome in _DIRECTED and len(names) < _MOST_NAMED:
+                for name in names:
+                    size, reach = _sized(tasks[name], outcome, manner)
+                    parts.append(f"{how}{size}{words.format(than, by=by)} {name}{reach}")
+                    than = ""
+            else:
+                parts.append(f"{how}{words.format(than, by=by, which=which)} {where}")
     if not parts and len(outcomes) == 1 and len(fast or analysis.rows) > 1:
         return _by_metric(contender, analysis, fast or analysis.rows)
     counts = Counter(outcomes.values())
@@ -167,8 +198,29 @@ def _about(contender: str, analysis: Analysis) -> str:
         if (count := counts[_Outcome(outcome, manner)])
     ]
     if parts:
-        return f"{contender} is {'; '.join([*parts, *([', '.join(rest)] if rest else [])])}."
+        differences = " and ".join(parts) if len(parts) < _MOST_NAMED else "; ".join(parts)
+        others = ", ".join(rest)
+        number, _, words = others.partition(" ")
+        others = f" {counted(int(number), 'task')} {words}." if others else ""
+        return f"{contender} {'looks' if looks else 'is'} {differences}.{others}"
     return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
+
+
+def _sized(comparisons: Sequence[Comparison], outcome: str, manner: str) -> tuple[str, str]:
+    """Return `21% ` and ` (95% CI: 19 to 24%)` of the first metric that shows a task's outcome."""
+    one = next(one for one in comparisons if one.verdict == outcome and one.provisional == bool(manner))
+    if one.effect_percent is None or one.compared_as == "difference":
+        return "", ""
+    size = _whole(abs(one.effect_percent))
+    ends = sorted(abs(end) for end in (one.low_percent, one.high_percent) if end is not None)
+    if len(ends) < len(("low", "high")) or ends[1] >= _ABSURD_PERCENT or (one.low_percent or 0.0) <= _NOTHING:
+        return f"{size}% ", ""
+    where = "" if one.higher_is_better else f" in {metric_of(one.metric).title}"
+    return f"{size}% ", f"{where} (95% CI: {_whole(ends[0])} to {_whole(ends[1])}%)"
+
+
+def _whole(size_percent: float) -> str:
+    return f"{size_percent:.{0 if size_percent >= _COARSE_PERCENT else 1}f}"
 
 
 class _Outcome(NamedTuple):
@@ -288,7 +340,7 @@ def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
         names = list(dict.fromkeys(analysis.where(row) for row in rows))
         if names:
             where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
-            yield f"{trend} on {where}"
+            yield f"{'still warming up' if trend == 'not warmed up' else trend} on {where}"
     few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
     for kind in dict.fromkeys(few):
         yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} a side"

@@ -42,8 +42,8 @@ class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     cpus: int  # of the host
     used: float  # CPUs, mean over the fork
-    # Name -> the same of the largest processes, those of a name together; what ended before the fork did, or
-    # cannot be seen from inside a container, has no name.
+    # Name -> the same of the largest processes, those of a name together, a lone one with its pid; what ended
+    # before the fork did, or cannot be seen from inside a container, has no name.
     processes: dict[str, float]
 
     @property

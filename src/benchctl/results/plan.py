@@ -9,8 +9,16 @@ import msgspec
 
 from benchctl.errors import UsageError
 from benchctl.nearest import suggestion
+from benchctl.quantities import DURATION
 from benchctl.results.figures import about
-from benchctl.spec import EvidenceEntry, EvidenceKind, RunSettings
+from benchctl.spec import (
+    DEFAULT_BUDGET_S,
+    DEFAULT_FORKS,
+    MOST_FORKS,
+    EvidenceEntry,
+    EvidenceKind,
+    RunSettings,
+)
 from benchctl.track.model import Challenge, GeneratorName
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
@@ -260,6 +268,7 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     # None for as long as it takes.
     budget_s: float | None = None
     least_forks: int = 8  # that every variant gets whatever the intervals are; a budget may cut it short
+    least_blocks: int = 1  # that are run whatever the budget
     decided: bool = False  # end when every judged effect is faster, slower, different or equivalent
     # The difference that does not matter, as a ratio - 1, of every metric; None for each metric's own.
     margin: float | None = None
@@ -270,6 +279,27 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     def looks_on(self) -> bool:
         """Return whether figures have a say, so that they are looked at after every block."""
         return self.decided or self.precision is not None
+
+    @property
+    def is_length(self) -> bool:
+        """Return whether time alone decides, whatever the figures are."""
+        return self.budget_s is not None and not self.looks_on
+
+    def blocks_in(self, block_s: float) -> int:
+        """Return how many blocks of so many seconds the budget has room for."""
+        return max(self.least_blocks, int((self.budget_s or 0.0) // block_s))
+
+    @property
+    def length_text(self) -> str:
+        """Return the length of a run that time alone ends: `forks for 3m, at least 6 per variant`."""
+        least = f", at least {self.least_blocks} per variant" if self.least_blocks > 1 else ""
+        return f"forks for {DURATION.text(self.budget_s or 0.0)}{least}"
+
+
+DEFAULT_LENGTH: Final = StopSpec(
+    budget_s=DEFAULT_BUDGET_S, least_forks=DEFAULT_FORKS, least_blocks=DEFAULT_FORKS
+)
+"""Of a run whose length nobody gave."""
 
 
 class EvidenceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -443,6 +473,11 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         """Return whether points differ in a parameter of all challenges or of one."""
         names = [] if self.swept is None else [axis.name for axis in self.swept.axes]
         return any(re.split("[:.]", name)[-1] == parameter for name in names)
+
+    @property
+    def by_time(self) -> bool:
+        """Return whether time alone decides how many forks there are."""
+        return self.stop is not None and self.stop.is_length and self.forks == MOST_FORKS
 
     def is_extra(self, block: int) -> bool:
         """Return whether the forks of a block are for evidence alone, and enter no comparison."""

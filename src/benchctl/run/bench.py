@@ -32,7 +32,7 @@ class Observer(Protocol):
     def progress(self, what: str, done: int, total: int) -> None:
         """Progress of the current step, in its own unit (`documents`, `bytes`, `requests`)."""
 
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Fork `number` of `total`, counted over all variants from 1.
 
         `remaining_s` is the time until the last one is over, including this one; None while unknown.
@@ -54,7 +54,7 @@ class SilentObserver:
     def progress(self, what: str, done: int, total: int) -> None:
         """Ignore it."""
 
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Ignore it."""
 
     def fork_done(self, record: ForkRecord) -> None:

@@ -1,6 +1,6 @@
 """Fitness of a host to measure, checked before anything starts; for nights, by their suite's limits."""
 
-import math
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,8 +16,12 @@ from benchctl.disk import FreeBytes, free_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.quantities import DURATION, PERCENT, Duration, Percent
-from benchctl.results.model import Environment
+from benchctl.report.numbers import duration
+from benchctl.results.model import Environment, OtherLoad
 from benchctl.results.plan import Plan
+from benchctl.run.others import look, used_by_others
+from benchctl.spec import BusyAction
+from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 
 SAMPLE_S: Final = 2.0
 """Observation time of the CPUs, seconds: other load is rarely idle for longer."""
@@ -27,8 +31,10 @@ MOST_STEAL: Final = 0.02
 
 BESIDE_HEAP_MB: Final = 1024
 """Memory that a node needs beside its heap, MiB: native memory, and some of its index in the page cache."""
-# Before an interactive run: long enough to tell 20% from nothing.
+# Before an interactive run: long enough to tell 10% from nothing.
 _GLANCE_S: Final = 0.5
+LONGEST_WAIT_S: Final = 600.0
+"""For a quiet host, with `--on-busy wait`."""
 _SETTLE_POLL_S: Final = 10.0
 _CLOCK_SLACK: Final = timedelta(minutes=5)  # network time may step the clock so far
 _FIRST_YEAR: Final = 2026  # earlier, the clock has not been set
@@ -52,7 +58,6 @@ class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     # 10^9 bytes; None for the heap and 1 GiB; less is always refused.
     least_free_memory_gb: NotNegative | None = None
     other_java: Reaction = "mark"  # on other Java processes
-    on_noise: Reaction = "mark"  # on a host that is not quiet
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class Snapshot:
     now: datetime  # with its offset
     load1: float  # one-minute load average
     busy: float  # share of all CPUs' time
+    others: OtherLoad | None  # of that, what others use; None where it is not known
     steal: float | None  # share that the hypervisor took; None where the kernel does not report it
     free_disk_bytes: int
     free_memory_bytes: int  # available without swapping
@@ -85,11 +91,13 @@ def snapshot(
     free: FreeBytes = free_bytes,
 ) -> Snapshot:
     """Observe the host: its CPUs for `sample_s` seconds, the disk of the home, its memory and load."""
+    before = look()
     busy, steal = _cpu_shares(pause, sample_s)
     return Snapshot(
         now=now(),
         load1=psutil.getloadavg()[0],
         busy=busy,
+        others=used_by_others(before, look(), os.getpid()),
         steal=steal,
         free_disk_bytes=free(home.root),
         free_memory_bytes=psutil.virtual_memory().available,
@@ -130,13 +138,13 @@ def examine(
     limits: HostLimits,
     heap_mb: int,
     last: tuple[int, str] | None,
-    nodes: int = 1,
+    on_busy: BusyAction,
 ) -> Fitness:
-    """Check a host against a suite's limits.
+    """Check a host against a suite's limits; with `fail`, one that is not quiet is refused.
 
-    `last` is number and start, ISO 8601, of the last measured night; `heap_mb` is of each of `nodes`.
+    `last` is number and start, ISO 8601, of the last measured night; `heap_mb` is of a node.
     """
-    refused = _lacks(seen, limits, heap_mb, nodes)
+    refused = _lacks(seen, limits, heap_mb)
     noise: list[str] = []
     if environment.other_java:
         found = f"other Java processes are up: {', '.join(environment.other_java)}"
@@ -146,7 +154,7 @@ def examine(
         usual.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")
     if limits.governor not in {None, environment.governor} and environment.governor is not None:
         usual.append(f"the CPU governor is '{environment.governor}', not '{limits.governor}'")
-    (noise if limits.on_noise == "mark" else refused).extend(usual)
+    (refused if on_busy == "fail" else noise).extend(usual)
     notes = _clock_notes(seen.now, last)
     if limits.governor is not None and environment.governor is None:
         notes.append(f"the kernel does not say whether the CPU governor is '{limits.governor}'")
@@ -156,43 +164,57 @@ def examine(
 def check_quiet(
     home: Home,
     plans: Iterable[Plan],
-    environment: Environment,
     note: Callable[[str], None],
+    on_busy: BusyAction | None,
     *,
-    required: bool,
-    look: Callable[[Home], Snapshot] | None = None,
+    glance: Callable[[Home], Snapshot] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Note what is wrong with the host before runs, in one line, or refuse it.
+    """Warn that the host is busy, or short of memory or disk, before runs; first wait for its end, or fail.
 
     The load average is not considered: it still includes what has just ended, such as the previous run. Runs
-    in test
-    mode are exempt, unless `required` refuses the host.
+    in test mode are exempt from the warning, which is what None is, too.
 
     Raises:
-        BenchctlError: If the host is refused.
+        BenchctlError: If the host is busy, and `on_busy` is `fail`.
     """
+    reacting = on_busy not in {None, "warn"}
     heaps = [
         (spec.node_count, 0 if spec.target else spec.heap_mb or plan.heap_mb)
         for plan in plans
-        if required or not plan.test_mode
+        if reacting or not plan.test_mode
         for spec in plan.variants
     ]
     if not heaps:
         return
-    seen = (look or partial(snapshot, sample_s=_GLANCE_S))(home)
     nodes, heap_mb = max(heaps, key=lambda one: one[0] * (one[1] + BESIDE_HEAP_MB))
-    found = examine(environment, seen, HostLimits(max_load=math.inf), heap_mb, None, max(nodes, 1))
-    wrong = "; ".join((*found.refused, *found.noise))
-    if not wrong:
-        return
-    if required:
-        raise BenchctlError(
-            f"the host is not quiet: {wrong}", hint="see what else runs there, or leave --require-quiet out"
-        )
-    note(f"the host is not quiet, which figures will show: {wrong}")
+    glance = glance or partial(snapshot, sample_s=_GLANCE_S)
+    begun, waiting = clock(), False
+    while wrong := "; ".join(_busy(glance(home), heap_mb, max(nodes, 1))):
+        if on_busy == "fail":
+            raise BenchctlError(f"host is busy: {wrong}", hint="stop other processes, or use: --on-busy warn")
+        left_s = LONGEST_WAIT_S - (clock() - begun) if on_busy == "wait" else 0.0
+        if left_s <= 0:
+            note(f"warning: host is busy, results may be inconclusive: {wrong}")
+            return
+        if not waiting:
+            note(f"waiting for a quiet host, for {duration(LONGEST_WAIT_S)} at most: {wrong}")
+            waiting = True
+        pause(min(_SETTLE_POLL_S, left_s))
 
 
-def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int) -> list[str]:
+def _busy(seen: Snapshot, heap_mb: int, nodes: int) -> list[str]:
+    """Return what is wrong with a host for an interactive run."""
+    wrong = _lacks(seen, HostLimits(), heap_mb, nodes)
+    if seen.others is not None and seen.others.share > BUSY_SHARE:
+        wrong.append(f"other processes use {cpus_used([seen.others])}")
+    if seen.steal is not None and seen.steal > MOST_STEAL:
+        wrong.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")
+    return wrong
+
+
+def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int = 1) -> list[str]:
     """Resources that do not suffice to measure at all."""
     found = []
     if seen.free_disk_bytes < limits.least_free_gb * _GB:

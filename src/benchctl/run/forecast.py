@@ -178,17 +178,26 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
         disk += build.documents * (BYTES_PER_DOCUMENT + (times - 1) * BYTES_PER_DOCUMENT_AT_REST)
         seconds += times * (_INDEX_S + past.indexing.seconds(build.engine, build.track, build.documents))
     measured = 0
+    about = "about " if any(one.plan.by_time for one in runs) else ""
     for one in runs:
         plan = one.plan
-        forks = plan.forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
+        block_s = past.block_s(plan, one.track)
+        forks = _forks(plan, block_s)
         measured += forks * len(plan.variants)
-        seconds += forks * past.block_s(plan, one.track)
+        seconds += forks * block_s
     if measured:
-        steps.append(f"measure {counted(measured, 'fork')}")
+        steps.append(f"measure {about}{counted(measured, 'fork')}")
     # Of what challenges make, every fork is the first.
     own = (_given(spec) for one in runs if one.plan.origin == "empty" for spec in one.plan.variants)
     untried = dict.fromkeys(given for each in (*(build.given for build in counts), *own) for given in each)
     return Steps(tuple(steps), download, disk, seconds, tuple(untried))
+
+
+def _forks(plan: Plan, block_s: float) -> int:
+    """Return the forks of every variant, those for evidence included; of a run by time, what fits."""
+    by_time = plan.stop is not None and plan.stop.is_length
+    forks = min(plan.forks, plan.stop.blocks_in(block_s)) if plan.stop and by_time else plan.forks
+    return forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
 
 
 def _given(spec: VariantSpec) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from benchctl.engine.variant import placed_variant
 from benchctl.errors import UsageError
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
-from benchctl.results.plan import CorpusSpec, EvidenceSpec, PinSpec, StopSpec, VariantSpec
+from benchctl.results.plan import DEFAULT_LENGTH, CorpusSpec, EvidenceSpec, PinSpec, StopSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file, placed_corpus
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec, axes_of
@@ -135,20 +135,18 @@ def stop_of(form: RunForm) -> StopSpec | None:
         None if text is None else PERCENT.parse(text) for text in (form.precision, form.margin)
     )
     budget_s = None if form.budget is None else DURATION.parse(form.budget)
-    if not form.until_decided:
-        return (
-            None
-            if (precision, margin, budget_s) == (None, None, None)
-            else StopSpec(precision, budget_s, margin=margin)
-        )
-    return StopSpec(precision, budget_s, margin=margin, decided=True, least_forks=FIRST_LOOK)
+    if form.until_decided:
+        return StopSpec(precision, budget_s, margin=margin, decided=True, least_forks=FIRST_LOOK)
+    if precision is not None or margin is not None:
+        return StopSpec(precision, budget_s, margin=margin)
+    if budget_s is not None:
+        return StopSpec(budget_s=budget_s, least_forks=DEFAULT_FORKS)
+    return DEFAULT_LENGTH if form.forks is None else None
 
 
 def forks_of(form: RunForm) -> int:
     """Return the forks of every variant; with a rule, the maximum."""
-    if form.forks is not None:
-        return form.forks
-    return DEFAULT_FORKS if stop_of(form) is None else MOST_FORKS
+    return MOST_FORKS if form.forks is None else form.forks
 
 
 # Files with keys of the form.

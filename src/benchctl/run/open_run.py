@@ -233,7 +233,7 @@ class OpenRun:
             )
         return self._runner
 
-    def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
+    def fork(self, job: ForkJob, number: int, total: int | None, left_s: float | None) -> None:
         """Run one fork and put it on disk; `left_s` are expected until the last is done.
 
         Raises:
@@ -264,9 +264,13 @@ class OpenRun:
         self._give_up_when_hopeless(fork)
 
     def end_early(self, reason: str) -> None:
-        """Complete the run with the blocks it has; the reason goes into the record."""
+        """Complete the run with the blocks it has; the reason goes into the record.
+
+        It is a doubt unless the run was to last just as long.
+        """
         self._update(stopped=reason)
-        self.doubt(reason)
+        if not self._record.plan.by_time:
+            self.doubt(reason)
 
     def doubt(self, caveat: str) -> None:
         """Add a caveat to the record."""

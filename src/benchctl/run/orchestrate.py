@@ -227,7 +227,7 @@ def start_run(
 
 def _measured(bench: Bench, run: OpenRun, timings: dict[str, float]) -> RunRecord:
     """Measure what a run is missing, and record how it ended."""
-    study = Study([run], ByRule(), bench.observer, seed=run.record.plan.seed)
+    study = Study([run], ByRule(bench.observer.note), bench.observer, seed=run.record.plan.seed)
     with ending(lambda _status, _reason: None, run.summary, run.resumed_by):
         ended = study.measure([timings])
     lacking = "" if run.record.missing() else shortfall(run.record)

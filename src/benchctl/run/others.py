@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import psutil
@@ -82,19 +82,24 @@ def used_by_others(before: Look, after: Look, own: int) -> OtherLoad | None:
     possible_s = wall_s * after.cpus
     if total_s < (1 - _UNLIKE) * possible_s or own_s > busy_s + _UNLIKE * possible_s:
         return None
-    used = dict[str, float]()
+    used, pids_of = dict[str, float](), dict[str, list[int]]()
     for pid, seen in after.processes.items():
         earlier = before.processes.get(pid)
         same = earlier is not None and earlier.started_s == seen.started_s
         if pid not in ours[1]:
             spent_s = seen.own_s - (earlier.own_s if earlier is not None and same else 0.0)
             used[seen.name] = used.get(seen.name, 0.0) + spent_s / wall_s
+            pids_of.setdefault(seen.name, []).append(pid)
     largest = sorted(used, key=used.__getitem__, reverse=True)[:_MOST_NAMED]
     return OtherLoad(
         after.cpus,
         max(busy_s - own_s, 0.0) / wall_s,
-        {name: used[name] for name in largest if used[name] > 0},
+        {_label(name, pids_of[name]): used[name] for name in largest if used[name] > 0},
     )
+
+
+def _label(name: str, pids: Sequence[int]) -> str:
+    return f"{name} pid {pids[0]}" if len(pids) == 1 else name
 
 
 def _family(processes: Mapping[int, Seen], own: int) -> set[int]:

@@ -68,6 +68,7 @@ _SETTLES_AFTER = 200
 # A p90 of fewer is not precise.
 _LEAST_MEASURED = 100
 # With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
+_MOST_MEASURED = 500
 _WARM_UP_PER_MEASURED = 2
 
 
@@ -298,7 +299,7 @@ def settled(challenge: Challenge, track: Track) -> Challenge:
         if not isinstance(operation, Asking):
             return task
         requests = operation.settles_after or _SETTLES_AFTER
-        least = max(_LEAST_MEASURED, requests // _WARM_UP_PER_MEASURED)
+        least = min(max(_LEAST_MEASURED, requests // _WARM_UP_PER_MEASURED), _MOST_MEASURED)
         warm_up, measured = (math.ceil(count / task.clients) for count in (requests, least))
         return msgspec.structs.replace(
             task, warmup_iterations=warm_up, iterations=max(task.iterations or 1, measured)

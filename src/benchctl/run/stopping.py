@@ -1,29 +1,68 @@
 """The policy of a run: it ends by the plan's rule, evaluated before every block, from the record alone."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.report.numbers import duration
+from benchctl.report.numbers import counted, duration
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.run.study import Policy
 
 
 class ByRule(Policy):
-    """Ends a single run by its plan's rule."""
+    """Ends a single run by its plan's rule; `note` is told once how many blocks fit into its time."""
 
     goes_on_without = False
 
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self._note = note
+        self._forecast = ""
+
     def ends(self, records: Sequence[RunRecord], block: int) -> str:
         """Return why the rule ends it, as `Policy` does."""
-        return reason_to_stop(records[0], block)
+        reason = reason_to_stop(records[0], block)
+        if not self._forecast and not reason and (forecast := length_text(records[0])):
+            self._forecast = forecast
+            self._note(forecast)
+        return reason
+
+    def total(self, records: Sequence[RunRecord]) -> int | None:
+        """Return the forks that fit into the time, if that is the length; None before the first block."""
+        (record,) = records
+        if record.plan.stop is None or not record.plan.stop.is_length:
+            return super().total(records)
+        blocks = blocks_by_time(record)
+        extra = len(record.plan.extra_blocks)
+        return None if blocks is None else (blocks + extra) * len(record.plan.variants)
 
     def remaining_s(self, records: Sequence[RunRecord], expected_s: float | None) -> float | None:
         """Return what is expected, or less if the budget leaves less."""
         return remaining_s(records[0], expected_s)
+
+
+def blocks_by_time(record: RunRecord) -> int | None:
+    """Return how many blocks fit into a budget; None while it is unknown how long one takes."""
+    stop, block_s = record.plan.stop, _block_s(record)
+    done = len({fork.block for fork in record.forks if not record.plan.is_extra(fork.block)})
+    if stop is None or stop.budget_s is None or not block_s:
+        return None
+    left_s = stop.budget_s - seconds_spent(record) - block_s * len(record.plan.extra_blocks)
+    fit = done + max(0, int(left_s // block_s))
+    return min(max(fit, stop.least_blocks), record.plan.forks)
+
+
+def length_text(record: RunRecord) -> str:
+    """Return how many blocks there are going to be, where time decides that; empty while it is not known."""
+    stop, blocks = record.plan.stop, blocks_by_time(record)
+    if stop is None or stop.budget_s is None or not stop.is_length or blocks is None:
+        return ""
+    takes_s = blocks * _block_s(record)
+    if takes_s > stop.budget_s:
+        return f"{counted(blocks, 'block')}, the minimum, in about {duration(takes_s)}"
+    return f"about {counted(blocks, 'block')} in {duration(stop.budget_s)}"
 
 
 def reason_to_stop(record: RunRecord, block: int) -> str:
@@ -47,7 +86,7 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
         enough, text = _judged(record, stop)
         if enough:
             return f"{_after(record)}, because {_rule(stop)} is reached: {text}"
-    return _budget_spent(record, stop)
+    return "" if block < stop.least_blocks else _budget_spent(record, stop)
 
 
 def within(stop: StopSpec | None, seconds: float, *, instead: bool = False) -> StopSpec:
@@ -59,7 +98,7 @@ def within(stop: StopSpec | None, seconds: float, *, instead: bool = False) -> S
     if stop is None:
         return StopSpec(budget_s=seconds, least_forks=FORKS_FOR_VERDICT)
     least = seconds if instead or stop.budget_s is None else min(seconds, stop.budget_s)
-    return msgspec.structs.replace(stop, budget_s=least)
+    return msgspec.structs.replace(stop, budget_s=least, least_blocks=1)
 
 
 def budget_behind(record: RunRecord, seconds: float) -> float:
@@ -71,7 +110,7 @@ def budget_behind(record: RunRecord, seconds: float) -> float:
     block_s = _block_s(record) * record.plan.index_builds
     if seconds < block_s:
         raise UsageError(
-            f"--budget {duration(seconds)} leaves no time for a block of run {record.id}, which takes "
+            f"--budget {duration(seconds)} is too short: one block of run {record.id} takes "
             f"{duration(block_s)}"
         )
     return seconds_spent(record) + seconds
@@ -87,7 +126,7 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
     stop = record.plan.stop
     if stop is None or stop.budget_s is None:
         return expected_s
-    left = max(0.0, stop.budget_s - seconds_spent(record))
+    left = max(0.0, max(stop.budget_s, stop.least_blocks * _block_s(record)) - seconds_spent(record))
     return left if expected_s is None else min(left, expected_s)
 
 
@@ -105,7 +144,7 @@ def shortfall(record: RunRecord) -> str:
 def stop_text(plan: Plan) -> str:
     """Describe the rule that ends a run, for readers; empty if only the number of forks does."""
     stop = plan.stop
-    if stop is None:
+    if stop is None or stop.is_length:
         return ""
     rules = []
     if stop.decided:
@@ -118,7 +157,7 @@ def stop_text(plan: Plan) -> str:
         rules.append(f"the next block would take the forks beyond {time} (preparation not counted)")
     if not rules:
         return ""
-    return f"ends when {', or when '.join(rules)}; after {plan.forks} forks a side at the latest"
+    return f"ends when {', or when '.join(rules)}; after {plan.forks} forks per variant at the latest"
 
 
 def precision_text(precision: float) -> str:
@@ -149,19 +188,21 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     extra = {block for block, _ in record.missing() if record.plan.is_extra(block)}
     if spent + expected + _block_s(record) * len(extra) <= stop.budget_s:
         return ""
-    few = ""
     after = " and the forks for evidence" if extra else ""
+    few = ""
     if _fewest(record) < stop.least_forks:
         few = f"; fewer than {stop.least_forks} forks say little about how much forks differ"
     return (
-        f"{_after(record)}, because --budget {duration(stop.budget_s)} leaves no time for another "
+        f"{_after(record)}, because {duration(stop.budget_s)} leave no time for another "
         f"block{after}: {duration(spent)} are spent, a block takes {duration(expected)}{few}"
     )
 
 
 def _after(record: RunRecord) -> str:
     fewest = _fewest(record)
-    return f"ended after {fewest} of at most {record.plan.forks} forks a side"
+    if record.plan.by_time:
+        return f"ended after {counted(fewest, 'fork')} per variant"
+    return f"ended after {fewest} of at most {record.plan.forks} forks per variant"
 
 
 def _block_s(record: RunRecord) -> float:

@@ -44,6 +44,10 @@ class Policy:
         del records
         return ""
 
+    def total(self, records: Sequence[RunRecord]) -> int | None:
+        """Return how many forks there are going to be; None while unknown."""
+        return sum(record.total for record in records)
+
     def remaining_s(self, records: Sequence[RunRecord], expected_s: float | None) -> float | None:
         """Return the seconds until the end, of which so many are expected; None while unknown."""
         del records
@@ -198,8 +202,8 @@ class Study:
 
     def _one(self, side: Side, job: ForkJob) -> None:
         expected_s = self._expected_s([step[0] for step in self._steps])
-        total = sum(record.total for record in self.records)
-        number = total - len(self._steps) + 1
+        number = sum(record.total for record in self.records) - len(self._steps) + 1
+        total = self._policy.total(self.records)
         self._steps.remove((side, job))
         if side in self._hopeless:
             return

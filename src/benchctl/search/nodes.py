@@ -112,7 +112,7 @@ class _CalmObserver:
     def progress(self, what: str, done: int, total: int) -> None:
         self._inner.progress(what, done, total)
 
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         del remaining_s  # how many forks there are going to be is not known: the bound would be taken for it
         self._in_fork = True
         self._inner.fork_started(variant, number, total, None)

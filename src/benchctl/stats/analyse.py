@@ -35,7 +35,7 @@ from benchctl.stats.analysis import (
 )
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate, run_doubts
 from benchctl.stats.compare import Comparison, Series, Side, adjust, compare_sides, several_builds
-from benchctl.stats.disturbed import Disturbance, disturbances, most_stalled
+from benchctl.stats.disturbed import Disturbance, busy_host, disturbances, most_stalled
 from benchctl.stats.doubts import (
     cold_doubts,
     floor_doubts,
@@ -228,7 +228,8 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         if _all_have(metric, group, plan, place)
     ]
     built_rows = _build_rows(asked, own, built_in if several else {}, plan, groups, paired=paired)
-    rows = _adjusted([*rows, *built_rows], method)
+    busy = busy_host(fork for group in done.values() for fork in group)
+    rows = _adjusted([*rows, *built_rows], method, busy)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
     curves = ()
@@ -247,10 +248,12 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
         sections=(*_sections(plan), *built),
         rows=tuple(rows),
-        beside=tuple(_adjusted(more, method)),
+        beside=tuple(_adjusted(more, method, busy)),
         caveats=(
             *(Caveat("unlike", text) for text in unlike),
             *([_separate_runs(min(map(len, in_runs)))] if several else []),
+            # Of a comparison it is a doubt of its own, and makes its verdict provisional.
+            *([busy] if busy and len(forks) == 1 else []),
             *general_doubts(
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),
@@ -548,7 +551,7 @@ def side_figures(
     return figures if replicate == "fork" else msgspec.structs.replace(figures, **side.unit_figures())
 
 
-def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
+def _adjusted(rows: Sequence[Row], method: Method, busy: Caveat | None) -> list[Row]:
     """The rows, which come metric by metric and end with index builds, with their p-values adjusted."""
     families = [rows] if method == "holm" else [list(own) for _, own in groupby(rows, _family)]
     adjusted = iter(
@@ -560,7 +563,11 @@ def _adjusted(rows: Sequence[Row], method: Method) -> list[Row]:
     )
     finished = []
     for row in rows:
-        comparisons = tuple(provisional(next(adjusted), row.figures) for _ in row.comparisons)
+        own_doubts = () if busy is None or row.level == "build" else (busy,)
+        comparisons = tuple(
+            provisional(msgspec.structs.replace(one, caveats=(*own_doubts, *one.caveats)), row.figures)
+            for one in (next(adjusted) for _ in row.comparisons)
+        )
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         caveats = tuple(dict.fromkeys((*row.caveats, *own)))
         finished.append(msgspec.structs.replace(row, comparisons=comparisons, caveats=caveats))

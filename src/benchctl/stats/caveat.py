@@ -1,7 +1,7 @@
 """Doubts as data: what weakens a figure, in words that tell the reader what to make of it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -124,9 +124,3 @@ def small_scale(times_fewer: str) -> Caveat:
         f"up to {times_fewer} times fewer document visits than in the blog: "
         "the JIT may not have settled, small corpora need more iterations",
     )
-
-
-def processes_named(shares: Mapping[str, float]) -> str:
-    """Return the processes that used CPU in brackets; nothing where none has a name."""
-    listed = ", ".join(f"{name} {100 * share:.0f}%" for name, share in shares.items())
-    return f" ({listed})" if listed else " (of hidden or short-lived processes)"

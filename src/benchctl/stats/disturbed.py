@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from statistics import mean, median
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ import numpy as np
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, OtherLoad
 from benchctl.stats.arrays import Floats, Integers, ValueCounts
-from benchctl.stats.caveat import Caveat, counted, processes_named
+from benchctl.stats.caveat import Caveat, counted
 
 # Less is harmless, and what most forks of a run share is this host as it is.
 _LEAST_OFF = math.log(1.05)
@@ -36,7 +36,7 @@ _WHOLE_PERCENT = 10  # shares from here on are told without decimals
 # More of the CPUs than this, in half of the forks, and differences are those of a host that is shared.
 BUSY_SHARE = 0.1
 _MOST_NAMED = 3
-_LEAST_NAMED = 0.01  # share of the CPUs
+_LEAST_NAMED = 0.05  # CPUs; less is printed as none
 
 
 def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
@@ -45,21 +45,19 @@ def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
     busy = [one for one in known if one.share > BUSY_SHARE]
     if not busy or 2 * len(busy) < len(known):
         return None
-    share = median(one.share for one in busy)
-    return Caveat(
-        "busy-host",
-        f"busy host: other processes used {100 * share:.0f}% of the CPUs in {len(busy)} of "
-        f"{counted(len(known), 'fork')}{processes_named(named_shares(busy))}: stop them, or measure on a "
-        "quiet host",
-    )
+    during = f" during {len(busy)} of {counted(len(known), 'fork')}"
+    return Caveat("busy-host", f"other processes used {cpus_used(busy, during)}")
 
 
-def named_shares(loads: Sequence[OtherLoad]) -> dict[str, float]:
-    """Return the largest processes, and their shares of the CPUs: means over forks, 0 to 1."""
-    shares = Counter[str]()
+def cpus_used(loads: Sequence[OtherLoad], during: str = "") -> str:
+    """Return `1.7 of 2 CPUs (java pid 4711: 1.2, cc1: 0.4)`: means, with `during` before the names."""
+    used = Counter[str]()
     for one in loads:
-        shares.update({name: used / one.cpus / len(loads) for name, used in one.processes.items()})
-    return {name: used for name, used in shares.most_common(_MOST_NAMED) if used >= _LEAST_NAMED}
+        used.update({name: cpus / len(loads) for name, cpus in one.processes.items()})
+    cpus = loads[0].cpus
+    named = [f"{name}: {own:.1f}" for name, own in used.most_common(_MOST_NAMED) if own >= _LEAST_NAMED]
+    who = ", ".join(named) or "of hidden or short-lived processes"
+    return f"{mean(one.used for one in loads):.1f} of {counted(cpus, 'CPU')}{during} ({who})"
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ from benchctl.stats.caveat import (
     small_scale,
 )
 from benchctl.stats.compare import forks_by_build, several_builds
-from benchctl.stats.disturbed import Disturbance, busy_host, stalls
+from benchctl.stats.disturbed import Disturbance, stalls
 from benchctl.stats.driver import FLOOR_FACTOR, LoadCheck, check_load, known_median, near_floor
 from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, open_loop
 from benchctl.stats.scale import rounded_ratio
@@ -223,8 +223,6 @@ def general_doubts(
     `prepared` says whether forks began on copies of the same build; if each builds its own, the spread of
     forks includes that of builds. `builds` are those of each variant.
     """
-    if busy := busy_host(fork for group in done.values() for fork in group):
-        yield busy
     for label, group in forks.items():
         if len(group) > len(done[label]):
             yield failed_forks(label, len(group) - len(done[label]))

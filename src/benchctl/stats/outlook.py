@@ -10,7 +10,7 @@ import msgspec
 
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan, StopSpec
-from benchctl.spec import MOST_FORKS
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.forecast import (
     POWER,
@@ -304,7 +304,9 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
         wanted = forks_for_width(math.log1p(stop.precision), widest.sd, rule, stop.least_forks)
         most = min(most, wanted)
     if stop.budget_s is not None and block_s:
-        most = min(most, max(1, int(stop.budget_s // block_s)))
+        most = min(most, stop.blocks_in(block_s))
+    elif stop.is_length:
+        most = min(most, DEFAULT_FORKS)
     return most
 
 

@@ -97,7 +97,7 @@ def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
     ended = CliRunner().invoke(root, ["resume", done.id])
     assert ended.exception is None
     assert f"night {done.id} of {world.folder.root.name} is done" in ended.stderr
-    for words in (["--format", "csv"], ["--budget", "1h"], ["--require-quiet"]):
+    for words in (["--format", "csv"], ["--budget", "1h"]):
         assert isinstance(CliRunner().invoke(root, ["resume", done.id, *words]).exception, UsageError)
     ended = CliRunner().invoke(root, ["extend", done.id])
     assert isinstance(ended.exception, UsageError)
@@ -107,7 +107,7 @@ def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
     monkeypatch.setattr(run.run_command, "callback", lambda **words: asked.append(words))
     assert CliRunner().invoke(root, ["resume", begun.id, "-q"]).exception is None
     (words,) = asked
-    assert words == {"path": path, "output_format": "text", "wait": False, "quiet": True}
+    assert words == {"path": path, "output_format": "text", "on_busy": None, "quiet": True}
     late = msgspec.structs.replace(begun, started="2026-01-01T03:00:00+00:00")
     world.folder.save(late)
     assert "would be two nights in one" in str(CliRunner().invoke(root, ["resume", begun.id]).exception)

@@ -13,7 +13,6 @@ from benchctl.cli.measuring import (
     measuring,
     measuring_options,
     plan_lines,
-    require_quiet_option,
     with_documents,
 )
 from benchctl.cli.options import ParamOptions, param_options
@@ -43,17 +42,16 @@ from benchctl.results.model import unanswered
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.fitness import check_quiet
-from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import More
 from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.spec import BusyAction
 
 
 @click.command("run")
 @click.argument("name", metavar="[NAME|FILE]", required=False)
 @change_options
 @param_options
-@require_quiet_option
 @dry_run_option
 @measuring_options
 @report_options
@@ -64,9 +62,8 @@ def run_command(
     *,
     changes: Changes,
     param_options: ParamOptions,
-    require_quiet: bool,
+    on_busy: BusyAction | None,
     dry_run: bool,
-    wait: bool,
     quiet: bool,
 ) -> None:
     """Measure the experiment NAME, or that of a file, and judge what it expects.
@@ -80,14 +77,15 @@ def run_command(
     home = resolve_home()
     store = RunStore(home.runs)
     experiment = _loaded(name, replace(changes, overrides=param_options.read()), home)
+    on_busy = on_busy or experiment.spec.on_busy
     for planned in experiment.plans.values():
         check_host(planned.plan, home)
     if dry_run:
-        _only_say(experiment, store, home, changes.budget_s, require_quiet=require_quiet)
+        _only_say(experiment, store, home, changes.budget_s, on_busy)
         return
     plans = [planned.plan for planned in experiment.plans.values()]
-    with measuring(wait=wait, quiet=quiet) as observer:
-        check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
+    with measuring(on_busy, quiet=quiet) as observer:
+        check_quiet(home, plans, observer.note, on_busy)
         folder = _begun(experiment, store, home, changes.budget_s, observer)
         bench = Bench(home, store, observer, threading.Event())
         record = conduct(folder, bench, experiment.plans, budget_s=changes.budget_s)
@@ -133,7 +131,8 @@ class BegunExperiment:
     def _go_on(self, how: How, budget_s: float | None, more: More | None) -> None:
         """Continue; plans are made before anything is prepared."""
         store, output_format = RunStore(self.home.runs), self._format(how)
-        with measuring(wait=how.wait, quiet=how.quiet) as observer:
+        on_busy = how.on_busy or self.folder.load().spec.on_busy
+        with measuring(on_busy, quiet=how.quiet) as observer:
             bench = Bench(self.home, store, observer, threading.Event())
             record = adopted(self.folder.load(), store)
             self.folder.save(record)
@@ -145,9 +144,8 @@ class BegunExperiment:
             check_quiet(
                 self.home,
                 [*(run.plan for run in runs), *(one.plan for one in plans.values())],
-                describe_host(),
                 observer.note,
-                required=how.require_quiet,
+                on_busy,
             )
             record = conduct(self.folder, bench, plans, budget_s=budget_s, more=more)
         conclude(record, store, output_format)
@@ -168,7 +166,7 @@ def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
 
 
 def _only_say(
-    experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, *, require_quiet: bool
+    experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, on_busy: BusyAction
 ) -> None:
     """Describe an execution, after checking all that can be checked without it."""
     spec = experiment.spec
@@ -185,7 +183,7 @@ def _only_say(
     for line in (*estimate_lines(found), *dict.fromkeys(remarks), *steps.lines()):
         say(line)
     with watching(quiet=False) as observer:
-        check_quiet(home, plans, describe_host(), observer.note, required=require_quiet)
+        check_quiet(home, plans, observer.note, "fail" if on_busy == "fail" else "warn")
 
 
 def _begun(

@@ -22,6 +22,7 @@ from benchctl.run.plan import reload_track
 from benchctl.search.commands import SearchOptions, search_options
 from benchctl.search.commands.bisect import MOST_FORKS, bisection, opened_bisection
 from benchctl.search.record import BisectSpec, Point
+from benchctl.spec import BusyAction
 from benchctl.stats.metrics import task_at
 
 _WHOLE: Mapping[str, tuple[str, ...]] = {
@@ -115,7 +116,9 @@ def _list_changes(
 @click.argument("alarm", type=int, metavar="ALARM")
 @search_options(MOST_FORKS)
 @measuring_options
-def bisect_command(suite: str, alarm: int, *, search_options: SearchOptions, wait: bool, quiet: bool) -> None:
+def bisect_command(
+    suite: str, alarm: int, *, search_options: SearchOptions, on_busy: BusyAction | None, quiet: bool
+) -> None:
     """Find which of several changes caused an alarm.
 
     A version, JDK, flag, jar or setting: they are added one after the other to the engine of the last good
@@ -149,7 +152,7 @@ def bisect_command(suite: str, alarm: int, *, search_options: SearchOptions, wai
         spec, plan, search_options, metric=raised.key.metric, identity=(f"{folder.root.name}-alarm-{alarm}",)
     )
     opened = opened_bisection(home, record, reload_track(plan))
-    opened.again(search_options).conclude(search_options.output_format, wait=wait, quiet=quiet)
+    opened.again(search_options).conclude(search_options.output_format, on_busy=on_busy, quiet=quiet)
 
 
 def _alarm(folder: SuiteFolder, number: int) -> Raised:

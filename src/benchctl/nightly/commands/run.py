@@ -13,6 +13,7 @@ from typing import Literal
 import click
 import msgspec
 
+from benchctl.cli.measuring import measuring_options
 from benchctl.cli.options import printed_as
 from benchctl.cli.resume import How
 from benchctl.cli.streams import complain, emit, note, say
@@ -31,6 +32,7 @@ from benchctl.report.numbers import counted, json_text
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.orchestrate import More
+from benchctl.spec import BusyAction
 
 LONGEST_NIGHT_H = 24
 """Time after which a night counts as stuck and is reported, because nights are missing."""
@@ -38,22 +40,22 @@ LONGEST_NIGHT_H = 24
 
 @click.command("run")
 @click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
-@click.option(
-    "--wait", is_flag=True, help="Wait while another benchctl measures; takes precedence over the suite."
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing about a quiet night.")
+@measuring_options
 @printed_as("text", "json", about="Output: text for people, json as notifiers get it.")
-def run_command(path: Path, output_format: Literal["text", "json"], *, wait: bool, quiet: bool) -> None:
+def run_command(
+    path: Path, output_format: Literal["text", "json"], *, on_busy: BusyAction | None, quiet: bool
+) -> None:
     """Run a suite once, confirm changes and send alerts.
 
     Exit codes: 0 quiet, 3 an alarm was raised, 1 the night is broken. While another benchctl is measuring,
-    the suite's `on-busy` decides: exit with 0, or wait.
+    nothing is run, with 0, unless the suite's `on-busy` or the option says to wait or fail.
     """
     suite = load_suite(path)
+    suite = msgspec.structs.replace(suite, on_busy=on_busy or suite.on_busy)
     check_challenges(path, suite)
     home = resolve_home()
     folder = SuiteFolder(home.nightly / suite.name)
-    waiting = wait or suite.on_busy == "wait"
+    waiting = suite.on_busy == "wait"
     check_name(folder, str(path.absolute()))
     notifying = Notifying(suite.notify, os.environ, path.absolute().parent)
     late: list[Message] = []
@@ -66,7 +68,7 @@ def run_command(path: Path, output_format: Literal["text", "json"], *, wait: boo
             late = _notify(notifying, folder, ended, message)
     except (SuiteBusy, HostBusy) as err:
         hung = isinstance(err, SuiteBusy) and process_hours(measuring_pid(folder.lock_name)) > LONGEST_NIGHT_H
-        if waiting or hung:
+        if suite.on_busy != "warn" or hung:
             raise
         say(f"{suite.name}: {err.message}; nothing is run")
         return
@@ -105,10 +107,9 @@ class BegunNight:
 
     def resume(self, how: How, budget_s: float | None) -> None:
         """Go on with it by its suite, if nothing else has become of it."""
-        if budget_s is not None or how.require_quiet:
-            option, key = ("--require-quiet", "host") if budget_s is None else ("--budget", "budget")
+        if budget_s is not None:
             raise UsageError(
-                f"{option}: a night has that of its suite", hint=f"set `{key}` in the suite's file"
+                "--budget: a night has that of its suite", hint="set `budget` in the suite's file"
             )
         printed = how.printed_as("text", "json", what="a night")
         record = self.folder.load(self.id)
@@ -126,7 +127,7 @@ class BegunNight:
                 hint=f"begin another: benchctl nightly run {path}",
             )
         click.get_current_context().invoke(
-            run_command, path=path, output_format=printed, wait=how.wait, quiet=how.quiet
+            run_command, path=path, output_format=printed, on_busy=how.on_busy, quiet=how.quiet
         )
 
     def extend(self, more: More, how: How) -> None:

@@ -224,7 +224,8 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
     from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
-    shapes = run_shapes(record.plan, fork_sources(folder, compared))
+    plan = msgspec.structs.replace(record.plan, forks=len(record.own_blocks))
+    shapes = run_shapes(plan, fork_sources(folder, compared))
     added = [page(analysis, folder, record) for page in hooks("page")]
     name = reference(folder, usual)
     return msgspec.structs.replace(

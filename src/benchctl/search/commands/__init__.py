@@ -25,11 +25,13 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import new_run_id
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
+from benchctl.run.fitness import check_quiet
 from benchctl.run.prepare import check_host
 from benchctl.search.conduct import SearchContext, conduct
 from benchctl.search.nodes import Nodes
 from benchctl.search.record import Files, SearchFolder, SearchRecord, Strategy, shelf
 from benchctl.search.report import Ended, inconclusive, render_search
+from benchctl.spec import BusyAction
 from benchctl.track.model import Challenge, Track
 from benchctl.track.schedule import challenge_text
 
@@ -88,7 +90,7 @@ class Opened:
         record = msgspec.structs.replace(self.record, most=options.most, budget_s=budget_s)
         return dataclasses.replace(self, record=record)
 
-    def conclude(self, output_format: str, *, wait: bool, quiet: bool) -> None:
+    def conclude(self, output_format: str, *, on_busy: BusyAction | None, quiet: bool) -> None:
         """Ask what is left to be asked, and print what came of it.
 
         Raises:
@@ -98,7 +100,8 @@ class Opened:
         if record.status != "complete":
             check_host(record.plan, self.home)
             self.folder.runs.open()
-            with measuring(wait=wait, quiet=quiet) as observer:
+            with measuring(on_busy, quiet=quiet) as observer:
+                check_quiet(self.home, [record.plan], observer.note, on_busy)
                 for line in () if record.questions else self.remarks():
                     observer.note(line)
                 endpoints = endpoints_of(record.plan.variants, os.environ)

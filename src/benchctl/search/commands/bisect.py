@@ -49,6 +49,7 @@ from benchctl.results.select import Archive, choose_sides
 from benchctl.results.store import reference
 from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
+from benchctl.run.fitness import check_quiet
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.run.prepare import check_host
@@ -57,7 +58,7 @@ from benchctl.search.bisect import Bisecting, bisect_spec, questions_at_most
 from benchctl.search.build import Built, Commit, Workshop
 from benchctl.search.commands import Opened, SearchOptions, files_of, new_folder, search_options
 from benchctl.search.record import BisectSpec, Point, SearchFolder, SearchRecord, Source, all_searches
-from benchctl.spec import RunForm
+from benchctl.spec import BusyAction, RunForm
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by
 from benchctl.track.model import Track
@@ -151,7 +152,7 @@ def ab_command(
     param_options: ParamOptions,
     form: RunForm,
     trust: bool,
-    wait: bool,
+    on_busy: BusyAction | None,
     quiet: bool,
 ) -> None:
     """Build two commits, measure them until decided, and print a comment for a pull request, in Markdown.
@@ -174,11 +175,12 @@ def ab_command(
     # What is wrong with the challenge is told before anything is built.
     plan_run(msgspec.structs.replace(asked, variants=unbuilt))
     store.open()
-    with measuring(wait=wait, quiet=quiet) as observer:
+    with measuring(on_busy, quiet=quiet) as observer:
         built = tuple(workshop.build(commit, observer.stage) for commit in commits)
         variants = tuple(one.variant(engine, name) for one, name in zip(built, (BASE, HEAD), strict=True))
         plan, track = plan_run(msgspec.structs.replace(asked, variants=variants))
         check_host(plan, home)
+        check_quiet(home, [plan], observer.note, on_busy)
         bench = Bench(home, store, observer, threading.Event())
         folder, record = start_run(bench, plan, track, Extras(files=asked.files, tags=("ab",)))
     archive = Archive(store, (record.id,))
@@ -402,7 +404,7 @@ def bisect_command(
     param_options: ParamOptions,
     form: RunForm,
     trust: bool,
-    wait: bool,
+    on_busy: BusyAction | None,
     quiet: bool,
 ) -> None:
     """Find the first commit, version or jar of a history that is faster or slower than its beginning.
@@ -431,7 +433,7 @@ def bisect_command(
         files=asked.files,
     )
     opened = opened_bisection(home, record, track, workshop=history.workshop)
-    opened.again(search_options).conclude(search_options.output_format, wait=wait, quiet=quiet)
+    opened.again(search_options).conclude(search_options.output_format, on_busy=on_busy, quiet=quiet)
 
 
 def _place(plan: Plan, track: Track, name: str | None) -> tuple[int, int]:

@@ -30,7 +30,7 @@ from benchctl.search.candidates import compares_variants, parse_effect
 from benchctl.search.commands import Opened, SearchOptions, alone, files_of, new_folder, search_options
 from benchctl.search.minimize import Minimizing, check_search, default_metric, start_forecast
 from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord
-from benchctl.spec import RunForm
+from benchctl.spec import BusyAction, RunForm
 from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
 from benchctl.track.model import Track
 
@@ -95,7 +95,7 @@ def minimize_command(
     form: RunForm,
     search_options: SearchOptions,
     trust: bool,
-    wait: bool,
+    on_busy: BusyAction | None,
     quiet: bool,
 ) -> None:
     """Remove tasks from a challenge while an effect persists, and print the smallest one that shows it.
@@ -135,7 +135,7 @@ def minimize_command(
         files=files_of(asked.files),
     )
     opened_minimize(home, folder, record, track).conclude(
-        search_options.output_format, wait=wait, quiet=quiet
+        search_options.output_format, on_busy=on_busy, quiet=quiet
     )
 
 

@@ -6,12 +6,9 @@ import msgspec
 
 from benchctl.cli.options import FORMATS
 from benchctl.cli.resume import How
-from benchctl.cli.streams import note
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.plugin.code import Consent
-from benchctl.run.fitness import check_quiet
-from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import More
 from benchctl.run.plan import reload_track
 from benchctl.run.plugin import confirm_plugin
@@ -60,10 +57,8 @@ class BegunSearch:
         output_format = how.printed_as(*FORMATS, what="a search")
         confirm_plugin(record.plan, Consent(self.home, given=how.trust))
         track = reload_track(record.plan)
-        if how.require_quiet:
-            check_quiet(self.home, [record.plan], describe_host(), note, required=True)
         if isinstance(record.spec, MinimizeSpec):
             opened = opened_minimize(self.home, self.folder, record, track)
         else:
             opened = opened_bisection(self.home, record, track, folder=self.folder)
-        opened.conclude(output_format, wait=how.wait, quiet=how.quiet)
+        opened.conclude(output_format, on_busy=how.on_busy, quiet=how.quiet)
