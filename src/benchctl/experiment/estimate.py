@@ -49,7 +49,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def planned_forks(self) -> int:
-        """All of them, those for evidence included."""
+        """Number of forks, including those for evidence."""
         return sum(one.forks_within(self.planned) for one in self.costs)
 
     @property
@@ -68,7 +68,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def rough(self) -> tuple[ForkCost, ...]:
-        """Those without measured ones to compare with here."""
+        """Rows without measured ones to compare with on this host."""
         return tuple(one for one in self.costs if one.basis in ("operations", "rule"))
 
 

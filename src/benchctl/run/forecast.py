@@ -359,7 +359,7 @@ def _few(lines: Sequence[str], what: str) -> list[str]:
 
 
 Basis = Literal["variant", "engine", "operations", "rule"]
-"""What is known of a fork: earlier ones of its variant, or engine, its operations elsewhere, or a rule."""
+"""Knowledge of a fork: earlier ones of its variant, or engine, its operations elsewhere, or a rule."""
 
 
 class Past:

@@ -149,7 +149,7 @@ def _equip(spec: VariantSpec, plan: Plan, home: Home, observer: Observer) -> tup
 
 @dataclass(frozen=True)
 class _Builds:
-    """Where indices of variants are built, one number of theirs after the other.
+    """Builder of the variants' indices, one build number after the other.
 
     So builds of all variants take turns, and what the host does meanwhile meets all of them.
     """

@@ -85,7 +85,7 @@ change_options = grouped(
     ),
     test_mode_option,
 )
-"""What replaces the file's values; the command gets them as one, `changes`."""
+"""Replacements of the file's values; the command gets them as one, `changes`."""
 
 
 def estimated(

@@ -501,7 +501,7 @@ def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
     more = max(0, len(suite.nights) - _LAST_NIGHTS)
     spark_nights = min(_SPARK_NIGHTS, len(suite.nights))
     how = (
-        f"The last {spark_nights} nights of each, on a scale of its own that spans at least 10%; the number "
+        f"The last {spark_nights} nights of each series, on its own scale of at least 10%; the number "
         "is the last value."
         if spark_nights > 1
         else "After more nights there is a line for each."
@@ -609,7 +609,7 @@ def suites_page(cards: Sequence[Card], unreadable: Sequence[str]) -> str:
         )
         for card in sorted(cards, key=lambda card: card.name)
     ]
-    blocks: list[PageBlock] = [*groups, *unreadable] if groups else ["There is no suite yet.", *unreadable]
+    blocks: list[PageBlock] = [*groups, *unreadable] if groups else ["No suite yet.", *unreadable]
     subtitle = (counted(len(cards), "suite"),)
     return _rendered("Nightly benchmarks", subtitle, [Part("", "", blocks)], depth=0)
 

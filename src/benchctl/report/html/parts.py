@@ -120,7 +120,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 PageBlock = Block | Markup | Figures | Group
-"""What a page is made of; markup is shown as it is."""
+"""Content of a page; markup is shown as it is."""
 
 
 class Part(msgspec.Struct, frozen=True):
