@@ -53,7 +53,7 @@ SLICES: Mapping[str, Slice] = {
             "redline": (
                 "Measure",
                 "commands:redline_command",
-                "Find the highest rate at which an operation meets an objective.",
+                "Find the maximum load that meets a latency objective.",
             ),
         },
     ),
@@ -61,9 +61,9 @@ SLICES: Mapping[str, Slice] = {
         ("references", "whole"),
         {
             "experiment": (
-                "Measure",
+                "Search and experiment",
                 "commands:experiment_group",
-                "Measure what an experiment asks, and judge what it expects.",
+                "Run an experiment and evaluate its expectations.",
             ),
         },
     ),
@@ -71,19 +71,19 @@ SLICES: Mapping[str, Slice] = {
         ("listing", "references", "whole"),
         {
             "ab": (
-                "Measure",
+                "Automate",
                 "commands.bisect:ab_command",
-                "Build two commits, measure them, and gate a pull request.",
+                "Build and benchmark two commits to gate a pull request.",
             ),
             "bisect": (
-                "Measure",
+                "Search and experiment",
                 "commands.bisect:bisect_command",
-                "Find the first commit, version or jar that differs.",
+                "Find the commit, version or jar that changed performance.",
             ),
             "minimize": (
-                "Measure",
+                "Search and experiment",
                 "commands.minimize:minimize_command",
-                "Find the smallest schedule that still shows an effect.",
+                "Reduce a challenge to the tasks that cause an effect.",
             ),
         },
     ),
@@ -91,9 +91,9 @@ SLICES: Mapping[str, Slice] = {
         ("collectors", "evidence", "foreign_lines", "page"),
         {
             "explain": (
-                "Read and compare",
+                "Read results",
                 "commands:explain_group",
-                "Explain results by inlining, profiles, JIT, GC and kernel.",
+                "Explain results: inlining, profiles, JIT, GC and kernel.",
             ),
         },
     ),
@@ -101,7 +101,7 @@ SLICES: Mapping[str, Slice] = {
         ("references", "schemas", "sql_view", "whole"),
         {
             "nightly": (
-                "Unattended",
+                "Automate",
                 "commands:nightly_group",
                 "Run suites on a schedule and alert on confirmed changes.",
             ),
@@ -111,9 +111,9 @@ SLICES: Mapping[str, Slice] = {
         ("imported", "micro", "micro_source"),
         {
             "micro": (
-                "Tracks, corpora, nodes and hosts",
+                "Search and experiment",
                 "commands:micro_group",
-                "Measure microbenchmarks of JMH, and compare variants.",
+                "Run JMH microbenchmarks and compare variants.",
             ),
         },
     ),

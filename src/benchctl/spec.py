@@ -286,7 +286,7 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
     tags: Annotated[
         tuple[Tag, ...],
         _said(
-            "Words to find the run by, with compare and list runs. Repeatable.",
+            "Words to find the run by, with compare and `runs list`. Repeatable.",
             "Output",
             option="--tag",
             metavar="NAME|KEY:VALUE,...",

@@ -190,7 +190,7 @@ def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
 @pytest.mark.parametrize(
     ("arguments", "stream"),
     [
-        (["list", "runs"], "stdout"),
+        (["runs", "list"], "stdout"),
         (["schema", "run"], "stdout"),
         (["run", "--help"], "stdout"),
         (["--version"], "stderr"),
@@ -238,7 +238,7 @@ def test_a_deleted_directory_is_named_and_not_that_of_temporary_files(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     monkeypatch.setattr(tempfile, "tempdir", None)
-    assert guarded(root, ["report", "latest", "--html", "pages"]) == 1
+    assert guarded(root, ["show", "latest", "--html", "pages"]) == 1
     said = capsys.readouterr().err
     assert "current directory" in said
     assert "TMPDIR" not in said
@@ -251,7 +251,7 @@ def test_a_home_in_a_relative_path_is_refused(
     monkeypatch.delenv("BENCHCTL_HOME")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv(variable, "relative")
-    assert guarded(root, ["list", "runs"]) == 2
+    assert guarded(root, ["runs", "list"]) == 2
     assert variable in capsys.readouterr().err
 
 
@@ -309,10 +309,13 @@ MEASURED = ["--challenge", "range-only"]
         (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0%"),
         (["show", "nothing"], "no such run 'nothing'"),
         (["compare", "es", "os"], "es"),
-        (["import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
-        (["import", "{folder}/timed.json", "--variant", "es"], "neither Rally's nor OpenSearch Benchmark's"),
+        (["runs", "import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
+        (
+            ["runs", "import", "{folder}/timed.json", "--variant", "es"],
+            "neither Rally's nor OpenSearch Benchmark's",
+        ),
         (["sql", "select"], "DuckDB"),
-        (["export", "latest", "--parquet", "x", "--samples"], "--samples requires --to"),
+        (["runs", "export", "latest", "--parquet", "x", "--samples"], "--samples requires --to"),
         (["extend", "x", "--forks", "0"], "--forks must be at least 1"),
         (["run", "--metric", ""], "--metric is empty"),
         (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),
@@ -348,7 +351,7 @@ def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
 
 def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
-    assert guarded(root, ["list", "runs"]) == ExitCode.USAGE
+    assert guarded(root, ["runs", "list"]) == ExitCode.USAGE
     assert "is not UTF-8" in capsys.readouterr().err
 
 

@@ -310,7 +310,7 @@ def test_a_run_that_is_killed_in_any_write_is_readable_and_resumable(
         left = RunStore(home.runs).folders()
         # Whoever is killed before there is a record has measured nothing.
         assert len(left) == writes
-        assert guarded(root, ["list", "runs"]) == 0
+        assert guarded(root, ["runs", "list"]) == 0
         assert len({folder.load().id for folder in left}) == writes
         # The first of them has a record only, the others have most of what there can be.
         for folder in (left[1], *left[-3:]):
@@ -334,6 +334,6 @@ def test_a_report_that_is_killed_in_any_write_leaves_whole_pages(
     stored(home.runs, "20261121-070100-r")
     before = {path: path.read_bytes() for path in home.runs.rglob("*") if path.is_file()}
     report = tmp_path / "report"
-    assert killed_at_every_write(environ, tmp_path, "report", "latest", "--html", str(report)) >= 1
+    assert killed_at_every_write(environ, tmp_path, "show", "latest", "--html", str(report)) >= 1
     assert (report / "index.html").read_text().rstrip().endswith("</html>")
     assert {path: path.read_bytes() for path in home.runs.rglob("*") if path.is_file()} == before

@@ -1,4 +1,4 @@
-"""`benchctl export` to a store; Parquet is among the stored."""
+"""`benchctl runs export` to a store; Parquet is among the stored."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ def stored_runs(home: Path) -> None:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(root, ["export", *map(str, arguments)])
+    return CliRunner().invoke(root, ["runs", "export", *map(str, arguments)])
 
 
 def waiting(home: Path) -> list[str]:

@@ -84,5 +84,5 @@ def test_tags_and_early_ends_are_listed(home: Path):
         stopped="ended early",
     )
     RunStore(home / "runs").create("a").save(ended)
-    (line,) = (line for line in call("list", "runs").output.splitlines() if "12/12" in line)
+    (line,) = (line for line in call("runs", "list").output.splitlines() if "12/12" in line)
     assert "nightly, before-upgrade" in line

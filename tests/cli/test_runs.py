@@ -100,11 +100,11 @@ def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: py
     record = RunStore(home.runs).find("a", finished=False).load()
     assert state_of(record) == "cut off"
     run(home, "b")
-    listed = CliRunner().invoke(root, ["list", "runs"])
+    listed = CliRunner().invoke(root, ["runs", "list"])
     assert "benchctl resume a" in listed.stderr
     request.getfixturevalue("measuring")
     assert state_of(record) == "running"
-    assert "benchctl resume" not in CliRunner().invoke(root, ["list", "runs"]).stderr
+    assert "benchctl resume" not in CliRunner().invoke(root, ["runs", "list"]).stderr
 
 
 def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):

@@ -42,7 +42,7 @@ def readable(home: Path) -> list[tuple[RunFolder, RunRecord]]:
 
 
 def test_imported_files_become_a_run(home: Path):
-    done = call("import", *races_of_es(home), "--variant", "es", "--tag", "before")
+    done = call("runs", "import", *races_of_es(home), "--variant", "es", "--tag", "before")
     assert done.exit_code == 0, done.output
     ((folder, record),) = readable(home)
     assert folder.path.name.startswith("20260101-030000-rally-big5rangedebug-")
@@ -53,7 +53,7 @@ def test_imported_files_become_a_run(home: Path):
 
 
 def test_an_imported_run_is_shown_listed_and_asked(home: Path):
-    call("import", *races_of_es(home), "--variant", "es", "--tag", "before")
+    call("runs", "import", *races_of_es(home), "--variant", "es", "--tag", "before")
     assert "Measured by another tool." in " ".join(call("show", "latest").stdout.split())
     shown = call("show", "latest", "-v")
     assert shown.exit_code == 0, shown.output
@@ -63,7 +63,7 @@ def test_an_imported_run_is_shown_listed_and_asked(home: Path):
     )
     assert "benchctl run" not in shown.stdout
     assert not {"Host", "Indices", "Forks", "Time"} & set(shown.stdout.splitlines())
-    (listed,) = json.loads(call("list", "runs", "--format", "json").stdout)
+    (listed,) = json.loads(call("runs", "list", "--format", "json").stdout)
     assert (listed["variants"], listed["documents"], listed["tags"]) == (["es"], None, ["before"])
     asked = call("sql", "select imported, heap_mb, restart, seed from runs", "--format", "csv")
     assert asked.stdout == "imported,heap_mb,restart,seed\nrally,,,\n"
@@ -71,7 +71,7 @@ def test_an_imported_run_is_shown_listed_and_asked(home: Path):
 
 def imported(home: Path, name: str, *tasks: dict[str, Any]) -> None:
     paths = [write(home / f"{name}-{number}.json", race(number, *tasks)) for number in range(1, 4)]
-    assert call("import", *paths, "--variant", f"{name}=es", "--tag", name).exit_code == 0
+    assert call("runs", "import", *paths, "--variant", f"{name}=es", "--tag", name).exit_code == 0
 
 
 def test_runs_with_different_tasks_are_compared_by_those_that_both_have(home: Path):
@@ -122,12 +122,12 @@ def test_jmhs_own_table_of_an_imported_run_outlives_its_file(home: Path):
         "primaryMetric": {"scoreUnit": "ns/op", "rawData": [[1.0, 2.0], [3.0, 4.0]]},
     }
     path = write(home / "jmh.json", [entry])
-    assert call("import", path, "--variant", "v").exit_code == 0
+    assert call("runs", "import", path, "--variant", "v").exit_code == 0
     path.unlink()
     (row,) = json.loads(call("micro", "table", "latest", "--format", "json").stdout)
     assert (row["variant"], row["benchmark"], row["score"]) == ("v", "sum", 2.5)
     write(home / "other.json", [{**entry, "primaryMetric": {"scoreUnit": "ns/op", "rawData": [[9.0]]}}])
-    call("import", home / "other.json", "--variant", "w")
+    call("runs", "import", home / "other.json", "--variant", "w")
     compared = call("compare", "v", "w", "--format", "json")
     assert compared.exit_code == 0, compared.output
     texts = [one["text"] for one in json.loads(compared.stdout)["caveats"]]
@@ -137,7 +137,7 @@ def test_jmhs_own_table_of_an_imported_run_outlives_its_file(home: Path):
 def test_runs_are_compared_and_their_pages_grouped_by_the_values_of_a_key(home: Path):
     for number, tags in enumerate(("env:old,disk:ssd", "env:new", "env:old"), 1):
         path = write(home / f"{number}.json", race(number, task_of("range", 10 * number)))
-        assert call("import", path, "--variant", "es", "--tag", tags).exit_code == 0
+        assert call("runs", "import", path, "--variant", "es", "--tag", tags).exit_code == 0
     found = json.loads(call("compare", "--by", "env", "--format", "json").stdout)
     assert found["variants"] == ["env:old:es", "env:new:es"]
     assert [side["value"] for side in found["rows"][0]["figures"]] == pytest.approx([33.67, 50.5], rel=1e-3)
@@ -150,21 +150,17 @@ def test_runs_are_compared_and_their_pages_grouped_by_the_values_of_a_key(home: 
         refused = call(*arguments)
         assert isinstance(refused.exception, UsageError)
         assert said in str(refused.exception)
-    names = [record.id for _, record in readable(home)]
-    assert call("report", *names, "--by", "env", "--html", home / "pages").exit_code == 0
-    index = (home / "pages" / "index.html").read_text(encoding="utf-8")
-    assert [index.count(f">{group}</h2>") for group in ("env:new", "env:old")] == [1, 1]
-    compared = call("report", "--compare", "--by", "env", "--html", home / "comparison")
+    compared = call("compare", "--by", "env", "--html", home / "comparison")
     assert compared.exit_code == 0, compared.output
-    twice = call("import", home / "1.json", "--variant", "es", "--tag", "env:a", "--tag", "env:b")
+    twice = call("runs", "import", home / "1.json", "--variant", "es", "--tag", "env:a", "--tag", "env:b")
     assert twice.exit_code == ExitCode.USAGE
     assert "duplicate key 'env'" in twice.output
 
 
 def test_races_of_two_tools_need_force(home: Path):
-    call("import", *races_of_es(home), "--variant", "es")
+    call("runs", "import", *races_of_es(home), "--variant", "es")
     write(home / "os.json", run_of_osb(1, task_of("range", 12)))
-    call("import", home / "os.json", "--variant", "os")
+    call("runs", "import", home / "os.json", "--variant", "os")
     refused = call("compare", "es", "os")
     assert "measured by different tools (Rally 2.9.1, OpenSearch Benchmark 2.0.0)" in str(refused.exception)
     forced = call("compare", "es", "os", "--force", "-v")
@@ -186,7 +182,7 @@ def test_a_throttled_race_gets_a_verdict_on_latency_only(home: Path):
             write(home / f"{name}{n}.json", race(n, task_of("range", 10 + n / 10, latency=latency)))
             for n in range(1, 4)
         ]
-        call("import", *files, "--variant", f"{name}=es" if name != "es" else name)
+        call("runs", "import", *files, "--variant", f"{name}=es" if name != "es" else name)
     done = json.loads(call("compare", "es", "new", "--format", "json").stdout)
     verdicts = {row["metric"]: row["comparisons"][0]["verdict"] for row in done["rows"]}
     assert set(verdicts) == {"throughput", "service_time_p90", "latency_p90"}
@@ -195,7 +191,7 @@ def test_a_throttled_race_gets_a_verdict_on_latency_only(home: Path):
 
 
 def test_files_that_contradict_the_variant_are_refused(home: Path):
-    refused = call("import", *races_of_es(home, 1), "--variant", "es@8.12.0")
+    refused = call("runs", "import", *races_of_es(home, 1), "--variant", "es@8.12.0")
     assert isinstance(refused.exception, UsageError)
     assert "measured version 8.11.0, not 8.12.0" in refused.exception.message
     assert readable(home) == []
@@ -203,22 +199,22 @@ def test_files_that_contradict_the_variant_are_refused(home: Path):
 
 def test_a_version_of_the_other_engine_is_refused(home: Path):
     write(home / "os.json", run_of_osb(1, cluster={"distribution-version": "2.11.0"}))
-    refused = call("import", home / "os.json", "--variant", "es")
+    refused = call("runs", "import", home / "os.json", "--variant", "es")
     assert isinstance(refused.exception, UsageError)
     assert "measured version 2.11.0, which is OpenSearch's" in refused.exception.message
     assert readable(home) == []
 
 
 def test_what_was_measured_must_be_said_and_a_hint_says_how(home: Path):
-    refused = call("import", *races_of_es(home, 1))
+    refused = call("runs", "import", *races_of_es(home, 1))
     assert isinstance(refused.exception, UsageError)
     assert "--variant es" in refused.exception.hint
 
 
 def test_a_version_may_be_told_where_no_file_does(home: Path):
     silent = write(home / "a.json", race(1, cluster={}))
-    call("import", silent, "--variant", "es@8.1.0")
-    call("import", silent, "--variant", "es")
+    call("runs", "import", silent, "--variant", "es@8.1.0")
+    call("runs", "import", silent, "--variant", "es")
     versions = [record.plan.variants[0].version for _, record in readable(home)]
     assert sorted(versions) == ["8.1.0", "unknown"]
 
@@ -236,9 +232,9 @@ def test_sql_sees_all_runs_or_those_named(home: Path):
     ("words", "printed"),
     [
         (("show", "r1"), "range"),
-        (("report", "r1", "--html", "{home}/out"), "Report: "),
+        (("show", "r1", "--html", "{home}/out"), "Report: "),
         (("sql", "select count(*) from samples"), ""),
-        (("export", "r1", "--parquet", "{home}/out"), ""),
+        (("runs", "export", "r1", "--parquet", "{home}/out"), ""),
     ],
 )
 @pytest.mark.parametrize("gone", [True, False])
@@ -263,7 +259,7 @@ def test_samples_that_retention_removed_are_not_missed(home: Path):
     forks = tuple(msgspec.structs.replace(fork, samples=None, files={}) for fork in run.record.forks)
     run.folder.save(msgspec.structs.replace(run.record, forks=forks))
     shutil.rmtree(run.folder.path / "forks")
-    for words in (("show", "r1"), ("report", "r1", "--html", home / "out"), ("sql", "select 1 from samples")):
+    for words in (("show", "r1"), ("show", "r1", "--html", home / "out"), ("sql", "select 1 from samples")):
         assert call(*words).exit_code == 0
 
 
@@ -281,15 +277,17 @@ def test_sql_describes_its_views():
 
 def test_export_says_what_it_wrote(home: Path):
     stored(home / "runs", "r1")
-    done = call("export", "r1", "--parquet", home / "out")
+    done = call("runs", "export", "r1", "--parquet", home / "out")
     assert done.exit_code == 0, done.output
     assert f"{home}/out/samples.parquet: {4 * ROWS} rows" in done.stdout
 
 
-@pytest.mark.parametrize("what", ["runs", "challenges", "tracks", "operations", "variants"])
+@pytest.mark.parametrize(
+    "words", ["runs list", *(f"list {what}" for what in ("challenges", "tracks", "operations", "variants"))]
+)
 @pytest.mark.parametrize("output_format", ["text", "markdown", "csv", "json", "html"])
-def test_lists_have_every_format(what: str, output_format: str):
-    done = call("list", what, "--format", output_format)
+def test_lists_have_every_format(words: str, output_format: str):
+    done = call(*words.split(), "--format", output_format)
     assert done.exit_code == 0, done.output
     if output_format == "json":
         assert isinstance(json.loads(done.stdout), list)

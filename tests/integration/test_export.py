@@ -45,7 +45,7 @@ def runs(tmp_path: Path) -> Path:
 @pytest.fixture
 def exported(benchctl: Benchctl, runs: Path) -> Callable[..., str]:
     def export(*arguments: str, run: str = RUN) -> str:
-        done = benchctl("export", run, "--runs", str(runs), *arguments)
+        done = benchctl("runs", "export", run, "--runs", str(runs), *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -213,7 +213,7 @@ def test_what_a_store_missed_is_sent_with_the_next_run(
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     to = ("--to", f"http://127.0.0.1:{port}")
-    down = benchctl("export", RUN, "--runs", str(runs), *to)
+    down = benchctl("runs", "export", RUN, "--runs", str(runs), *to)
     assert down.returncode == 1
     assert "refuses the connection" in down.stderr
     assert "sent with the next export" in down.stderr

@@ -9,8 +9,6 @@ import pytest
 
 from benchctl.report.charts import DARK_PAPER, variant_style
 from benchctl.report.html.page import (
-    Entry,
-    render_index,
     render_page,
     run_page,
     single_file_page,
@@ -39,12 +37,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a linked page, an index, and a page in one file."""
+    """A folder with a page that links its assets, and a page in one file."""
     root = tmp_path_factory.mktemp("site")
     folder, record = draw_run(RunStore(root / "runs"), "20260101-000000-c-aaaa", tasks=NAMES)
     subject = run_page(folder, record, analyse_run(record), usual=root)
-    index = render_index("Runs", [Entry("page.html", subject.title, subject.subtitle, "os was slower.")])
-    write_pages(root / "out", {"page.html": render_page(subject), "index.html": index})
+    write_pages(root / "out", {"index.html": render_page(subject)})
     (root / "out" / "whole.html").write_text(single_file_page(subject), encoding="utf-8")
     return root / "out"
 
@@ -60,7 +57,7 @@ def colour(view: View, selector: str, name: str) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize(("name", "width"), [("page.html", DESKTOP), ("whole.html", PHONE)])
+@pytest.mark.parametrize(("name", "width"), [("index.html", DESKTOP), ("whole.html", PHONE)])
 def test_every_plot_is_drawn_without_network_and_without_a_complaint(
     browser: Browser, site: Path, pictures: Path, name: str, width: int
 ):
@@ -86,7 +83,7 @@ def test_every_plot_is_drawn_without_network_and_without_a_complaint(
 
 
 def test_plots_wait_until_they_come_into_view(browser: Browser, site: Path):
-    view = browser.open((site / "page.html").as_uri(), width=PHONE, height=600)
+    view = browser.open((site / "index.html").as_uri(), width=PHONE, height=600)
     plots = "[...document.querySelectorAll('.plot')]"
     view.value(f"{plots}.at(-1).closest('details').open = true")
     assert view.value(f"{plots}.at(-1).dataset.drawn") is None
@@ -95,7 +92,7 @@ def test_plots_wait_until_they_come_into_view(browser: Browser, site: Path):
     view.close()
 
 
-@pytest.mark.parametrize("name", ["page.html", "index.html"])
+@pytest.mark.parametrize("name", ["index.html", "whole.html"])
 def test_nothing_is_wider_than_a_phone(browser: Browser, site: Path, name: str):
     view = browser.open((site / name).as_uri(), width=PHONE)
     view.draw_all()
@@ -110,7 +107,7 @@ def test_nothing_is_wider_than_a_phone(browser: Browser, site: Path, name: str):
 
 
 def test_a_dark_desktop_gets_a_dark_page_and_the_button_changes_page_and_plots(browser: Browser, site: Path):
-    view = browser.open((site / "page.html").as_uri(), width=DESKTOP, dark=True)
+    view = browser.open((site / "index.html").as_uri(), width=DESKTOP, dark=True)
     plot = "document.querySelector('.plot')"
     view.value(f"{plot}.scrollIntoView({{behavior: 'instant'}})")
     view.wait_for(f"{plot}.dataset.drawn === 'dark'")
@@ -130,7 +127,7 @@ def test_a_dark_desktop_gets_a_dark_page_and_the_button_changes_page_and_plots(b
 
 
 def test_the_keyboard_reaches_everything_and_shows_where_it_is(browser: Browser, site: Path):
-    view = browser.open((site / "page.html").as_uri(), width=DESKTOP)
+    view = browser.open((site / "index.html").as_uri(), width=DESKTOP)
     view.press("Tab", 9)
     assert view.value("document.activeElement.className") == "skip"
     assert view.value("document.activeElement.getBoundingClientRect().left >= 0")
@@ -147,7 +144,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(browser: Browser,
 
 
 def test_names_from_outside_are_only_seen(browser: Browser, site: Path):
-    view = browser.open((site / "page.html").as_uri(), width=DESKTOP)
+    view = browser.open((site / "index.html").as_uri(), width=DESKTOP)
     view.draw_all()
     assert view.value("document.title") == "c: es and os - benchctl"
     assert view.value("document.querySelectorAll('main img').length") == 0
@@ -158,7 +155,7 @@ def test_names_from_outside_are_only_seen(browser: Browser, site: Path):
 
 
 def test_without_its_files_a_page_says_so_and_has_its_tables(browser: Browser, site: Path, tmp_path: Path):
-    page = shutil.copy(site / "page.html", tmp_path / "page.html")
+    page = shutil.copy(site / "index.html", tmp_path / "index.html")
     (tmp_path / "assets").mkdir()
     for name in ("style.css", "script.js"):
         shutil.copy(site / "assets" / name, tmp_path / "assets" / name)

@@ -194,7 +194,7 @@ def test_show_and_compare_and_list_look_back(
     compared = benchctl("compare", "es", "os", "--run", folder.path.name, "--format", "json")
     assert compared.returncode == 0, compared.stderr
     assert folder.path.name in json.dumps(json.loads(compared.stdout))
-    listed = benchctl("list", "runs")
+    listed = benchctl("runs", "list")
     assert folder.path.name[:15] in listed.stdout
 
 

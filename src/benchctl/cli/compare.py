@@ -1,32 +1,53 @@
 """`benchctl compare`: stored results side by side."""
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from benchctl.cli.comparison import Measures, by_option, by_values, compared, require_pairs
 from benchctl.cli.options import (
     AmountType,
+    check_html,
     compared_as_option,
     complete_runs,
     format_option,
+    html_option,
     metric_option,
     open_store,
     runs_option,
     verbose_option,
 )
-from benchctl.cli.output import print_comparison
+from benchctl.cli.output import print_comparison, print_page
 from benchctl.cli.run_options import BUILT_IN
-from benchctl.cli.streams import complain, emit
+from benchctl.cli.streams import complain
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
+from benchctl.report.blocks import Command
 from benchctl.report.formats import Format
 from benchctl.results.select import Archive, choose_sides
 from benchctl.spec import ComparedAs
 from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3
+# Options that decide about a comparison.
+_DECIDING = frozenset(
+    {
+        "challenge",
+        "runs",
+        "key",
+        "baseline",
+        "metrics",
+        "compared_as",
+        "quantiles",
+        "margin",
+        "paired",
+        "force",
+    }
+)
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
@@ -72,6 +93,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 @click.option("--force", is_flag=True, help="Compare unlike results; the tables say how they differ.")
 @runs_option
 @format_option
+@html_option
 @verbose_option
 def compare_command(
     sides: tuple[str, ...],
@@ -85,17 +107,21 @@ def compare_command(
     margin: float | None,
     runs_folder: Path | None,
     output_format: Format,
+    html: Path | None,
     *,
     paired: bool,
     gating: bool,
     force: bool,
     verbose: bool,
 ) -> None:
-    """Compare the newest comparable results of SIDES, such as `es os`; the first is the baseline.
+    """Compare stored results, optionally as a CI gate.
 
-    A side is a variant (es), a version (es@8.11.0), a run (RUN, or RUN:es where it has several variants) or a
-    tag (tag:NAME, tag:NAME:es). With two or more --run, one variant stands for its results in each of them.
+    SIDES such as `es os` are compared by their newest comparable results; the first is the baseline. A side
+    is a variant (es), a version (es@8.11.0), a run (RUN, or RUN:es where it has several variants) or a tag
+    (tag:NAME, tag:NAME:es). With two or more --run, one variant stands for its results in each of them.
     """
+    check_html(html, output_format)
+    again = _again(click.get_current_context(), sides)
     archive = Archive(open_store(resolve_home(), runs_folder), runs)
     if key is not None:
         sides = by_values(archive, key, sides)
@@ -109,15 +135,37 @@ def compare_command(
         method="holm" if gating else "benjamini-hochberg",
     )
     result = gate(analysis) if gating else None
-    if output_format == "html":
+    if html is not None or output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.
-        from benchctl.report.html.page import comparison_page, single_file_page  # noqa: PLC0415 - see above
+        from benchctl.report.html.page import comparison_page  # noqa: PLC0415 - see above
 
-        emit(single_file_page(comparison_page(archive, selection, analysis)))
+        print_page(comparison_page(archive, selection, analysis, again), html)
     else:
         print_comparison(selection, analysis, output_format, gate=result, verbose=verbose)
+    if html is not None:
+        for part in selection.parts:
+            archive.folder_of(part.run).require_files(part.run)
     if result is not None:
         conclude_gate(result)
+
+
+def _again(context: click.Context, sides: Sequence[str]) -> tuple[Command, Command]:
+    """Return the commands that print the comparison and make its page again."""
+    words = [*sides]
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in _DECIDING and source is ParameterSource.COMMANDLINE:
+            value = context.params[option.name]
+            value = PERCENT.text(value) if option.name == "margin" else value
+            if isinstance(value, tuple):
+                words += [word for one in value for word in (option.opts[0], str(one))]
+            else:
+                words += [option.opts[0], *([] if value is True else [str(value)])]
+    line = shlex.join(["benchctl", "compare", *words])
+    return (
+        Command("Print this comparison in a terminal", line),
+        Command("Make this page again", f"{line} --html DIR"),
+    )
 
 
 def conclude_gate(result: GateResult) -> None:

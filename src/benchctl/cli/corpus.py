@@ -24,7 +24,7 @@ from benchctl.track.model import Corpus, GeneratorName
 
 @click.group("corpus")
 def corpus_group() -> None:
-    """Generate, fetch and list corpora."""
+    """Generate, download and list corpora."""
 
 
 @corpus_group.command("generate")
@@ -41,7 +41,7 @@ def corpus_group() -> None:
 def generate_command(
     docs: int, generator: GeneratorName, seed: int, *, on_busy: BusyAction | None, quiet: bool
 ) -> None:
-    """Generate a corpus that a later run with the same --docs uses."""
+    """Generate a corpus for later runs."""
     home = resolve_home()
     with measuring(on_busy, quiet=quiet) as observer:
         start = time.monotonic()
@@ -88,7 +88,7 @@ def fetch_command(
     param_options: ParamOptions,
     quiet: bool,
 ) -> None:
-    """Fetch published documents: all corpora of a track, or the one called NAME.
+    """Download the published corpora of a track.
 
     Without a track, NAME is big5, with --size and --from. Interrupted downloads resume. The first run that
     needs a packed file makes an indexed copy of it.
@@ -145,7 +145,7 @@ def _declared(track_path: str, name: str | None, values: dict[str, Any]) -> Sequ
 
 @corpus_group.command("list")
 def list_command() -> None:
-    """List the corpora in benchctl's home: generated ones, then fetched files."""
+    """List generated and downloaded corpora."""
     home = resolve_home()
     for corpus in list_corpora(home):
         say(

@@ -1,4 +1,4 @@
-"""`benchctl export`: runs for other tools, as Parquet or in a store of Rally's records."""
+"""`benchctl runs export`: runs for other tools, as Parquet or in a store of Rally's records."""
 
 import contextlib
 import os
@@ -83,12 +83,12 @@ def export_command(
     folder: Path | None,
     runs_folder: Path | None,
 ) -> None:
-    """Export RUNs to other tools: to a store as Rally fills it, or as Parquet.
+    """Export runs to a metrics store or Parquet.
 
-    Sent twice, records are there once; what could not be sent is, with the next export to that store.
-    Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, in BENCHCTL_STORE_API_KEY or _BEARER,
-    or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION. Parquet has the columns that `benchctl sql --views`
-    describes.
+    Exports are idempotent: existing records are not duplicated, and records that failed are sent with the
+    next export. Credentials of the store are in BENCHCTL_STORE_USER and _PASSWORD, in BENCHCTL_STORE_API_KEY
+    or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION. Parquet has the columns that
+    `benchctl sql --views` describes.
     """
     given = given_options(click.get_current_context())
     idle = [spelt for name, spelt in given.items() if name in StoreOptions.__dataclass_fields__]

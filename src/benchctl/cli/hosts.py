@@ -30,14 +30,14 @@ Row = tuple[object, ...]
 
 @click.group("hosts")
 def hosts_group() -> None:
-    """Hosts that load comes from, or that carry nodes."""
+    """Check remote load-generator and node hosts."""
 
 
 @hosts_group.command("check")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @table_format_option
 def check_command(file: Path, output_format: TableFormat) -> None:
-    """Ask every host of FILE what it is, how far away, and whether it is free.
+    """Check version, clock, latency and load of every host.
 
     The clock offset is that of the host's monotonic clock, which counts from its own start, and its error
     half of the quickest round trip. Free disk is that of the host's own BENCHCTL_HOME where it carries nodes.

@@ -1,4 +1,4 @@
-"""`benchctl import`: results of Rally, OpenSearch Benchmark and JMH as a run."""
+"""`benchctl runs import`: results of Rally, OpenSearch Benchmark and JMH as a run."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -45,11 +45,11 @@ def import_command(
     tags: tuple[str, ...],
     runs_folder: Path | None,
 ) -> None:
-    """Take results of Rally, OpenSearch Benchmark or JMH over as a run, for `compare` and `show`.
+    """Import Rally, OpenSearch Benchmark or JMH results.
 
-    FILES are race.json (Rally), test_run.json or test_execution.json (OpenSearch Benchmark), all of one
-    variant: every file is a fork. Or a jmh-result.json, which has forks in it. No samples come with them, and
-    no host, so that not all that benchctl says of its own runs can be said of these; tables tell.
+    FILES are race.json (Rally), or test_run.json or test_execution.json (OpenSearch Benchmark): each becomes
+    one fork of a single variant. A jmh-result.json contains its own forks. Imported runs have no samples and
+    no host data, so some metrics and checks are unavailable.
     """
     if variant_text is None:
         raise UsageError(

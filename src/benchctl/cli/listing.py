@@ -1,16 +1,13 @@
-"""`benchctl list`: what is stored, shipped and known."""
+"""`benchctl list`: what is shipped and declared."""
 
 from pathlib import Path
 
 import click
 
-from benchctl.cli.options import TableFormat, open_store, print_table, runs_option, table_format_option
+from benchctl.cli.options import TableFormat, print_table, table_format_option
 from benchctl.cli.run_options import variants_option
-from benchctl.cli.runs import state_of
-from benchctl.cli.streams import note
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
-from benchctl.home import resolve_home
 from benchctl.report.table import Column, Share, Table
 from benchctl.results.figures import FIGURES
 from benchctl.results.likeness import beyond
@@ -23,38 +20,14 @@ from benchctl.track.model import Task, Track
 
 @click.group("list")
 def list_group() -> None:
-    """List runs, searches, challenges, tracks, variants, operations or metrics."""
-
-
-@list_group.command("runs")
-@runs_option
-@table_format_option
-def runs_command(runs_folder: Path | None, output_format: TableFormat) -> None:
-    """Stored runs, oldest first."""
-    records = [(record, state_of(record)) for _, record in open_store(resolve_home(), runs_folder).runs(note)]
-    rows = [
-        (
-            record.id,
-            state + (" (test mode)" if record.plan.test_mode else ""),
-            list(record.plan.families),
-            record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
-            f"{record.total - len(record.missing())}/{record.total}",
-            record.tags,
-        )
-        for record, state in records
-    ]
-    columns = ("run", "status", "variants", Column("documents", grouped=True), "forks", "tags")
-    print_table(Table.listed("Stored runs", columns, rows), output_format)
-    resumable = [record.id for record, state in records if state in {"cut off", "interrupted"}]
-    if resumable:
-        note(f"resume an unfinished run with: benchctl resume {resumable[-1]}")
+    """List challenges, tracks, variants, metrics and searches."""
 
 
 @list_group.command("challenges")
 @click.option("--track", "track_name", default=None, metavar="NAME|PATH", help="List those of a track.")
 @table_format_option
 def challenges_command(track_name: str | None, output_format: TableFormat) -> None:
-    """Shipped challenges and their schedules, or those of a track of your own."""
+    """List challenges and their schedules."""
     track, _ = load_track(track_name or "big5", {})
     found = dict(track.challenges)
     if track_name is None:
@@ -67,7 +40,7 @@ def challenges_command(track_name: str | None, output_format: TableFormat) -> No
 @list_group.command("tracks")
 @table_format_option
 def tracks_command(output_format: TableFormat) -> None:
-    """Shipped tracks."""
+    """List shipped tracks."""
     tracks = [load_track(name, {})[0] for name in track_names()]
     rows = [(track.name, places(track), len(track.operations)) for track in tracks]
     columns = ("track", "indices", Column("operations"))
@@ -85,7 +58,7 @@ def tracks_command(output_format: TableFormat) -> None:
 )
 @table_format_option
 def operations_command(track_name: str, output_format: TableFormat) -> None:
-    """Operations of a track."""
+    """List the operations of a track."""
     track, _ = load_track(track_name, {})
     rows = []
     for operation in track.operations.values():
@@ -98,7 +71,7 @@ def operations_command(track_name: str, output_format: TableFormat) -> None:
 @list_group.command("metrics")
 @table_format_option
 def metrics_command(output_format: TableFormat) -> None:
-    """Metrics: unit, margin, meaning, what compares by them, and whether a target can tell them."""
+    """List metrics with unit, margin and description."""
     print_table(metrics_table(), output_format)
 
 
@@ -125,7 +98,10 @@ def metrics_table() -> Table:
 @variants_option
 @table_format_option
 def variants_command(variants_file: Path | None, output_format: TableFormat) -> None:
-    """Built-in variants, and those of a file; any other version is NAME@VERSION."""
+    """List built-in variants and those in a variants file.
+
+    Any other version is NAME@VERSION.
+    """
     specs = [parse_variant(engine) for engine in BUILT_IN_VERSIONS]
     if variants_file is None:
         rows: list[tuple[object, ...]] = [(spec.name, spec.engine, spec.version) for spec in specs]

@@ -22,7 +22,7 @@ from benchctl.home import resolve_home
 
 @click.group("lucene")
 def lucene_group() -> None:
-    """Build a changed Lucene."""
+    """Build patched Lucene jars."""
 
 
 @lucene_group.command("patch")
@@ -51,7 +51,7 @@ def lucene_group() -> None:
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
 def patch_command(variant: str, name: str, diff: Path | None, output: Path | None, *, quiet: bool) -> None:
-    """Build the Lucene of a variant's engine with a diff, and its control.
+    """Build Lucene with a patch for a variant's engine.
 
     The sources are those that Lucene publishes for the engine's own version; the control is the same classes
     unchanged.

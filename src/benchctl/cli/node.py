@@ -41,7 +41,7 @@ _JDK = click.option(
 
 @click.group("node")
 def node_group() -> None:
-    """Start, stop and look at single nodes, apart from any measurement."""
+    """Start, stop and inspect standalone nodes."""
 
 
 @node_group.command("start")
@@ -66,7 +66,7 @@ def start_command(
     *,
     on_busy: Literal["wait", "fail"],
 ) -> None:
-    """Provision VARIANT (es, os, es@8.19.0, ...) and leave it running in the background.
+    """Start a node in the background.
 
     Its index settings and warm-up challenges mean nothing here: there is no index, and nothing is run.
     """
@@ -104,7 +104,7 @@ def serve_command(
     jdk: str | None,
     variants_file: Path | None,
 ) -> None:
-    """Run a node in the foreground until told to end."""
+    """Run a node in the foreground."""
     spec = resolve_variants((variant,), (jdk,) if jdk else (), variants_file)[0]
     with watching(quiet=False) as observer:
         serve(resolve_home(), spec, _heap(spec, heap), port, observer)
@@ -118,7 +118,10 @@ def _heap(spec: VariantSpec, heap: str | None) -> int:
 @_ONE
 @click.option("--remove", "delete", is_flag=True, help="Delete its data as well.")
 def stop_command(variant: str | None, *, delete: bool) -> None:
-    """Stop VARIANT, or the only node that is up; its data stays unless --remove is given."""
+    """Stop a node.
+
+    VARIANT defaults to the only running node. Its data stays unless --remove is given.
+    """
     home = resolve_home()
     variant = variant or only_node(home, "stop")
     if not delete or node_folder(home, variant).state() is not None:
@@ -130,7 +133,7 @@ def stop_command(variant: str | None, *, delete: bool) -> None:
 
 @node_group.command("status")
 def status_command() -> None:
-    """Nodes that are up."""
+    """List running nodes."""
     states = list(running_nodes(resolve_home()))
     for state in states:
         say(f"{state.variant}  {state.version}  {state.url}  pid {state.node_pid}")
@@ -142,7 +145,10 @@ def status_command() -> None:
 @_ONE
 @click.option("-n", "--lines", type=click.IntRange(1), default=50, show_default=True, help="How many lines.")
 def logs_command(variant: str | None, lines: int) -> None:
-    """The last lines of the log of VARIANT, or of the only node that is up."""
+    """Print the last lines of a node's log.
+
+    VARIANT defaults to the only running node.
+    """
     home = resolve_home()
     variant = variant or only_node(home, "logs")
     folder = node_folder(home, variant)

@@ -245,6 +245,24 @@ def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str
     return figure_names(",".join(values))
 
 
+def html_option(command: F) -> F:
+    """Add `--html` of a command that writes a report."""
+    return under("Output", click.option(
+        "--html", "html", type=click.Path(path_type=Path), metavar="DIR",
+        help="Write an HTML report to DIR instead; open index.html there.",
+    ))(command)  # fmt: skip
+
+
+def check_html(html: Path | None, output_format: str) -> None:
+    """Refuse a report together with another format.
+
+    Raises:
+        UsageError: If both are given.
+    """
+    if html is not None and output_format != "text":
+        raise UsageError("--html cannot be used with --format", hint="use only one of them")
+
+
 def runs_option(command: F) -> F:
     """Add `--runs`."""
     return under("Output", click.option(

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.text import Text
 
@@ -24,6 +24,9 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult
 
+if TYPE_CHECKING:
+    from benchctl.report.html.page import Subject
+
 Part = Literal["all", "notes", "precision", "host"]
 """Parts of a report that are printed when it need not fit a screen."""
 
@@ -36,8 +39,9 @@ def print_run(
     part: Part | None = None,
     figures: tuple[str, ...] = (),
     compared_as: ComparedAs | None = None,
+    html: Path | None = None,
 ) -> RunRecord:
-    """Print what a run found, and return its record.
+    """Print what a run found, or write its page to the directory `html`, and return its record.
 
     `usual` is the default folder of runs; without `part`, readers get what fits a screen. Without
     `figures` and `compared_as` it is compared as was asked for when it was measured.
@@ -51,11 +55,11 @@ def print_run(
     measures = Measures(figures, compared_as=compared_as)
     metrics = measures.metrics(record.plan) if figures or compared_as else None
     found = measures.told(analyse_run(record, metrics=metrics), record.plan)
-    if output_format == "html":
+    if html is not None or output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.
-        from benchctl.report.html.page import run_page, single_file_page  # noqa: PLC0415 - see above
+        from benchctl.report.html.page import run_page  # noqa: PLC0415 - see above
 
-        emit(single_file_page(run_page(folder, record, found, usual=usual)))
+        print_page(run_page(folder, record, found, usual=usual), html)
         return record
     more = f"benchctl show {reference(folder, usual)} -v"
     place = folder.path.absolute().parent
@@ -66,6 +70,17 @@ def print_run(
         below = [*facts, [f"Run: {folder.path}"]]
     _print(found, output_format, plan, [record], part=part, more=more, runs=runs, below=below)
     return record
+
+
+def print_page(page: "Subject", target: Path | None) -> None:
+    """Print a page as one file, or write it with its assets to a directory."""
+    # See `print_run`.
+    from benchctl.report.html.page import render_page, single_file_page, write_pages  # noqa: PLC0415
+
+    if target is None:
+        emit(single_file_page(page))
+    else:
+        say(f"Report: {write_pages(target, {'index.html': render_page(page)})}")
 
 
 def print_comparison(

@@ -68,8 +68,8 @@ def plan_command(
 ) -> None:
     """Estimate the forks and time needed to detect a difference.
 
-    The spread of forks and their duration come from earlier runs on this machine, those of the same sizes
-    before others. Without any, the table is for spreads that are assumed. Nothing is started.
+    Fork-to-fork variation and duration are taken from earlier runs on this host, preferring runs of the same
+    size; without any, typical values are assumed. Nothing is measured.
     """
     if effect <= 0:
         raise UsageError("--effect must be more than 0%", hint="no number of forks finds no difference")
@@ -119,7 +119,7 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
 def calibrate_command(
     output_format: Literal["text", "json"], *, on_busy: BusyAction | None, quiet: bool
 ) -> None:
-    """Measure what benchctl's own driver and its readings of a node cost, in about four seconds.
+    """Measure the overhead of the load driver on this host.
 
     No figure of a run on this machine can be better than what this prints. `benchctl run --calibrate` does
     the same before a run and keeps it with the run.

@@ -142,7 +142,7 @@ class BegunRun:
 @_how
 @runs_option
 def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, *, how: How) -> None:
-    """Go on with what was interrupted, or ran out of time: a run, an experiment, a search, a night.
+    """Resume an interrupted run, experiment, search or night.
 
     ID is that of any of these; `latest` is the newest run. Finished forks are kept, and the rest is measured
     on the same engines, documents and indices; where these have changed, it is refused.
@@ -179,7 +179,7 @@ def extend_command(
     until_decided: bool,
     how: How,
 ) -> None:
-    """Add forks to what is complete: a run, an experiment, or the open questions of a search.
+    """Add forks to a finished run, experiment or search.
 
     They are measured on the same engines, documents and indices. Looking at the figures first costs nothing:
     p and intervals hold in spite of it.

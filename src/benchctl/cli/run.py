@@ -75,7 +75,7 @@ def run_command(
     dry_run: bool,
     verbose: bool,
 ) -> None:
-    """Measure challenges on fresh nodes, or on clusters that run already, and compare the variants.
+    """Run challenges on fresh nodes and compare the variants.
 
     Everything that is needed is fetched or built first and kept for the next run: engines, a Java runtime,
     the corpus, one prepared index an engine.

@@ -1,15 +1,24 @@
-"""`benchctl runs`: deletion of stored runs, named ones or old ones."""
+"""`benchctl runs`: list and delete stored runs; to import and export them has its own modules."""
 
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import click
 
-from benchctl.cli.options import AmountType, complete_runs, open_store, runs_option
+from benchctl.cli.lazy import LazyGroup
+from benchctl.cli.options import (
+    AmountType,
+    TableFormat,
+    complete_runs,
+    open_store,
+    print_table,
+    runs_option,
+    table_format_option,
+)
 from benchctl.cli.streams import note, say
 from benchctl.disk import disk_errors, remove_folder, size_bytes
 from benchctl.errors import BenchctlError, UsageError
@@ -17,6 +26,7 @@ from benchctl.home import Home, resolve_home
 from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
 from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
+from benchctl.report.table import Column, Table
 from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord, moment
 from benchctl.results.store import RunFolder, RunStore
@@ -25,24 +35,67 @@ from benchctl.slices import hooks
 _DATE_AND_TIME: Final = "20261121-070102"
 
 
-@click.group("runs")
+class _Runs(LazyGroup):
+    sections: ClassVar = {
+        "Commands": {
+            "list": ("benchctl.cli.runs:list_command", "List stored runs, oldest first."),
+            "rm": ("benchctl.cli.runs:rm_command", "Delete the given runs without confirmation."),
+            "prune": ("benchctl.cli.runs:prune_command", "Delete old runs by count or age."),
+            "import": (
+                "benchctl.cli.import_runs:import_command",
+                "Import Rally, OpenSearch Benchmark or JMH results.",
+            ),
+            "export": (
+                "benchctl.cli.export:export_command",
+                "Export runs to a metrics store or Parquet.",
+            ),
+        },
+    }
+
+
+@click.group("runs", cls=_Runs)
 def runs_group() -> None:
-    """Delete stored runs; `benchctl list runs` says which there are."""
+    """List, delete, import and export stored runs."""
 
 
-@runs_group.command("rm")
+@click.command("list")
+@runs_option
+@table_format_option
+def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
+    """List stored runs, oldest first."""
+    records = [(record, state_of(record)) for _, record in open_store(resolve_home(), runs_folder).runs(note)]
+    rows = [
+        (
+            record.id,
+            state + (" (test mode)" if record.plan.test_mode else ""),
+            list(record.plan.families),
+            record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
+            f"{record.total - len(record.missing())}/{record.total}",
+            record.tags,
+        )
+        for record, state in records
+    ]
+    columns = ("run", "status", "variants", Column("documents", grouped=True), "forks", "tags")
+    print_table(Table.listed("Stored runs", columns, rows), output_format)
+    resumable = [record.id for record, state in records if state in {"cut off", "interrupted"}]
+    if resumable:
+        note(f"resume an unfinished run with: benchctl resume {resumable[-1]}")
+
+
+@click.command("rm")
 @click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
-@click.option("--force", is_flag=True, help="Also what experiments, nights and searches refer to.")
+@click.option("--force", is_flag=True, help="Delete runs that experiments, nights or searches refer to, too.")
 @runs_option
 def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool) -> None:
-    """Delete RUNs, each a path, an id, its end, or its beginning with date and time, without asking.
+    """Delete the given runs without confirmation.
 
-    Refused are a run that is being measured, and one that an experiment, a night or a search for the smallest
-    schedule refers to.
+    RUN is a path, a run id, a unique suffix, or a prefix that includes date and time. Runs in progress, and
+    runs referenced by an experiment, a nightly suite or a search, are not deleted; --force deletes referenced
+    runs.
     """
     if LATEST in names:
         raise UsageError(
-            "cannot delete 'latest': a run id is required", hint="list runs with: benchctl list runs"
+            "cannot delete 'latest': a run id is required", hint="list runs with: benchctl runs list"
         )
     home = resolve_home()
     store = open_store(home, runs_folder)
@@ -71,7 +124,7 @@ def _named(store: RunStore, name: str) -> RunFolder:
     return folder
 
 
-@runs_group.command("prune")
+@click.command("prune")
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N runs.")
 @click.option(
     "--older-than",
@@ -83,9 +136,10 @@ def _named(store: RunStore, name: str) -> RunFolder:
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @runs_option
 def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | None, *, dry_run: bool) -> None:
-    """Delete old runs; with --keep and --older-than, those that are old by both.
+    """Delete old runs by count or age.
 
-    Kept are runs that are being measured, tagged ones, and those that experiments or nights refer to.
+    With both --keep and --older-than, a run must meet both conditions. Runs in progress, tagged runs, and
+    runs referenced by experiments, nightly suites or searches are always kept.
     """
     if keep is None and age_s is None:
         raise UsageError("say which runs are old", hint="--keep 20, --older-than 30d, or both")

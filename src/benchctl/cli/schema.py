@@ -112,7 +112,7 @@ def _comment_of(lines: list[str], statement: ast.stmt) -> str:
 @click.command("schema")
 @click.argument("name", type=click.Choice(get_args(SchemaName)), default="analysis")
 def schema_command(name: SchemaName) -> None:
-    """Print the JSON Schema of NAME.
+    """Print the JSON Schema of an output format.
 
     `analysis` is what --format json prints, `run` is run.json, `message` is what is told of a night; `config`
     is what a file of --config may hold.

@@ -1,13 +1,15 @@
-"""`benchctl show`: a stored run, as it was printed when it ended, or with everything that belongs to it."""
+"""`benchctl show`: a stored run on a screen, in full, or as an HTML report."""
 
 from pathlib import Path
 
 import click
 
 from benchctl.cli.options import (
+    check_html,
     compared_as_option,
     complete_runs,
     format_option,
+    html_option,
     metric_option,
     open_store,
     runs_option,
@@ -21,16 +23,20 @@ from benchctl.spec import ComparedAs
 
 @click.command("show")
 @click.argument("run", shell_complete=complete_runs)
-@click.option("--notes", "part", flag_value="notes", help="Print all doubts, with the tasks they are about.")
+@click.option("--notes", "part", flag_value="notes", help="Print all warnings and their tasks.")
 @click.option(
-    "--precision", "part", flag_value="precision", help="Print what it could see, and what it takes."
+    "--precision",
+    "part",
+    flag_value="precision",
+    help="Print what the run could detect, and what more would take.",
 )
 @click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
-@click.option("-v", "--verbose", "part", flag_value="all", help="Print all of it.")
+@click.option("-v", "--verbose", "part", flag_value="all", help="Print every section.")
 @metric_option
 @compared_as_option
-@runs_option
 @format_option
+@html_option
+@runs_option
 def show_command(
     run: str,
     part: Part | None,
@@ -38,8 +44,13 @@ def show_command(
     compared_as: ComparedAs | None,
     runs_folder: Path | None,
     output_format: Format,
+    html: Path | None,
 ) -> None:
-    """Print RUN again: an id, its beginning or end, a path, or `latest`."""
+    """Show the results of a stored run.
+
+    RUN is a run id, a unique prefix or suffix of one, a path, or `latest`.
+    """
+    check_html(html, output_format)
     if part in ("notes", "precision", "host") and output_format != "text":
         raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
     home = resolve_home()
@@ -52,6 +63,7 @@ def show_command(
         part=part,
         figures=metrics,
         compared_as=compared_as,
+        html=html,
     )
     # Its figures are worth being printed whatever became of the files beside them.
     folder.require_files(record)

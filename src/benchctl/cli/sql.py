@@ -30,7 +30,7 @@ def sql_command(
     *,
     views: bool,
 ) -> None:
-    """Answer a QUERY of DuckDB's SQL over stored runs, such as "select * from tasks".
+    """Query stored runs and samples with SQL.
 
     The tables are runs, forks, tasks and samples, and nights for the history of nightly suites. Nothing
     else can be read, and nothing written.

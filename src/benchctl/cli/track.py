@@ -92,7 +92,7 @@ def new_command(
     *,
     insecure: bool,
 ) -> None:
-    """Make a track of an index: mappings and settings, a sample of the documents, and searches that suit it.
+    """Create a track from an existing index.
 
     Nothing on the cluster is changed. Credentials are in BENCHCTL_SOURCE_USER and _PASSWORD, in
     BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.
@@ -146,9 +146,10 @@ def _conclude(made: Captured) -> None:
 @click.command("trust")
 @click.argument("path")
 def trust_command(path: str) -> None:
-    """Let `benchctl run` execute the Python plug-in of the track at PATH, until one of its files changes.
+    """Allow a track's Python plug-in to run.
 
-    A plug-in is a program: it can do whatever you can. Read the files that are named first.
+    Trust ends when one of its files changes. A plug-in is a program: it can do whatever you can. Read the
+    files that are named first.
     """
     code = _existing(path)
     Consent(resolve_home()).remember(code)
@@ -158,7 +159,7 @@ def trust_command(path: str) -> None:
 @click.command("untrust")
 @click.argument("path")
 def untrust_command(path: str) -> None:
-    """Take that back, for what the plug-in is now and whatever it was before."""
+    """Revoke trust in a track's Python plug-in."""
     code = _existing(path)
     found = Consent(resolve_home()).forget(code)
     say(f"no longer trusted: {code.path}" if found else f"was not trusted: {code.path}")
@@ -178,7 +179,7 @@ def _existing(path: str) -> Code:
 
 @click.group("track")
 def track_group() -> None:
-    """Check, show and make tracks: benchctl's, Rally's and OpenSearch Benchmark's."""
+    """Create, validate and inspect tracks."""
 
 
 track_group.add_command(new_command)
@@ -243,7 +244,10 @@ def show_command(
     param_options: ParamOptions,
     trust: bool,
 ) -> None:
-    """Show the schedule of a challenge as it would be run; tasks of the same step run at the same time."""
+    """Show the expanded schedule of a challenge.
+
+    Tasks of the same step run concurrently.
+    """
     track, challenges = _load(path, param_options)
     (challenge,) = filter_tasks(
         [_chosen(track, challenges, name)],

@@ -52,7 +52,7 @@ _POOLED = (
 
 @click.group("micro")
 def micro_group() -> None:
-    """Microbenchmarks of JMH: forks in random blocks, compared like nodes."""
+    """Run JMH microbenchmarks and compare variants."""
 
 
 source_argument = click.argument("source", type=click.Path(path_type=Path))
@@ -116,7 +116,7 @@ def run_command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Measure the benchmarks of SOURCE, and compare the variants.
+    """Run JMH benchmarks and compare variants.
 
     SOURCE is a file of Java, a folder of such, or a jar of benchmarks. What it stands on is named by Maven
     coordinates in comments: //DEPS org.apache.lucene:lucene-core:9.8.0. Every benchmark has a fresh JVM in
@@ -155,7 +155,7 @@ def run_command(
 @include_option
 @table_format_option
 def list_command(source: Path, include: str, output_format: TableFormat) -> None:
-    """List the benchmarks of SOURCE, and their parameters."""
+    """List benchmarks and their parameters."""
     home = resolve_home()
     micro = _asked(source, include, (), "", "", 1.0)
     with watching(quiet=False) as observer:
@@ -174,7 +174,7 @@ def list_command(source: Path, include: str, output_format: TableFormat) -> None
 @runs_option
 @table_format_option
 def table_command(run: str, runs_folder: Path | None, output_format: TableFormat) -> None:
-    """Print JMH's own table of RUN: score and error as JMH would print them of the same forks."""
+    """Print results in JMH's own table format."""
     folder, record = open_run(run, runs_folder)
     if record.plan.micro is None:
         raise UsageError(f"run {run} has no microbenchmarks", hint="make one with: benchctl micro run")
@@ -190,7 +190,7 @@ def table_command(run: str, runs_folder: Path | None, output_format: TableFormat
 def profile_command(
     run: str, variant: str | None, include: str, block: int | None, runs_folder: Path | None
 ) -> None:
-    """Print what JMH's profilers said in RUN: stacks with -prof stack, allocation with -prof gc."""
+    """Print JMH profiler output of a run."""
     folder, record = open_run(run, runs_folder)
     try:
         wanted = re.compile(include)

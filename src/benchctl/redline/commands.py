@@ -202,12 +202,12 @@ def redline_command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Find the highest load at which an objective is met, and compare the variants by it.
+    """Find the maximum load that meets a latency objective.
 
-    The load is the rate of one operation; with --challenge a factor of all rates of its tasks; with a range
-    of --clients, the clients of a closed loop. Every fork searches on a fresh node, load after load, until
-    two neighbouring ones are known of which the lower one meets the objective and goes on doing so. Go on
-    with an interrupted search by `benchctl resume RUN`.
+    Load is the request rate of one operation, a factor on all task rates (--challenge), or a number of
+    closed-loop clients (--clients MIN..MAX). Each fork runs a search on a fresh node until it has bracketed
+    the highest load that sustainably meets the objective. Resume an interrupted search with
+    `benchctl resume RUN`.
     """
     _refuse_alien(challenge, clients)
     search = search_of(

@@ -305,7 +305,7 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
         held = ", ".join(_measured(side.run)) or "no finished fork"
         return UsageError(f"run {side.run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
     known = sorted({name for record in newest for name in _measured(record)})
-    hint = f"stored variants: {', '.join(known) or 'none'}; see: benchctl list runs"
+    hint = f"stored variants: {', '.join(known) or 'none'}; see: benchctl runs list"
     if any(side.text in record.tags for record in newest):
         hint = f"it is a tag: write tag:{side.text}"
     return UsageError(f"no results of variant '{side.text}'{where}", hint=hint)

@@ -411,7 +411,7 @@ class RunStore:
 
     @property
     def _shelf(self) -> Shelf:
-        return Shelf(self.root, RECORD_NAME, "run", "runs", "see: benchctl list runs")
+        return Shelf(self.root, RECORD_NAME, "run", "runs", "see: benchctl runs list")
 
 
 def _listed(runs: list[str]) -> str:

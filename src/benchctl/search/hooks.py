@@ -36,7 +36,7 @@ def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
 @click.command("searches")
 @table_format_option
 def listing(output_format: TableFormat) -> None:
-    """Searches for a small schedule (`minimize`) or a change (`bisect`), oldest first."""
+    """List `minimize` and `bisect` searches, oldest first."""
     # Judging takes the statistics, which whoever only deletes runs need not wait for.
     from benchctl.search import bisect, minimize  # noqa: PLC0415 - see above
 

@@ -11,7 +11,7 @@ import pytest
 from benchctl.report.blocks import Command
 from benchctl.report.charts import Chart
 from benchctl.report.charts.panels import plot_layout
-from benchctl.report.html.page import Entry, comparison_subject, render_index, render_page, run_subject
+from benchctl.report.html.page import comparison_subject, render_page, run_subject
 from benchctl.report.numbers import visible
 from benchctl.report.table import Table, named
 from benchctl.results.figures import TaskSummary
@@ -241,14 +241,3 @@ def test_missing_samples_are_said(record: RunRecord):
     assert "es, fork 3: no samples were kept" in page_of(
         record, without_samples=("es, fork 3: no samples were kept",)
     )
-
-
-def test_the_index_links_every_page_with_its_verdict():
-    entries = [
-        Entry("a.html", "first", ("of today",), "os was slower."),
-        Entry("b.html", "<second>", (), "?"),
-    ]
-    found = outline(render_index("Two runs", entries))
-    check_structure(found)
-    assert [one.text for one in found.all("a")][1:] == ["first", "<second>"]
-    assert "os was slower." in found.all("main")[0].text

@@ -54,7 +54,7 @@ def _listing() -> click.Command:
 @click.argument("run", metavar="RUN", shell_complete=complete_runs)
 @click.pass_context
 def explain_group(context: click.Context, run: str) -> None:
-    """Explain the results of RUN from its inlining logs, profiles, and JIT, GC and kernel activity.
+    """Explain results: inlining, profiles, JIT, GC and kernel.
 
     Collect the evidence with `benchctl run --evidence`. Without an explanation, list the evidence of RUN and
     how to collect more. RUN is a run id, a unique prefix or suffix of one, a path, or `latest`; for inlining

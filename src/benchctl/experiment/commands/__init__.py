@@ -9,19 +9,19 @@ from benchctl.cli.lazy import LazyGroup
 _COMMANDS = {
     "list": (
         "benchctl.experiment.commands.listing:list_command",
-        "List the shipped experiments, and those that were run.",
+        "List shipped experiments and past executions.",
     ),
     "show": (
         "benchctl.experiment.commands.show:show_command",
-        "Say what an experiment asks, takes and will see; nothing is run.",
+        "Show an experiment's plan, cost and expected precision.",
     ),
     "run": (
         "benchctl.experiment.commands.run:run_command",
-        "Measure an experiment, interleaved, and judge what it expects.",
+        "Run an experiment and evaluate its expectations.",
     ),
     "report": (
         "benchctl.experiment.commands.show:report_command",
-        "Print the report of an experiment that was run.",
+        "Print the report of a past execution.",
     ),
 }
 
@@ -34,7 +34,7 @@ class Commands(LazyGroup):
 
 @click.group("experiment", cls=Commands)
 def experiment_group() -> None:
-    """Ask a question of several runs: what is compared, what is expected, and whether it is so.
+    """Run an experiment and evaluate its expectations.
 
     An experiment file names variants, measurements, comparisons between tasks of them, and expectations.
     Measurements are ordinary runs, whose forks are interleaved; every expectation ends confirmed, refuted or

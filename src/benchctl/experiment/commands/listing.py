@@ -17,7 +17,7 @@ Row = tuple[object, ...]
 @click.command("list")
 @table_format_option
 def list_command(output_format: TableFormat) -> None:
-    """Shipped experiments, then those that were run here, oldest first."""
+    """List shipped experiments and past executions."""
     home = resolve_home()
     runs = RunStore(home.root / "runs")
     rows: list[Row] = []

@@ -66,7 +66,7 @@ def run_command(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Measure the experiment NAME, or that of a file, and judge what it expects.
+    """Run an experiment and evaluate its expectations.
 
     First it says what that takes and will be able to see. Its measurements become runs of their own, which
     `benchctl show` prints; their forks are interleaved. Exit codes: 0 when all was measured, whatever the

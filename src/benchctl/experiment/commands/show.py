@@ -168,7 +168,7 @@ def show_command(
     changes: Changes,
     param_options: ParamOptions,
 ) -> None:
-    """Say what NAME, or a file, asks, how long that takes, and what it will be able to see.
+    """Show an experiment's plan, cost and expected precision.
 
     All of it is checked as for a run; nothing is started. Durations and precision come from earlier runs on
     this machine.
@@ -215,7 +215,7 @@ def _titled(table: Table, output_format: Literal["text", "markdown"]) -> None:
 @click.argument("name", metavar="ID|NAME")
 @report_options
 def report_command(name: str, output_format: Format, html_folder: Path | None) -> None:
-    """Print the report of ID: an id, its beginning or end, a path, or `latest`; of a NAME its newest.
+    """Print the report of a past execution.
 
     It says what is there, also of one that is not finished.
     """

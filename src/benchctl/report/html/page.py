@@ -1,7 +1,6 @@
 """A run or a comparison as one page: what it is about, what it holds, and where that is stored."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 
 import msgspec
@@ -30,7 +29,6 @@ from benchctl.report.html.parts import (
     Part,
     figure,
     groups,
-    link,
     rendered,
     text_of,
 )
@@ -117,16 +115,6 @@ def _moment(created: str) -> str:
 _OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between variants"})
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """A line of an index: the page's file, relative to the index, and its verdict in one paragraph."""
-
-    file: str
-    title: str
-    subtitle: tuple[str, ...]
-    verdict: str
-    group: str = ""  # the heading that it is below, where entries are grouped
-
-
 def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER) -> str:
     """Render a page: `inline` as one file, else with style and scripts in `folder`, relative to the page."""
     parts = _parts(subject)
@@ -187,22 +175,6 @@ def _analysis_charts(analysis: Analysis) -> list[Chart]:
     return [*forest_charts(analysis), *fork_charts(analysis)]
 
 
-def render_index(title: str, entries: Sequence[Entry]) -> str:
-    """Write the page that links to several others."""
-    parts = [
-        Part(
-            f"group-{number}" if name else "",
-            name,
-            [
-                Group(link(entry.file, entry.title), (*entry.subtitle, Verdict(entry.verdict)))
-                for entry in members
-            ],
-        )
-        for number, (name, members) in enumerate(groupby(entries, lambda entry: entry.group), 1)
-    ]
-    return rendered(title, parts, links=())
-
-
 def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     """Yield what every task's node had run before it: part of what was measured."""
     if plan is None or plan.redline is not None:
@@ -235,7 +207,7 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
         profiles=tuple(table for _, tables in added for table in tables),
         commands=(
             Command("Print this run in a terminal", f"benchctl show {name}"),
-            Command("Make this page again", f"benchctl report {name} --html DIR"),
+            Command("Make this page again", f"benchctl show {name} --html DIR"),
         ),
     )
 

@@ -155,10 +155,10 @@ def ab_command(
     on_busy: BusyAction | None,
     quiet: bool,
 ) -> None:
-    """Build two commits, measure them until decided, and print a comment for a pull request, in Markdown.
+    """Build and benchmark two commits to gate a pull request.
 
-    What is built takes the place of the same in --variant, an engine. Builds are kept by commit, command and
-    JDK. Exits with 3 when anything is slower, and with 4 when that stays open.
+    The built artifacts replace those of --variant. Builds are cached by commit, command and JDK. The result
+    is Markdown, for a comment. Exit codes: 3 regression, 4 inconclusive.
     """
     home = resolve_home()
     store = open_store(home, runs_folder)
@@ -407,10 +407,10 @@ def bisect_command(
     on_busy: BusyAction | None,
     quiet: bool,
 ) -> None:
-    """Find the first commit, version or jar of a history that is faster or slower than its beginning.
+    """Find the commit, version or jar that changed performance.
 
-    Points are measured beside the first in pairs of forks, until each answer is sure enough; those that do
-    not build are skipped. The same command goes on where it was interrupted. Exits with 4 when it stays open.
+    Each candidate is compared with the first in pairs of forks until the result is conclusive; candidates
+    that fail to build are skipped. Rerun the same command to resume. Exit code 4: inconclusive.
     """
     home = resolve_home()
     if not form.paired:

@@ -98,7 +98,7 @@ def minimize_command(
     on_busy: BusyAction | None,
     quiet: bool,
 ) -> None:
-    """Remove tasks from a challenge while an effect persists, and print the smallest one that shows it.
+    """Reduce a challenge to the tasks that cause an effect.
 
     Every question (is it still there without these?) is measured on fresh nodes, block by block, until the
     answer is sure enough. Its runs are kept with the search; `benchctl resume` continues it.

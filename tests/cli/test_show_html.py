@@ -1,4 +1,4 @@
-"""`benchctl report` and `--format html` on runs made by hand."""
+"""`show` and `compare` with `--html` and `--format html` on runs made by hand."""
 
 from pathlib import Path
 
@@ -31,32 +31,33 @@ def invoke(*arguments: str, runs: Path) -> str:
 
 def test_one_run_is_one_page_with_everything_that_it_needs(runs: Path, tmp_path: Path):
     target = tmp_path / "new" / "folder"
-    assert invoke("report", "20260101", "--html", str(target), runs=runs) == f"Report: {target}/index.html\n"
+    assert invoke("show", "20260101", "--html", str(target), runs=runs) == f"Report: {target}/index.html\n"
     files = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
     assert files == {"index.html", f"assets/{STYLE}", f"assets/{SCRIPT}", f"assets/{PLOTLY}"}
     page = (target / "index.html").read_text(encoding="utf-8")
     titles = [text for _, text in outline(page).headings()]
     assert titles[0] == "c: es and os"
     assert {"Distribution of service time", "Throughput over time"} <= set(titles)
-    assert "20260101-000000-c-aaaa --html DIR" in page
-
-
-def test_the_id_in_a_record_is_not_trusted_with_a_path(runs: Path, tmp_path: Path):
-    folder, record = draw_run(RunStore(runs), "20260103-000000-c-cccc")
-    folder.save(msgspec.structs.replace(record, id="../../escaped"))
-    invoke("report", "20260103", "20260101", "--html", str(tmp_path / "out"), runs=runs)
-    assert (tmp_path / "out" / "1--escaped.html").is_file()
-    assert not list(tmp_path.glob("**/escaped.html"))
+    assert "benchctl show 20260101-000000-c-aaaa --html DIR" in page
 
 
 def test_a_comparison_is_a_page_that_says_where_its_sides_come_from(runs: Path, tmp_path: Path):
     out = str(tmp_path / "out")
-    invoke("report", "--compare", "20260101:es", "20260102:os", "--html", out, runs=runs)
+    sides = ("20260101:es", "20260102:os", "--margin", "5%", "--metric", "throughput", "--force")
+    invoke("compare", *sides, "--html", out, runs=runs)
     found = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     text = found.all("main")[0].text
     assert "3 forks of run 20260102-000000-c-bbbb" in text
-    assert "benchctl compare 20260101:es 20260102:os" in text
+    again = "benchctl compare 20260101:es 20260102:os --metric throughput --margin 5% --force"
+    assert again in text
+    assert f"{again} --html DIR" in text
     assert "Distribution of service time" in [text for _, text in found.headings()]
+
+
+@pytest.mark.parametrize("words", [["show", "20260101"], ["compare", "es", "os"]])
+def test_a_page_is_no_other_format(runs: Path, words: list[str]):
+    done = CliRunner().invoke(root, [*words, "--runs", str(runs), "--html", "x", "--format", "json"])
+    assert isinstance(done.exception, UsageError)
 
 
 @pytest.mark.parametrize("arguments", [["show", "latest"], ["compare", "es", "os"]])
@@ -71,7 +72,7 @@ def test_runs_without_samples_have_a_page_that_says_so(tmp_path: Path):
     folder, record = draw_run(store, "20260101-000000-c-aaaa")
     forks = tuple(msgspec.structs.replace(fork, samples=None) for fork in record.forks)
     folder.save(msgspec.structs.replace(record, forks=forks))
-    invoke("report", "latest", "--html", str(tmp_path / "out"), runs=store.root)
+    invoke("show", "latest", "--html", str(tmp_path / "out"), runs=store.root)
     text = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8")).all("main")[0].text
     assert "Not drawn: es, fork 0" in text
     assert "and 2 more" in text
@@ -80,7 +81,7 @@ def test_runs_without_samples_have_a_page_that_says_so(tmp_path: Path):
 def test_one_damaged_file_leaves_the_rest_of_a_page(runs: Path, tmp_path: Path):
     file = min((runs / "20260101-000000-c-aaaa" / "forks").iterdir())
     file.write_bytes(file.read_bytes()[:-20])
-    invoke("report", "20260101", "--html", str(tmp_path / "out"), runs=runs)
+    invoke("show", "20260101", "--html", str(tmp_path / "out"), runs=runs)
     found = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     assert "Not drawn: es, fork 0: its samples cannot be read" in found.all("main")[0].text
     assert "Distribution of service time" in [text for _, text in found.headings()]
