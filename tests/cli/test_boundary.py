@@ -380,7 +380,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
         "as fast as nodes answer instead: --param target_throughput=0\n"
         "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
         "measure 3 forks\n"
-        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 23 s\n"
+        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 08 s\n"
     )
     assert not list((tmp_path / "home").rglob("run.json"))
     assert not list((tmp_path / "home").rglob("*.zip"))
