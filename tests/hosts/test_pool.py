@@ -53,7 +53,9 @@ def hosts(net: Lan) -> Path:
 
 
 def check(net: Lan, hosts: Path, *options: str) -> "subprocess.CompletedProcess[str]":
-    command = net.within("main", [sys.executable, "-m", "benchctl", "hosts", "check", str(hosts), *options])
+    command = net.within(
+        "main", [sys.executable, "-m", "benchctl", "doctor", "--hosts", str(hosts), *options]
+    )
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -146,7 +148,7 @@ def test_whatever_becomes_of_a_host_the_step_fails_by_its_name_and_the_next_has_
         os.kill(dask_worker(net, "two"), signal.SIGKILL)
         lost = said(process)
         assert lost["error"] == "host two was lost: its Dask worker is gone"
-        assert "benchctl hosts check" in lost["hint"]
+        assert "benchctl doctor" in lost["hint"]
         assert eventually(lambda: not load_processes(net))
         # Load never comes from fewer hosts than were asked for.
         assert step(process)["error"].startswith("host two cannot be used: no Dask worker of that name")

@@ -134,7 +134,7 @@ def ground(home: Home, environ: dict[str, str]) -> Iterator[Ground]:
         hosts.with_name("nodes.yml").write_text(hosts.read_text().replace("[nodes, load]", "[nodes]"))
         challenge.with_name("failing.json").write_text(json.dumps(FAILING))
         made = Ground(net, home, environ, hosts, challenge)
-        assert eventually(lambda: made.benchctl("hosts", "check", str(hosts)).returncode == 0)
+        assert eventually(lambda: made.benchctl("doctor", "--hosts", str(hosts)).returncode == 0)
         yield made
 
 

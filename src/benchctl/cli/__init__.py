@@ -28,10 +28,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         ),
     },
     "Prepare": {
-        "calibrate": (
-            "benchctl.cli.plan:calibrate_command",
-            "Measure the overhead of the load driver on this host.",
-        ),
+        "doctor": ("benchctl.cli.doctor:doctor_command", "Check whether this host is fit to measure."),
         "plan": (
             "benchctl.cli.plan:plan_command",
             "Estimate the forks and time needed to detect a difference.",
@@ -55,7 +52,6 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Documents and nodes": {
         "corpus": ("benchctl.cli.corpus:corpus_group", "Generate, download and list corpora."),
         "node": ("benchctl.cli.node:node_group", "Start, stop and inspect standalone nodes."),
-        "hosts": ("benchctl.cli.hosts:hosts_group", "Check remote load-generator and node hosts."),
         "lucene": ("benchctl.cli.lucene:lucene_group", "Build patched Lucene jars."),
     },
     "Integrate": {

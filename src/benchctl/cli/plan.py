@@ -1,13 +1,10 @@
-"""`benchctl plan` and `benchctl calibrate`: forks, time and cost of the driver, before a run."""
+"""`benchctl plan`: forks and time, before a run."""
 
-import threading
 from pathlib import Path
-from typing import Literal
 
 import click
 import msgspec
 
-from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
     AmountType,
     ParamOptions,
@@ -15,7 +12,6 @@ from benchctl.cli.options import (
     TableFormat,
     open_store,
     param_options,
-    printed_as,
     runs_option,
     table_format_option,
 )
@@ -27,22 +23,19 @@ from benchctl.cli.run_options import (
     config_option,
     form_options,
 )
-from benchctl.cli.streams import emit, say, text_width
+from benchctl.cli.streams import emit, text_width
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import PERCENT
 from benchctl.report.command_line import command
-from benchctl.report.facts import calibration_lines
 from benchctl.report.fork_plan import render_fork_plan
-from benchctl.report.numbers import json_text
 from benchctl.results.plan import CorpusFile, Plan
-from benchctl.run.calibrate import calibrate
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import Past
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
-from benchctl.spec import DEFAULT_FORKS, BusyAction, RunForm
+from benchctl.spec import DEFAULT_FORKS, RunForm
 from benchctl.stats.outlook import plan_forks
 
 
@@ -111,22 +104,3 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
     # Of files, all documents are used unless a number was given.
     said = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
     return msgspec.structs.replace(plan, corpus=said) if known else plan
-
-
-@click.command("calibrate")
-@measuring_options
-@printed_as("text", "json")
-def calibrate_command(
-    output_format: Literal["text", "json"], *, on_busy: BusyAction | None, quiet: bool
-) -> None:
-    """Measure the overhead of the load driver on this host.
-
-    No figure of a run on this machine can be better than what this prints. `benchctl run --calibrate` does
-    the same before a run and keeps it with the run.
-    """
-    with measuring(on_busy, quiet=quiet) as observer:
-        found = calibrate(observer, threading.Event())
-    if output_format == "json":
-        emit(json_text(found))
-    else:
-        say("\n".join(calibration_lines(found)))

@@ -143,7 +143,7 @@ class Link:
         if self.lost is None:
             self.lost = BenchctlError(
                 f"host {self.name} was lost: {why}",
-                hint="check its Dask worker; `benchctl hosts check` shows what is reachable",
+                hint="check its Dask worker; `benchctl doctor --hosts FILE` shows what is reachable",
             )
         return self.lost
 
