@@ -33,6 +33,7 @@ _MOST_DECIMALS = 10
 _LEAST_P = 0.001
 _LARGE = 10_000
 _HUGE_PERCENT = 1000
+_COARSE_PERCENT = 10
 _MIB_IN_GIB = 1024
 _MB_IN_GB = 1000
 
@@ -71,6 +72,16 @@ def percent(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return NOT_AVAILABLE
     return f"{value:,.0f}%" if value >= _HUGE_PERCENT else f"{value:.1f}%"
+
+
+def rough(size_percent: float) -> str:
+    """Return a size in percent as well as an interval's ends are known: whole from ten on, else `4.5`."""
+    return f"{size_percent:.{decimals(size_percent)}f}"
+
+
+def decimals(size_percent: float) -> int:
+    """Return the decimals of a size in percent whose end is not known better: none from ten on."""
+    return 0 if abs(size_percent) >= _COARSE_PERCENT else 1
 
 
 def interval(

@@ -21,8 +21,10 @@ from benchctl.report.layout import (
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
+    decimals,
     is_floor,
     p_value,
+    rough,
     signed_figure,
     signed_percent,
     visible,
@@ -42,7 +44,6 @@ _LEAST_WIDTH = 80
 _LEAST_NAME = 20
 _LONGEST_VARIANT = 10
 _LEAST_PLOT, _MOST_PLOT = 10, 20
-_COARSE_PERCENT = 10
 _ABSURD_PERCENT = 10_000
 # An open row says so in one character, and one without a verdict in three: there is little room.
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
@@ -264,7 +265,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
         word += "?" if one.provisional else ""
         if one.verdict == "inconclusive" and one.mde_percent is not None:
-            word += f" (detects {_whole(one.mde_percent)}%)"
+            word += f" (detects {rough(one.mde_percent)}%)"
         yield _Line(
             block=(one.contender, unit),
             headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95% CI", "p"),
@@ -369,10 +370,6 @@ def _headings(variants: Sequence[str]) -> dict[str, str]:
     return short if len({*short.values()}) == len(short) else names
 
 
-def _whole(size_percent: float) -> str:
-    return f"{size_percent:.{0 if size_percent >= _COARSE_PERCENT else 1}f}"
-
-
 def _size(percent_off: float) -> float:
     """Size of a ratio, in either direction: half as much is as far as twice as much."""
     return abs(math.log(max(1 + percent_off / 100, 1e-9)))
@@ -399,7 +396,7 @@ def _interval(one: Comparison, sides: Sequence[Figures]) -> str:
     if one.low_percent is None:
         return "n/a"
     low, high = (
-        "" if end is None or is_floor(end) else signed_percent(end, 0 if abs(end) >= _COARSE_PERCENT else 1)
+        "" if end is None or is_floor(end) else signed_percent(end, decimals(end))
         for end in (one.low_percent, one.high_percent)
     )
     # An end that says nothing, or next to nothing, is none.

@@ -13,6 +13,7 @@ from benchctl.report.numbers import (
     figure,
     interval,
     p_value,
+    rough,
     signed_percent,
 )
 from benchctl.stats.analysis import Analysis, Row, quotable
@@ -58,7 +59,6 @@ _NAMED_HELD = {
     "mixed": "lighter{} by one metric and heavier by another on",
 }
 _DIRECTED = ("slower", "faster")
-_COARSE_PERCENT = 10  # from here on, sizes are whole percent
 _ABSURD_PERCENT, _NOTHING = 10_000, -99.9
 _DESIGNS: dict[CaveatCode, str] = {
     "imported": "Measured by another tool.",
@@ -211,16 +211,12 @@ def _sized(comparisons: Sequence[Comparison], outcome: str, manner: str) -> tupl
     one = next(one for one in comparisons if one.verdict == outcome and one.provisional == bool(manner))
     if one.effect_percent is None or one.compared_as == "difference":
         return "", ""
-    size = _whole(abs(one.effect_percent))
+    size = rough(abs(one.effect_percent))
     ends = sorted(abs(end) for end in (one.low_percent, one.high_percent) if end is not None)
     if len(ends) < len(("low", "high")) or ends[1] >= _ABSURD_PERCENT or (one.low_percent or 0.0) <= _NOTHING:
         return f"{size}% ", ""
     where = "" if one.higher_is_better else f" in {metric_of(one.metric).title}"
-    return f"{size}% ", f"{where} (95% CI: {_whole(ends[0])} to {_whole(ends[1])}%)"
-
-
-def _whole(size_percent: float) -> str:
-    return f"{size_percent:.{0 if size_percent >= _COARSE_PERCENT else 1}f}"
+    return f"{size}% ", f"{where} (95% CI: {rough(ends[0])} to {rough(ends[1])}%)"
 
 
 class _Outcome(NamedTuple):
