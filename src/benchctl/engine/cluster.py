@@ -322,6 +322,10 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         cluster = Cluster(found, installation, start_s=start_s, tolerant=tolerant)
         try:
             yield cluster
+        except BaseException:
+            # Whoever interrupts a node does not wait for its archive, nor is that one kept.
+            cluster.stop(at_once=archive is not None)
+            raise
         finally:
             cluster.stop()
         for member in found:
