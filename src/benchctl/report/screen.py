@@ -45,6 +45,7 @@ _LEAST_NAME = 20
 _LONGEST_VARIANT = 10
 _LEAST_PLOT, _MOST_PLOT = 10, 20
 _ABSURD_PERCENT = 10_000
+_LARGE_PERCENT = 100  # minimum detectable effects beyond it say nothing more
 # An open row says so in one character, and one without a verdict in three: there is little room.
 _WORDS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 # What a row is marked with, most important first, and what that means.
@@ -265,7 +266,8 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
         word += "?" if one.provisional else ""
         if one.verdict == "inconclusive" and one.mde_percent is not None:
-            word += f" (detects {rough(one.mde_percent)}%)"
+            large = one.mde_percent > _LARGE_PERCENT
+            word += f" (detects {f'over {_LARGE_PERCENT}' if large else rough(one.mde_percent)}%)"
         yield _Line(
             block=(one.contender, unit),
             headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95% CI", "p"),
