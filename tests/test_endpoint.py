@@ -34,7 +34,7 @@ def test_what_is_no_address_is_refused(text: str):
 def test_credentials_in_an_address_are_refused_and_not_repeated(text: str):
     with pytest.raises(UsageError, match="holds credentials") as caught:
         read_hosts(text)
-    assert "--target-auth" in caught.value.hint
+    assert "--targets" in caught.value.hint
     assert "hun" not in "".join(traceback.format_exception(caught.value))
 
 

@@ -77,7 +77,8 @@ def test_amounts_out_of_range_are_refused(kind: Kind[Any], text: str, expected: 
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
     [
-        (SIZE, 1024, "1024m"), (DURATION, 1800.0, "30m"), (DURATION, 90.5, "90.5s"), (DURATION, 0, "0s"),
+        (SIZE, 1024, "1g"), (SIZE, 1536, "1536m"),
+        (DURATION, 1800.0, "30m"), (DURATION, 90.5, "90.5s"), (DURATION, 0, "0s"),
         (PERCENT, 0.05, "5%"), (PERCENT, 1 / 300, "0.333333333333%"),
         (COUNT, 4_000_000, "4m"), (COUNT, 300_000, "300k"), (COUNT, 12_345, "12345"), (COUNT, 0, "0"),
     ],

@@ -129,9 +129,9 @@ class OptionNames:
     """Names of the options about a cluster in the command that got its address; hints show them."""
 
     # Certificates to trust; `{name}` stands for the cluster's name, here and below.
-    ca: str = "--target-ca {name}=PATH"
-    auth: str = "--target-auth {name}=FILE"
-    insecure: str = "--insecure {name}"
+    ca: str = "`ca: PATH` of {name} in --targets FILE"
+    auth: str = "--targets FILE"
+    insecure: str = "`insecure: true` of {name} in --targets FILE"
 
 
 TARGET_OPTIONS = OptionNames()
@@ -151,6 +151,8 @@ class Endpoint:
     # Whether it may go on without some of its hosts: nodes that benchctl itself watches.
     lossy: bool = False
     proxy: str | None = None  # URL of the proxy on the way to it; benchctl's own nodes never have one
+    # Run where a node would be booted: program and arguments; empty for none.
+    restart: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, hosts: "str | Endpoint") -> "Endpoint":

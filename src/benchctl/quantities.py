@@ -86,7 +86,7 @@ SIZE: Final = Kind(
     examples="512m or 4g",
     number=int,
     units={form: Fraction(size, _MIB) for unit, size in _BYTES.items() for form in (unit, unit.upper())},
-    printed=("m",),
+    printed=("g", "m"),
     least=256,  # no engine starts with less
     most=2**40,
     most_text="2^40 MiB",
@@ -122,7 +122,7 @@ PERCENT: Final = Kind(
 
 COUNT: Final = Kind(
     name="document count",
-    metavar="documents",
+    metavar="n",
     examples="300k, 1m or 20_000",
     number=int,
     units={"": 1, "k": 10**3, "K": 10**3, "m": 10**6, "M": 10**6, "b": 10**9, "B": 10**9},

@@ -13,15 +13,15 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.errors import UsageError
-from benchctl.quantities import KINDS, Count, Duration, Kind, Percent, Size
+from benchctl.quantities import KINDS, SIZE, Count, Duration, Kind, Percent, Size
 
-Heading = Literal["What is measured", "How much", "Load", "Nodes and indices", "Evidence", "Output"]
+Heading = Literal["What to measure", "How long", "Load", "Nodes and indices", "Execution and output"]
 """Sections of a command's help, in its order; a command's own options come before all of these."""
 
 RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 BusyAction = Literal["warn", "wait", "fail"]
-TransportName = Literal["wire", "client"]
+IngestClient = Literal["wire", "official"]
 EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
@@ -44,10 +44,13 @@ _WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 TAG_FORM: Final = "a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots, hyphens and underscores"
 Tag = Annotated[str, Meta(pattern=f"^{_WORD}(:{_WORD})?$", description=TAG_FORM)]
 
-IndexManner = Literal["usual", "deterministic"]
+IndexBuild = Literal["fast", "deterministic"]
+Warmup = Literal["auto", "pilot", "as-written"]
 PageCache = Literal["as-is", "cold", "warm"]
+Diff = Literal["percent", "absolute"]
 ComparedAs = Literal["ratio", "ratio-of-sums", "difference"]
 """Of geometric means over forks, unless values may be 0; of arithmetic ones; and their difference."""
+COMPARED_AS: Final[Mapping[Diff, ComparedAs]] = {"percent": "ratio", "absolute": "difference"}
 
 
 def _said(
@@ -55,11 +58,14 @@ def _said(
     heading: Heading,
     *,
     option: str = "",
+    aliases: tuple[str, ...] = (),
     metavar: str | None = None,
     at_least: int | None = None,
+    kind: Kind[Any] | None = None,
 ) -> Meta:
-    """Help of a setting, its heading, and its option where that is not its name."""
-    extra = {"heading": heading, "option": option, "metavar": metavar}
+    """Help of a setting, its heading, its option where that is not its name, and other tools' names of it."""
+    value = "" if kind is None else kind.written.description
+    extra = {"heading": heading, "option": option, "aliases": aliases, "metavar": metavar, "value": value}
     return Meta(description=words, ge=at_least, extra=extra)
 
 
@@ -69,78 +75,85 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     sweep: Annotated[
         tuple[str, ...],
         _said(
-            "Measure at each of these values: clients=1,2,4, docs=250k,1m, heap=1g,2g, jvm=FLAG,FLAG, "
-            "setting:KEY=A,B or a parameter of the challenge; repeat it for a grid.",
-            "What is measured",
-            metavar="WHAT=VALUE,...",
+            "Measure at several values, e.g. clients=1,2,4. Repeatable.",
+            "What to measure",
+            metavar="NAME=A,B,...",
         ),
     ] = ()
 
-    restart: Annotated[RestartPolicy, _said("When a fresh node comes in between.", "What is measured")] = (
-        "challenge"
-    )
+    restart: Annotated[
+        RestartPolicy,
+        _said(
+            "When to start a fresh node: for every challenge, for every task, or once per fork (never).",
+            "Execution and output",
+        ),
+    ] = "challenge"
     include_tasks: Annotated[
         str,
         _said(
-            "Only tasks of these names, type:TYPE or tag:TAG, with commas in between.",
-            "What is measured",
+            "Run only matching tasks: NAME, type:TYPE or tag:TAG. Comma-separated.",
+            "What to measure",
             metavar="FILTERS",
         ),
     ] = ""
     exclude_tasks: Annotated[
-        str, _said("The same for tasks to leave out.", "What is measured", metavar="FILTERS")
+        str,
+        _said("Skip matching tasks; same syntax as --include-tasks.", "What to measure", metavar="FILTERS"),
     ] = ""
-    segments: Annotated[int, _said("Segments of the prepared index.", "Nodes and indices", at_least=1)] = 1
+    segments: Annotated[
+        int, _said("Segments to force-merge each prepared index to.", "Nodes and indices", at_least=1)
+    ] = 1
     ingest_clients: Annotated[
         int,
-        _said("Concurrent bulk senders that fill the prepared index.", "Nodes and indices", at_least=1),
+        _said("Concurrent bulk clients that build each index.", "Nodes and indices", at_least=1),
     ] = 2
-    ingest_transport: Annotated[
-        TransportName,
+    ingest_client: Annotated[
+        IngestClient,
         _said(
-            "What fills the prepared index: benchctl's own wire client, or the bulk helpers of "
-            "elasticsearch-py and opensearch-py, which encode every document.",
+            "Client that builds the index: benchctl's own (wire) or the official bulk helpers.",
             "Nodes and indices",
+            option="--client",
         ),
     ] = "wire"
     index_builds: Annotated[
         int,
         _said(
-            "Build every prepared index so often; forks take the builds in turn, and their spread counts.",
-            "How much",
-            metavar="K",
+            "Independent builds of each index; forks rotate through them, and builds become the unit of "
+            "replication.",
+            "Nodes and indices",
             at_least=1,
         ),
     ] = 1
-    index: Annotated[
-        IndexManner,
+    index_build: Annotated[
+        IndexBuild,
         _said(
-            "How prepared indices are filled: fast, or by one sender so that every build is the same.",
+            "Index build mode: fast, or single-client and reproducible (deterministic).",
             "Nodes and indices",
         ),
-    ] = "usual"
+    ] = "fast"
     on_error: Annotated[
-        ErrorPolicy, _said("Whether a failed request is counted, or ends its fork.", "Load")
+        ErrorPolicy, _said("Failed requests: count them (continue) or end the fork (abort).", "Load")
     ] = "continue"
     assertions: Annotated[
         bool,
         _said(
-            "Count answers that are not what the track's operations assert as failed.",
+            "Count responses that violate the track's assertions as failures.",
             "Load",
-            option="--enable-assertions",
+            option="--assertions/--no-assertions",
+            aliases=("--enable-assertions",),
         ),
-    ] = False
+    ] = True
     on_node_loss: Annotated[
         Literal["fail", "continue"],
         _said(
-            "Whether losing one of a cluster's nodes ends its fork, or is shown.",
+            "Loss of a cluster node: fail the fork (fail) or flag the result (continue).",
             "Load",
         ),
     ] = "fail"
     hosts: Annotated[
         str,
         _said(
-            "A file of hosts that load comes from, and nodes are on, instead of this one.",
+            "YAML file of hosts that generate load or run nodes.  [default: this host only]",
             "Load",
             metavar="FILE",
         ),
@@ -148,25 +161,24 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     metrics: Annotated[
         str,
         _said(
-            "What variants are compared by: names of `compare --metric` with commas in between  "
-            "[default: throughput,service_time,latency].",
-            "Output",
+            "Metrics to compare, see `benchctl list metrics`. Comma-separated.  [default: "
+            "throughput,service_time,latency]",
+            "Execution and output",
             option="--metric",
             metavar="NAMES",
         ),
     ] = ""
-    compared_as: Annotated[
-        Literal["ratio", "difference"],
+    diff: Annotated[
+        Diff,
         _said(
-            "Whether tables say by how many per cent variants differ, or by how much in the metric's unit.",
-            "Output",
-            option="--as",
+            "Show differences as a percentage (percent) or in the metric's unit (absolute).",
+            "Execution and output",
         ),
-    ] = "ratio"
+    ] = "percent"
     page_cache: Annotated[
         PageCache,
         _said(
-            "What of the index is in the page cache when a node starts: whatever is, nothing, or all of it.",
+            "Page cache at node start: unchanged (as-is), index evicted (cold) or loaded (warm).",
             "Nodes and indices",
         ),
     ] = "as-is"
@@ -179,35 +191,31 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         tuple[EvidenceKind, ...],
         Meta(
             min_length=1,
-            description="Collect what explains the figures, in separate forks: "
-            f"{', '.join(get_args(EvidenceKind))}, or all; see: benchctl explain RUN.",
-            extra={"heading": "Evidence", "option": "--evidence", "metavar": "KIND[,KIND]"},
+            description=f"Collect {', '.join(get_args(EvidenceKind))} or all.",
+            extra={"heading": "Execution and output", "option": "--evidence", "metavar": "KIND,..."},
         ),
     ]
     forks: Annotated[
         Forks | Literal["all"],
         _said(
-            "How many extra forks of every variant carry the evidence, and enter no comparison; or all: then "
-            "every fork carries it, and what it costs is in the figures of all variants  [default: 1]",
-            "Evidence",
+            "Extra forks per variant that collect evidence and are not compared, or all, which affects "
+            "timings.  [default: 1]",
+            "Execution and output",
             option="--evidence-forks",
         ),
     ] = 1
 
 
 _WORKERS = _said(
-    "Processes that clients work in; auto is one, unless targets ask for more than one offers.",
+    "Load-generator processes; auto: one, or more if the target rates require it.",
     "Load",
     metavar="auto|N",
 )
-OnBusy = Annotated[
-    BusyAction,
-    _said("Busy host: warn, wait up to 10m until it is quiet, or fail.", "Output"),
-]
-_AS_WRITTEN = _said(
-    "Keep the counts of shipped challenges that only say `iterations`, instead of those that warm the JIT up "
-    "on a small corpus.",
-    "What is measured",
+OnBusy = Annotated[BusyAction, _said("Busy host: warn, wait or fail.", "Execution and output")]
+_WARMUP = _said(
+    "Warm-up of shipped challenges: by corpus size (auto), by unmeasured pilot forks (pilot) or as in the "
+    "JSON (as-written).",
+    "What to measure",
 )
 """Settings whose defaults differ by form."""
 
@@ -218,57 +226,49 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
     track: Annotated[
         Text,
         _said(
-            "Indices, documents and operations: a shipped track, or a folder or file of your own.",
-            "What is measured",
-            option="--track/--track-path/--workload-path",
+            "Indices, documents and operations.",
+            "What to measure",
+            aliases=("--track-path", "--workload", "--workload-path"),
             metavar="NAME|PATH",
         ),
     ] = "big5"
     docs: Annotated[
         Positive | Count | None,
         _said(
-            "Documents: of files an even share  [default: 1m generated ones, 100k where run raises the "
-            "counts of shipped challenges; all of files]",
-            "What is measured",
+            "Number of documents, e.g. 300k.  [default: auto]",
+            "What to measure",
         ),
     ] = None
     corpus: Annotated[
         str,
         _said(
-            "Documents for the only index of the track, or the named one: JSON, one a line; .zst, .bz2 and "
-            ".gz, too.",
-            "What is measured",
+            "JSON Lines file for the track's only index or INDEX; may be .zst, .bz2 or .gz.",
+            "What to measure",
             metavar="[INDEX=]FILE",
         ),
     ] = ""
-    corpus_has_actions: Annotated[
-        bool,
-        _said("Before each document of --corpus, a line says what to do with it.", "What is measured"),
-    ] = False
     corpus_dirs: Annotated[
         tuple[Text, ...],
         _said(
-            "Where files of the track's documents are, beside the track's own folder; repeatable.",
-            "What is measured",
+            "Additional directory to search for the track's document files. Repeatable.",
+            "What to measure",
             option="--corpus-dir",
             metavar="DIR",
         ),
     ] = ()
-    corpus_seed: Annotated[Seed, _said("Seed of the corpus.", "How much")] = 1
+    corpus_seed: Annotated[Seed, _said("Random seed for the generated corpus.", "What to measure")] = 1
     seed: Annotated[
-        Seed | None, _said("Seed of block order, arrivals and values  [default: 1]", "How much")
-    ] = None
-    heap: Annotated[
-        Size | None,
+        Seed | None,
         _said(
-            "Heap of every node  [default: a quarter of memory, at most 4g, for few documents less]",
-            "Nodes and indices",
+            "Random seed for block order, arrival times and parameter values.  [default: 1]",
+            "Execution and output",
         ),
     ] = None
+    heap: Annotated[Size, _said("JVM heap per node, e.g. 512m or 4g.", "Nodes and indices", kind=SIZE)] = "1g"
     pin: Annotated[
         str,
         _said(
-            "Give nodes and benchctl CPUs of their own; chosen when none are named.",
+            "Pin nodes and driver to separate CPUs, chosen automatically if none are given.",
             "Nodes and indices",
             metavar="[node=CPUS,driver=CPUS]",
         ),
@@ -277,19 +277,20 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
     paired: Annotated[
         bool,
         _said(
-            "Analyse blocks as pairs, which takes the drift of the host out; declared before the run.",
-            "How much",
+            "Analyze the forks of a block as pairs, which cancels host drift. Fixed before the run.",
+            "Execution and output",
             option="--paired/--unpaired",
         ),
     ] = True
-    as_written: Annotated[bool, _AS_WRITTEN] = True
+    warmup: Annotated[Literal["auto", "as-written"], _WARMUP] = "as-written"
     tags: Annotated[
         tuple[Tag, ...],
         _said(
-            "Words to find the run by, with compare and `runs list`. Repeatable.",
-            "Output",
+            "Label for finding the run later. Repeatable.",
+            "Execution and output",
             option="--tag",
-            metavar="NAME|KEY:VALUE,...",
+            aliases=("--user-tag", "--user-tags"),
+            metavar="TAG",
         ),
     ] = ()
     calibrate: Annotated[
@@ -306,17 +307,18 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
     challenges: Annotated[
         tuple[Text, ...],
         _said(
-            "What to run; repeat it to run schedules in order on one fork.",
-            "What is measured",
-            option="--challenge/--test-procedure",
+            "Challenge to run. Repeatable.",
+            "What to measure",
+            option="--challenge",
+            aliases=("--test-procedure",),
             metavar="NAME|FILE",
         ),
     ] = ()
     warmup_challenges: Annotated[
         tuple[Text, ...],
         _said(
-            "Run unmeasured on every fresh node before the schedule.",
-            "What is measured",
+            "Challenge to run unmeasured on every fresh node first. Repeatable.",
+            "What to measure",
             option="--warmup-challenge",
             metavar="NAME|FILE",
         ),
@@ -325,9 +327,8 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
     forks: Annotated[
         Forks | None,
         _said(
-            "Forks per variant, each on fresh nodes; the maximum with --until-decided, --precision or "
-            f"--budget  [default: as many as fit into --budget, at most {MOST_FORKS}]",
-            "How much",
+            "Fresh-node repetitions per variant.  [default: adaptive]",
+            "How long",
         ),
     ] = None
     evidence: EvidenceEntry | None = None
@@ -339,11 +340,9 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     variants: Annotated[
         tuple[Text, ...],
         _said(
-            "es, os, es@8.19.0, or LABEL=BASE with options behind commas: jvm:FLAG, setting:KEY=VALUE, "
-            "jdk:JDK, distribution:PATH|URL, heap:SIZE, env:NAME=VALUE, index:KEY=VALUE, jar:JAR, "
-            "plugin:PLUGIN, warmup:CHALLENGE, start:script, nodes:N, shards:N, replicas:N; repeatable, the "
-            "first is the baseline  [default: all of --variants; else the targets, or es and os]",
-            "What is measured",
+            "es, os, es@8.19.0 or LABEL=BASE,KEY:VALUE,... Repeatable; the first is the baseline.  "
+            "[default: es, os]",
+            "What to measure",
             option="--variant",
             metavar="VARIANT",
         ),
@@ -351,8 +350,8 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     variants_file: Annotated[
         str,
         _said(
-            "YAML file of further variants that can be named: NAME: {extends: es, jvm: [-Xint]}.",
-            "What is measured",
+            "YAML file that defines more variants.",
+            "What to measure",
             option="--variants",
             metavar="FILE",
         ),
@@ -360,52 +359,74 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     jdks: Annotated[
         tuple[Text, ...],
         _said(
-            "Java home, or a major version to fetch  [default: the bundled 21]",
+            "JDK for one variant or all: Java home, or major version to download. Repeatable.  [default: "
+            "bundled 21]",
             "Nodes and indices",
             option="--jdk",
+            aliases=("--runtime-jdk",),
             metavar="[VARIANT=]PATH|MAJOR",
         ),
     ] = ()
     workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED
-    as_written: Annotated[bool, _AS_WRITTEN] = False
+    warmup: Annotated[Warmup, _WARMUP] = "auto"  # type: ignore[assignment]
+    targets: Annotated[
+        tuple[Text, ...],
+        _said(
+            "Running cluster to measure instead. Repeatable.",
+            "What to measure",
+            option="--target",
+            metavar="NAME=URL",
+        ),
+    ] = ()
+    targets_file: Annotated[
+        str,
+        _said(
+            "YAML file of running clusters: url, credentials, ca, proxy, restart, fill.",
+            "What to measure",
+            option="--targets",
+            metavar="FILE",
+        ),
+    ] = ""
+    allow_writes: Annotated[
+        bool,
+        _said(
+            "Let challenges create missing indices and data streams on targets; removed after every fork.",
+            "Nodes and indices",
+        ),
+    ] = False
+    keep_target_data: Annotated[
+        bool,
+        _said("Keep what the last fork created under --allow-writes.", "Nodes and indices"),
+    ] = False
     until_decided: Annotated[
         bool,
         _said(
-            "End when every difference is faster, slower, different or equal; looked at after every block, "
-            "by a test that holds in spite of it.",
-            "How much",
+            "Stop when every difference is decided.",
+            "How long",
         ),
     ] = False
     margin: Annotated[
         Percent | None,
         _said(
-            "Difference that does not matter to --until-decided  [default: 3% of throughput, 5% of times]",
-            "How much",
+            "Largest difference that counts as equal, for --until-decided.  [default: 3% throughput, 5% "
+            "times]",
+            "How long",
         ),
     ] = None
     precision: Annotated[
         Percent | None,
         _said(
-            "End when the 95% interval of every difference reaches no further than this either side, such "
-            "as 5%; looked at after every block from the 8th on, whatever p is.",
-            "How much",
+            "Stop when every 95% interval is within ±PERCENT of its estimate.",
+            "How long",
         ),
     ] = None
     budget: Annotated[
         Duration | None,
         _said(
-            "Time limit for all forks, preparation not counted; blocks that would exceed it are not started  "
-            f"[default: {DEFAULT_BUDGET_S / 60:g}m, with at least {DEFAULT_FORKS} blocks]",
-            "How much",
+            f"Time limit for the forks.  [default: {DEFAULT_BUDGET_S / 60:g}m]",
+            "How long",
         ),
     ] = None
-    until_steady: Annotated[
-        bool,
-        _said(
-            "First find out, on unmeasured pilot forks, for how long tasks must warm up, and let them.",
-            "How much",
-        ),
-    ] = False
     on_busy: OnBusy = "warn"
 
 
@@ -431,7 +452,7 @@ class Setting(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The option on the command line, and other names of it."""
+        """The option on the command line, and the one that turns a flag off."""
         own: str = self._extra["option"]
         return tuple(own.split("/")) if own else (f"--{self.name.replace('_', '-')}",)
 
@@ -439,6 +460,12 @@ class Setting(msgspec.Struct, frozen=True):
     def option(self) -> str:
         """The option on the command line."""
         return self.options[0]
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other names of the option, which help does not have."""
+        found: tuple[str, ...] = self._extra.get("aliases", ())
+        return found
 
     @property
     def heading(self) -> Heading:
@@ -479,7 +506,7 @@ def _settings(form: type[msgspec.Struct], within: str = "") -> Iterator[Setting]
             several = get_origin(inner) is tuple
             members = [_unwrapped(get_args(inner)[0])] if several else members
             words = [get_args(kind) for kind, _ in members if get_origin(kind) is Literal]
-            patterns = {one.pattern for _, found in members for one in found}
+            patterns = {one.pattern for _, found in (*members, (plain, metas)) for one in found}
             yield Setting(
                 name=field.name,
                 within=within,

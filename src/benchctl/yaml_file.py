@@ -473,7 +473,8 @@ def _members(info: inspect.Type, description: str = "") -> Iterator[tuple[inspec
     """Yield the types of a union, or the type itself, each with its description."""
     if isinstance(info, inspect.Metadata):
         # The description of a setting is its help, which names no kind of value.
-        own = "" if info.extra else (info.extra_json_schema or {}).get("description", "")
+        schema = info.extra_json_schema or {}
+        own = info.extra.get("value", "") if info.extra else schema.get("description", "")
         yield from _members(info.type, description or own)
     elif isinstance(info, inspect.UnionType):
         for member in info.types:

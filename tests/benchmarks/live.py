@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
-import psutil
 from jobs import Job, run_job
 from lines import Line
 from setting import Setting, verdict
@@ -20,7 +19,6 @@ from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.home import open_folder, resolve_home
 from benchctl.lock import host_lock
-from benchctl.run.form import default_heap_mb
 from benchctl.track.load import load_track
 
 _CHALLENGE = {"name": "one", "schedule": [{"operation": "range", "iterations": 1}]}
@@ -49,7 +47,7 @@ def real_node(setting: Setting) -> list[Line]:
             data=open_folder(Path(folder)) / "data",
             folder=Path(folder) / "boot",
             owner=home.node_owner,
-            heap_mb=default_heap_mb(psutil.virtual_memory().total),
+            heap_mb=1024,
         ) as node:
             bulk = _bulk_line(setting, node)
             # The run takes the host for itself.

@@ -178,7 +178,9 @@ def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
     monkeypatch.setenv("BENCHCTL_PROD_BEARER", "hunter2000")
     with fake_node(server_context("elsewhere.example")) as other:
         target = f"https://127.0.0.1:{other.port}"
-        arguments = ["--target", f"prod={target}", "--target-ca", f"prod={certificate_file(tmp_path)}"]
+        targets = tmp_path / "targets.yml"
+        targets.write_text(f"prod: {{url: '{target}', ca: {certificate_file(tmp_path)}}}")
+        arguments = ["--targets", str(targets)]
         assert guarded(root, ["run", "--challenge", "range-only", *arguments]) == 1
         said = capsys.readouterr().err
         assert f"prod at {target} has a certificate for another name" in said
@@ -294,10 +296,10 @@ MEASURED = ["--challenge", "range-only"]
         (["run", *MEASURED, "--corpus", "/no/where"], "no such file: /no/where"),
         (["run", *MEASURED, "--pin", "node=999"], "--pin"),
         (["run", *MEASURED, "--forks", "0"], "--forks: must be at least 1"),
-        (["run", "--challenge", "{folder}/timed.json", "--until-steady"], "--until-steady chooses"),
+        (["run", "--challenge", "{folder}/timed.json", "--warmup", "pilot"], "--warmup pilot chooses"),
         (["run", "--challenge", "{folder}/comma.json"], "comma.json, line 2\n"),
         (["run", *MEASURED, "--target", "x=ftp://host"], "is not the address of a host"),
-        (["run", *MEASURED, "--until-steady", "--test-mode"], "--test-mode cuts"),
+        (["run", *MEASURED, "--warmup", "pilot", "--test-mode"], "--test-mode cannot"),
         (["redline", "--operation", "range", "--slo", "p90=1s", "--variant", "os@99.0.0"], "not found in"),
         (["minimize", "--challenge", "big5rangedebug", "--effect", "range slower than fresh", "--heap", HUGE],
          "leaves too little"),
@@ -404,12 +406,15 @@ def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
     schedule = [{"operation": {"operation-type": "create-index"}}, {"operation": "range", "iterations": 3}]
     fills.write_text(json.dumps({"name": "fills", "schedule": schedule}))
 
+    targets = tmp_path / "targets.yml"
+
     def dry(*arguments: str) -> tuple[int, str]:
-        status = guarded(root, ["run", "-n", "--target", f"prod=http://127.0.0.1:{node.port}", *arguments])
+        status = guarded(root, ["run", "-n", "--targets", str(targets), *arguments])
         said = capsys.readouterr()
         return status, said.out + said.err
 
     with stub_cluster() as node:
+        targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}'}}")
         status, said = dry(*MEASURED)
         assert status == ExitCode.OK
         assert f"prod: opensearch 2.11.0 at http://127.0.0.1:{node.port}; 1,000 documents" in said
@@ -422,8 +427,10 @@ def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
         status, said = dry(*MEASURED)
         assert status == ExitCode.FAILED
         assert "prod has no index 'big5'" in said
-        status, said = dry(*MEASURED, "--fill-target", "--docs", "5k")
+        targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}', fill: true}}")
+        status, said = dry(*MEASURED, "--docs", "5k")
         assert "its index would be created and filled with 5,000 documents" in said
+        targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}'}}")
         node.answers["GET", "/big5/_mapping"] = (404, {})
         status, said = dry("--challenge", str(fills), "--allow-writes")
         assert "challenges would make big5 there, which is removed after every fork" in said
@@ -434,6 +441,7 @@ def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
     ("arguments", "said"),
     [
         (["run", "--challenge", "rnge-only"], "did you mean 'range-only'?"),
+        (["run", "--target-hosts", "127.0.0.1:9200"], "--target NAME=URL"),
         (["run", *MEASURED, "--sweep", "clients=0,1"], "clients must be at least 1"),
         (["run", *MEASURED, "--pin"], "--pin: benchctl has no say"),
         (["run", "--challenge", "{folder}/timed.json", "--include-tasks", "nothing"], "nothing"),

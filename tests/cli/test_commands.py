@@ -41,15 +41,15 @@ def test_every_command_can_be_loaded_and_has_help():
 
 
 def test_the_options_of_a_run_are_under_headings():
-    text = CliRunner().invoke(root, ["run", "--help"]).stdout.splitlines()
+    text = CliRunner().invoke(root, ["run", "--help-all"]).stdout.splitlines()
     headings = [line.removesuffix(":") for line in text if line.endswith(":") and not line.startswith(" ")]
     assert headings == [*get_args(Heading)]  # none is left for others
     load = text[text.index("Load:") + 1 : text.index("Nodes and indices:")]
     assert [line.split()[0] for line in load if line.startswith("  --")] == [
-        "--workers", "--calibrate", "--on-error", "--enable-assertions", "--on-node-loss", "--hosts",
+        "--workers", "--calibrate", "--on-error", "--assertions", "--on-node-loss", "--hosts",
     ]  # fmt: skip
 
 
 def test_a_commands_own_options_come_before_those_that_it_shares():
     text = CliRunner().invoke(root, ["redline", "--help"]).stdout
-    assert text.index("\nOptions:\n  --operation") < text.index("\nWhat is measured:\n")
+    assert text.index("\nOptions:\n  --operation") < text.index("\nWhat to measure:\n")

@@ -311,7 +311,7 @@ def test_what_running_clusters_cannot_tell_is_refused():
 
 def test_differences_are_in_the_metrics_unit(compare: Compare):
     def texts(*words: str, **options: bool) -> tuple[str, str, str]:
-        wanted = ("slow", "es", "--metric", "service_time", "--as", "difference", *words)
+        wanted = ("slow", "es", "--metric", "service_time", "--diff", "absolute", *words)
         _, output, error = compare(*wanted, **options)
         return output, error, " ".join(output.split())
 

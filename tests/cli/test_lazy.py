@@ -7,7 +7,7 @@ import click
 from click.testing import CliRunner
 
 from benchctl.cli.lazy import LazyGroup
-from benchctl.cli.options import SectionedCommand, rarely, under
+from benchctl.cli.options import SectionedCommand, under
 
 
 class _Group(LazyGroup):
@@ -19,10 +19,11 @@ class _Whole(_Group):
     rare = frozenset()
 
 
-@click.command(cls=SectionedCommand)
+@click.command(cls=SectionedCommand, first=("often", "first"), examples=("x --often 1",))
+@under("Load", click.option("--first"))
 @under("Load", click.option("--often"))
-@under("Load", rarely(click.option("--seldom")))
-@rarely(click.option("--never", is_flag=True))
+@under("Load", click.option("--seldom"))
+@click.option("--never", is_flag=True)
 def _command(**_values: object) -> None:
     pass
 
@@ -42,7 +43,8 @@ def test_sections_of_rare_commands_are_in_the_help_of_everything_only():
 
 def test_rare_options_are_in_the_help_of_everything_only_and_are_taken_all_the_same():
     first, everything = (_help(_command, option) for option in ("--help", "--help-all"))
-    names = ("--often", "--seldom", "--never", "All options: x --help-all")
-    assert [first(name) for name in names] == [1, 0, 0, 1]
-    assert [everything(name) for name in names] == [1, 1, 1, 0]
+    names = ("--often", "\n\n  x --often 1\n", "--seldom", "--never", "All options: x --help-all")
+    assert [first(name) for name in names] == [1, 1, 0, 0, 1]
+    assert [everything(name) for name in names] == [1, 1, 1, 1, 0]
+    assert first("  --often TEXT\n  --first TEXT\n")
     assert CliRunner().invoke(_command, ["--seldom", "1", "--never"]).exit_code == 0

@@ -37,7 +37,7 @@ def test_nothing_given_is_nothing():
 
 def test_what_is_said_on_the_command_line_goes_before_files(tmp_path: Path):
     folder = write_files(tmp_path, {"a.json": '{"a": 1, "b": 1, "c": 1}', "b.yml": "b: 2\nc: 2\nd: 2"})
-    files = ["--param-file", str(folder / "a.json"), "--param-file", str(folder / "b.yml")]
+    files = ["--param", f"@{folder / 'a.json'}", "--param", f"@{folder / 'b.yml'}"]
     found, _ = given(*files, "--track-params", "c:3,d:3", "--param", "d=4")
     assert found == {"a": 1, "b": 2, "c": 3, "d": 4}
 

@@ -53,12 +53,12 @@ def test_without_earlier_runs_it_says_how_to_get_one():
     done = call("plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g")
     assert done.exit_code == 0, done.output
     assert "ASSUMED" in done.output
-    assert "benchctl run --challenge range-only-short --docs 100k --heap 1024m --forks 6" in done.output
+    assert "benchctl run --challenge range-only-short --docs 100k --forks 6" in done.output
 
 
 def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Path):
     RunStore(home / "runs").create("a").save(earlier())
-    asked = "plan --effect 5% --challenge range-only-short --as-written --heap 1g --format json"
+    asked = "plan --effect 5% --challenge range-only-short --warmup as-written --heap 1g --format json"
     done = call(*asked.split())
     found = json.loads(done.output)
     assert found["runs"] == ["a"]

@@ -1,8 +1,10 @@
 """What the command line says about running clusters, checked before any of them is asked."""
 
 import tempfile
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,92 +12,122 @@ from authority import certificate_file
 from aws_signature import refusal
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.cli.targets import TargetOptions, endpoint_of, endpoints_of, read_targets
+from benchctl.cli.targets import endpoint_at, endpoint_of, endpoints_of, read_targets
+from benchctl.endpoint import Auth, Endpoint
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.plan import TargetSpec, VariantSpec
+from benchctl.spec import RunForm
 from stub_cluster import stub_cluster
 
 ES = "es=https://search-1:9200"
 REMOTE = TargetSpec(("http://search-1:9200",))
 
 
-def test_options_meet_at_their_target(tmp_path: Path):
+def written(folder: Path, entries: str, mode: int = 0o600) -> str:
+    path = folder / "targets.yml"
+    path.write_text(entries, encoding="utf-8")
+    path.chmod(mode)
+    return str(path)
+
+
+def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
     ca = certificate_file(tmp_path)
-    found = read_targets(
-        TargetOptions(
-            targets=("es=https://a:1,https://b:2", "os-prod=http://127.0.0.1:9200"),
-            authorities=(f"es={ca}",),
-            proxies=("es=http://proxy:3128/",),
-            auth_files=("os-prod=secret.yml",),
-            restart_commands=("es=systemctl restart 'my node'",),
-            insecure=("os-prod",),
-            fill=True,
-        )
+    file = written(
+        tmp_path,
+        f"es: {{url: 'https://a:1,https://b:2', ca: {ca.name}, proxy: 'http://proxy:3128/', fill: true,\n"
+        "  restart: systemctl restart 'my node', bearer: hunter2}\n"
+        "os-prod: {url: 'http://far:9200', insecure: true, user: me, password: hunter2}\n",
     )
+    found = read_targets(RunForm(targets_file=file))
     assert found == {
-        "es": TargetSpec(
-            ("https://a:1", "https://b:2"),
-            ca=str(ca),
-            proxy="http://proxy:3128",
-            restart_command=("systemctl", "restart", "my node"),
-            fill=True,
-        ),
-        "os-prod": TargetSpec(
-            ("http://127.0.0.1:9200",),
-            verify=False,
-            auth_file=str(Path("secret.yml").absolute()),
-            fill=True,
-        ),
+        "es": TargetSpec(("https://a:1", "https://b:2"), file=file, fill=True),
+        "os-prod": TargetSpec(("http://far:9200",), file=file),
     }
+    assert endpoint_of("es", found["es"], {}) == Endpoint(
+        ("https://a:1", "https://b:2"),
+        Auth.bearer("hunter2"),
+        ca,
+        proxy="http://proxy:3128",
+        restart=("systemctl", "restart", "my node"),
+    )
+    assert endpoint_of("os-prod", found["os-prod"], {}) == Endpoint(
+        ("http://far:9200",), Auth.basic("me", "hunter2"), verify=False
+    )
+    chosen = read_targets(RunForm(targets=("os-prod", ES), targets_file=file, allow_writes=True))
+    assert chosen == {
+        "os-prod": TargetSpec(("http://far:9200",), file=file, writes="removed"),
+        "es": TargetSpec(("https://search-1:9200",), writes="removed"),
+    }
+    written(tmp_path, "es: {url: 'https://a:1'}")
+    with pytest.raises(UsageError, match="has no target 'os-prod'"):
+        endpoint_of("os-prod", found["os-prod"], {})
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("form", "message"),
     [
-        (TargetOptions(("https://me:hunter2@search-1:9200",)), "needs a name"),
-        (TargetOptions(("es=https://me:hunter2@search-1:9200",)), "holds credentials"),
-        (TargetOptions(("es=search-1:9200",)), "not the address"),
-        (TargetOptions(("Es Prod=https://a:1",)), "cannot be a variant's label"),
-        (TargetOptions((ES, ES)), "given twice for es"),
-        (TargetOptions(("es-1=https://a:1", "es.1=https://b:1")), "would share BENCHCTL_ES_1_USER"),
-        (TargetOptions((ES,), authorities=("os=x.pem",)), "--target-ca is given for 'os'"),
-        (TargetOptions((ES,), auth_files=("os=x.yml",)), "--target-auth is given for 'os'"),
-        (TargetOptions((ES,), restart_commands=("os=true",)), "--restart-command is given for 'os'"),
-        (TargetOptions((ES,), insecure=("os",)), "--insecure is given for 'os'"),
-        (TargetOptions((ES,), proxies=("os=http://a:1",)), "--proxy is given for 'os'"),
-        (TargetOptions((ES,), proxies=("es=http://me:hunter2@a:1",)), "holds credentials"),
-        (TargetOptions((ES,), proxies=("es=socks5://a:1",)), "invalid proxy"),
-        (TargetOptions((ES,), restart_commands=("es='open",)), "No closing quotation"),
-        (TargetOptions((ES,), restart_commands=("es= ",)), "is empty"),
-        (TargetOptions((ES,), authorities=("es=/no/such.pem",)), "cannot be read"),
-        (TargetOptions((), fill=True), "needs a --target"),
-        (TargetOptions((), writes=True), "--allow-writes needs a --target"),
-        (TargetOptions((ES,), writes=True, fill=True), "do not mix"),
-        (TargetOptions((ES,), keep=True), "--keep needs --allow-writes"),
+        ({"targets": ("https://me:hunter2@search-1:9200",)}, "needs a name"),
+        ({"targets": ("es=https://me:hunter2@search-1:9200",)}, "holds credentials"),
+        ({"targets": ("es=search-1:9200",)}, "not the address"),
+        ({"targets": ("Es Prod=https://a:1",)}, "cannot be a variant's label"),
+        ({"targets": (ES, ES)}, "given twice for es"),
+        ({"targets": ("es-1=https://a:1", "es.1=https://b:1")}, "would share BENCHCTL_ES_1_USER"),
+        ({"allow_writes": True}, "--allow-writes requires --target"),
+        ({"targets": (ES,), "keep_target_data": True}, "--keep-target-data requires --allow-writes"),
+        ({"targets_file": "/no/such.yml"}, "cannot read"),
     ],
 )
-def test_mistakes_are_told_without_secrets(options: TargetOptions, message: str):
+def test_mistakes_are_told_without_secrets(form: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message) as caught:
-        read_targets(options)
-    assert "hunter2" not in str(caught.value)
+        read_targets(RunForm(**form))
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_file_without_certificates_is_told(tmp_path: Path):
-    empty = tmp_path / "ca.pem"
-    empty.write_text("nothing", encoding="utf-8")
-    with pytest.raises(UsageError, match="holds no certificates"):
-        read_targets(TargetOptions((ES,), authorities=(f"es={empty}",)))
+@pytest.mark.parametrize(
+    ("entries", "form", "message"),
+    [
+        ("es: {url: 'https://a:1'}", {"targets": ("os",)}, "needs a name"),
+        ("es: {url: 'https://a:1', fill: true}", {"allow_writes": True}, "cannot be used with"),
+        ("es: {url: 'https://a:1', passwd: hunter2}", {}, "unknown field"),
+        ("es: {url: 'https://a:1', password: [hunter2]}", {}, "Expected `str`"),
+        ("es: {url: 'https://a:1', password: 'hunter2}", {}, "cannot be read as YAML"),
+        ("hunter2", {}, "Expected `object`"),
+        ("es: {user: me}", {}, "not the address"),
+        ("es: {url: 'https://a:1', proxy: 'http://me:hunter2@a:1'}", {}, "holds credentials"),
+        ("es: {url: 'https://a:1', proxy: 'socks5://a:1'}", {}, "invalid proxy"),
+        ("es: {url: 'https://a:1', restart: \"'open\"}", {}, "No closing quotation"),
+        ("es: {url: 'https://a:1', restart: ' '}", {}, "is empty"),
+        ("es: {url: 'https://a:1', ca: no.pem}", {}, "cannot read .*no.pem"),
+        ("es: {url: 'https://a:1', ca: targets.yml}", {}, "holds no certificates"),
+        (f"# {'x' * 300_000}", {}, "is larger than"),
+    ],
+)
+def test_mistakes_in_a_file_are_told_without_its_secrets(
+    tmp_path: Path, entries: str, form: dict[str, Any], message: str
+):
+    with pytest.raises(UsageError, match=message) as caught:
+        read_targets(RunForm(targets_file=written(tmp_path, entries), **form))
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_only_a_file_without_credentials_may_be_open_to_others(tmp_path: Path):
+    form = RunForm(targets_file=written(tmp_path, "es: {url: 'https://a:1'}", 0o644))
+    assert [*read_targets(form)] == ["es"]
+    written(tmp_path, "es: {url: 'https://a:1', api-key: hunter2}", 0o644)
+    with pytest.raises(UsageError, match="is open to other users") as caught:
+        read_targets(form)
+    assert caught.value.hint == f"chmod 600 {form.targets_file}"
 
 
 def test_credentials_do_not_travel_unencrypted_by_accident():
     environ = {"BENCHCTL_ES_API_KEY": "aWQ6a2V5"}
-    with pytest.raises(UsageError, match="would travel unencrypted") as caught:
+    with pytest.raises(UsageError, match="would be sent unencrypted") as caught:
         endpoint_of("es", REMOTE, environ)
-    assert "--insecure es" in caught.value.hint
+    assert "`insecure: true` of es" in caught.value.hint
     assert "aWQ6a2V5" not in str(caught.value)
-    accepted = endpoint_of("es", TargetSpec(REMOTE.hosts, verify=False), environ)
+    accepted = endpoint_at("es", REMOTE.hosts, environ, secrets={}, verify=False)
     assert accepted.headers == ("Authorization: ApiKey aWQ6a2V5",)
     assert endpoint_of("es", TargetSpec(("http://127.0.0.1:9200",)), environ).headers
     assert endpoint_of("es", TargetSpec(("https://search-1:9200",)), environ).headers

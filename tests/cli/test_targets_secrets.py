@@ -1,6 +1,7 @@
 """Where credentials may come from, what is refused, and that no refusal repeats them."""
 
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
     path.write_text(text, encoding="utf-8")
     path.chmod(mode)
     return path
+
+
+def of_file(path: Path, environ: Mapping[str, str] | None = None) -> Auth | None:
+    return read_auth("es", read_secret_file(path), str(path), environ or {})
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,7 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
     ],
 )
 def test_the_environment_holds_one_kind_of_credentials(environ: dict[str, str], auth: Auth | None):
-    assert read_auth("es", None, environ) == auth
+    assert read_auth("es", {}, "", environ) == auth
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_the_environment_holds_one_kind_of_credentials(environ: dict[str, str], 
 )
 def test_halves_and_doubles_are_refused(names: tuple[str, ...]):
     with pytest.raises(UsageError, match="in the environment are") as caught:
-        read_auth("es", None, {f"BENCHCTL_ES_{name}": SPELL for name in names})
+        read_auth("es", {}, "", {f"BENCHCTL_ES_{name}": SPELL for name in names})
     assert SPELL not in str(caught.value)
 
 
@@ -79,7 +84,7 @@ def test_halves_and_doubles_are_refused(names: tuple[str, ...]):
     ],
 )
 def test_a_file_holds_them_as_well(tmp_path: Path, text: str, auth: Auth):
-    assert read_auth("es", write(tmp_path / "auth.yml", text), {}) == auth
+    assert of_file(write(tmp_path / "auth.yml", text)) == auth
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601])
@@ -99,7 +104,7 @@ def test_a_file_that_others_can_open_is_refused_with_the_command_that_closes_it(
 def test_other_content_is_refused_and_not_repeated(tmp_path: Path, text: str):
     path = write(tmp_path / "auth.yml", text)
     with pytest.raises(UsageError) as caught:
-        read_auth("es", path, {})
+        of_file(path)
     assert SPELL not in "".join(traceback.format_exception(caught.value))
 
 
@@ -113,11 +118,11 @@ def test_what_is_no_text_is_refused(tmp_path: Path):
 
 def test_a_missing_file_is_told(tmp_path: Path):
     with pytest.raises(UsageError, match="No such file"):
-        read_auth("es", tmp_path / "none.yml", {})
+        of_file(tmp_path / "none.yml")
 
 
 def test_a_file_beside_the_environment_is_refused(tmp_path: Path):
     path = write(tmp_path / "auth.yml", "api-key: hunter2")
     with pytest.raises(UsageError, match=r"given twice, in .* and in BENCHCTL_ES_BEARER") as caught:
-        read_auth("es", path, {"BENCHCTL_ES_BEARER": SPELL})
+        of_file(path, {"BENCHCTL_ES_BEARER": SPELL})
     assert SPELL not in str(caught.value)

@@ -37,9 +37,9 @@ def test_validate_says_what_a_track_holds_and_needs(books: Path):
 
 def test_validate_sets_parameters_from_files_and_options(books: Path, tmp_path: Path):
     path = write_files(tmp_path, {"p.yml": "number_of_shards: 7\nrate: 3\n"}) / "p.yml"
-    output = call("validate", books, "--param-file", path, "--param", "rate=4").output
+    output = call("validate", books, "--param", f"@{path}", "--param", "rate=4").output
     assert "index books: 7 shards" in output
-    shown = call("show", books, "--param-file", path, "--param", "rate=4").output
+    shown = call("show", books, "--param", f"@{path}", "--param", "rate=4").output
     assert " 4/s" in shown
 
 

@@ -44,11 +44,10 @@ def test_credentials_come_from_the_environment_only(tmp_path: Path, monkeypatch:
     assert "see --auth" in error.hint
     monkeypatch.setenv("BENCHCTL_SOURCE_API_KEY", "aWQ6a2V5")
     error = failure("--from-index", "http://search-1:9200", "things", *output)
-    assert "would travel unencrypted" in error.message
-    assert "say --insecure if nobody can listen" in error.hint
+    assert "would be sent unencrypted" in error.message
+    assert "give --insecure if nobody can listen" in error.hint
 
 
 def test_certificates_are_looked_at_first(tmp_path: Path):
     error = failure("--from-index", "https://search-1:9200", "t", "--ca", str(tmp_path / "ca.pem"))
-    assert "--ca " in error.message
-    assert "cannot be read" in error.message
+    assert error.message.startswith("--ca: cannot read")

@@ -224,11 +224,27 @@ def test_what_is_no_file_of_documents_is_told_by_its_first_line(
         local_file(path, index="logs", home=home, has_actions=has_actions)
 
 
-@pytest.mark.parametrize("has_actions", [False, True])
-def test_a_first_line_that_may_be_either_is_what_it_is_said_to_be(tmp_path: Path, *, has_actions: bool):
+@pytest.mark.parametrize(
+    ("first", "said", "has_actions"),
+    [
+        (b'{"index":{"version":3}}', False, False),
+        (b'{"index":{"version":3}}', True, True),
+        (b'{"index":{"version":3}}', None, False),
+        (b'{"index":{}}', None, True),
+        (b'{"create":{"_id":"1","version":3}}', None, True),
+        (b'{"update":{"routing":"a"}}', None, True),
+        (b'{"index":1}', None, False),
+        (b'{"index":{},"a":1}', None, False),
+    ],
+)
+def test_a_first_line_says_whether_there_are_actions(
+    tmp_path: Path, first: bytes, *, said: bool | None, has_actions: bool
+):
     path, home = tmp_path / "documents", Home(tmp_path / "home")
-    path.write_bytes(b'{"index":{"version":3}}\n{"a":1}\n')
-    assert local_file(path, index="logs", home=home, has_actions=has_actions).held == 2 - has_actions
+    path.write_bytes(first + b'\n{"a":1}\n')
+    for most_bytes in (None, 1 << 20):
+        file = local_file(path, index="logs", home=home, has_actions=said, most_bytes=most_bytes)
+        assert (file.held, file.has_actions) == (2 - has_actions, has_actions)
 
 
 @pytest.mark.parametrize(("raw", "line"), [(b"{}\r\n\r\n{}\r\n", 2), (b"\r\n{}", 1), (b"{}\n{}\n\n", 3)])

@@ -64,7 +64,7 @@ def test_credentials_that_are_missing_or_wrong_name_their_variables(node: FakeNo
     bare = refusal(loopback(node.port))
     assert bare.message == f"prod at http://127.0.0.1:{node.port} asks for credentials (HTTP 401)"
     assert "BENCHCTL_PROD_USER and BENCHCTL_PROD_PASSWORD" in bare.hint
-    assert "--target-auth prod=FILE" in bare.hint
+    assert "--targets FILE" in bare.hint
     wrong = refusal(Endpoint(loopback(node.port).hosts, Auth.api_key("hunter2")))
     assert "does not accept the api key (HTTP 401)" in wrong.message
     assert "hunter2" not in str(wrong)
@@ -125,7 +125,7 @@ def test_what_is_no_engine_is_told_without_its_words(answer: bytes, text: str, h
 def test_a_stranger_names_the_option_for_its_authority(shielded: FakeNode):
     told = refusal(Endpoint((f"https://127.0.0.1:{shielded.port}",)))
     assert "has a certificate that is not trusted" in told.message
-    assert told.hint == "name the authority that signed it with --target-ca prod=PATH (PEM)"
+    assert told.hint == "name the authority that signed it with `ca: PATH` of prod in --targets FILE (PEM)"
 
 
 def test_another_name_is_told_from_a_stranger(tmp_path: Path):

@@ -274,7 +274,7 @@ def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: I
     builds = [dataclasses.replace(key, build=number) for number in range(4)]
     others = [
         *builds,
-        dataclasses.replace(key, transport="client"),
+        dataclasses.replace(key, ingest_client="official"),
         dataclasses.replace(key, deterministic=True),
         dataclasses.replace(key, nodes=(NodeSpec("a"), NodeSpec("b"))),
         dataclasses.replace(key, segments=2),
@@ -285,7 +285,7 @@ def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: I
     assert len({one.digest for one in others}) == len({one.folder_name for one in others}) == len(others)
     assert builds[3].folder_name.endswith(f"-{builds[3].digest[:12]}-build-3")
     assert equipped(jars=(("lucene-core-9.7.0.jar", "l" * 64),)).digest == key.digest
-    assert dataclasses.replace(key, transport="wire").digest == key.digest
+    assert dataclasses.replace(key, ingest_client="wire").digest == key.digest
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from stored import read_parquet
 
 pytestmark = pytest.mark.timeout(600)
 
-SMALL = ("--as-written", "--docs", "20k", "--heap", "512m", "--forks", "1")
+SMALL = ("--warmup", "as-written", "--docs", "20k", "--heap", "512m", "--forks", "1")
 
 MANY_WAYS = Path(__file__).parent / "challenges" / "many-ways.json"
 

@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 # As other modules have it: all of them find one prepared index.
-SMALL = ("--as-written", "--docs", "20k", "--heap", "512m")
+SMALL = ("--warmup", "as-written", "--docs", "20k", "--heap", "512m")
 SEARCH = {"operation": "range", "iterations": 200}
 BULK = {"name": "append", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 75}
 # Throttled, so that it takes some seconds on a fast machine, too.

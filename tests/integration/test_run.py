@@ -26,7 +26,7 @@ from stored import read_parquet
 
 pytestmark = pytest.mark.timeout(600)
 
-SMALL = ("--as-written", "--docs", "20k", "--heap", "512m")
+SMALL = ("--warmup", "as-written", "--docs", "20k", "--heap", "512m")
 
 
 @pytest.fixture(scope="session")

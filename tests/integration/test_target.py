@@ -63,14 +63,16 @@ def node(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def filled(node: Cluster, benchctl: Benchctl) -> str:
+def filled(node: Cluster, benchctl: Benchctl, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The option that names the node, once benchctl has filled it."""
     option = f"prod={node.endpoint.title}"
     refused = benchctl(*RUN, "--target", option)
     assert refused.returncode == 1
     assert "has no index 'big5'" in refused.stderr
-    assert "--fill-target" in refused.stderr
-    done = benchctl(*RUN, "--target", option, "--fill-target", "--forks", "1")
+    assert "`fill: true`" in refused.stderr
+    targets = tmp_path_factory.mktemp("targets") / "targets.yml"
+    targets.write_text(f"prod: {{url: '{node.endpoint.title}', fill: true}}")
+    done = benchctl(*RUN, "--targets", str(targets), "--forks", "1")
     assert done.returncode == 0, done.stderr
     assert node.client.count("big5") == DOCUMENTS
     return option
@@ -121,9 +123,11 @@ def test_a_run_on_a_cluster_is_resumed(filled: str, benchctl: Benchctl, store: R
 @pytest.mark.full
 @ON_ONE
 def test_a_restart_command_that_restarts_nothing_is_found_out(
-    filled: str, benchctl: Benchctl, store: RunStore
+    filled: str, benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
-    done = benchctl(*RUN, "--target", filled, "--forks", "1", "--restart-command", "prod=false")
+    targets = tmp_path / "targets.yml"
+    targets.write_text(f"prod: {{url: '{filled.removeprefix('prod=')}', restart: 'false'}}")
+    done = benchctl(*RUN, "--targets", str(targets), "--forks", "1")
     assert done.returncode == 1
     (fork,) = store.find("latest", finished=False).load().forks
     assert "the restart command of prod ended with status 1" in fork.reason
@@ -209,7 +213,7 @@ def test_a_challenge_that_makes_its_index_may_where_there_is_none(
 
     # What is kept carries the mark, so that the next run may replace it.
     for _ in range(2):
-        kept = benchctl(*making, *target, "--forks", "1", "--keep")
+        kept = benchctl(*making, *target, "--forks", "1", "--keep-target-data")
         assert kept.returncode == 0, kept.stderr
         assert indices() == {"others", "big5"}
         assert bare.client.count("big5") == 2000
@@ -258,7 +262,7 @@ def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_
         "challenges": [{"name": "fills", "default": True, "schedule": tasks}],
     }
     write_files(tmp_path, {"track.json": json.dumps(track), "docs.json": "\n".join(lines) + "\n"})
-    run = ("run", "--track", str(tmp_path), "--allow-writes", "--keep", "--forks", "1")
+    run = ("run", "--track", str(tmp_path), "--allow-writes", "--keep-target-data", "--forks", "1")
     target = ("--target", f"prod={bare.endpoint.title}")
 
     def template(**content: object) -> None:
@@ -487,9 +491,10 @@ def filled_with_password(
     shielded: Shielded, ca: Path, benchctl: Benchctl, store: RunStore
 ) -> tuple[subprocess.CompletedProcess[str], RunFolder]:
     """A run that filled the node behind a password."""
+    targets = ca.with_name("filled.yml")
+    targets.write_text(f"prod: {{url: '{shielded.url}', ca: {ca}, fill: true}}")
     done = benchctl(
-        *RUN, "--forks", "1", "--fill-target", "--target", f"prod={shielded.url}",
-        "--target-ca", f"prod={ca}",
+        *RUN, "--forks", "1", "--targets", str(targets),
         BENCHCTL_PROD_USER="elastic", BENCHCTL_PROD_PASSWORD=SPELL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -535,10 +540,9 @@ def test_an_api_key_from_a_file_of_ones_own_that_may_not_do_much(
 ):
     secret = tmp_path / "secret.yml"
     key = api_key(shielded, ca)
-    secret.write_text(f"api-key: '{key}'\n")
+    secret.write_text(f"prod: {{url: '{shielded.url}', ca: {ca}, api-key: '{key}'}}\n")
     secret.chmod(0o644)
-    target = ("--target", f"prod={shielded.url}", "--target-ca", f"prod={ca}")
-    target += ("--target-auth", f"prod={secret}")
+    target = ("--targets", str(secret))
     refused = benchctl(*RUN, *target)
     assert refused.returncode == 2
     assert f"chmod 600 {secret}" in refused.stderr

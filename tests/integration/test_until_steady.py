@@ -14,7 +14,7 @@ RANGE = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "
 
 
 def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunStore):
-    done = benchctl("run", *RANGE, "--param", "iterations=30", "--forks", "1", "--until-steady")
+    done = benchctl("run", *RANGE, "--param", "iterations=30", "--forks", "1", "--warmup", "pilot")
     assert done.returncode == 0, done.stderr
     folder = store.find("latest", finished=False)
     record = folder.load()
@@ -37,5 +37,5 @@ def test_a_pilot_chooses_the_warm_up_of_the_run(benchctl: Benchctl, store: RunSt
     chosen = f"range-only-short.warmup_iterations={warm_up}"
     assert (chosen in words) == (warm_up > 0)
     assert ("no task needs more warm-up" in done.stderr) == (warm_up == 0)
-    assert "--until-steady" not in words
+    assert "--warmup" not in words
     assert "pilot fork" in benchctl("show", record.id, "--host").stdout

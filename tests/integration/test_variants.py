@@ -49,7 +49,7 @@ def file(installations: dict[EngineName, Installation], tmp_path_factory: pytest
 @pytest.fixture(scope="module")
 def run(benchctl: Benchctl, store: RunStore, file: Path) -> RunFolder:
     picked = [word for name in ("es", "es-same", "es-other", "os-17") for word in ("--variant", name)]
-    size = ("--as-written", "--docs", "2k", "--heap", "512m", "--forks", "1")
+    size = ("--warmup", "as-written", "--docs", "2k", "--heap", "512m", "--forks", "1")
     done = benchctl("run", "--challenge", "range-only-short", *size, "--variants", str(file), *picked)
     assert done.returncode == 0, done.stderr
     return store.find("latest", finished=False)

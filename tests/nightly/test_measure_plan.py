@@ -32,7 +32,7 @@ index-builds: 2
 workers: 3
 forks: 4
 on-error: abort
-assertions: true
+assertions: false
 """
 
 
@@ -76,7 +76,7 @@ def test_all_of_the_suite_reaches_the_plan(suite: Suite, tmp_path: Path):
     assert (plan.corpus.documents, plan.corpus.seed) == (20_000, 3)
     assert (plan.segments, plan.ingest_clients, plan.index_builds) == (2, 1, 2)
     assert (plan.workers, plan.forks) == (3, 4)
-    assert (plan.on_error, plan.assertions) == ("abort", True)
+    assert (plan.on_error, plan.assertions) == ("abort", False)
     assert plan.seed == night_seed(suite, 42)
     assert plan.stop is None
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.nightly.suite import Suite, load_suite
-from benchctl.run.form import documents_of, heap_of
+from benchctl.run.form import documents_of
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.history import metrics_of
 from builders import make_plan
@@ -47,7 +47,7 @@ def test_amounts_are_read(tmp_path: Path):
     text += "margins: {throughput: 4%, service_time_p99: 10%, latency: 8%}\n"
     suite = suite_of(tmp_path, LEAST + text)
     assert suite.budget_s == 5400
-    assert (heap_of(suite), documents_of(suite)) == (2048, 300_000)
+    assert (suite.heap, documents_of(suite)) == ("2g", 300_000)
     assert suite.margins == {"throughput": 0.04, "service_time_p99": 0.1, "latency_p90": 0.08}
     assert suite.seed == 7
     assert documents_of(suite_of(tmp_path, LEAST + "docs: 20000\n")) == 20_000

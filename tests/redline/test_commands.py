@@ -67,7 +67,7 @@ def test_an_objective_is_required(capsys: pytest.CaptureFixture[str]):
         ("--sweep", "--variant a=es,heap:1g"),
         ("--metric", "compared by the loads"),
         ("--budget", "--forks"),
-        ("--until-steady", "--warm-up"),
+        ("--warmup", "--warm-up"),
         ("--evidence", "benchctl run"),
         ("--max-rte", "did you mean '--max-rate'?"),
         ("--color", "see: benchctl redline --help"),

@@ -36,13 +36,8 @@ UNUSUAL: dict[str, Any] = {
     "paired": True,
     "params": {"query": "a b"},
 }
-PROD = TargetSpec(
-    ("https://a:1", "https://b:2"),
-    "/c/ca.pem",
-    auth_file="/c/auth.yml",
-    restart_command=("restart", "my node"),
-)
-LAB = VariantSpec("lab", "opensearch", "2.11.0", target=TargetSpec(("http://127.0.0.1:9200",), verify=False))
+PROD = TargetSpec(("https://a:1", "https://b:2"), file="/c/targets.yml")
+LAB = VariantSpec("lab", "opensearch", "2.11.0", target=TargetSpec(("http://127.0.0.1:9200",)))
 TARGETS = (VariantSpec("prod", "elasticsearch", "8.11.0", target=PROD), LAB)
 
 
@@ -58,7 +53,7 @@ def written(writes: Literal["removed", "kept"] | None) -> dict[str, Any]:
 SCENES: dict[str, dict[str, Any]] = {
     "nothing unusual": {},
     "whatever is not ordinary": UNUSUAL,
-    "load made in another way": {"workers": 2, "on_error": "abort", "assertions": True},
+    "load made in another way": {"workers": 2, "on_error": "abort", "assertions": False},
     "builds and pinned CPUs": {"index_builds": 9, "pin": PinSpec((0, 1, 2, 5), (3,))},
     "a cluster that is only read": written(None),
     "a cluster that is written to": written("removed"),
@@ -73,7 +68,6 @@ SCENES: dict[str, dict[str, Any]] = {
     "files of a track beside its file": {"track": "/data/track.json", "corpus": of_files(FILE)},
     "a share of files": {"corpus": of_files(msgspec.structs.replace(FILE, documents=20))},
     "a file of one's own": {"corpus": of_files(OWN)},
-    "with actions": {"corpus": of_files(msgspec.structs.replace(OWN, has_actions=True))},
     "without documents": {"corpus": CorpusSpec(0, 0, 0, ""), "origin": "empty"},
 }
 

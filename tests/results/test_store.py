@@ -289,6 +289,6 @@ def test_long_parameters_are_in_a_file_beside_the_record(store: RunStore):
     folder.save(loaded)
     assert str(path) not in folder.record_path.read_text(encoding="utf-8")
     words = shlex.split(command(loaded.plan))
-    assert words[words.index("--param-file") + 1] == str(path)
+    assert f"@{path}" in words
     assert [word for word in words if "=" in word] == ["iterations=3"]
     assert max(map(len, words)) < 400

@@ -122,16 +122,11 @@ def test_a_file_of_ones_own_that_is_not_there_is_told_before_anything_is_started
         expected(track(), "ask", local=tmp_path / "absent.json")
 
 
-@pytest.mark.parametrize(
-    ("files", "option"),
-    [({"has_actions": True}, "--corpus-has-actions"), ({"folders": (Path("/x"),)}, "--corpus-dir")],
-)
-def test_options_about_files_are_refused_where_documents_are_generated(
-    files: dict[str, Any], option: str, tmp_path: Path
-):
-    with pytest.raises(UsageError, match=f"{option} is about files"):
-        expected(track(), "ask", **files)
-    assert expected(track(), "ask", local=write(tmp_path), **files).documents == 0
+def test_folders_of_files_are_refused_where_documents_are_generated(tmp_path: Path):
+    folders = (Path("/x"),)
+    with pytest.raises(UsageError, match="--corpus-dir is about files"):
+        expected(track(), "ask", folders=folders)
+    assert expected(track(), "ask", local=write(tmp_path), folders=folders).documents == 0
 
 
 def test_clusters_that_are_full_already_need_no_documents():
@@ -231,7 +226,7 @@ def test_a_file_of_ones_own_goes_to_the_only_place(find: Find, folder: Path):
     assert (streamed.index, streamed.data_stream) == (None, "s")
     acts = folder / "acts.json"
     acts.write_bytes(b'{"index":{}}\n{"a":1}\n' * 3)
-    (acting,) = find(track(), "ask", local=acts, has_actions=True).files
+    (acting,) = find(track(), "ask", local=acts).files
     assert (acting.index, acting.documents, acting.has_actions) == (None, 3, True)
 
 

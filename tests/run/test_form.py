@@ -3,51 +3,19 @@
 import json
 import os
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, StopSpec
-from benchctl.run.form import default_heap_mb, forks_of, heap_of, pin_of_form, read_form, run_spec, stop_of
+from benchctl.run.form import forks_of, pin_of_form, read_form, run_spec, stop_of
 from benchctl.spec import MOST_FORKS, EvidenceEntry, RunForm
 from builders import ES
 from golden import Cases
 
 ALLOWED = sorted(os.sched_getaffinity(0))
-
-
-@given(st.integers(0, 2**45))
-def test_the_default_heap_is_a_quarter_within_bounds(memory: int):
-    heap = default_heap_mb(memory)
-    assert default_heap_mb(memory, 1_000_000) == min(heap, 1024)
-    assert default_heap_mb(memory, 5_000_001) == min(heap, 2048)
-    assert default_heap_mb(memory, 100_000_000) == heap
-    assert 256 <= heap <= 4096
-    if 2**30 <= memory <= 2**34:
-        assert heap == memory // 4 // 2**20
-
-
-@pytest.mark.parametrize(
-    ("settings", "heap_mb"),
-    [
-        ({}, 1024),
-        ({"corpus": "a.json"}, 4096),
-        ({"track": "/mine"}, 4096),
-        ({"track": "/mine", "docs": "100k"}, 1024),
-        ({"sweep": ("clients=1,2", "docs=1m,10m")}, 2048),
-        ({"heap": "3g", "docs": 5}, 3072),
-    ],
-)
-def test_the_heap_is_that_of_all_documents_that_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], heap_mb: int
-):
-    monkeypatch.setattr("benchctl.run.form.psutil.virtual_memory", lambda: SimpleNamespace(total=2**36))
-    assert heap_of(RunForm(**settings)) == heap_mb
 
 
 @pytest.mark.parametrize(
@@ -176,5 +144,6 @@ def test_nothing_that_is_asked_for_is_passed_over(monkeypatch: pytest.MonkeyPatc
     run_spec(form, (ES,), stop=stop_of(form))
     forks_of(form)
     # Variants are looked up before, and the rest is about a run's folder and its first forks.
-    elsewhere = {"variants", "variants_file", "jdks", "tags", "calibrate", "until_steady", "on_busy"}
+    elsewhere = {"variants", "variants_file", "jdks", "tags", "calibrate", "on_busy"}
+    elsewhere |= {"targets", "targets_file", "allow_writes", "keep_target_data"}
     assert {*RunForm.__struct_fields__} - read == elsewhere

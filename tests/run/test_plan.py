@@ -91,12 +91,18 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 0}, "--index-builds: must be at least 1"),
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
-        ({"index": "deterministic", "variants": (ES, RUNNING)}, "--index: a cluster that runs already"),
         (
-            {"index": "deterministic", "ingest_clients": 8},
+            {"index_build": "deterministic", "variants": (ES, RUNNING)},
+            "--index-build: a cluster that runs already",
+        ),
+        (
+            {"index_build": "deterministic", "ingest_clients": 8},
             "--ingest-clients: a deterministic index is built by",
         ),
-        ({"index": "deterministic", "variants": (THREE,)}, "every node of a cluster indexes its copies"),
+        (
+            {"index_build": "deterministic", "variants": (THREE,)},
+            "nodes of a cluster index their copies",
+        ),
         ({"metrics": "cpu,cpus"}, "unknown metric 'cpus'"),
         (
             {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},
@@ -308,8 +314,8 @@ def test_a_track_of_several_indices_is_planned_by_what_its_challenges_do(tmp_pat
         plan_run(options(track=str(tmp_path), challenges=(), index_builds=2))
     with pytest.raises(UsageError, match="--page-cache: nothing is prepared, since challenge 'fill'"):
         plan_run(options(track=str(tmp_path), challenges=(), page_cache="warm"))
-    with pytest.raises(UsageError, match="--index: nothing is prepared, since challenge 'fill'"):
-        plan_run(options(track=str(tmp_path), challenges=(), index="deterministic"))
+    with pytest.raises(UsageError, match="--index-build: nothing is prepared, since challenge 'fill'"):
+        plan_run(options(track=str(tmp_path), challenges=(), index_build="deterministic"))
 
 
 def test_clusters_that_are_full_already_are_asked_whatever_their_documents_came_from(tmp_path: Path):
@@ -344,7 +350,7 @@ def test_challenges_that_only_count_settle_the_jit_on_a_small_corpus():
     assert counts(plan, 1) == {"range": (2000, 500)}
     assert settling_text(plan) == (
         "100k documents; iterations raised to warm the JIT up: desc_sort_timestamp 150+100, "
-        "composite-date_histogram-daily 200+100, range 2000+500; as in the JSON: --as-written"
+        "composite-date_histogram-daily 200+100, range 2000+500; as in the JSON: --warmup as-written"
     )
     # Old runs of the same track can be compared with, and their answers are known.
     assert "settles-after" in track.operations["range"].meta

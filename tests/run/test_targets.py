@@ -199,7 +199,7 @@ def test_what_becomes_of_made_indices_is_said():
         == "es: every fork made its own indices on the running cluster, which were removed after it"
     )
     keeping = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
-    assert "still there (--keep)" in caveats(dataclasses.replace(made, spec=keeping))
+    assert "still there (--keep-target-data)" in caveats(dataclasses.replace(made, spec=keeping))
 
 
 def test_one_index_at_most_is_made_on_a_cluster():
@@ -208,7 +208,7 @@ def test_one_index_at_most_is_made_on_a_cluster():
     several = msgspec.structs.replace(single, indices=(*single.indices, Index("more", IndexBody())))
     templated = msgspec.structs.replace(single, templates=(Template("t", "component", {}),))
     for wanted in (several, templated, msgspec.structs.replace(single, data_streams=("s",))):
-        with pytest.raises(UsageError, match="--fill-target makes one index, and track 'big5' wants"):
+        with pytest.raises(UsageError, match="`fill: true` makes one index, and track 'big5' wants"):
             refuse_filling(wanted, places(wanted))
 
 

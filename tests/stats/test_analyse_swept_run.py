@@ -110,7 +110,7 @@ def test_what_must_be_said_of_a_point_stands_beside_it(variants: tuple[VariantSp
 
 
 def test_means_are_those_that_the_difference_is_of():
-    found = analyse_run(swept_record(sweep=("clients=1,2,4",), compared_as="difference"))
+    found = analyse_run(swept_record(sweep=("clients=1,2,4",), diff="absolute"))
     curve = found.curves[0]
     means = [line.means[0] for line in curve.lines]
     (one,) = curve.comparisons[0]

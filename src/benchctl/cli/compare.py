@@ -11,8 +11,8 @@ from benchctl.cli.comparison import Measures, by_option, by_values, compared, re
 from benchctl.cli.options import (
     AmountType,
     check_html,
-    compared_as_option,
     complete_runs,
+    diff_option,
     format_option,
     html_option,
     metric_option,
@@ -29,7 +29,7 @@ from benchctl.quantities import PERCENT
 from benchctl.report.blocks import Command
 from benchctl.report.formats import Format
 from benchctl.results.select import Archive, choose_sides
-from benchctl.spec import ComparedAs
+from benchctl.spec import Diff
 from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3
@@ -70,7 +70,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
 @by_option
 @click.option("--baseline", metavar="SIDE", help="Side to compare the others with  [default: the first].")
 @metric_option
-@compared_as_option
+@diff_option
 @click.option(
     "--quantile",
     "quantiles",
@@ -102,7 +102,7 @@ def compare_command(
     key: str | None,
     baseline: str | None,
     metrics: tuple[str, ...],
-    compared_as: ComparedAs | None,
+    diff: Diff | None,
     quantiles: tuple[float, ...],
     margin: float | None,
     runs_folder: Path | None,
@@ -131,7 +131,7 @@ def compare_command(
     analysis = compared(
         archive,
         selection,
-        Measures(metrics, quantiles, margin, compared_as, builds=not gating),
+        Measures(metrics, quantiles, margin, diff, builds=not gating),
         method="holm" if gating else "benjamini-hochberg",
     )
     result = gate(analysis) if gating else None

@@ -13,7 +13,7 @@ from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side, sides_by
-from benchctl.spec import ComparedAs
+from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, run_doubts
@@ -43,7 +43,7 @@ class Measures:
     figures: tuple[str, ...] = ()  # by name; empty for the default ones
     quantiles: tuple[float, ...] = ()  # of times; empty for p90
     margin: float | None = None  # relative; None for each metric's own
-    compared_as: ComparedAs | None = None  # None for what was asked for when it was measured
+    diff: Diff | None = None  # None for what was asked for when it was measured
     builds: bool = True  # metrics of index builds are among the default ones: not for a gate
 
     @property
@@ -80,7 +80,7 @@ class Measures:
             msgspec.structs.replace(
                 metric,
                 margin=metric.margin if self.margin is None else self.margin,
-                compared_as=self.compared_as or plan.compared_as,
+                compared_as=COMPARED_AS[self.diff or plan.diff],
             )
             for metric in chosen
         )

@@ -22,15 +22,15 @@ from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.hosts.remote import VERSIONS, describe, describe_site, lacking, versions
 from benchctl.lock import host_lock, lock_name, measuring_pid, process_words
 from benchctl.network import Unanswered, outside
+from benchctl.quantities import SIZE
 from benchctl.report.facts import calibration_lines
 from benchctl.report.numbers import counted
 from benchctl.report.table import Column, Table
 from benchctl.run.calibrate import calibrate
 from benchctl.run.fitness import HostLimits, examine, snapshot
-from benchctl.run.form import default_heap_mb
 from benchctl.run.host import allowed_cpus, describe_host
 from benchctl.slices import hook
-from benchctl.spec import EvidenceKind
+from benchctl.spec import EvidenceKind, setting
 from benchctl.stats.disturbed import cpus_used
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _checks(home: Home) -> Iterator[_Check]:
         "set it to performance" if scaled else "",
     )
     seen = snapshot(home)
-    fitness = examine(host, seen, HostLimits(), default_heap_mb(host.memory_bytes), None, on_busy="warn")
+    fitness = examine(host, seen, HostLimits(), SIZE.parse(setting("heap").default), None, on_busy="warn")
     yield _Check(
         "memory and disk",
         "not fit" if fitness.refused else "ok",

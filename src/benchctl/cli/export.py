@@ -12,13 +12,12 @@ import msgspec
 from benchctl.cli.options import complete_runs, given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import note, say
-from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
+from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_at, read_secret_file
 from benchctl.disk import read_file, replacing
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.report.numbers import counted
-from benchctl.results.plan import TargetSpec
 from benchctl.results.races import Layout
 from benchctl.results.sql import StoredRun, export_parquet
 from benchctl.results.store import RunFolder, RunStore
@@ -118,14 +117,17 @@ class _Order(msgspec.Struct, frozen=True, rename="kebab"):
 
 def _send(to: StoreOptions, url: str, stored: list[StoredRun], store: RunStore) -> None:
     """Send runs, each marked before, so that the next export sends what failed or was interrupted."""
-    target = TargetSpec(
-        hosts=read_hosts(url, _OPTIONS),
-        ca=None if to.ca is None else certificates(to.ca, "--ca"),
+    endpoint = endpoint_at(
+        STORE_NAME,
+        read_hosts(url, _OPTIONS),
+        os.environ,
+        secrets={} if to.auth_file is None else read_secret_file(to.auth_file.expanduser()),
+        where=str(to.auth_file),
+        ca=None if to.ca is None else certificates(Path(to.ca), "--ca"),
         verify=not to.insecure,
-        auth_file=None if to.auth_file is None else str(to.auth_file.expanduser().absolute()),
+        options=_OPTIONS,
     )
-    endpoint = endpoint_of(STORE_NAME, target, os.environ, _OPTIONS)
-    order = _Order(target.hosts, Layout(to.streams, to.environment), to.samples)
+    order = _Order(endpoint.hosts, Layout(to.streams, to.environment), to.samples)
     wanted = {run.folder.path.resolve(): run for run in [*_earlier(store, order), *stored]}
     for run in stored:
         _mark(run.folder, {*_orders(run.folder), order})

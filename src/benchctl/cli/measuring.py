@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
+import psutil
 
 from benchctl.cli.options import under
 from benchctl.cli.streams import say
@@ -17,10 +18,12 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.lock import host_lock
 from benchctl.report.numbers import counted
+from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore, reference
 from benchctl.run.bench import Bench, Observer, SilentObserver
+from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
 from benchctl.run.documents import FileOptions, find_corpus, needs_documents
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import (
@@ -31,12 +34,13 @@ from benchctl.run.forecast import (
     preparation,
     rate_lines,
 )
+from benchctl.run.form import pin_of_form
 from benchctl.run.host import describe_host
 from benchctl.run.plan import settling_text, track_remarks
 from benchctl.run.prepare import check_host
 from benchctl.run.steps import check_work
 from benchctl.run.targets import corpus_of_targets, look_at, seen_text
-from benchctl.spec import BusyAction, setting
+from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, BusyAction, RunForm, setting
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
@@ -49,7 +53,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-quiet_option = under("Output", click.option("-q", "--quiet", is_flag=True, help="Print only the result."))
+quiet_option = under(
+    "Execution and output", click.option("-q", "--quiet", is_flag=True, help="Print only the result.")
+)
 """Of commands that measure; the command gets it as `quiet`."""
 
 
@@ -63,12 +69,12 @@ def measuring_options(command: F) -> F:
 
 
 dry_run_option = under(
-    "Output",
+    "Execution and output",
     click.option(
         "-n",
         "--dry-run",
         is_flag=True,
-        help="Check everything that can be checked, say what would be measured, and end.",
+        help="Check everything, print plan and duration.",
     ),
 )
 """Of commands that measure something new; the command gets it as `dry_run`."""
@@ -108,6 +114,18 @@ def benched(
             observer.note(settling_text(plan))
         check_quiet(home, [plan], observer.note, on_busy)
         yield Bench(home, store, observer, threading.Event(), endpoints)
+
+
+def with_enough_workers(plan: Plan, bench: Bench, form: RunForm) -> tuple[Plan, Calibration | None]:
+    """Return the plan with as many processes as the driver needs here, and its cost, if measured."""
+    choosing = form.workers == AS_MANY_WORKERS_AS_NEEDED and needs_calibration(plan)
+    if not (form.calibrate or choosing):
+        return plan, None
+    calibration = calibrate(bench.observer, bench.stop, plan)
+    if choosing:
+        plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
+        plan = msgspec.structs.replace(plan, pin=pin_of_form(form, plan.workers))
+    return plan, calibration
 
 
 def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> Plan:

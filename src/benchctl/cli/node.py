@@ -15,7 +15,6 @@ from benchctl.home import resolve_home
 from benchctl.lock import host_lock
 from benchctl.quantities import SIZE
 from benchctl.results.plan import VariantSpec
-from benchctl.run.form import default_heap_mb
 from benchctl.run.prepare import check_heap
 from benchctl.run.standalone import (
     check_port,
@@ -27,10 +26,11 @@ from benchctl.run.standalone import (
     start_in_background,
     stop_in_background,
 )
+from benchctl.spec import setting
 
 _VARIANT = click.argument("variant", default="es")
 _ONE = click.argument("variant", required=False)
-_HEAP = setting_option("heap", "Heap, such as 1g.")
+_HEAP = setting_option("heap", "JVM heap per node, e.g. 512m or 4g.  [default: 1g]")
 _PORT = click.option(
     "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port  [default: a free one]"
 )
@@ -111,7 +111,9 @@ def serve_command(
 
 
 def _heap(spec: VariantSpec, heap: str | None) -> int:
-    return (heap and SIZE.parse(heap)) or spec.heap_mb or default_heap_mb(psutil.virtual_memory().total)
+    if heap is None and spec.heap_mb is not None:
+        return spec.heap_mb
+    return SIZE.parse(heap or setting("heap").default)
 
 
 @node_group.command("stop")

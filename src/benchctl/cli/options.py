@@ -1,5 +1,6 @@
 """Options that several commands share: their types, help sections, and which exclude each other."""
 
+import copy
 import dataclasses
 import functools
 import re
@@ -36,49 +37,58 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _OWN: Final = "Options"
 _HEADINGS: Final = "__headings__"
-_RARE: Final = "__rare__"
 
 
 def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
     """Put a click option under a heading in the help of a `SectionedCommand`."""
-    return _noted(option, lambda notes, name: notes.setdefault(_HEADINGS, {}).update({name: heading}))
 
-
-def rarely(option: Callable[[F], F]) -> Callable[[F], F]:
-    """Show a click option in the `--help-all` of a `SectionedCommand` only."""
-    return _noted(option, lambda notes, name: notes.setdefault(_RARE, set()).add(name))
-
-
-def _noted(option: Callable[[F], F], note_name: Callable[[dict[str, Any], str], None]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         command = option(command)
         # Click keeps the options of what is not a command yet in a list on the function, the newest last.
-        notes = vars(command)
-        note_name(notes, notes["__click_params__"][-1].name)
+        known = vars(command)
+        known.setdefault(_HEADINGS, {})[known["__click_params__"][-1].name] = heading
         return command
 
     return decorate
 
 
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections, and a first page if some are rare."""
+    """A command with so many options that its help has sections, and a first page for the common ones."""
 
-    def __init__(self, *args: Any, instead: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        first: Sequence[str] = (),
+        examples: Sequence[str] = (),
+        instead: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.instead = instead or {}  # an option that it does not have -> what to do instead
-        self._rare: frozenset[str] = frozenset(getattr(self.callback, _RARE, ()))
-        if self._rare:
+        self.examples = examples
+        # Parameters of the first page -> their places in it.
+        self._first = {name: place for place, name in enumerate(first)}
+        if first:
             self.params.append(help_all_option("options"))
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, and examples."""
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            formatter.write_paragraph()
+            formatter.write("".join(f"  {example}\n" for example in self.examples))
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options, section by section; rare ones for --help-all only."""
+        """List the options, section by section; without --help-all those of the first page."""
         headings = getattr(self.callback, _HEADINGS, {})
         sections: dict[str, list[tuple[str, str]]] = {one: [] for one in (_OWN, *get_args(Heading))}
-        rare = frozenset[str]() if shows_everything(ctx) else self._rare
-        for param in self.get_params(ctx):
-            record = None if param.name in rare else param.get_help_record(ctx)
+        shown = self.get_params(ctx)
+        if self._first and not shows_everything(ctx):
+            shown = [param for param in shown if param.name in self._first]
+        for param in sorted(shown, key=lambda one: self._first.get(one.name or "", len(self._first))):
+            record = param.get_help_record(ctx)
             if record is not None:
-                usual = "Output" if {"--help", "--help-all"} & {*param.opts} else _OWN
+                usual = get_args(Heading)[-1] if {"--help", "--help-all"} & {*param.opts} else _OWN
                 sections[headings.get(param.name, usual)].append(record)
         for heading, records in sections.items():
             if records:
@@ -87,9 +97,23 @@ class SectionedCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Point from the first page to everything."""
-        if self._rare and not shows_everything(ctx):
+        if self._first and not shows_everything(ctx):
             formatter.write_paragraph()
             formatter.write_text(f"All options: {ctx.command_path} --help-all")
+
+
+class AliasedOption(click.Option):
+    """An option with further names, which its help does not have."""
+
+    def __init__(self, names: Sequence[str], *, aliases: tuple[str, ...] = (), **attributes: Any) -> None:
+        super().__init__([*names, *aliases], **attributes)
+        self.aliases = aliases
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return names and help."""
+        shown = copy.copy(self)
+        shown.opts = [name for name in self.opts if name not in self.aliases]
+        return click.Option.get_help_record(shown, ctx)
 
 
 # Options that several commands share, and their types.
@@ -152,10 +176,12 @@ def each_once(
 tags_option = click.option(
     "--tag",
     "tags",
+    cls=AliasedOption,
+    aliases=("--user-tag", "--user-tags"),
     type=TagType(),
     multiple=True,
     callback=each_once,
-    metavar="NAME|KEY:VALUE,...",
+    metavar="TAG",
     help=setting("tags").meta.description,
 )
 """The option; the command gets all tags as one tuple."""
@@ -189,18 +215,19 @@ def print_table(table: Table, output_format: TableFormat) -> None:
 
 def format_option(command: F) -> F:
     """Add `--format`."""
-    return under("Output", click.option(
-        "--format", "output_format", type=click.Choice([*FORMATS, *FOR_OTHERS]),
-        default="text", show_default=True,
-        help="How results are printed; the last two are for build servers.",
+    return under("Execution and output", click.option(
+        "--format", "output_format", cls=AliasedOption,
+        aliases=("--report-format", "--results-format"), type=click.Choice([*FORMATS, *FOR_OTHERS]),
+        default="text", show_default=True, metavar="FORMAT",
+        help=f"{', '.join([*FORMATS, *FOR_OTHERS][:-1])} or {FOR_OTHERS[-1]}.",
     ))(command)  # fmt: skip
 
 
 def verbose_option(command: F) -> F:
     """Add `--verbose`."""
-    return under("Output", click.option(
+    return under("Execution and output", click.option(
         "-v", "--verbose", is_flag=True,
-        help="Print all notes, precision and details with the result, not what fits a screen.",
+        help="Print all notes, precision and details.",
     ))(command)  # fmt: skip
 
 
@@ -210,7 +237,7 @@ _OF_TASKS = [one.name for one in FIGURES if one.loop != "search" and not one.bui
 def metric_option(command: F) -> F:
     """Add `--metric`; the command gets names of figures as `metrics`."""
     return under(
-        "Output",
+        "Execution and output",
         click.option(
             "--metric",
             "metrics",
@@ -224,11 +251,11 @@ def metric_option(command: F) -> F:
     )(command)
 
 
-def compared_as_option(command: F) -> F:
-    """Add `--as`; the command gets None for the comparison that was measured."""
-    one = setting("compared_as")
+def diff_option(command: F) -> F:
+    """Add `--diff`; the command gets None for the comparison that was measured."""
+    one = setting("diff")
     return under(
-        "Output",
+        "Execution and output",
         click.option(
             one.option,
             one.name,
@@ -247,7 +274,7 @@ def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str
 
 def html_option(command: F) -> F:
     """Add `--html` of a command that writes a report."""
-    return under("Output", click.option(
+    return under("Execution and output", click.option(
         "--html", "html", type=click.Path(path_type=Path), metavar="DIR",
         help="Write an HTML report to DIR instead; open index.html there.",
     ))(command)  # fmt: skip
@@ -265,9 +292,9 @@ def check_html(html: Path | None, output_format: str) -> None:
 
 def runs_option(command: F) -> F:
     """Add `--runs`."""
-    return under("Output", click.option(
+    return under("Execution and output", click.option(
         "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
-        help="Folder of the runs  [default: the one in benchctl's home].",
+        help="Directory of stored runs.  [default: $BENCHCTL_HOME/runs]",
     ))(command)  # fmt: skip
 
 
@@ -417,7 +444,7 @@ def given_options(context: click.Context) -> dict[str, str]:
     return {
         other.name or "": other.human_readable_name
         if isinstance(other, click.Argument)
-        else max(other.opts, key=len)
+        else next(name for name in other.opts if name.startswith("--"))
         for other in context.command.params
         if context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
     }
@@ -430,9 +457,8 @@ def given_options(context: click.Context) -> dict[str, str]:
 class ParamOptions:
     """Parameters; later kinds override earlier ones."""
 
-    param_files: tuple[Path, ...]
     track_params: tuple[str, ...]  # `NAME:VALUE,...`, JSON, or the path of a file
-    params: tuple[str, ...]
+    params: tuple[str, ...]  # `@FILE` or `NAME=VALUE`
 
     def read(self) -> dict[str, Any]:
         """Return all parameters by name.
@@ -440,38 +466,32 @@ class ParamOptions:
         Raises:
             UsageError: If a text or file is malformed.
         """
-        found = read_parameter_files(self.param_files)
+        files = [Path(text[1:]) for text in self.params if text.startswith("@")]
+        found = read_parameter_files(files)
         for text in self.track_params:
             found.update(parse_rally_params(text))
-        return {**found, **parse_params(self.params)}
+        return {**found, **parse_params(text for text in self.params if not text.startswith("@"))}
 
 
 param_options = grouped(
     "param_options",
     ParamOptions,
-    "What is measured",
+    "What to measure",
     click.option(
         "--param",
         "params",
         multiple=True,
-        metavar="NAME=VALUE",
-        help="Set a parameter, such as iterations=300, or one of a single challenge: warmup.iterations=50.",
-    ),
-    click.option(
-        "--param-file",
-        "param_files",
-        multiple=True,
-        metavar="FILE",
-        type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="Parameters from a JSON or YAML file; --param goes before it.",
+        metavar="NAME=VALUE|@FILE",
+        help="Challenge parameter, e.g. clients=4, or file of them. Repeatable.",
     ),
     click.option(
         "--track-params",
         "--workload-params",
         "track_params",
         multiple=True,
+        hidden=True,
         metavar="NAME:VALUE,...|FILE",
-        help="Parameters as Rally has them; --param goes before them.",
+        help="Track parameters in Rally's syntax. --param takes precedence.",
     ),
 )
 """The options; the command gets them as one, `param_options`."""

@@ -19,7 +19,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side
 from benchctl.results.store import RunFolder, reference
-from benchctl.spec import ComparedAs
+from benchctl.spec import Diff
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult
@@ -38,13 +38,13 @@ def print_run(
     usual: Path,
     part: Part | None = None,
     figures: tuple[str, ...] = (),
-    compared_as: ComparedAs | None = None,
+    diff: Diff | None = None,
     html: Path | None = None,
 ) -> RunRecord:
     """Print what a run found, or write its page to the directory `html`, and return its record.
 
     `usual` is the default folder of runs; without `part`, readers get what fits a screen. Without
-    `figures` and `compared_as` it is compared as was asked for when it was measured.
+    `figures` and `diff` it is compared as was asked for when it was measured.
     """
     record = folder.load()
     if part == "host":
@@ -52,8 +52,8 @@ def print_run(
         return record
     # Nobody can repeat what another tool measured by a command of ours.
     plan = record.plan if record.imported is None else None
-    measures = Measures(figures, compared_as=compared_as)
-    metrics = measures.metrics(record.plan) if figures or compared_as else None
+    measures = Measures(figures, diff=diff)
+    metrics = measures.metrics(record.plan) if figures or diff else None
     found = measures.told(analyse_run(record, metrics=metrics), record.plan)
     if html is not None or output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.

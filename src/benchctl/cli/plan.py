@@ -39,12 +39,16 @@ from benchctl.spec import DEFAULT_FORKS, RunForm
 from benchctl.stats.outlook import plan_forks
 
 
-@click.command("plan", cls=SectionedCommand)
+@click.command(
+    "plan",
+    cls=SectionedCommand,
+    first=("effect", "challenges", "variants", "track", "docs", "params", "sweep", "output_format"),
+)
 @click.option(
     "--effect",
     type=AmountType(PERCENT),
     required=True,
-    help="The difference to be found, such as 5%; four runs of five find it.",
+    help="Difference to detect in four of five runs, e.g. 5%.",
 )
 @config_option
 @param_options
@@ -97,7 +101,6 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
             raw_bytes=0,
             sha256="",
             corpus=corpus,
-            has_actions=files.has_actions,
         )
         for path, corpus in paths.items()
     )

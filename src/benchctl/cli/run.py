@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-import psutil
 
 from benchctl.cli.measuring import (
     benched,
@@ -14,6 +13,7 @@ from benchctl.cli.measuring import (
     dry_run_option,
     only_say,
     quiet_option,
+    with_enough_workers,
 )
 from benchctl.cli.options import (
     ParamOptions,
@@ -31,30 +31,51 @@ from benchctl.cli.run_options import (
     test_mode_option,
     trust_option,
 )
-from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
+from benchctl.cli.targets import with_answers
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
-from benchctl.results.figures import Calibration
-from benchctl.results.plan import Plan
-from benchctl.run.bench import Bench
-from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
-from benchctl.run.form import pin_of_form
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import plan_run
 from benchctl.run.trial import in_test_mode
-from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, RunForm
+from benchctl.spec import RunForm
 
 if TYPE_CHECKING:
     from benchctl.report.formats import Format
 
 
-@click.command("run", cls=SectionedCommand)
+# Options of Rally and OpenSearch Benchmark that have another form here.
+_INSTEAD = {
+    **dict.fromkeys(
+        ("--car", "--provision-config-instance"), "use --heap, or --variant LABEL=es,KEY:VALUE,..."
+    ),
+    "--client-options": "put them into a file of --targets",
+    "--distribution-version": "name versions as variants: --variant es@8.19.0",
+    "--target-hosts": "name a running cluster: --target NAME=URL",
+    "--telemetry": "use --evidence",
+}
+
+
+@click.command(
+    "run",
+    cls=SectionedCommand,
+    instead=_INSTEAD,
+    options_metavar="--challenge NAME|FILE [OPTIONS]",
+    examples=(
+        "benchctl run --challenge range-only",
+        "benchctl run --challenge big5 --variant es --variant es@8.19.0 --forks 12",
+        "benchctl run --challenge big5 --until-decided --budget 30m",
+    ),
+    first=(
+        *("challenges", "variants", "targets", "track", "docs", "params", "sweep"),
+        *("forks", "until_decided", "budget", "test_mode"),
+        *("dry_run", "on_busy", "evidence_kinds", "tags", "output_format", "quiet", "verbose"),
+    ),
+)
 @config_option
 @param_options
 @form_options()
-@target_options
 @test_mode_option
 @trust_option
 @dry_run_option
@@ -68,27 +89,21 @@ def run_command(
     *,
     form: RunForm,
     param_options: ParamOptions,
-    target_options: TargetOptions,
     test_mode: bool,
     trust: bool,
     quiet: bool,
     dry_run: bool,
     verbose: bool,
 ) -> None:
-    """Run challenges on fresh nodes and compare the variants.
-
-    Everything that is needed is fetched or built first and kept for the next run: engines, a Java runtime,
-    the corpus, one prepared index an engine.
-    """
-    if test_mode and form.until_steady:
-        raise UsageError("--test-mode cuts what --until-steady lengthens", hint="leave one of them out")
+    """Run challenges on fresh nodes and compare the variants."""
+    piloted = form.warmup == "pilot"
+    if test_mode and piloted:
+        raise UsageError("--test-mode cannot be used with --warmup pilot")
     home = resolve_home()
     store = open_store(home, runs_folder)
     consent = Consent(home, given=trust)
-    spec = asked_run(form, param_options, targets=unasked_targets(target_options), consent=consent)
-    # Both choose counts of their own.
-    settle = spec.settle and not (test_mode or form.until_steady)
-    plan, track = plan_run(msgspec.structs.replace(spec, settle=settle))
+    spec = asked_run(form, param_options, consent=consent, pilot=True)
+    plan, track = plan_run(msgspec.structs.replace(spec, settle=spec.settle and not test_mode))
     # An experiment may say it of all its measurements, a command only of its own variants.
     if plan.on_node_loss != "fail" and not any(len(one.nodes) > 1 for one in plan.variants):
         raise UsageError(
@@ -96,31 +111,19 @@ def run_command(
             hint="leave it out, or write, for instance, --variant es3=es,nodes:3,replicas:1",
         )
     plan = in_test_mode(plan) if test_mode else plan
-    if form.until_steady:
+    if piloted:
         check_lengthening(plan)
     plan = with_answers(plan, os.environ)
     if dry_run:
         only_say(plan, track, spec.files, home, store, form.on_busy)
         return
     with benched(home, store, plan, form.on_busy, quiet=quiet) as bench:
-        plan, calibration = _calibrated(plan, bench, form)
+        plan, calibration = with_enough_workers(plan, bench, form)
         extras = Extras(
             calibration=calibration,
             tags=form.tags,
-            until_steady=form.until_steady,
+            pilot=piloted,
             files=spec.files,
         )
         folder, record = start_run(bench, plan, track, extras)
     conclude(folder, record, home, output_format, details=verbose)
-
-
-def _calibrated(plan: Plan, bench: Bench, form: RunForm) -> tuple[Plan, Calibration | None]:
-    """Return the plan with as many processes as the driver needs here, and its cost, if measured."""
-    choosing = form.workers == AS_MANY_WORKERS_AS_NEEDED and needs_calibration(plan)
-    if not (form.calibrate or choosing):
-        return plan, None
-    calibration = calibrate(bench.observer, bench.stop, plan)
-    if choosing:
-        plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
-        plan = msgspec.structs.replace(plan, pin=pin_of_form(form, plan.workers))
-    return plan, calibration

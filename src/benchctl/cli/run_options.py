@@ -9,8 +9,19 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from benchctl.cli.options import AmountType, ParamOptions, TagType, completing, each_once, keyed, once, under
+from benchctl.cli.options import (
+    AliasedOption,
+    AmountType,
+    ParamOptions,
+    TagType,
+    completing,
+    each_once,
+    keyed,
+    once,
+    under,
+)
 from benchctl.cli.streams import say
+from benchctl.cli.targets import unasked_targets
 from benchctl.engine.variant import check_jdks, parse_variant
 from benchctl.engine.variant_file import check_spec, load_variants, with_newest
 from benchctl.errors import UsageError
@@ -71,14 +82,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 BUILT_IN = ("es", "os")
 _ALL = "all"
 
-PREPARING = ("segments", "ingest_clients", "ingest_transport", "index_builds", "index")
+PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds", "index_build")
 """Options of prepared indices."""
 SUBJECT = (
-    *("variants", "variants_file", "docs", "corpus", "corpus_has_actions", "corpus_dirs", "track", "heap"),
+    *("variants", "variants_file", "docs", "corpus", "corpus_dirs", "track", "heap"),
     *("jdks", "seed", "corpus_seed", "pin", "paired"),
 )
 """Options of the measurement."""
-SCHEDULE = ("challenges", "warmup_challenges", "as_written")
+TARGETS = ("targets", "targets_file", "allow_writes", "keep_target_data")
+"""Options of running clusters."""
+SCHEDULE = ("challenges", "warmup_challenges", "warmup")
 """Options of every fork."""
 FORKS = ("forks", "until_decided", "margin", "precision", "budget")
 """Options of the number of forks."""
@@ -146,6 +159,7 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
     "track": {"shell_complete": completing(track_names)},
     "variants": {"shell_complete": completing(lambda: BUILT_IN)},
     "variants_file": {"type": click.Path(dir_okay=False)},
+    "targets_file": {"type": click.Path(dir_okay=False)},
     "corpus_dirs": {"type": click.Path(exists=True, file_okay=False)},
     "pin": {"is_flag": False, "flag_value": AUTO},
     "workers": {"type": NumberOrWordType("auto", AS_MANY_WORKERS_AS_NEEDED), "default": "auto"},
@@ -155,8 +169,8 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
 
 
 def setting_option(name: str, words: str) -> Callable[[Any], Any]:
-    """Add the option of one setting, explained in words of the command; unlike `form_options`, as it is."""
-    return _option(setting(name), words)
+    """Add the option of one setting, explained in words of the command; without it, the command gets None."""
+    return _option(msgspec.structs.replace(setting(name), default=None), words)
 
 
 def _option(one: Setting, words: str = "") -> Callable[[Any], Any]:
@@ -164,7 +178,7 @@ def _option(one: Setting, words: str = "") -> Callable[[Any], Any]:
     default = () if one.several else None if one.within else one.default
     more: dict[str, Any] = {
         "help": words or one.meta.description,
-        "metavar": one.metavar,
+        "metavar": one.metavar or ("N" if one.is_number and not one.choices else None),
         "default": default,
         "show_default": default not in {"", (), None},
         "multiple": one.several,
@@ -181,9 +195,10 @@ def _option(one: Setting, words: str = "") -> Callable[[Any], Any]:
         more["type"] = WordsType(one) if one.several else click.Choice(one.choices)
     else:
         more["type"] = int if one.is_number else str
-    if len(names) > 1 and not one.several:
+    if one.aliases and not (one.several or one.is_flag):
         # Of two names, click would silently take the last.
         more |= {"default": (default,), "multiple": True, "callback": once}
+    more |= {"cls": AliasedOption, "aliases": one.aliases} if one.aliases else {}
     return click.option(*names, one.parameter, **{**more, **_MORE.get(one.parameter, {})})
 
 
@@ -239,13 +254,13 @@ def _filled(form: RunForm, values: Mapping[Setting, Any]) -> RunForm:
 
 
 config_option = under(
-    "What is measured",
+    "What to measure",
     click.option(
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
         default=None,
         metavar="FILE",
-        help="YAML file with keys such as those of suites; options take precedence: benchctl schema config.",
+        help="YAML file of options, with the keys of suites. Options take precedence.",
     ),
 )
 """Of commands with `form_options`."""
@@ -265,18 +280,20 @@ def asked_run(
     form: RunForm,
     params: ParamOptions,
     *,
-    targets: tuple[VariantSpec, ...] = (),
     usual: tuple[str, ...] = BUILT_IN,
     consent: Consent | None = None,
+    pilot: bool = False,
 ) -> RunSpec:
     """Return the run that a command asks for; what it has no options for has its default.
 
-    With `targets`, clusters that run already, no variant has to be named; `usual` is measured when
-    neither is.
+    `usual` is measured when neither variants nor running clusters are named. `pilot` allows pilot forks.
 
     Raises:
         UsageError: If an option cannot be understood, or not be satisfied here.
     """
+    if form.warmup == "pilot" and not pilot:
+        raise UsageError("--warmup pilot: pilot forks are a part of `benchctl run` only")
+    targets = unasked_targets(form)
     return run_spec(
         msgspec.structs.replace(form, params={**form.params, **params.read()}, forks=forks_of(form)),
         (*specs_of(form, () if targets else usual), *targets),
@@ -292,10 +309,9 @@ def asked_run(
 
 def test_mode_option(command: F) -> F:
     """Add `--test-mode`."""
-    return under("How much", click.option(
+    return under("How long", click.option(
         "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
-        help=f"See whether it works, not how fast: {TEST_MODE_DOCUMENTS:,} documents and {TEST_MODE_FORKS} "
-        "fork unless given, every task at most 3 times after 1 warm-up, unthrottled.",
+        help="Smoke test; timings are meaningless.",
     ))(command)  # fmt: skip
 
 
@@ -311,9 +327,11 @@ def _other_defaults(context: click.Context, _option: click.Parameter, given: boo
 
 
 trust_option = under(
-    "What is measured",
+    "What to measure",
     click.option(
-        "--trust", is_flag=True, help="Execute the track's Python plug-in; see `benchctl track trust`."
+        "--trust",
+        is_flag=True,
+        help="Run the track's Python plug-in for this command; see `benchctl track trust`.",
     ),
 )
 """The option; the command gets it as `trust`."""

@@ -6,8 +6,8 @@ import click
 
 from benchctl.cli.options import (
     check_html,
-    compared_as_option,
     complete_runs,
+    diff_option,
     format_option,
     html_option,
     metric_option,
@@ -18,7 +18,7 @@ from benchctl.cli.output import Part, print_run
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.report.formats import Format
-from benchctl.spec import ComparedAs
+from benchctl.spec import Diff
 
 
 @click.command("show")
@@ -33,7 +33,7 @@ from benchctl.spec import ComparedAs
 @click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
 @click.option("-v", "--verbose", "part", flag_value="all", help="Print every section.")
 @metric_option
-@compared_as_option
+@diff_option
 @format_option
 @html_option
 @runs_option
@@ -41,7 +41,7 @@ def show_command(
     run: str,
     part: Part | None,
     metrics: tuple[str, ...],
-    compared_as: ComparedAs | None,
+    diff: Diff | None,
     runs_folder: Path | None,
     output_format: Format,
     html: Path | None,
@@ -62,7 +62,7 @@ def show_command(
         usual=home.runs,
         part=part,
         figures=metrics,
-        compared_as=compared_as,
+        diff=diff,
         html=html,
     )
     # Its figures are worth being printed whatever became of the files beside them.

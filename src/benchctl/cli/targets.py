@@ -1,33 +1,32 @@
-"""Credentials of targets, from the environment or a file that is closed to others; never from arguments."""
+"""Running clusters: from options, or a file of `--targets` that may hold their credentials."""
 
 import os
 import shlex
 import ssl
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 import yaml
 
-from benchctl.cli.options import grouped
+from benchctl.disk import expanded
 from benchctl.endpoint import TARGET_OPTIONS, Auth, Endpoint, OptionNames, read_hosts, read_proxy, variable
 from benchctl.engine.target import Address, identify
 from benchctl.engine.variant import ENGINE_WORDS, canonical_engine, check_name
 from benchctl.errors import UsageError
 from benchctl.results.plan import Plan, TargetSpec, VariantSpec
+from benchctl.spec import RunForm
 
 KINDS = (
     *("user", "password", "api-key", "bearer"),
     *("access-key", "secret-key", "session-token", "region", "service"),
 )
 AUTH_FILE_HELP = (
-    "YAML of user and password, api-key, bearer, or AWS's access-key, secret-key and region, that only you "
-    "can read."
+    "YAML file with the credentials (user and password, api-key, bearer or AWS keys), readable only by you."
 )
+_MOST_BYTES = 256 * 1024
 _AWS_REQUIRED = frozenset({"access-key", "secret-key", "region"})
 # What AWS's own tools read, once a region says that requests are to be signed.
 _AWS_VARIABLES = {
@@ -38,27 +37,23 @@ _AWS_VARIABLES = {
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def read_auth(name: str, file: Path | None, environ: Mapping[str, str]) -> Auth | None:
-    """Return the credentials of a target, from `--target-auth` or the environment; None without any.
+def read_auth(name: str, given: Mapping[str, str], where: str, environ: Mapping[str, str]) -> Auth | None:
+    """Return the credentials of a target, by KINDS as given, or from the environment; None without any.
 
     Raises:
-        UsageError: If credentials are incomplete, given twice, or open to others.
+        UsageError: If credentials are incomplete, or given twice.
     """
     found = {kind: environ[variable(name, kind)] for kind in KINDS if environ.get(variable(name, kind))}
-    if file is None:
-        if found and found.keys() <= {"region", "service"}:
-            own = {kind: environ.get(variable, "") for kind, variable in _AWS_VARIABLES.items()}
-            found |= {kind: secret for kind, secret in own.items() if secret}
-        return _auth(name, found, "the environment")
-    if found:
+    if found and given:
         names = ", ".join(variable(name, kind) for kind in found)
         raise UsageError(
-            f"the credentials of {name} are given twice, in {file} and in {names}", hint="give one of them"
+            f"the credentials of {name} are given twice, in {where} and in {names}", hint="give one of them"
         )
-    auth = _auth(name, read_secret_file(file), str(file))
-    if auth is None:
-        raise UsageError(f"{file} holds no credentials", hint=_form())
-    return auth
+    found = dict(given or found)
+    if found and found.keys() <= {"region", "service"}:
+        own = {kind: environ.get(variable, "") for kind, variable in _AWS_VARIABLES.items()}
+        found |= {kind: secret for kind, secret in own.items() if secret}
+    return _auth(name, found, where if given else "the environment")
 
 
 def read_secret_file(path: Path) -> dict[str, str]:
@@ -67,33 +62,44 @@ def read_secret_file(path: Path) -> dict[str, str]:
     Raises:
         UsageError: If the file cannot be read, others can read it, or it holds something else.
     """
-    try:
-        # What was looked at is what is read, whatever becomes of the name meanwhile.
-        with path.open("rb") as opened:
-            mode = os.fstat(opened.fileno()).st_mode
-            if mode & _OTHERS:
-                raise UsageError(
-                    f"{path} holds credentials and is open to other users (mode {stat.S_IMODE(mode):o})",
-                    hint=f"chmod 600 {shlex.quote(str(path))}",
-                )
-            text = opened.read()
-    except OSError as err:
-        raise UsageError(f"cannot read {path}: {err.strerror}") from err
-    try:
-        content: Any = yaml.safe_load(text)
-    except yaml.YAMLError as err:
-        mark = getattr(err, "problem_mark", None)
-        where = f"line {mark.line + 1}" if mark is not None else "it"
-        # The parser's own words quote the file.
-        raise UsageError(f"{path}: {where} cannot be read as YAML", hint=_form()) from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not text", hint=_form()) from None
-    if not isinstance(content, dict) or not set(content) <= set(KINDS):
-        raise UsageError(f"{path} holds something else than credentials", hint=_form())
+    content, mode = _read_yaml(path, _form())
+    _check_closed(path, mode)
+    if not content or not isinstance(content, dict) or not set(content) <= set(KINDS):
+        raise UsageError(f"{path} holds no credentials, or something else", hint=_form())
     for kind, value in content.items():
         if not isinstance(value, str):
             raise UsageError(f"{path}: {kind} is not text", hint=f"put quotes around the value of {kind}")
     return dict(content)
+
+
+def _read_yaml(path: Path, form: str) -> tuple[Any, int]:
+    """Return what a file holds, and its mode. No message quotes from it."""
+    try:
+        # What was looked at is what is read, whatever becomes of the name meanwhile.
+        with path.open("rb") as opened:
+            mode = os.fstat(opened.fileno()).st_mode
+            text = opened.read(_MOST_BYTES + 1)
+    except OSError as err:
+        raise UsageError(f"cannot read {path}: {err.strerror}") from err
+    if len(text) > _MOST_BYTES:
+        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes", hint=form)
+    try:
+        return yaml.safe_load(text), mode
+    except yaml.YAMLError as err:
+        mark = getattr(err, "problem_mark", None)
+        where = f"line {mark.line + 1}" if mark is not None else "it"
+        # The parser's own words quote the file.
+        raise UsageError(f"{path}: {where} cannot be read as YAML", hint=form) from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not text", hint=form) from None
+
+
+def _check_closed(path: Path, mode: int) -> None:
+    if mode & _OTHERS:
+        raise UsageError(
+            f"{path} holds credentials and is open to other users (mode {stat.S_IMODE(mode):o})",
+            hint=f"chmod 600 {shlex.quote(str(path))}",
+        )
 
 
 def _auth(name: str, found: Mapping[str, str], where: str) -> Auth | None:
@@ -127,146 +133,171 @@ def _form() -> str:
     )
 
 
-# Running clusters from the command line: `--target NAME=URL` and what other options say about it.
+# Running clusters of a run.
 
 
-@dataclass(frozen=True)
-class TargetOptions:
-    """Options of targets; each text is `NAME=VALUE`, those of `insecure` a name."""
+class TargetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A running cluster in a file of `--targets`; paths are relative to the file's directory."""
 
-    targets: tuple[str, ...]
-    authorities: tuple[str, ...] = ()
-    proxies: tuple[str, ...] = ()
-    auth_files: tuple[str, ...] = ()
-    restart_commands: tuple[str, ...] = ()
-    insecure: tuple[str, ...] = ()
-    fill: bool = False
-    writes: bool = False
-    keep: bool = False
+    url: str = ""
+    user: str = ""
+    password: str = ""
+    api_key: str = ""
+    bearer: str = ""
+    access_key: str = ""
+    secret_key: str = ""
+    session_token: str = ""
+    region: str = ""
+    service: str = ""
+    ca: str = ""
+    proxy: str = ""
+    insecure: bool = False  # its certificate is not checked, and credentials are sent without TLS, too
+    restart: str = ""  # command that restarts it where a node would be booted; no shell is involved
+    fill: bool = False  # the track's index is created and filled where it has none
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Its credentials, by KINDS."""
+        given = {kind: getattr(self, kind.replace("-", "_")) for kind in KINDS}
+        return {kind: value for kind, value in given.items() if value}
 
 
-target_options = grouped(
-    "target_options",
-    TargetOptions,
-    "Nodes and indices",
-    click.option(
-        "--target",
-        "targets",
-        multiple=True,
-        metavar="NAME=URL[,URL...]",
-        help="A cluster that runs already; its credentials are in BENCHCTL_<NAME>_USER and _PASSWORD, in "
-        "_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.",
-    ),
-    click.option(
-        "--target-auth",
-        "auth_files",
-        multiple=True,
-        metavar="NAME=FILE",
-        help=AUTH_FILE_HELP,
-    ),
-    click.option(
-        "--target-ca",
-        "authorities",
-        multiple=True,
-        metavar="NAME=PATH",
-        help="Certificates to trust, PEM  [default: the system's].",
-    ),
-    click.option(
-        "--proxy",
-        "proxies",
-        multiple=True,
-        metavar="NAME=URL",
-        help="Proxy on the way to the target  [default: none, whatever the environment names].",
-    ),
-    click.option(
-        "--insecure",
-        "insecure",
-        multiple=True,
-        metavar="NAME",
-        help="Do not check the target's certificate; send it credentials without TLS.",
-    ),
-    click.option(
-        "--restart-command",
-        "restart_commands",
-        multiple=True,
-        metavar="NAME=COMMAND",
-        help="Restarts the target where a node would be booted; run without a shell.",
-    ),
-    click.option(
-        "--fill-target",
-        "fill",
-        is_flag=True,
-        help="Create and fill the track's index where a target has none.",
-    ),
-    click.option(
-        "--allow-writes",
-        "writes",
-        is_flag=True,
-        help="Let challenges create and fill the track's indices and data streams on targets that lack them; "
-        "they are removed after every fork.",
-    ),
-    click.option("--keep", is_flag=True, help="Leave what the last fork made under --allow-writes."),
+_PLAIN = TargetEntry()
+_TARGETS_FORM = (
+    "write NAME: {url: https://HOST:9200}, with user and password, api-key, bearer or AWS keys, ca, proxy, "
+    "insecure, restart and fill where needed"
 )
-"""The options about targets; the command gets them as one, `target_options`."""
 
 
-def read_targets(options: TargetOptions) -> dict[str, TargetSpec]:
-    """Check all options, by name, without asking any cluster.
+def _read_entries(path: Path) -> dict[str, TargetEntry]:
+    """Read a file of `--targets`. No message quotes a value of it.
 
     Raises:
-        UsageError: If a text is malformed, or names no target.
+        UsageError: If the file cannot be read, others can read credentials in it, or it holds something else.
     """
-    hosts = _named(options.targets, "--target", "https://HOST:9200")
-    authorities = _named(options.authorities, "--target-ca", "PATH", hosts)
-    proxies = _named(options.proxies, "--proxy", "http://HOST:3128", hosts)
-    auth_files = _named(options.auth_files, "--target-auth", "FILE", hosts)
-    commands = _named(options.restart_commands, "--restart-command", "COMMAND", hosts)
-    for name in options.insecure:
-        _check_known(name, "--insecure", hosts)
-    if options.fill and not hosts:
-        raise UsageError("--fill-target needs a --target")
-    if options.writes and not hosts:
-        raise UsageError("--allow-writes needs a --target")
-    if options.writes and options.fill:
+    content, mode = _read_yaml(path, _TARGETS_FORM)
+    try:
+        entries = msgspec.convert(content, dict[str, TargetEntry])
+    except msgspec.ValidationError as err:
+        raise UsageError(f"{path}: {err}", hint=_TARGETS_FORM) from None
+    if any(entry.secrets for entry in entries.values()):
+        _check_closed(path, mode)
+    return entries
+
+
+def read_targets(form: RunForm) -> dict[str, TargetSpec]:
+    """Return the targets of a form, by name, without asking any cluster; without names all of the file.
+
+    Raises:
+        UsageError: If a text or the file is malformed, or a name is not in the file.
+    """
+    path = Path(form.targets_file).expanduser().absolute() if form.targets_file else None
+    entries = {} if path is None else _read_entries(path)
+    found: dict[str, TargetSpec] = {}
+    for text in form.targets or entries:
+        name, _, url = text.partition("=")
+        entry = entries.get(text)
+        if entry is None and (not url or not name or "/" in name):
+            # A misplaced text may hold a password; it is not repeated.
+            listed = f", or one of {', '.join(entries)}" if entries else ""
+            raise UsageError("--target needs a name", hint=f"write --target NAME=https://HOST:9200{listed}")
+        if name in found:
+            raise UsageError(f"--target is given twice for {name}")
+        if entry is not None and path is not None:
+            _connection(path, name, entry)
+        found[check_name(name)] = TargetSpec(
+            hosts=read_hosts(url if entry is None else entry.url),
+            file=None if entry is None else str(path),
+            fill=entry is not None and entry.fill,
+            writes=("kept" if form.keep_target_data else "removed") if form.allow_writes else None,
+        )
+    if form.allow_writes and not found:
+        raise UsageError("--allow-writes requires --target or --targets")
+    if form.allow_writes and any(target.fill for target in found.values()):
         raise UsageError(
-            "--allow-writes and --fill-target do not mix",
-            hint="a challenge that makes the index finds none; one that only reads needs --fill-target",
+            "--allow-writes cannot be used with a target of `fill: true`",
+            hint="a challenge that makes the index finds none; one that only reads needs it filled",
         )
-    if options.keep and not options.writes:
-        raise UsageError("--keep needs --allow-writes", hint="an index made by --fill-target stays anyway")
-    _check_variables(hosts)
+    if form.keep_target_data and not form.allow_writes:
+        raise UsageError(
+            "--keep-target-data requires --allow-writes", hint="an index made by `fill: true` stays anyway"
+        )
+    _check_variables(found)
+    return found
+
+
+def _connection(path: Path, name: str, entry: TargetEntry) -> dict[str, Any]:
+    """Return how an entry of a file is connected to, as arguments of `endpoint_at`."""
+    try:
+        restart = tuple(shlex.split(entry.restart))
+    except ValueError as err:
+        raise UsageError(f"{path}: {name}: restart: {err}", hint="quote it as for a shell") from err
+    if entry.restart and not restart:
+        raise UsageError(f"{path}: {name}: restart is empty")
+    ca = path.parent / expanded(entry.ca) if entry.ca else None
     return {
-        check_name(name): TargetSpec(
-            hosts=read_hosts(text),
-            ca=certificates(authorities[name]) if name in authorities else None,
-            verify=name not in options.insecure,
-            proxy=read_proxy(proxies[name]) if name in proxies else None,
-            auth_file=str(Path(auth_files[name]).expanduser().absolute()) if name in auth_files else None,
-            restart_command=_words(commands[name]) if name in commands else (),
-            fill=options.fill,
-            writes=("kept" if options.keep else "removed") if options.writes else None,
-        )
-        for name, text in hosts.items()
+        "secrets": entry.secrets,
+        "where": str(path),
+        "ca": None if ca is None else certificates(ca, f"{path}: {name}: ca"),
+        "verify": not entry.insecure,
+        "proxy": read_proxy(entry.proxy) if entry.proxy else None,
+        "restart": restart,
     }
 
 
-def endpoint_of(
-    name: str, target: TargetSpec, environ: Mapping[str, str], options: OptionNames = TARGET_OPTIONS
+def endpoint_at(
+    name: str,
+    hosts: tuple[str, ...],
+    environ: Mapping[str, str],
+    *,
+    secrets: Mapping[str, str],
+    where: str = "",
+    ca: Path | None = None,
+    verify: bool = True,
+    proxy: str | None = None,
+    restart: tuple[str, ...] = (),
+    options: OptionNames = TARGET_OPTIONS,
 ) -> Endpoint:
-    """Return where a target is, with its credentials; `options` are named in hints.
+    """Return where a cluster is, with its credentials.
+
+    Args:
+        name: For messages and environment variables.
+        hosts: Its addresses.
+        environ: Has credentials where there are no `secrets`.
+        secrets: Credentials by KINDS.
+        where: The file that has these.
+        ca: Certificates to trust.
+        verify: Whether its certificate is checked.
+        proxy: On the way to it.
+        restart: Restarts it.
+        options: Of the command, for hints.
 
     Raises:
         UsageError: If the credentials are wrong, or would be sent unencrypted.
     """
-    auth = read_auth(name, Path(target.auth_file) if target.auth_file else None, environ)
-    ca = Path(target.ca) if target.ca else None
-    endpoint = Endpoint(target.hosts, auth, ca, target.verify, options, proxy=target.proxy)
-    if auth is not None and target.verify and not (endpoint.is_encrypted or endpoint.is_local):
+    auth = read_auth(name, secrets, where, environ)
+    endpoint = Endpoint(hosts, auth, ca, verify, options, proxy=proxy, restart=restart)
+    if auth is not None and verify and not (endpoint.is_encrypted or endpoint.is_local):
         raise UsageError(
-            f"the credentials of {name} would travel unencrypted to {endpoint.title}",
-            hint=f"use https, or say {options.insecure.format(name=name)} if nobody can listen",
+            f"the credentials of {name} would be sent unencrypted to {endpoint.title}",
+            hint=f"use https, or give {options.insecure.format(name=name)} if nobody can listen",
         )
     return endpoint
+
+
+def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str]) -> Endpoint:
+    """Return where a target is, with its credentials.
+
+    Raises:
+        UsageError: If its file no longer has it, the credentials are wrong, or would be sent unencrypted.
+    """
+    if target.file is None:
+        return endpoint_at(name, target.hosts, environ, secrets={})
+    path = Path(target.file)
+    entry = _read_entries(path).get(name)
+    if entry is None:
+        raise UsageError(f"{path} has no target '{name}'", hint="put it back, or start a new run")
+    return endpoint_at(name, target.hosts, environ, **_connection(path, name, entry))
 
 
 def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> dict[str, Endpoint]:
@@ -280,15 +311,14 @@ def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> di
     }
 
 
-def unasked_targets(options: TargetOptions) -> tuple[VariantSpec, ...]:
-    """Return the targets as variants, in the order of the options, before any is asked what it runs.
+def unasked_targets(form: RunForm) -> tuple[VariantSpec, ...]:
+    """Return the targets of a form as variants, in its order, before any is asked what it runs.
 
     Raises:
-        UsageError: If the options are wrong.
+        UsageError: If the form is wrong.
     """
     return tuple(
-        VariantSpec(name, "elasticsearch", "", target=target)
-        for name, target in read_targets(options).items()
+        VariantSpec(name, "elasticsearch", "", target=target) for name, target in read_targets(form).items()
     )
 
 
@@ -320,31 +350,6 @@ def with_answers(plan: Plan, environ: Mapping[str, str]) -> Plan:
     return msgspec.structs.replace(plan, variants=tuple(map(answered, plan.variants)), swept=swept)
 
 
-def _named(
-    texts: Iterable[str], option: str, value: str, known: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for text in texts:
-        name, equals, content = text.partition("=")
-        if not equals or not name or not content or "/" in name:
-            # A misplaced text may hold a password; it is not repeated.
-            raise UsageError(f"{option} needs a name", hint=f"write {option} NAME={value}")
-        if name in found:
-            raise UsageError(f"{option} is given twice for {name}")
-        if known is not None:
-            _check_known(name, option, known)
-        found[name] = content
-    return found
-
-
-def _check_known(name: str, option: str, known: Mapping[str, str]) -> None:
-    if name not in known:
-        raise UsageError(
-            f"{option} is given for '{name}', which is not a target",
-            hint=f"targets are {', '.join(known)}" if known else "give --target, too",
-        )
-
-
 def _check_variables(names: Iterable[str]) -> None:
     """Refuse two targets that would take each other's secrets."""
     by_variable: dict[str, str] = {}
@@ -357,27 +362,17 @@ def _check_variables(names: Iterable[str]) -> None:
             )
 
 
-def certificates(text: str, option: str = "--target-ca") -> str:
+def certificates(path: Path, where: str) -> Path:
     """Return the absolute path of a file of certificates.
 
     Raises:
         UsageError: If the file cannot be read, or holds no certificate.
     """
-    path = Path(text).expanduser().absolute()
+    path = path.expanduser().absolute()
     try:
         ssl.create_default_context(cafile=path)
     except ssl.SSLError as err:
-        raise UsageError(f"{option} {path} holds no certificates", hint="it takes PEM") from err
+        raise UsageError(f"{where}: {path} holds no certificates (expected PEM)") from err
     except OSError as err:
-        raise UsageError(f"{option} {path} cannot be read: {err.strerror}") from err
-    return str(path)
-
-
-def _words(command: str) -> tuple[str, ...]:
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as err:
-        raise UsageError(f"--restart-command '{command}': {err}", hint="quote it as for a shell") from err
-    if not words:
-        raise UsageError("--restart-command is empty")
-    return words
+        raise UsageError(f"{where}: cannot read {path}: {err.strerror}") from err
+    return path

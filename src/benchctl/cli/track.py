@@ -13,7 +13,7 @@ import click
 from benchctl.cli.options import AmountType, ParamOptions, param_options
 from benchctl.cli.run_options import code_of, echo_plugin, form_options, trust_option
 from benchctl.cli.streams import complain, emit, is_terminal, note, say, text_width
-from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_of
+from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_at, read_secret_file
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
@@ -23,7 +23,6 @@ from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent
 from benchctl.quantities import COUNT
 from benchctl.report.table import Table, pieces
-from benchctl.results.plan import TargetSpec
 from benchctl.run.capture import Captured, capture, check_free
 from benchctl.spec import RunForm
 from benchctl.track.load import (
@@ -100,13 +99,17 @@ def new_command(
     url, index = origin
     folder = output or Path(index)
     check_free(folder)
-    target = TargetSpec(
-        hosts=read_hosts(url, _OPTIONS),
-        ca=None if ca is None else certificates(ca, "--ca"),
+    endpoint = endpoint_at(
+        _NAME,
+        read_hosts(url, _OPTIONS),
+        os.environ,
+        secrets={} if auth_file is None else read_secret_file(auth_file.expanduser()),
+        where=str(auth_file),
+        ca=None if ca is None else certificates(Path(ca), "--ca"),
         verify=not insecure,
-        auth_file=None if auth_file is None else str(auth_file.expanduser().absolute()),
+        options=_OPTIONS,
     )
-    address = Address(_NAME, endpoint_of(_NAME, target, os.environ, _OPTIONS))
+    address = Address(_NAME, endpoint)
     facts = identify(address)
     with explained(_NAME, address.endpoint), SearchClient(facts.engine, address.endpoint) as client:
         made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=_progress())

@@ -144,7 +144,7 @@ def local_file(
     index: str,
     home: Home,
     docs: int | None = None,
-    has_actions: bool = False,
+    has_actions: bool | None = None,
     progress: Callable[[int], None] | None = None,
     most_bytes: int | None = None,
 ) -> CorpusFile:
@@ -155,7 +155,7 @@ def local_file(
         index: where its documents go.
         home: keeps the file's index.
         docs: how many of its documents are used, an even share; all of them when None.
-        has_actions: whether each document is preceded by an action line.
+        has_actions: whether each document is preceded by an action line; None to go by the first line.
         progress: called with the number of lines newly read, while the file is read for the first time.
         most_bytes: to look at the file only: no more than that is read of it, unpacked, and nothing is
             written. Of a longer one there is no digest, and `held` is an estimate, 0 for none.
@@ -166,12 +166,19 @@ def local_file(
     """
     require_file(path)
     if most_bytes is None:
-        file_index: FileIndex | None = index_file(path, home, progress)
+        read = index_file(path, home, progress)
+        file_index: FileIndex | None = read
+        first, last = _end_lines(read, home)
     else:
         look = glance(path, home, most_bytes)
-        file_index = look.index
-        _check_first_line(path, look.first, has_actions=has_actions)
-        _check_last_line(path, look.last)
+        file_index, first, last = look.index, look.first, look.last
+    if file_index is not None and file_index.first_empty is not None:
+        raise UsageError(
+            f"line {file_index.first_empty + 1:,} of {path} is empty",
+            hint="a file of documents has one a line",
+        )
+    has_actions = _check_first_line(path, first, has_actions=has_actions)
+    _check_last_line(path, last)
     if file_index is None:
         about = look.about_lines // (2 if has_actions else 1)
         return CorpusFile(
@@ -182,11 +189,6 @@ def local_file(
             sha256="",
             index=None if has_actions else index,
             has_actions=has_actions,
-        )
-    if file_index.first_empty is not None:
-        raise UsageError(
-            f"line {file_index.first_empty + 1:,} of {path} is empty",
-            hint="a file of documents has one a line",
         )
     if has_actions and file_index.first_delete is not None:
         raise UsageError(
@@ -199,10 +201,6 @@ def local_file(
             f"{path} has {file_index.lines:,} lines: the last action line is without a document",
             hint="with actions, every document is two lines: what to do, and the document",
         )
-    if held and most_bytes is None:
-        first, last = ((line, line + 1) for line in (0, file_index.lines - 1))
-        _check_first_line(path, b"".join(read_lines(file_index, home, [first])), has_actions=has_actions)
-        _check_last_line(path, b"".join(read_lines(file_index, home, [last])))
     if docs is not None and docs > held:
         raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are required")
     return CorpusFile(
@@ -216,6 +214,15 @@ def local_file(
     )
 
 
+def _end_lines(file_index: FileIndex, home: Home) -> tuple[bytes, bytes]:
+    """Return the first and the last line of a file; empty if it has none, or an empty one."""
+    if not file_index.lines or file_index.first_empty is not None:
+        return b"", b""
+    places = (0, file_index.lines - 1)
+    first, last = (b"".join(read_lines(file_index, home, [(line, line + 1)])) for line in places)
+    return first, last
+
+
 def _check_last_line(path: Path, last: bytes) -> None:
     """Refuse an incomplete file, which a node would after all others of its documents."""
     if last.strip() and not last.rstrip().endswith(b"}"):
@@ -225,22 +232,24 @@ def _check_last_line(path: Path, last: bytes) -> None:
         )
 
 
-def _check_first_line(path: Path, first: bytes, *, has_actions: bool) -> None:
-    """Refuse other files by their first line, before a node refuses the last one."""
+def _check_first_line(path: Path, first: bytes, *, has_actions: bool | None) -> bool:
+    """Return whether a file has action lines; refuse other files before a node refuses the last line."""
     if not first:
-        return
+        return bool(has_actions)
     if not first.lstrip().startswith(b"{"):
         raise UsageError(
             f"the first line of {path} is not a JSON object",
             hint=f"a file of documents has one a line, in UTF-8; it may be packed as {', '.join(SUFFIXES)}",
         )
     is_action, is_document = _possible_kinds(first)
+    if has_actions is None:
+        return not is_document
     if (has_actions and not is_action) or not (has_actions or is_document):
         raise UsageError(
             f"the first line of {path} is {'no' if has_actions else 'an'} action of a bulk request",
-            hint="with action lines, give --corpus-has-actions, or includes-action-and-meta-data in the "
-            "track; without them, neither",
+            hint=f"{'remove' if has_actions else 'add'} includes-action-and-meta-data in the track",
         )
+    return has_actions
 
 
 def _possible_kinds(line: bytes) -> tuple[bool, bool]:
@@ -252,7 +261,7 @@ def _possible_kinds(line: bytes) -> tuple[bool, bool]:
     if len(said) != 1 or _ACTIONS.isdisjoint(said):
         return False, True
     keys = next(iter(said.values()))
-    return True, not all(key.startswith("_") or key in _ACTION_KEYS for key in keys)
+    return True, bool(keys) and not any(key.startswith("_") or key in _ACTION_KEYS for key in keys)
 
 
 def find_documents(

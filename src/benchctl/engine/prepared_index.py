@@ -36,7 +36,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
 from benchctl.results.plan import CorpusSpec, NodeSpec
-from benchctl.spec import PageCache, TransportName
+from benchctl.spec import IngestClient, PageCache
 from benchctl.track.model import Track
 
 _LOCKS = frozenset({"write.lock", "node.lock"})
@@ -215,7 +215,7 @@ class IndexKey:
     spread: bool = False
     deterministic: bool = False  # every build is the same; `clients` is 1
     # what the senders are; it decides how long the filling takes, not what is in the index
-    transport: TransportName = "wire"
+    ingest_client: IngestClient = "wire"
 
     @property
     def places(self) -> Places:
@@ -239,7 +239,7 @@ class IndexKey:
             self.clients,
             self.nodes,
             self.deterministic,
-            self.transport,
+            self.ingest_client,
             self.build,
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()

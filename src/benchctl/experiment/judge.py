@@ -399,8 +399,8 @@ def _run_caveats(name: str, run: RunRecord) -> Iterator[Caveat]:
 def _single_builds(measured: Iterable[str], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
     """Return the doubt about measurements on one build of each index, drawn or always the same."""
     single = [name for name in measured if runs[name].plan.index_builds == 1]
-    for manner, doubt in (("usual", caveat.one_index_build), ("deterministic", caveat.deterministic_build)):
-        once = [name for name in single if runs[name].plan.index == manner]
+    for manner, doubt in (("fast", caveat.one_index_build), ("deterministic", caveat.deterministic_build)):
+        once = [name for name in single if runs[name].plan.index_build == manner]
         if once:
             yield doubt(once if len(once) < len(runs) else ())
 

@@ -22,12 +22,11 @@ from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
 from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
-from benchctl.quantities import SIZE
 from benchctl.redline.conduct import judged_tasks, plan_redline
 from benchctl.report.numbers import counted
 from benchctl.results.plan import EvidenceSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
-from benchctl.run.form import heap_of, run_spec
+from benchctl.run.form import run_spec
 from benchctl.run.plan import RunSpec, axes_of, plan_ingest, plan_run, reload_track
 from benchctl.run.trial import in_test_mode
 from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE
@@ -278,17 +277,9 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
-    """Add heaps and digests from the plans: what is opened after an interruption must be unchanged."""
-    heap_mb = heap_of(spec)
-
-    def sealed(one: Measurement) -> Measurement:
-        plan = plans[one.name].plan
-        heap = SIZE.text(heap_mb if one.micro is not None else plan.heap_mb)
-        return msgspec.structs.replace(one, heap=heap, digest=plan.digest)
-
-    return msgspec.structs.replace(
-        spec, heap=SIZE.text(heap_mb), measurements=tuple(map(sealed, spec.measurements))
-    )
+    """Add digests of the plans: what is opened after an interruption must be unchanged."""
+    sealed = (msgspec.structs.replace(one, digest=plans[one.name].plan.digest) for one in spec.measurements)
+    return msgspec.structs.replace(spec, measurements=tuple(sealed))
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:

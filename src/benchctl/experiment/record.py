@@ -389,8 +389,8 @@ class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="keb
 
     @property
     def heap_mb(self) -> int:
-        """The heap of every node, MiB; 0 until plans tell, if the file does not."""
-        return 0 if self.heap is None else SIZE.parse(self.heap)
+        """The heap of every node, MiB."""
+        return SIZE.parse(self.heap)
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:

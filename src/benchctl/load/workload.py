@@ -480,8 +480,8 @@ def with_assertions(operation: Operation, workload: Workload) -> Workload:
     for assertion in operation.assertions:
         if assertion.property not in _PROPERTIES:
             raise BenchctlError(
-                f"operation '{operation.name}' asserts something of '{assertion.property}'",
-                hint=f"benchctl knows of an answer: {', '.join(_PROPERTIES)}",
+                f"operation '{operation.name}' asserts unknown property '{assertion.property}'",
+                hint=f"properties are {', '.join(_PROPERTIES)}; to skip all assertions: --no-assertions",
             )
 
     def judged(judge: Judge) -> Judge:

@@ -88,7 +88,7 @@ include_option = click.option(
 @form_options(*FORKS, "tags")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the order within blocks.")
 @under(
-    "Evidence",
+    "Execution and output",
     click.option(
         "--evidence", type=click.Choice(["inlining"]), default=None,
         help="Collect inlining logs in one more fork per variant. View with `benchctl explain`.",

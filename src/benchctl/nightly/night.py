@@ -35,10 +35,10 @@ from benchctl.nightly.model import (
 from benchctl.nightly.retention import apply_retention
 from benchctl.nightly.site.publish import Publisher
 from benchctl.nightly.suite import Suite
+from benchctl.quantities import SIZE
 from benchctl.report.numbers import duration
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import examine
-from benchctl.run.form import heap_of
 from benchctl.run.host import describe_host
 
 _NIGHTS_TO_SEE = 5
@@ -135,7 +135,7 @@ class _Night:
             environment,
             seen,
             shift.suite.host,
-            heap_of(shift.suite),
+            SIZE.parse(shift.suite.heap),
             None if self._last is None else (self._last.number, self._last.started),
             shift.suite.on_busy,
         )

@@ -14,6 +14,7 @@ from benchctl.cli.measuring import (
     dry_run_option,
     measuring_options,
     only_say,
+    with_enough_workers,
 )
 from benchctl.cli.options import (
     AmountType,
@@ -30,10 +31,11 @@ from benchctl.cli.options import (
 from benchctl.cli.run_options import (
     PREPARING,
     SUBJECT,
+    TARGETS,
     asked_run,
     form_options,
 )
-from benchctl.cli.targets import TargetOptions, target_options, unasked_targets, with_answers
+from benchctl.cli.targets import with_answers
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
@@ -89,26 +91,40 @@ _INSTEAD = {
     "search once for each value",
     "--metric": "searches are compared by the loads that they find",
     **dict.fromkeys(("--budget", "--precision", "--until-decided"), "give the number of searches: --forks"),
-    "--until-steady": "raise --warm-up",
+    "--warmup": "raise --warm-up",
     "--evidence": "collect it with benchctl run, at the rate that a search found",
 }
 
 
-@click.command("redline", cls=SectionedCommand, instead=_INSTEAD)
+@click.command(
+    "redline",
+    cls=SectionedCommand,
+    instead=_INSTEAD,
+    options_metavar="--operation NAME --slo pN=TIME [OPTIONS]",
+    examples=(
+        "benchctl redline --operation range --slo p90=50ms",
+        "benchctl redline --challenge big5 --slo p99=100ms --variant es --variant es@8.19.0",
+        "benchctl redline --operation range --slo p90=50ms --clients 1..64",
+    ),
+    first=(
+        *("names", "challenge", "objective", "clients", "forks", "tolerance", "max_per_s"),
+        *("variants", "targets", "track", "docs", "params"),
+        *("dry_run", "on_busy", "output_format", "quiet", "verbose"),
+    ),
+)
 @click.option(
     "--operation",
     "--task",
     "names",
     multiple=True,
     metavar="NAME",
-    help="A search of the track. With --challenge, tasks whose latency --slo is about; repeatable  "
-    "[default: all with a target].",
+    help="Search operation of the track; with --challenge, a task that --slo applies to. Repeatable.",
 )
 @click.option(
     "--challenge",
     metavar="NAME|FILE",
     shell_complete=completing(challenge_names),
-    help="Search for the factor that all rates of its tasks can be multiplied by.",
+    help="Challenge to find the highest factor on all task rates of.",
 )
 @click.option(
     "--slo",
@@ -116,27 +132,34 @@ _INSTEAD = {
     type=ObjectiveType(),
     required=True,
     metavar="pN=TIME",
-    help="What latency has to keep to, such as p90=50ms: p50, p90, p95, p99 or p99.9; us, ms or s.",
+    help="Latency objective, e.g. p90=50ms; p50, p90, p95, p99 or p99.9, in us, ms or s.",
 )
-@form_options(*SUBJECT, *PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache")
-@target_options
+@form_options(
+    *SUBJECT, *TARGETS, *PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache", "workers"
+)
 @param_options
-@click.option("--forks", type=int, default=3, show_default=True, help="Searches, each on a fresh node.")
+@click.option(
+    "--forks",
+    type=int,
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Searches per variant, each on a fresh node.",
+)
 @click.option(
     "--clients",
     type=ClientsType(),
     default="16",
     show_default=True,
-    metavar="N|LEAST..MOST",
-    help="Connections: more than the node's search threads, so that it is never idle while requests wait. A "
-    "range such as 1..64 searches for their number, in a closed loop.",
+    metavar="N|MIN..MAX",
+    help="Connections; a range searches for their number in a closed loop.",
 )
 @click.option(
     "--schedule",
     type=click.Choice(["deterministic", "poisson"]),
     default="poisson",
     show_default=True,
-    help="Arrivals: users come at random, and random bursts are what makes queues.",
+    help="Arrivals: at equal distances (deterministic), or at random like users (poisson).",
 )
 @click.option(
     "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
@@ -152,25 +175,18 @@ _INSTEAD = {
 )  # fmt: skip
 @click.option(
     "--tolerance", type=AmountType(PERCENT), default="3%", show_default=True,
-    help="How close the last two loads are: the precision of the answer.",
+    help="Distance between the last two loads: the precision of the result.",
 )  # fmt: skip
 @click.option(
     "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",
-    help="No higher rate is tried.",
+    help="Highest rate to try.",
 )  # fmt: skip
 @click.option(
     "--max-factor",
     type=float,
     default=None,
     metavar="FACTOR",
-    help="With --challenge: no higher factor is tried.",
-)
-@click.option(
-    "--workers",
-    type=int,
-    default=1,
-    show_default=True,
-    help="Processes that clients work in; one is enough unless the search ends driver-limited.",
+    help="Highest factor to try, with --challenge.",
 )
 @dry_run_option
 @measuring_options
@@ -190,12 +206,10 @@ def redline_command(
     tolerance: float,
     max_per_s: float | None,
     max_factor: float | None,
-    workers: int,
     runs_folder: Path | None,
     output_format: Format,
     *,
     form: RunForm,
-    target_options: TargetOptions,
     param_options: ParamOptions,
     on_busy: BusyAction | None,
     dry_run: bool,
@@ -225,16 +239,16 @@ def redline_command(
     )
     home = resolve_home()
     store = open_store(home, runs_folder)
-    targets = unasked_targets(target_options)
-    form = msgspec.structs.replace(form, forks=forks, workers=workers, as_written=True)
-    spec = asked_run(form, param_options, targets=targets)
+    form = msgspec.structs.replace(form, forks=forks, warmup="as-written")
+    spec = asked_run(form, param_options)
     plan, loaded = plan_redline(spec, search)
     plan = with_answers(plan, os.environ)
     if dry_run:
         only_say(plan, loaded, spec.files, home, store, on_busy)
         return
     with benched(home, store, plan, on_busy, quiet=quiet) as bench:
-        folder, record = start_run(bench, plan, loaded, Extras(files=spec.files))
+        plan, calibration = with_enough_workers(plan, bench, form)
+        folder, record = start_run(bench, plan, loaded, Extras(calibration=calibration, files=spec.files))
     conclude(folder, record, home, output_format, details=verbose)
 
 

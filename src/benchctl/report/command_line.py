@@ -36,12 +36,12 @@ def command(
     corpus_documents: int | None = None,
     iterations: int | None = None,
     tags: Sequence[str] = (),
-    until_steady: bool = False,
+    pilot: bool = False,
 ) -> str:
     """Return the command line that makes a plan again, or one like it of other sizes; None keeps the plan's.
 
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
-    them. `until_steady` lets pilot forks choose for how long tasks warm up.
+    them. `pilot` lets pilot forks choose for how long tasks warm up.
     """
     stop = plan.stop if forks is None or plan.stop != DEFAULT_LENGTH else None
     ending = ["--forks", str(max(forks or plan.forks, plan.index_builds))]
@@ -64,25 +64,24 @@ def command(
         **settings_in(plan),
         **_documents(plan, corpus_documents),
         variants=_variant_texts(variants),
+        **_targets(variants),
         jdks=tuple(f"{one.name}={one.jdk}" for one in variants if one.jdk),
         warmup_challenges=tuple(plan.sources.get(one.name, one.name) for one in plan.warmup_challenges),
         track=plan.track,
         seed=None if plan.seed == 1 else plan.seed,
         workers=AS_MANY_WORKERS_AS_NEEDED if plan.workers == 1 else plan.workers,
-        # Running clusters have their memory already.
-        heap=SIZE.text(plan.heap_mb) if any(spec.target is None for spec in plan.variants) else None,
+        heap=SIZE.text(plan.heap_mb),
         pin="" if plan.pin is None else f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}",
         paired=plan.paired,
-        as_written=_as_written(plan, given) and not until_steady,
-        until_steady=until_steady,
+        warmup="pilot" if pilot else "as-written" if _as_written(plan, given) else "auto",
     )
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan, plan.redline)]
     else:
         challenges = [plan.sources.get(name, name) for name in plan.challenges]
         words = ["benchctl", "run", *_repeated("--challenge", challenges)]
-    words += [*setting_words(form), *_target_words(variants)]
-    words += ["--param-file", plan.param_file] if is_short else []
+    words += setting_words(form)
+    words += ["--param", f"@{plan.param_file}"] if is_short else []
     words += _repeated("--param", [f"{name}={_param(value)}" for name, value in given.items()])
     words += ["--test-mode"] if plan.test_mode else []
     words += ["--trust"] if plan.plugin is not None else []
@@ -139,7 +138,7 @@ def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
     for file in files:
         if not file.corpus:
             named = f"{file.index or file.data_stream}=" if tracks else ""
-            found |= {"corpus": f"{named}{file.path}", "corpus_has_actions": file.has_actions}
+            found["corpus"] = f"{named}{file.path}"
     track = PurePath(plan.track)
     # Without being told, benchctl looks in the track's folder.
     known = track.parent if track.suffix == ".json" else track
@@ -175,29 +174,18 @@ def _variant_texts(variants: Sequence[VariantSpec]) -> tuple[str, ...]:
     return () if texts == _ORDINARY_VARIANTS and len(own) == len(variants) else texts
 
 
-def _target_words(variants: Sequence[VariantSpec]) -> list[str]:
-    words = [word for spec in variants for word in _words_of_target(spec)]
-    targets = [spec.target for spec in variants if spec.target]
-    kinds = {target.writes for target in targets}
-    words += ["--fill-target"] if any(target.fill for target in targets) else []
-    words += ["--allow-writes"] if kinds - {None} else []
-    return [*words, "--keep"] if "kept" in kinds else words
-
-
-def _words_of_target(spec: VariantSpec) -> list[str]:
-    """Options of a running cluster; none for other variants."""
-    target = spec.target
-    if target is None:
-        return []
-    options = (
-        ("--target", ",".join(target.hosts)),
-        ("--target-ca", target.ca),
-        ("--proxy", target.proxy),
-        ("--target-auth", target.auth_file),
-        ("--restart-command", shlex.join(target.restart_command)),
-    )
-    words = [word for option, value in options if value for word in (option, f"{spec.name}={value}")]
-    return words if target.verify else [*words, "--insecure", spec.name]
+def _targets(variants: Sequence[VariantSpec]) -> dict[str, Any]:
+    """Return the settings of running clusters; how to connect to those of a file is in the file."""
+    targets = {spec.name: spec.target for spec in variants if spec.target is not None}
+    return {
+        "targets": tuple(
+            f"{name}={','.join(target.hosts)}" if target.file is None else name
+            for name, target in targets.items()
+        ),
+        "targets_file": next((target.file for target in targets.values() if target.file is not None), ""),
+        "allow_writes": any(target.writes is not None for target in targets.values()),
+        "keep_target_data": any(target.writes == "kept" for target in targets.values()),
+    }
 
 
 def _variant_text(spec: VariantSpec) -> str:

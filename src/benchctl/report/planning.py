@@ -189,21 +189,21 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     unfit = "not-steady" in _codes(analysis) or (grows and bool(_warm_ups(plan)))
     # Counts that benchctl chose are chosen anew for more documents, of which each request then teaches more.
     anew = plan.settled and grows
-    until_steady = unfit and _can_lengthen(plan) and not anew
+    pilot = unfit and _can_lengthen(plan) and not anew
     if anew and unfit and not _by_build(analysis):
         # It is not forks that are lacking.
         forks = max(DEFAULT_FORKS, fewest)
     params = dict(plan.params)
-    if grows and until_steady:
+    if grows and pilot:
         # How many requests it takes to warm up was found out for this corpus, not for a larger one.
         params = {name: value for name, value in params.items() if name not in _warm_ups(plan)}
-    iterations = _proposed_iterations(analysis, plan, until_steady=until_steady)
+    iterations = _proposed_iterations(analysis, plan, pilot=pilot)
     if plan.redline is None and "not-steady" in _codes(analysis):
         reasons.append("not warmed up")
-    elif iterations is not None and not until_steady:
+    elif iterations is not None and not pilot:
         reasons.append("few requests")
     if grows:
-        warm_up = ", and more take another warm-up" if until_steady and "not warmed up" not in reasons else ""
+        warm_up = ", and more take another warm-up" if pilot and "not warmed up" not in reasons else ""
         reasons.append(f"{COUNT.text(analysis.documents)} documents are few{warm_up}")
     if forks > fewest:
         reasons.append(f"more than {counted(fewest, 'fork')}")
@@ -214,7 +214,7 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         forks=forks,
         corpus_documents=documents,
         iterations=iterations,
-        until_steady=until_steady,
+        pilot=pilot,
     )
     return Command(f"{purpose} ({'; '.join(reasons)})" if reasons else purpose, line)
 
@@ -254,7 +254,7 @@ def proposed_forks(analysis: Analysis) -> int:
     return max(DEFAULT_FORKS, _GROWTH * min(analysis.forks.values(), default=0))
 
 
-def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) -> int | None:
+def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int | None:
     """More if a task rests on few requests, or had not settled and can do so no other way; else None.
 
     Counts that benchctl chose are chosen anew, except for a pilot, which chooses the warm-up only.
@@ -263,8 +263,8 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, until_steady: bool) 
         return None
     counts = [task.iterations for one in plan.schedules for task in one.schedule if task.iterations]
     if plan.settled:
-        return max(counts) if until_steady and counts else None
-    wanting = {"few-samples"} if until_steady else {"few-samples", "not-steady"}
+        return max(counts) if pilot and counts else None
+    wanting = {"few-samples"} if pilot else {"few-samples", "not-steady"}
     if counts and _codes(analysis) & wanting:
         return max(_LEAST_ITERATIONS, _ITERATION_GROWTH * max(counts))
     return None

@@ -21,7 +21,7 @@ from benchctl.track.model import Challenge
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
     "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
-    "load_hosts", "index", "micro", "ingest_transport",
+    "load_hosts", "index_build", "micro", "ingest_client",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.

@@ -14,7 +14,7 @@ from benchctl.spec import EvidenceKind
 C2_LEVEL = 4
 """Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
 
-RECORD_VERSION = 3
+RECORD_VERSION = 4
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -411,7 +411,7 @@ class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The pilot forks from which `--until-steady` set the counts of a run, which are those of its plan."""
+    """The pilot forks from which `--warmup pilot` set the counts of a run, which are those of its plan."""
 
     forks: tuple[PilotFork, ...]  # in the order in which they ran
     params: dict[str, int]  # what it chose, as `--param` takes it

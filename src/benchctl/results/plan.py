@@ -89,16 +89,11 @@ Place = tuple[int, int]
 
 
 class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A cluster that runs already, as the user named it; credentials are never kept."""
+    """A cluster that runs already, as the user named it; how to connect to it is never kept."""
 
     hosts: tuple[str, ...]
-    ca: str | None = None
-    verify: bool = True
-    # Absolute path of the file that its credentials come from; None for the environment.
-    auth_file: str | None = None
-    proxy: str | None = None  # URL of the proxy on the way to it
-    # Run where a node would be booted: program and arguments; empty for none.
-    restart_command: tuple[str, ...] = ()
+    # Absolute path of the file of `--targets` that has the rest; None where the command line named it.
+    file: str | None = None
     fill: bool = False  # whether the track's index may be made and filled where there is none
     # What becomes of the indices that a challenge makes there; None when it may make none.
     writes: Literal["removed", "kept"] | None = None

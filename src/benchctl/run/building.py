@@ -488,7 +488,7 @@ def _fill(shop: Workshop, key: IndexKey, workspace: Workspace, resumption: Resum
                 shop.parcels,
                 endpoint=cluster.endpoint,
                 clients=key.clients,
-                helper=key.installation.engine if key.transport == "client" else None,
+                helper=key.installation.engine if key.ingest_client == "official" else None,
                 on_progress=lambda new: shop.observer.progress(
                     "documents", before + new, key.corpus.documents
                 ),

@@ -220,21 +220,21 @@ def check_options(options: "RunSpec") -> None:
             "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
         ),
         (
-            options.index != "usual" and on_target,
-            "--index: a cluster that runs already has the index that it has",
-            "leave --index out, or measure nodes that benchctl starts (--variant)",
+            options.index_build != "fast" and on_target,
+            "--index-build: a cluster that runs already has the index that it has",
+            "leave --index-build out, or measure nodes that benchctl starts (--variant)",
         ),
         (
             # A default is no demand.
-            options.index == "deterministic"
+            options.index_build == "deterministic"
             and options.ingest_clients not in {1, RunSettings().ingest_clients},
             "--ingest-clients: a deterministic index is built by one sender",
             "use only one of the two",
         ),
         (
-            options.index == "deterministic" and any(spec.layout for spec in options.variants),
-            "--index deterministic: every node of a cluster indexes its copies of shards in its own time",
-            "leave --index out, or measure single nodes",
+            options.index_build == "deterministic" and any(spec.layout for spec in options.variants),
+            "--index-build deterministic: nodes of a cluster index their copies of shards in their own time",
+            "leave --index-build out, or measure single nodes",
         ),
         (
             options.page_cache != "as-is" and on_target,

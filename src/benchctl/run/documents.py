@@ -163,7 +163,6 @@ class FileOptions:
     """The user's options about documents from files."""
 
     local: Path | None = None  # in place of files of the track; None for these alone
-    has_actions: bool = False  # each document of `local` follows an action line
     folders: tuple[Path, ...] = ()  # searched in addition to the track's own
     docs: int | None = None  # in total; None for all
     at_most: bool = False  # fewer will do if there are no more
@@ -259,10 +258,9 @@ def expected_corpus(
             fit.
     """
     wanted = places(track)
-    if files.local is None and (files.has_actions or files.folders) and not track.corpora:
-        option = "--corpus-has-actions" if files.has_actions else "--corpus-dir"
+    if files.local is None and files.folders and not track.corpora:
         raise UsageError(
-            f"{option} is about files of documents, and those of track '{track.name}' are generated",
+            f"--corpus-dir is about files of documents, and those of track '{track.name}' are generated",
             hint="give --corpus FILE, or remove it",
         )
     if files.local is not None:
@@ -427,7 +425,6 @@ def _local(
         path,
         index=index,
         home=home,
-        has_actions=files.has_actions,
         progress=progress,
         most_bytes=most_bytes,
     )
@@ -437,7 +434,7 @@ def _local(
         found = look(docs=files.docs)
     if not found.held and found.sha256:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
-    if is_index or files.has_actions:
+    if is_index or found.has_actions:
         return found
     return msgspec.structs.replace(found, index=None, data_stream=target)
 

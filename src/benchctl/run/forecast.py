@@ -231,7 +231,7 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
-                    plan.ingest_transport, plan.index, spec.distribution, spec.plugins,
+                    plan.ingest_client, plan.index_build, spec.distribution, spec.plugins,
                 )  # fmt: skip
                 if key in found:
                     continue

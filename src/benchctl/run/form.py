@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
-import psutil
 
 from benchctl.disk import expanded
 from benchctl.engine.variant import placed_variant
@@ -15,7 +14,7 @@ from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import DEFAULT_LENGTH, CorpusSpec, EvidenceSpec, PinSpec, StopSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file, placed_corpus
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
-from benchctl.run.plan import RunSpec, axes_of
+from benchctl.run.plan import RunSpec
 from benchctl.spec import (
     DEFAULT_FORKS,
     MOST_FORKS,
@@ -30,36 +29,10 @@ from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.track.library import challenge_names, track_names
 from benchctl.yaml_file import Typed, read_typed
 
-MAX_DEFAULT_HEAP_MB = 4096
-# (documents, heap that suffices for them in MiB)
-_SMALL_HEAPS = ((5_000_000, 1024), (20_000_000, 2048))
-
-
-def default_heap_mb(memory_bytes: int, documents: int | None = None) -> int:
-    """Return the default heap of nodes, MiB: a quarter of the host's memory, at most 4 GB.
-
-    Engines touch all of it at every start, which takes half a second per gigabyte, so small corpora get less;
-    `documents` is None if unknown.
-    """
-    most = next(
-        (mb for least, mb in _SMALL_HEAPS if documents is not None and documents <= least),
-        MAX_DEFAULT_HEAP_MB,
-    )
-    return max(SIZE.least, min(most, memory_bytes // 4 // 2**20))
-
 
 def documents_of(form: Conditions) -> int | None:
     """Return how many documents are asked for; None for as many as there usually are."""
     return COUNT.parse(form.docs) if isinstance(form.docs, str) else form.docs
-
-
-def heap_of(form: Conditions) -> int:
-    """Return the heap of nodes, MiB; where none is asked for, by the documents of all points of a sweep."""
-    if form.heap is not None:
-        return SIZE.parse(form.heap)
-    usual = GENERATED_DOCUMENTS if form.track in track_names() and not form.corpus else None
-    documents = max(axes_of(form.sweep).documents, default=documents_of(form) or usual)
-    return default_heap_mb(psutil.virtual_memory().total, documents)
 
 
 def pin_of_form(form: Conditions, workers: int) -> PinSpec | None:
@@ -79,7 +52,7 @@ def files_of(form: Conditions, *, at_most: bool = False) -> FileOptions:
     index, local = named_file(form.corpus or None)
     folders = tuple(map(Path, form.corpus_dirs))
     docs = documents_of(form)
-    return FileOptions(local, form.corpus_has_actions, folders, docs, at_most=at_most, local_index=index)
+    return FileOptions(local, folders, docs, at_most=at_most, local_index=index)
 
 
 def run_spec(
@@ -112,7 +85,7 @@ def run_spec(
         warmup_challenges=form.warmup_challenges,
         forks=DEFAULT_FORKS if form.forks is None else form.forks,
         seed=1 if form.seed is None else form.seed,
-        heap_mb=heap_of(form),
+        heap_mb=SIZE.parse(form.heap),
         track=form.track,
         corpus=CorpusSpec(
             seed=form.corpus_seed, documents=docs or GENERATED_DOCUMENTS, generator_version=0, digest=""
@@ -122,7 +95,7 @@ def run_spec(
         paired=form.paired,
         workers=workers,
         pin=pin_of_form(form, workers),
-        settle=not form.as_written,
+        settle=form.warmup == "auto",
         evidence=EvidenceSpec.of(form.evidence),
         consent=consent,
         stop=stop,
@@ -222,6 +195,7 @@ def read_form(path: Path) -> RunForm:
         variants=_each(typed, "variants", lambda text: placed_variant(text, folder)),
         jdks=_each(typed, "jdks", lambda text: _placed_jdk(text, folder)),
         variants_file=form.variants_file and absolute(form.variants_file, folder),
+        targets_file=form.targets_file and absolute(form.targets_file, folder),
         challenges=challenges,
         warmup_challenges=warmups,
     )

@@ -199,7 +199,7 @@ class Extras:
 
     calibration: Calibration | None = None
     tags: tuple[str, ...] = ()
-    until_steady: bool = False  # pilot forks choose how long tasks warm up
+    pilot: bool = False  # pilot forks choose how long tasks warm up
     files: FileOptions = field(default_factory=FileOptions)
     # For forks, evaluated after preparation; None for the plan's limits.
     left_s: Callable[[], float] | None = None
@@ -271,7 +271,7 @@ def open_run(
     if extras.left_s is not None:
         plan = msgspec.structs.replace(plan, stop=within(plan.stop, extras.left_s()))
     pilot = None
-    if extras.until_steady:
+    if extras.pilot:
         clock = time.monotonic()
         pilots = PilotBench(bench.home, bench.observer, bench.stop, extras.tags)
         plan, pilot = run_pilot(pilots, plan, track, subjects)

@@ -1,4 +1,4 @@
-"""`--until-steady`: unmeasured forks before a run that find out how long tasks must warm up."""
+"""`--warmup pilot`: unmeasured forks before a run that find out how long tasks must warm up."""
 
 import math
 import shutil
@@ -54,12 +54,12 @@ def check_lengthening(plan: Plan) -> None:
     """
     if plan.sweeps("warmup_iterations"):
         raise UsageError(
-            "--until-steady chooses the same warm-up for all points, and --sweep warmup_iterations varies it",
+            "--warmup pilot chooses the same warm-up for all points, and --sweep warmup_iterations varies it",
             hint="leave one of them out",
         )
     if not any(_counted(challenge) for challenge in plan.schedules):
         raise UsageError(
-            "--until-steady chooses warmup-iterations, and no challenge here counts its requests: they have "
+            "--warmup pilot chooses warmup-iterations, and no challenge here counts its requests: they have "
             "time periods",
             hint="remove it; the tables show which warmup-time-period is too short",
         )
@@ -134,7 +134,7 @@ def choose_counts(
     """
     for challenge in plan.schedules:
         if not _counted(challenge):
-            observer.note(f"pilot: {challenge.name} has time periods, which --until-steady does not lengthen")
+            observer.note(f"pilot: {challenge.name} has time periods, which --warmup pilot does not lengthen")
     requests = {
         _prefix(plan, challenge): max(
             FIRST_REQUESTS,

@@ -63,6 +63,7 @@ from benchctl.track.operations.common import Asking
 
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
+_MOST_NAMES = 10
 # For a few hundred thousand documents, unless the operation says otherwise.
 _SETTLES_AFTER = 200
 # A p90 of fewer is not precise.
@@ -167,8 +168,10 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     }
     all_warmups = (*(one for challenges in own_warmups.values() for one in challenges), *warmups)
     if not schedules:
+        known = tuple(track.challenges) or challenge_names()
         raise UsageError(
-            "missing option --challenge NAME|FILE", hint="give --challenge; see: benchctl list challenges"
+            "missing option --challenge NAME|FILE",
+            hint=f"challenges are {', '.join(known[:_MOST_NAMES])}; list all with: benchctl list challenges",
         )
     reject_unused(options.params, used)
     if raised and options.files.docs is None and not sweep.documents:
@@ -326,7 +329,7 @@ def settling_text(plan: Plan) -> str:
     )
     return (
         f"{COUNT.text(plan.corpus.documents)} documents; iterations raised to warm the JIT up: "
-        f"{', '.join(raised)}; as in the JSON: --as-written"
+        f"{', '.join(raised)}; as in the JSON: --warmup as-written"
     )
 
 
@@ -346,7 +349,7 @@ def freeze(
     if origin == "empty":
         for asked, option in (
             (options.index_builds > 1, "--index-builds"),
-            (options.index != "usual", "--index"),
+            (options.index_build != "fast", "--index-build"),
             (options.page_cache != "as-is", "--page-cache"),
         ):
             if asked:
@@ -370,9 +373,9 @@ def freeze(
     corpus = options.corpus
     if needs_documents(options.variants):
         corpus = expected_corpus(options.corpus, options.files, track, schedules, origin)
-    if options.index == "deterministic" and any(file.has_actions for file in corpus.files):
+    if options.index_build == "deterministic" and any(file.has_actions for file in corpus.files):
         raise UsageError(
-            "--index deterministic: the action lines of these documents may leave ids to the engine, which "
+            "--index-build deterministic: action lines of these documents may leave ids to the engine, which "
             "draws them",
             hint="remove it, or use documents without action lines",
         )

@@ -303,7 +303,7 @@ class TargetSubject:
         Raises:
             BenchctlError: If the cluster cannot be reached, or did not come back.
         """
-        restart = self.spec.target.restart_command if self.spec.target else ()
+        restart = self.address.endpoint.restart
         keep = self.spec.target is not None and self.spec.target.writes == "kept"
         with attach(
             self.address,

@@ -148,10 +148,10 @@ def seen_text(subject: TargetSubject, documents: int) -> str:
     if subject.makes is not None:
         kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
         does = f"challenges would make {', '.join(subject.makes.names)} there, which " + (
-            "the last fork leaves (--keep)" if kept else "is removed after every fork"
+            "the last fork leaves (--keep-target-data)" if kept else "is removed after every fork"
         )
     elif subject.fills:
-        does = f"its index would be created and filled with {documents:,} documents (--fill-target)"
+        does = f"its index would be created and filled with {documents:,} documents (`fill: true`)"
     else:
         held = 0 if subject.index_facts is None else subject.index_facts.documents
         does = f"{held:,} documents"
@@ -241,9 +241,9 @@ def refuse_filling(track: Track, wanted: Places) -> None:
     if len(wanted.indices) == 1 and not wanted.data_streams and not track.templates:
         return
     raise UsageError(
-        f"--fill-target makes one index, and track '{track.name}' wants "
+        f"`fill: true` makes one index, and track '{track.name}' wants "
         f"{', '.join((*wanted.names, *(f'template {one.name}' for one in track.templates)))}",
-        hint="fill the cluster yourself, and leave --fill-target out",
+        hint="fill the cluster yourself, and leave `fill` out",
     )
 
 
@@ -259,13 +259,13 @@ def _checked(index: ClusterIndex | None, spec: VariantSpec, name: str) -> Cluste
     if index is None:
         raise BenchctlError(
             f"{spec.name} has no index '{name}'",
-            hint="--fill-target creates the only index of a track and sends the corpus; or restore it from a "
-            "snapshot",
+            hint="`fill: true` in --targets FILE creates the only index of a track and sends the corpus; or "
+            "restore it from a snapshot",
         )
     if index.documents == 0:
         raise BenchctlError(
             f"the index '{name}' of {spec.name} is empty",
-            hint="fill it, or delete it and give --fill-target: benchctl fills only what it has created",
+            hint="fill it, or delete it and give `fill: true`: benchctl fills only what it has created",
         )
     return index
 
@@ -302,7 +302,7 @@ def _fill(
             parcels,
             endpoint=address.endpoint,
             clients=plan.ingest_clients,
-            helper=facts.engine if plan.ingest_transport == "client" else None,
+            helper=facts.engine if plan.ingest_client == "official" else None,
             on_progress=lambda sent: observer.progress("documents", sent, spec.documents),
         )
         observer.stage("refresh, force-merge, flush")
@@ -324,7 +324,9 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
     for subject in subjects:
         name, endpoint, index = subject.spec.name, subject.address.endpoint, subject.index_facts
         if not endpoint.verify and any(host.startswith("https:") for host in endpoint.hosts):
-            found.append(f"{name}: its certificate was not checked (--insecure): another may have answered")
+            found.append(
+                f"{name}: its certificate was not checked (`insecure: true`): another may have answered"
+            )
         if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
             found.append(f"{name}: credentials travelled unencrypted")
         if endpoint.proxy is not None:
@@ -341,7 +343,9 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
         if index is None:
             kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
             after = (
-                ", and the last fork's are still there (--keep)" if kept else ", which were removed after it"
+                ", and the last fork's are still there (--keep-target-data)"
+                if kept
+                else ", which were removed after it"
             )
             found.append(f"{name}: every fork made its own indices on the running cluster{after}")
             continue

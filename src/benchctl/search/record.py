@@ -17,7 +17,7 @@ from benchctl.results.store import RunStore
 from benchctl.search.answers import Pairs, Reply, Values, Verdict
 from benchctl.track.model import Challenge
 
-SEARCH_VERSION = 4
+SEARCH_VERSION = 5
 
 Direction = Literal["slower", "faster"]
 # Of minimize: is the effect there with cut counts, in the whole schedule, or still without some steps? Of
@@ -101,7 +101,6 @@ class Files(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     """Documents of the user's own, as `FileOptions` has them."""
 
     local: str = ""
-    has_actions: bool = False
     folders: tuple[str, ...] = ()
     docs: int | None = None
     local_index: str = ""

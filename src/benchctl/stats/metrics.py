@@ -13,7 +13,7 @@ from benchctl.nearest import suggestion
 from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, RedlineSpec
-from benchctl.spec import ComparedAs
+from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
 from benchctl.track.operations.common import Operation
@@ -316,7 +316,7 @@ def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
     if plan.redline is not None:
         return (*_searched(plan.redline), *built)
     usual = tuple(map(metric, figure_names(plan.metrics))) or (*METRICS, *built)
-    return tuple(msgspec.structs.replace(one, compared_as=plan.compared_as) for one in usual)
+    return tuple(msgspec.structs.replace(one, compared_as=COMPARED_AS[plan.diff]) for one in usual)
 
 
 def beside(plan: Plan, asked: Sequence[Metric]) -> tuple[Metric, ...]:

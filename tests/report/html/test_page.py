@@ -41,7 +41,7 @@ def test_a_page_holds_everything_in_its_order(record: RunRecord):
     assert "JVM flags of os only: -Dos" in text
     assert "block 0: es, os" in text
     assert (
-        "benchctl run --challenge big5rangedebug --docs 1m --unpaired --heap 1024m --param iterations=300 "
+        "benchctl run --challenge big5rangedebug --docs 1m --unpaired --param iterations=300 "
         "--forks 5" in text
     )
 

@@ -52,23 +52,24 @@ def search_options(most: int) -> Callable[[Callable[..., Any]], Callable[..., An
     return grouped(
         "search_options",
         SearchOptions,
-        "How much",
+        "How long",
         click.option(
             "--forks",
             "most",
             type=click.IntRange(min=LEAST_FORKS),
             default=most,
             show_default=True,
-            help="Most pairs of forks that a question may take; what is open then stays open.",
+            metavar="N",
+            help="Maximum number of fork pairs per comparison.",
         ),
         click.option(
             "--budget",
             "budget_s",
             type=AmountType(DURATION),
             default=None,
-            help="End after this time, such as 60m, with what is known by then; `benchctl resume` continues.",
+            help="Time limit for the search; `benchctl resume` continues it.",
         ),
-        "Output",
+        "Execution and output",
         printed_as(*FORMATS),
     )
 
@@ -170,13 +171,12 @@ def files_of(options: FileOptions) -> Files:
     """Return options about documents, as records have them."""
     local = "" if options.local is None else str(options.local.absolute())
     folders = tuple(str(one.absolute()) for one in options.folders)
-    return Files(local, options.has_actions, folders, options.docs, options.local_index)
+    return Files(local, folders, options.docs, options.local_index)
 
 
 def _file_options(files: Files) -> FileOptions:
     return FileOptions(
         local=Path(files.local) if files.local else None,
-        has_actions=files.has_actions,
         folders=tuple(map(Path, files.folders)),
         docs=files.docs,
         local_index=files.local_index,

@@ -94,25 +94,25 @@ class BuildOptions:
 build_options = grouped(
     "build_options",
     BuildOptions,
-    "What is measured",
+    "What to measure",
     click.option("--source", metavar="DIR|GIT", help="A git checkout, or the URL of a repository."),
     click.option(
         "--build",
         metavar="CMD",
-        help="For the shell, in a clean checkout of the commit, with your own rights and environment.",
+        help="Shell command that builds a clean checkout, with your rights and environment.",
     ),
     click.option(
         "--artifact",
         metavar="GLOB",
-        help="What it makes, relative to the checkout: jars, which take the place of those in lib/, or one "
-        ".zip or .tar.gz of the engine.",
+        help="Built files, relative to the checkout: jars that replace those in lib/, or one .zip or .tar.gz "
+        "of the engine.",
     ),
     click.option(
         "--build-timeout",
         "build_timeout_s",
         type=AmountType(DURATION),
         default=_TIMEOUT_S,
-        help="How long one build may take  [default: 60m]",
+        help="Time limit for one build.  [default: 60m]",
     ),
 )
 """The options; the command gets them as one, `build_options`."""
@@ -128,15 +128,25 @@ def _one_engine(variants: tuple[VariantSpec, ...], what: str) -> VariantSpec:
 # Two commits.
 
 _ASKED = [name for name in (*SCHEDULE, *SUBJECT, *SETTINGS) if name != "sweep"]
-_OF_COMPARISONS = ("metrics", "compared_as")
+_OF_COMPARISONS = ("metrics", "diff")
 BASE, HEAD = "base", "head"
 MARK = "<!-- benchctl ab -->"
 """By which a job finds the comment of an earlier push, to write it anew."""
 
 
-@click.command("ab", cls=SectionedCommand)
-@click.option("--base", metavar="REF", required=True, help="The commit that the other is held against.")
-@click.option("--head", metavar="REF", required=True, help="The commit in question.")
+_COMMON = ("challenges", "variants", "track", "docs", "params")
+
+
+@click.command(
+    "ab",
+    cls=SectionedCommand,
+    first=(
+        *("base", "head", "source", "build", "artifact", *_COMMON),
+        *("forks", "margin", "budget", "on_busy", "quiet"),
+    ),
+)
+@click.option("--base", metavar="REF", required=True, help="Baseline commit.")
+@click.option("--head", metavar="REF", required=True, help="Commit to test.")
 @build_options
 @param_options
 @form_options(*_ASKED, *FORKS)
@@ -226,11 +236,13 @@ class HistoryOptions:
 history_options = grouped(
     "history_options",
     HistoryOptions,
-    "What is measured",
+    "What to measure",
     click.option("--good", metavar="REF", help="A commit before the change."),
     click.option("--bad", metavar="REF", help="A later commit."),
-    click.option("--versions", metavar="LIST", help="Instead, variants: es@8.9.0,es@8.10.0,es@8.11.0."),
-    click.option("--jars", metavar="LIST", help="Instead, jars to be put into --variant one at a time."),
+    click.option(
+        "--versions", metavar="LIST", help="Versions instead of commits: es@8.9.0,es@8.10.0,es@8.11.0."
+    ),
+    click.option("--jars", metavar="LIST", help="Jars instead of commits, put into --variant one at a time."),
 )
 
 
@@ -377,15 +389,22 @@ def bisection(
     )
 
 
-@click.command("bisect", cls=SectionedCommand)
-@click.option("--task", metavar="NAME", help="Task that shows the difference  [default: the only one].")
+@click.command(
+    "bisect",
+    cls=SectionedCommand,
+    first=(
+        *("task", "metric", "good", "bad", "versions", "jars", "source", "build", "artifact", *_COMMON),
+        *("most", "budget_s", "on_busy", "output_format", "quiet"),
+    ),
+)
+@click.option("--task", metavar="NAME", help="Task that shows the difference.  [default: the only one]")
 @click.option(
     "--metric",
     type=click.Choice(_METRICS),
     default=None,
     metavar="NAME",
-    help="What shows it, such as throughput, service_time_p90 or cpu_search  [default: throughput; "
-    "service_time_p50 of a task with a rate]",
+    help="Metric that shows it, e.g. service_time_p90.  [default: throughput, or service_time_p50 of a task "
+    "with a rate]",
 )
 @history_options
 @build_options

@@ -41,28 +41,36 @@ _MOST_FORKS = 12
 _PREFIX_ITERATIONS = 10
 
 
-@click.command("minimize", cls=SectionedCommand)
+@click.command(
+    "minimize",
+    cls=SectionedCommand,
+    first=(
+        *("challenge", "sentence", "metric", "by", "output"),
+        *("variants", "track", "docs", "params"),
+        *("most", "budget_s", "on_busy", "output_format", "quiet"),
+    ),
+)
 @click.option("--challenge", required=True, metavar="NAME|FILE", help="Challenge to reduce.")
 @click.option(
     "--effect",
     "sentence",
     required=True,
     metavar="SENTENCE",
-    help="What has to persist: 'range slower than fresh', 'range slower on os than on es', or faster.",
+    help="Effect to keep, e.g. 'range slower than fresh' or 'range slower on os than on es'.",
 )
 @click.option(
     "--metric",
     type=click.Choice(_METRICS),
     default=None,
     metavar="NAME",
-    help="What shows it, such as throughput, service_time_p90 or cpu  [default: throughput; "
-    "service_time_p50 of a task with a rate]",
+    help="Metric that shows it, e.g. service_time_p90.  [default: throughput, or service_time_p50 of a task "
+    "with a rate]",
 )
 @click.option(
     "--by",
     type=AmountType(PERCENT),
     default=None,
-    help="The least effect that counts  [default: half of what the first question finds]",
+    help="Smallest effect that counts.  [default: half of what the first comparison finds]",
 )
 @click.option(
     "--prefix-iterations",
@@ -76,7 +84,7 @@ _PREFIX_ITERATIONS = 10
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE.json",
-    help="Where the challenge goes that is found  [default: the search's directory]",
+    help="File for the challenge that is found.  [default: in the search's directory]",
 )
 @param_options
 @form_options(*SUBJECT, *PREPARING)
@@ -110,7 +118,7 @@ def minimize_command(
         raise UsageError("the blocks of a search are pairs in any case", hint="leave --unpaired out")
     asked = asked_run(
         msgspec.structs.replace(
-            form, restart="never", forks=search_options.most, challenges=(challenge,), as_written=True
+            form, restart="never", forks=search_options.most, challenges=(challenge,), warmup="as-written"
         ),
         param_options,
         # Both where they are compared.
