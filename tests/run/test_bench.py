@@ -68,30 +68,6 @@ def test_results_come_in_order_from_at_most_so_many_steps_at_a_time(observer: Sh
     assert peak == most
 
 
-def test_progress_is_the_sum_of_steps_that_count_the_same(observer: SharedObserver, told: Told):
-    turns = [threading.Event(), threading.Event()]
-
-    def first() -> None:
-        observer.progress("documents", 10, 100)
-        turns[0].set()
-        turns[1].wait(DEADLINE_S)
-        observer.progress("bytes", 7, 0)
-
-    def second() -> None:
-        turns[0].wait(DEADLINE_S)
-        observer.progress("documents", 5, 50)
-        turns[1].set()
-
-    side_by_side([first, second], observer, 2)
-    observer.progress("documents", 1, 2)
-    assert told.steps == [
-        ("documents", 10, 100),
-        ("documents", 15, 150),
-        ("bytes", 7, 0),
-        ("documents", 1, 2),
-    ]
-
-
 def test_a_step_that_fails_ends_the_others(observer: SharedObserver):
     begun = threading.Event()
 

@@ -242,10 +242,10 @@ class Senders:
             while (body := self._waiting.get()) is not None:
                 if not self._begin():
                     continue
-                failure: Exception | None = None
+                failure: BaseException | None = None
                 try:
                     self._on_acknowledged(_send(client, body))
-                except Exception as err:  # noqa: BLE001 - whatever it is, the caller raises it
+                except BaseException as err:  # noqa: BLE001 - whatever it is, an interrupt too, the caller raises it
                     failure = err
                 self._end(failure)
 
@@ -255,7 +255,7 @@ class Senders:
                 self._in_flight += 1
             return self._failure is None
 
-    def _end(self, failure: Exception | None) -> None:
+    def _end(self, failure: BaseException | None) -> None:
         with self._changed:
             self._failure = self._failure or failure
             self._in_flight -= 1

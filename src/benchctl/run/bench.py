@@ -68,7 +68,6 @@ class SharedObserver(SilentObserver):
         self.halted = threading.Event()
         self._observer = observer
         self._lock = threading.RLock()
-        self._steps: dict[int, tuple[str, int, int]] = {}  # thread -> its progress
 
     def note(self, text: str) -> None:
         """Pass it on."""
@@ -83,25 +82,17 @@ class SharedObserver(SilentObserver):
         """
         self._check()
         with self._lock:
-            self._steps.pop(threading.get_ident(), None)
             self._observer.stage(text)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Pass on the sum over all steps that count the same.
+        """Pass it on.
 
         Raises:
             KeyboardInterrupt: If all steps are to end.
         """
         self._check()
         with self._lock:
-            self._steps[threading.get_ident()] = what, done, total
-            alike = [step for step in self._steps.values() if step[0] == what]
-            totals = [step[2] for step in alike]
-            self._observer.progress(what, sum(step[1] for step in alike), sum(totals) if all(totals) else 0)
-
-    def forget_progress(self) -> None:
-        """Begin the sums again, once all steps have ended."""
-        self._steps.clear()
+            self._observer.progress(what, done, total)
 
     def _check(self) -> None:
         if self.halted.is_set():
@@ -136,7 +127,6 @@ def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, mos
             if wait(futures, _HALT_S).not_done:
                 for child in set(psutil.Process().children()) - before:
                     child.terminate()
-    observer.forget_progress()
     if isinstance(failed, KeyboardInterrupt):
         ends = [None if future.cancelled() else future.exception() for future in futures]
         kept = [
