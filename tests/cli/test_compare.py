@@ -115,7 +115,7 @@ def test_it_fits_a_screen_that_begins_with_the_verdict(compare: Compare, monkeyp
     lines = output.splitlines()
     assert lines[0] == "c: os vs es (baseline), 2 runs each, 10 forks each, 1m documents"
     assert lines[2].startswith("os vs es on range: without a verdict ")
-    assert "More:  the same command with -v" in lines
+    assert "Details: the same command with -v" in lines
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
 
