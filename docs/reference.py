@@ -15,6 +15,7 @@ from benchctl.cli import root
 from benchctl.cli.lazy import show_everything
 from benchctl.cli.listing import metrics_table
 from benchctl.cli.schema import Schema, described_schema, schema
+from benchctl.cli.targets import TargetEntry
 from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.file import ExperimentFile
 from benchctl.home import Home
@@ -42,6 +43,7 @@ _FILES = {
     "Experiments": (ExperimentFile, "`benchctl experiment`."),
     "Variants": (VariantEntry, "`--variants FILE`: a mapping of names to the following keys."),
     "Hosts": (HostsFile, "`--hosts FILE`."),
+    "Targets": (TargetEntry, "`--targets FILE`: a mapping of names to the following keys."),
     "Microbenchmarks": (MicroEntry, "The key `micro` of suites and experiments."),
 }
 _SHARED = {*RunForm.__struct_encode_fields__} - {"variants"}
