@@ -14,6 +14,13 @@ PRONOUN = re.compile(
 )
 RAISED = re.compile(r"^ {4}(?:\w+): (?!If )(.*)$", re.MULTILINE)
 SECTION = re.compile(r"Raises:\n((?:    .*\n?|\n)*)")
+FAULT = re.compile(
+    r"(?<=[\d}]) %(?![a-zA-Z(0-9{%}]|$)"
+    r"|\b(anew|meanwhile|so often|so many|in between|befall|befell|calm down|folders?|somebody|nobody|unlike"
+    r"|of (?:its|their) own|goes on|go on|leave (?:it )?out|stands for|per cent|as usual|there (?:is|are) no"
+    r"|is no|(?:is|are) there|sa(?:y|ys|id) that)\b",
+    re.IGNORECASE,
+)
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -27,6 +34,21 @@ def docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
+
+
+def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of all other strings of several words; fields of f-strings are `{}`."""
+    passed = {id(text) for text in docstrings(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            passed.update(id(part) for part in node.values)
+            yield (
+                node.lineno,
+                "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values),
+            )
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in passed:
+            yield node.lineno, node.value
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun():
@@ -45,4 +67,13 @@ def test_docstrings_say_when_errors_are_raised():
         for text in docstrings(tree)
         for section in SECTION.findall(inspect.cleandoc(str(text.value)) + "\n")
         for line in RAISED.findall(section)
+    ]
+
+
+def test_messages_are_free_of_the_guides_faults():
+    assert not [
+        (name, line, text)
+        for name, tree in trees()
+        for line, text in messages(tree)
+        if " " in text and FAULT.search(text)
     ]

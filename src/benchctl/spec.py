@@ -31,7 +31,7 @@ DEFAULT_FORKS: Final = 6
 MOST_FORKS: Final = 50
 """With a stop rule and no number of forks: more would take hours, and see differences that rarely matter."""
 DEFAULT_BUDGET_S: Final = 180.0
-"""Where neither a number of forks nor a stop rule is given; with at least the default number of forks."""
+"""Budget if neither a number of forks nor a stop rule is given; with at least the default number of forks."""
 MOST_FORKS_IN_FILE: Final = 10_000
 """Of every variant: months of measuring, and few enough to be listed one by one."""
 

@@ -273,7 +273,7 @@ def test_a_run_of_an_experiment_goes_on_with_all_of_it(capsys: pytest.CaptureFix
     (home.experiments / "20261121-used" / "experiment.json").write_text("damaged")
     assert guarded(root, ["resume", "one", "--runs", str(runs)]) == 1
     said = capsys.readouterr().err
-    assert "run one is a part of experiment 20261121-used: all of it goes on" in said
+    assert "run one is part of experiment 20261121-used, all of which is continued" in said
     assert str(home.experiments / "20261121-used") in said
 
 
@@ -319,9 +319,9 @@ MEASURED = ["--challenge", "range-only"]
         (["sql", "select"], "DuckDB"),
         (["runs", "export", "latest", "--parquet", "x", "--samples"], "--samples requires --to"),
         (["extend", "x", "--forks", "0"], "--forks must be at least 1"),
-        (["run", "--metric", ""], "--metric is empty"),
-        (["run", "--exclude-tasks", ""], "--exclude-tasks is empty"),
-        (["compare", "es", "os", "--metric", ""], "--metric is empty"),
+        (["run", "--metric", ""], "--metric requires a non-empty value"),
+        (["run", "--exclude-tasks", ""], "--exclude-tasks requires a non-empty value"),
+        (["compare", "es", "os", "--metric", ""], "--metric requires a non-empty value"),
         (["run", "--metric", "p99"], "benchctl compare ... --quantile 0.99"),
         (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
         (["track", "validate", "/no/where"], "unknown track '/no/where'"),

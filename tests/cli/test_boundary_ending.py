@@ -34,7 +34,7 @@ def test_a_thread_that_never_ends_is_named_and_left():
     assert ended(left, grace_s=0.05) == (
         3,
         "result\n",
-        "benchctl: ends, though threads that a plug-in started go on: poller\N{REPLACEMENT CHARACTER}[31m\n",
+        "benchctl: exiting while threads of a plug-in still run: poller\N{REPLACEMENT CHARACTER}[31m\n",
     )
 
 

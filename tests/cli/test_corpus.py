@@ -69,10 +69,10 @@ def test_all_corpora_of_a_track_are_fetched(home: Path, track: Path, source: Pat
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        ([], "which corpus", "--track"),
-        (["other"], "no published corpus 'other'", "--track"),
+        ([], "missing argument NAME", "--track"),
+        (["other"], "unknown published corpus 'other'", "--track"),
         (["big5"], "needs --size", "60, 100, 880, 1000"),
-        (["big5", "--size", "60"], "needs --from", "--track"),
+        (["big5", "--size", "60"], "requires --from", "--track"),
         (["big5", "--size", "60", "--param", "a=1"], "parameters are a track's", "--track"),
     ],
 )

@@ -71,5 +71,5 @@ def test_credentials_do_not_travel_in_the_open(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHCTL_STORE_API_KEY", "aaaa:bbbb")
     refused = call(RUN, "--to", "http://metrics.example.org:9200")
     assert isinstance(refused.exception, UsageError)
-    assert "would be sent unencrypted" in refused.exception.message
-    assert refused.exception.hint.endswith("give --insecure if nobody can listen")
+    assert "refusing to send credentials" in refused.exception.message
+    assert refused.exception.hint.endswith("add --insecure on a trusted network")

@@ -30,5 +30,5 @@ def test_a_jar_is_not_written_over_another(tmp_path: Path) -> None:
     jar.write_text("mine")
     done = CliRunner().invoke(root, ["lucene", "patch", "--output", str(jar)])
     assert isinstance(done.exception, UsageError)
-    assert "is there already" in done.exception.message
+    assert "already exists" in done.exception.message
     assert jar.read_text() == "mine"

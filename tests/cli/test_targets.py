@@ -123,7 +123,7 @@ def test_only_a_file_without_credentials_may_be_open_to_others(tmp_path: Path):
 
 def test_credentials_do_not_travel_unencrypted_by_accident():
     environ = {"BENCHCTL_ES_API_KEY": "aWQ6a2V5"}
-    with pytest.raises(UsageError, match="would be sent unencrypted") as caught:
+    with pytest.raises(UsageError, match="refusing to send credentials") as caught:
         endpoint_of("es", REMOTE, environ)
     assert "`insecure: true` of es" in caught.value.hint
     assert "aWQ6a2V5" not in str(caught.value)

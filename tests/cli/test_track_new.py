@@ -44,8 +44,8 @@ def test_credentials_come_from_the_environment_only(tmp_path: Path, monkeypatch:
     assert "see --auth" in error.hint
     monkeypatch.setenv("BENCHCTL_SOURCE_API_KEY", "aWQ6a2V5")
     error = failure("--from-index", "http://search-1:9200", "things", *output)
-    assert "would be sent unencrypted" in error.message
-    assert "give --insecure if nobody can listen" in error.hint
+    assert "refusing to send credentials" in error.message
+    assert "add --insecure on a trusted network" in error.hint
 
 
 def test_certificates_are_looked_at_first(tmp_path: Path):

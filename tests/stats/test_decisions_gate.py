@@ -180,7 +180,7 @@ def test_a_throttled_task_is_judged_by_its_latency_and_named_where_that_is_not_c
 
 def test_unlike_results_that_were_compared_by_force_are_said():
     found = analysis((FLAT, FLAT))
-    doubt = Caveat("unlike", "unlike results, compared by force: heap differs")
+    doubt = Caveat("unlike", "incomparable results (--force): heap differs")
     forced = gate(msgspec.structs.replace(found, caveats=(doubt, *found.caveats)))
     assert forced.text == "pass, of incomparable results (--force)"
     assert forced.reasons[-1] == doubt.text

@@ -47,7 +47,7 @@ def _watch(status: int, grace_s: float, leave: Callable[[int], object]) -> None:
     if not left:
         return  # the interpreter is on its way
     names = ", ".join(sorted(thread.name for thread in left))
-    complain(f"benchctl: ends, though threads that a plug-in started go on: {names}")
+    complain(f"benchctl: exiting while threads of a plug-in still run: {names}")
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -192,7 +192,7 @@ def _refused(err: OSError) -> str:
         from benchctl.home import home_root  # noqa: PLC0415 - no help and no other message needs it
 
         is_ours = Path(os.fsdecode(err.filename)).is_relative_to(home_root())
-        another = ", or set BENCHCTL_HOME to a folder that you can write to" if is_ours else ""
+        another = ", or set BENCHCTL_HOME to a directory that you can write to" if is_ours else ""
         return f"cannot use {err.filename}: {err.strerror}\n  hint: check who owns it{another}"
     if err.errno == errno.ENOENT and not err.filename:
         try:
@@ -200,7 +200,7 @@ def _refused(err: OSError) -> str:
         except FileNotFoundError:
             return "the current directory has been deleted\n  hint: change to another one"
         if tempfile.tempdir is None:
-            return f"{err.strerror}\n  hint: set TMPDIR to a folder that you can write to"
+            return f"{err.strerror}\n  hint: set TMPDIR to a directory that you can write to"
     return ""
 
 

@@ -90,7 +90,7 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     is_flag=True,
     help="Exit with 3 when anything is slower, 4 when that is open; p adjusted by Holm over everything.",
 )
-@click.option("--force", is_flag=True, help="Compare unlike results; the tables say how they differ.")
+@click.option("--force", is_flag=True, help="Compare incomparable results; tables show how they differ.")
 @runs_option
 @format_option
 @html_option

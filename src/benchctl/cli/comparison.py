@@ -72,7 +72,7 @@ class Measures:
         if plan.redline is not None and (self.figures or self.quantiles):
             raise UsageError(
                 "red-line searches are compared by the loads that they found",
-                hint="leave out --metric and --quantile",
+                hint="remove --metric and --quantile",
             )
         usual = metrics_in(plan, builds=self.builds or not plan.schedules)
         chosen = usual if plan.redline is not None else self._of_challenges(usual)
@@ -162,15 +162,15 @@ def _lacking(metric: Metric) -> str:
     """Return why there are no rows of a metric."""
     title = metric.figure.title
     if metric.figure.loop == "open":
-        return f"no task has a {title} of its own: only throttled ones have; of others, see service_time"
+        return f"no task has a {title}: only throttled tasks have one; for others, use service_time"
     if metric.figure.of_tasks:
         return f"no task has any {title}"
     if metric.figure.named:
         return (
-            f"a {title} is compared where all sides tell the size of theirs, and only Elasticsearch does; "
-            "benchctl show RUN --host has what is known of either side"
+            f"{title}: field sizes are reported only by Elasticsearch, so variants cannot be compared; "
+            "see field sizes with: benchctl show RUN --host"
         )
-    return f"there are no index builds, or none but the same, to tell {title}"
+    return f"no index builds, or the same ones on all sides: no {title}"
 
 
 def comparison_analysis(
@@ -203,7 +203,7 @@ def comparison_analysis(
     )
     if not alone:
         found = _other_tasks(found, sides, runs.places)
-    marks = [f"unlike results, compared by force: {text}" for text in selection.differences]
+    marks = [f"incomparable results (--force): {text}" for text in selection.differences]
     own = [*selection.remarks, *(text for part in selection.parts for text in part.run.caveats)]
     caveats = (
         *(doubt for part in selection.parts for doubt in run_doubts(part.run)),
@@ -324,14 +324,13 @@ def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) 
     asked = " and ".join(percentile(one) for one in quantiles)
     hint = f"the summaries hold --quantile {_SUMMARISED}; all others need the samples of every fork"
     if side.run.imported is not None:
-        raise UsageError(f"{side.label} was imported without samples: there is no {asked}", hint=hint)
+        raise UsageError(f"{side.label} was imported without samples: no {asked}", hint=hint)
     forks = []
     by_block = {fork.block: fork for fork in side.forks}
     for source in fork_sources(archive.folder_of(side.run), side.forks):
         if source.samples is None:
             raise BenchctlError(
-                f"there is no {asked} of {side.label}: of fork {source.block} in run {side.run.id}, "
-                f"{source.absent}",
+                f"no {asked} of {side.label}: in fork {source.block} of run {side.run.id}, {source.absent}",
                 hint=hint,
             )
         forks.append(requantiled(by_block[source.block], source.samples, quantiles))

@@ -61,7 +61,7 @@ def generate_command(
 @click.option(
     "--size",
     type=click.Choice([str(size) for size in BIG5_SIZES]),
-    help="Which of big5's published corpora: about so many GB, unpacked.",
+    help="Size of a published big5 corpus: about N GB, unpacked.",
 )
 @click.option(
     "--packing",
@@ -115,8 +115,10 @@ def fetch_command(
 def _published(name: str | None, size: str | None, packing: Packing, source: str | None) -> Corpus:
     if name != BIG5:
         raise UsageError(
-            "which corpus?" if name is None else f"there is no published corpus '{name}' without a track",
-            hint="name the track that declares it by --track PATH, or fetch big5",
+            "missing argument NAME or option --track PATH"
+            if name is None
+            else f"unknown published corpus '{name}'",
+            hint="name a track that declares it with --track PATH, or use big5",
         )
     if size is None:
         raise UsageError(
@@ -124,8 +126,8 @@ def _published(name: str | None, size: str | None, packing: Packing, source: str
         )
     if source is None:
         raise UsageError(
-            "big5 without a track needs --from: benchctl knows the files, and not where they are",
-            hint="give the URL of their folder, or a folder here; or --track, a workload with a base-url",
+            "big5 without a track requires --from",
+            hint="give the URL of the files' directory, or a local directory; or --track with a base-url",
         )
     return big5_corpus(int(size), packing)
 

@@ -73,7 +73,7 @@ store_options = grouped(
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder for runs.parquet, builds.parquet, forks.parquet, tasks.parquet and samples.parquet.",
+    help="Directory for runs.parquet, builds.parquet, forks.parquet, tasks.parquet and samples.parquet.",
 )
 @runs_option
 def export_command(

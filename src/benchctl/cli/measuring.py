@@ -212,7 +212,7 @@ def conclude(
     if record.missing():
         raise BenchctlError(
             f"{len(record.missing())} of {record.total} forks failed; the tables show the rest",
-            hint=f"see the reasons with: benchctl show {name}; go on with: benchctl resume {name}",
+            hint=f"see the reasons with: benchctl show {name}; resume with: benchctl resume {name}",
             exit_code=ExitCode.FAILED,
         )
     failing = unanswered(record)

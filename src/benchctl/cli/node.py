@@ -76,7 +76,7 @@ def start_command(
     if port is not None and len(spec.nodes) > 1:
         raise UsageError(
             f"--port is one node's, and {spec.name} has {len(spec.nodes)}",
-            hint="leave it out; `benchctl node status` says where they listen",
+            hint="remove it; see the ports with: benchctl node status",
         )
     check_asked(home, spec)
     if port is not None and node_folder(home, spec.name).state() is None:
@@ -156,7 +156,7 @@ def logs_command(variant: str | None, lines: int) -> None:
     folder = node_folder(home, variant)
     found = folder.node_logs or [path for path in (folder.log,) if path.is_file()]
     if not found:
-        raise BenchctlError(f"there is no log of node {variant}", hint="see: benchctl node status")
+        raise BenchctlError(f"no log of node {variant}", hint="see: benchctl node status")
     for path in found:
         if len(found) > 1:
             say(f"{path.parent.name}:")

@@ -268,7 +268,7 @@ def diff_option(command: F) -> F:
 
 def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     if "" in values:
-        raise UsageError("--metric is empty", hint="leave it out, or say what to compare")
+        raise UsageError("--metric requires a non-empty value")
     return figure_names(",".join(values))
 
 
@@ -432,11 +432,11 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
     with disk_errors(f"write {path}"):
         if not whole.parent.is_dir() or whole.is_dir():
             raise UsageError(
-                f"{option}: '{path}' is not a file in a folder that is there", hint="name another"
+                f"{option}: cannot write '{path}': parent directory does not exist, or path is a directory"
             )
         there = next((one for one in (whole, *beside) if one.is_file()), None)
     if there is not None and not ours:
-        raise UsageError(f"{option}: {there} is there already", hint="name another file, or remove it")
+        raise UsageError(f"{option}: {there} already exists", hint="choose another file, or delete it")
 
 
 def given_options(context: click.Context) -> dict[str, str]:

@@ -219,6 +219,6 @@ def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:
     for whole in hooks("whole"):
         found = whole(home, "", tags)
         if found is not None:
-            note(f"run {folder.path.name} is a part of {found.title}: all of it goes on")
+            note(f"run {folder.path.name} is part of {found.title}, all of which is continued")
             return found
     return BegunRun(home, store, folder)

@@ -107,8 +107,8 @@ def run_command(
     # An experiment may say it of all its measurements, a command only of its own variants.
     if plan.on_node_loss != "fail" and not any(len(one.nodes) > 1 for one in plan.variants):
         raise UsageError(
-            "--on-node-loss: no variant has several nodes, and without its only one nothing goes on",
-            hint="leave it out, or write, for instance, --variant es3=es,nodes:3,replicas:1",
+            "--on-node-loss requires a variant with several nodes",
+            hint="e.g. --variant es3=es,nodes:3,replicas:1",
         )
     plan = in_test_mode(plan) if test_mode else plan
     if piloted:

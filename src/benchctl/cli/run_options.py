@@ -220,7 +220,7 @@ def form_options(*names: str) -> Callable[[F], F]:
             for one, value in values.items():
                 source = context.get_parameter_source(one.parameter)
                 if value == "" and source is ParameterSource.COMMANDLINE:
-                    raise UsageError(f"{one.option} is empty", hint="leave it out, or say what it is")
+                    raise UsageError(f"{one.option} requires a non-empty value")
                 if file is None or source is not ParameterSource.DEFAULT:
                     explicit[one] = value
             return command(*args, form=_filled(form, explicit), **kwargs)

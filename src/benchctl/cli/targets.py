@@ -157,7 +157,7 @@ class TargetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     @property
     def secrets(self) -> dict[str, str]:
-        """Its credentials, by KINDS."""
+        """Credentials, by KINDS."""
         given = {kind: getattr(self, kind.replace("-", "_")) for kind in KINDS}
         return {kind: value for kind, value in given.items() if value}
 
@@ -279,8 +279,8 @@ def endpoint_at(
     endpoint = Endpoint(hosts, auth, ca, verify, options, proxy=proxy, restart=restart)
     if auth is not None and verify and not (endpoint.is_encrypted or endpoint.is_local):
         raise UsageError(
-            f"the credentials of {name} would be sent unencrypted to {endpoint.title}",
-            hint=f"use https, or give {options.insecure.format(name=name)} if nobody can listen",
+            f"refusing to send credentials for {name} to {endpoint.title} without TLS",
+            hint=f"use https, or add {options.insecure.format(name=name)} on a trusted network",
         )
     return endpoint
 

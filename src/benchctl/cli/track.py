@@ -63,7 +63,7 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
     type=click.Path(path_type=Path),
     default=None,
     metavar="DIR",
-    help="Folder of the track, which must not be there yet  [default: the index's name]",
+    help="New directory of the track  [default: the index's name]",
 )
 @click.option(
     "--docs", type=AmountType(COUNT), default=None, help="Documents, drawn at random  [default: all]."

@@ -98,6 +98,10 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     """
     if not plan.schedules:
         return None
+    if "unfinished" in _codes(analysis) and len(analysis.runs) == 1:
+        return Command(
+            "Next (unless it is still running)", shlex.join(["benchctl", "resume", analysis.runs[0]])
+        )
     done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
     if done and len(analysis.variants) > 1 and not any(_unfinished(analysis)):
         return None
