@@ -139,5 +139,5 @@ def test_a_request_that_is_the_same_every_time_stays_so():
 
 
 def test_what_is_not_known_of_answers_cannot_be_asserted():
-    with pytest.raises(BenchctlError, match="something of 'pages'"):
+    with pytest.raises(BenchctlError, match="unknown property 'pages'"):
         workload(ON, operation_type="search", **asserting("pages", ">", 0))

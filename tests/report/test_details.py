@@ -167,9 +167,9 @@ def test_without_extra_forks_there_is_no_table():
     ("evidence", "words"),
     [
         (None, ""),
-        (EvidenceSpec(("gc", "jit"), 1), "--evidence gc,jit --forks"),
-        (EvidenceSpec(("os",), 3), "--evidence os --evidence-forks 3 --forks"),
-        (EvidenceSpec(("os",), 0), "--evidence os --evidence-forks all --forks"),
+        (EvidenceSpec(("gc", "jit"), 1), "--evidence gc,jit --unpaired --forks"),
+        (EvidenceSpec(("os",), 3), "--evidence os --evidence-forks 3 --unpaired --forks"),
+        (EvidenceSpec(("os",), 0), "--evidence os --evidence-forks all --unpaired --forks"),
     ],
 )
 def test_a_command_that_repeats_a_run_collects_the_same(evidence: EvidenceSpec | None, words: str):
