@@ -148,7 +148,7 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
         elif isinstance(err, click.NoSuchOption):
             message, hint = err.message, _meant(err.option_name, context.command, args)
         hint = hint or f"see: {context.command_path} --help"
-    return UsageError(message.rstrip("."), hint=hint)
+    return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=hint)
 
 
 # Words for which another option chooses tasks.

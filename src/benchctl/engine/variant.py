@@ -16,7 +16,7 @@ from benchctl.disk import disk_errors, expanded
 from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.nearest import nearest, suggestion
+from benchctl.nearest import guess, nearest, suggestion
 from benchctl.quantities import SIZE
 from benchctl.results.plan import EngineName, NodeSpec, StartMode, VariantSpec
 from benchctl.track.library import challenge_names
@@ -686,7 +686,8 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     word, at, version = text.partition("@")
     if word not in ENGINE_WORDS:
         known = [*defined, *ENGINE_WORDS]
-        raise UsageError(f"unknown variant '{text}'", hint=f"{suggestion(word, known)}; the form is {_FORMS}")
+        hint = guess(word, known) or f"known: {', '.join(known)}; the form is {_FORMS}"
+        raise UsageError(f"unknown variant '{text}'", hint=hint)
     engine = canonical_engine(word)
     short = _SHORT_NAMES[engine]
     if not at:
