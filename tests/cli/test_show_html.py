@@ -43,12 +43,22 @@ def test_one_run_is_one_page_with_everything_that_it_needs(runs: Path, tmp_path:
 
 def test_a_comparison_is_a_page_that_says_where_its_sides_come_from(runs: Path, tmp_path: Path):
     out = str(tmp_path / "out")
-    sides = ("20260101:es", "20260102:os", "--margin", "5%", "--metric", "throughput", "--force")
+    sides = (
+        "20260101:es",
+        "20260102:os",
+        "--margin",
+        "5%",
+        "--metric",
+        "throughput",
+        "--diff",
+        "absolute",
+        "--force",
+    )
     invoke("compare", *sides, "--html", out, runs=runs)
     found = outline((tmp_path / "out" / "index.html").read_text(encoding="utf-8"))
     text = found.all("main")[0].text
     assert "3 forks of run 20260102-000000-c-bbbb" in text
-    again = "benchctl compare 20260101:es 20260102:os --metric throughput --margin 5% --force"
+    again = "benchctl compare 20260101:es 20260102:os --metric throughput --diff absolute --margin 5% --force"
     assert again in text
     assert f"{again} --html DIR" in text
     assert "Distribution of service time" in [text for _, text in found.headings()]

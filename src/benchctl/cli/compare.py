@@ -41,7 +41,7 @@ _DECIDING = frozenset(
         "key",
         "baseline",
         "metrics",
-        "compared_as",
+        "diff",
         "quantiles",
         "margin",
         "paired",
