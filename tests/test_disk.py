@@ -1,13 +1,14 @@
 """What only looks like a file is told, wherever files are read as a whole."""
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchctl.corpus.generated import load_corpus
-from benchctl.disk import MOST_BYTES, read_file
+from benchctl.disk import MOST_BYTES, read_file, replacing
 from benchctl.errors import BenchctlError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.suite import load_suite
@@ -73,3 +74,21 @@ def test_files_of_any_size_up_to_the_bound_are_read(tmp_path: Path):
     assert read_file(path, 5) == b"12345"
     with pytest.raises(OSError, match="larger than"):
         read_file(path, 4)
+
+
+def test_threads_that_make_the_same_file_do_not_write_into_each_other(tmp_path: Path):
+    target, both = tmp_path / "classes.jsa", threading.Barrier(2)
+
+    def make(content: str) -> None:
+        with replacing(target) as partial, partial.open("w") as file:
+            both.wait(10)
+            file.write(content)
+            both.wait(10)
+
+    threads = [threading.Thread(target=make, args=(one * 3000,)) for one in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert target.read_text() in {"a" * 3000, "b" * 3000}
+    assert [one.name for one in tmp_path.iterdir()] == ["classes.jsa"]

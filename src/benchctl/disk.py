@@ -9,6 +9,7 @@ import pwd
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -231,7 +232,8 @@ def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     Raises:
         OSError: If the disk is full or cannot be written.
     """
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    # Indices that are built side by side may make the same file, such as the archive of classes.
+    partial = target.with_name(f".{target.name}.{threading.get_native_id()}.{os.getpid()}.partial")
     try:
         for left in target.parent.glob(f".{glob.escape(target.name)}.*.partial"):
             if not Path("/proc", left.suffixes[-2][1:]).exists():
