@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -120,3 +121,28 @@ def test_a_process_that_a_step_waits_for_is_ended(observer: SharedObserver, monk
     with pytest.raises(BenchctlError, match="no disk"):
         side_by_side([wait, fail], observer, 2)
     assert codes == [-signal.SIGTERM]
+
+
+def test_a_second_ctrl_c_ends_the_processes_at_once(observer: SharedObserver):
+    begun, codes = threading.Event(), []
+
+    def wait() -> None:
+        with subprocess.Popen(["/bin/sleep", "60"]) as process:
+            begun.set()
+            codes.append(process.wait())
+
+    def press() -> None:
+        for pressed in (begun, observer.halted):
+            pressed.wait(DEADLINE_S)
+            # Interrupts the wait for the steps, not the moment before it.
+            time.sleep(0.2)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    pressing = threading.Thread(target=press)
+    pressing.start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side([wait, begun.wait], observer, 2)
+    pressing.join()
+    assert codes == [-signal.SIGTERM]
+    assert time.monotonic() - started < bench._HALT_S

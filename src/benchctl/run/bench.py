@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
@@ -102,8 +103,8 @@ class SharedObserver(SilentObserver):
 def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, most: int) -> list[T]:
     """Run steps that report to an observer, at most so many at a time, and return their results in order.
 
-    If one fails, or Ctrl-C comes, the others are interrupted when they report next; then the processes that
-    they wait for are terminated.
+    If one fails, or Ctrl-C comes, the others are interrupted when they report next; after a while, or with a
+    second Ctrl-C, the processes that they wait for are terminated.
 
     Raises:
         BaseException: If a step fails: the first error. If Ctrl-C comes: what a step says that it kept, else
@@ -124,9 +125,14 @@ def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, mos
         if failed is not None:
             observer.halted.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            if wait(futures, _HALT_S).not_done:
+            try:
+                ended = not wait(futures, _HALT_S).not_done
+            except KeyboardInterrupt:
+                ended = False  # a second Ctrl-C: nobody waits for steps to end by themselves any more
+            if not ended:
                 for child in set(psutil.Process().children()) - before:
-                    child.terminate()
+                    with suppress(psutil.NoSuchProcess):
+                        child.terminate()
     if isinstance(failed, KeyboardInterrupt):
         ends = [None if future.cancelled() else future.exception() for future in futures]
         kept = [
