@@ -81,6 +81,18 @@ def test_documents_are_counted_and_nothing_is_kept(
     assert dry(shop, "--corpus", str(shop / name), "--docs", "8") == ExitCode.USAGE
 
 
+def test_a_length_by_time_says_how_many_forks_there_are_at_most(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+):
+    write_track(shop, {"source-file": "docs.json", "document-count": 7})
+    for words, said in (
+        ((), "forks for 3m, at least 6 and at most 50 per variant"),
+        (("--forks", "4", "--budget", "30m"), "forks for 30m, at most 4 per variant"),
+    ):
+        assert dry(shop, *words) == ExitCode.OK
+        assert said in capsys.readouterr().out
+
+
 def test_a_long_file_is_estimated_by_its_beginning(
     shop: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):

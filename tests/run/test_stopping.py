@@ -7,7 +7,15 @@ import pytest
 
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import DEFAULT_LENGTH, StopSpec
-from benchctl.run.stopping import ByRule, reason_to_stop, remaining_s, seconds_spent, shortfall, stop_text
+from benchctl.run.stopping import (
+    ByRule,
+    length_text,
+    reason_to_stop,
+    remaining_s,
+    seconds_spent,
+    shortfall,
+    stop_text,
+)
 from benchctl.stats.analyse import analyse_run
 from builders import make_fork, make_plan, make_record, make_summary
 
@@ -107,6 +115,22 @@ def test_the_default_length_is_time_and_at_least_six_blocks(
     assert not analyse_run(running).rows or not any(
         one.sequential for row in analyse_run(running).rows for one in row.comparisons
     )
+
+
+@pytest.mark.parametrize(
+    ("most", "budget_s", "said"),
+    [
+        (4, 1800.0, "4 blocks, the maximum, in about 1 min 20 s"),
+        (50, 1800.0, "50 blocks, the maximum, in about 16 min 40 s"),
+        (50, 205.0, "about 10 blocks in 3 min 25 s"),
+        (6, 125.0, "6 blocks, the maximum, in about 2 min 00 s"),
+    ],
+)
+def test_a_length_that_the_number_of_forks_ends_is_no_longer_than_they_take(
+    most: int, budget_s: float, said: str
+):
+    running = record(StopSpec(budget_s=budget_s), forks(1), forks=most)
+    assert length_text(running) == said
 
 
 def test_one_slow_block_does_not_decide_how_long_the_next_one_is_expected_to_take():

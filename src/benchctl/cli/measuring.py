@@ -176,7 +176,7 @@ def only_say(
         what = f"{'; '.join(redline_lines(plan, plan.redline))};"
     length = f"{counted(plan.forks, 'fork')} each"
     if plan.stop is not None and plan.stop.is_length:
-        length = plan.stop.length_text
+        length = plan.stop.length_text(plan.forks)
     say(f"would measure {what} with {variants}, {length}{documents}")
     for one in seen:
         say(seen_text(one, plan.corpus.documents))

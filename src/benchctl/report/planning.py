@@ -361,7 +361,7 @@ def _size(plan: Plan, forks: int, block_s: float | None) -> str:
     """Size of the coming run: `this run (10 forks per variant, about 6 min)`."""
     size = f"{counted(forks, 'fork')} per variant"
     if plan.stop is not None and plan.stop.is_length:
-        size = f"about {size}" if block_s else plan.stop.length_text
+        size = f"about {size}" if block_s else plan.stop.length_text(plan.forks)
     elif plan.stop is not None and forks < plan.forks:
         size = f"probably {size}, at most {plan.forks}"
     elif plan.stop is not None:

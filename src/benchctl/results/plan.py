@@ -284,11 +284,13 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         """Return how many blocks of so many seconds the budget has room for."""
         return max(self.least_blocks, int((self.budget_s or 0.0) // block_s))
 
-    @property
-    def length_text(self) -> str:
-        """Return the length of a run that time alone ends: `forks for 3m, at least 6 per variant`."""
-        least = f", at least {self.least_blocks} per variant" if self.least_blocks > 1 else ""
-        return f"forks for {DURATION.text(self.budget_s or 0.0)}{least}"
+    def length_text(self, most: int) -> str:
+        """Return the length of a run of at most so many forks that time ends, for readers.
+
+        Such as `forks for 3m, at least 6 and at most 50 per variant`.
+        """
+        least = f"at least {self.least_blocks} and " if self.least_blocks > 1 else ""
+        return f"forks for {DURATION.text(self.budget_s or 0.0)}, {least}at most {most} per variant"
 
 
 DEFAULT_LENGTH: Final = StopSpec(

@@ -62,6 +62,8 @@ def length_text(record: RunRecord) -> str:
     takes_s = blocks * _block_s(record)
     if takes_s > stop.budget_s:
         return f"{counted(blocks, 'block')}, the minimum, in about {duration(takes_s)}"
+    if blocks == record.plan.forks:
+        return f"{counted(blocks, 'block')}, the maximum, in about {duration(takes_s)}"
     return f"about {counted(blocks, 'block')} in {duration(stop.budget_s)}"
 
 
