@@ -65,6 +65,14 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
         endpoint_of("os-prod", found["os-prod"], {})
 
 
+def test_credentials_of_a_target_that_moved_are_not_sent_to_where_it_was(tmp_path: Path):
+    file = written(tmp_path, "es: {url: 'https://old:1', bearer: hunter2}\n")
+    found = read_targets(RunForm(targets_file=file))
+    written(tmp_path, "es: {url: 'https://new:1', bearer: hunter3}\n")
+    with pytest.raises(UsageError, match="es was at https://old:1 and is elsewhere now"):
+        endpoint_of("es", found["es"], {})
+
+
 @pytest.mark.parametrize(
     ("form", "message"),
     [
@@ -94,6 +102,7 @@ def test_mistakes_are_told_without_secrets(form: dict[str, Any], message: str):
         ("es: {url: 'https://a:1', password: [hunter2]}", {}, "Expected `str`"),
         ("es: {url: 'https://a:1', password: 'hunter2}", {}, "cannot be read as YAML"),
         ("hunter2", {}, "Expected `object`"),
+        ("{}", {}, "has no targets"),  # not those that are measured without any
         ("es: {user: me}", {}, "not the address"),
         ("es: {url: 'https://a:1', proxy: 'http://me:hunter2@a:1'}", {}, "holds credentials"),
         ("es: {url: 'https://a:1', proxy: 'socks5://a:1'}", {}, "invalid proxy"),

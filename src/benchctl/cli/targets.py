@@ -180,6 +180,8 @@ def _read_entries(path: Path) -> dict[str, TargetEntry]:
         entries = msgspec.convert(content, dict[str, TargetEntry])
     except msgspec.ValidationError as err:
         raise UsageError(f"{path}: {err}", hint=_TARGETS_FORM) from None
+    if not entries:
+        raise UsageError(f"{path} has no targets", hint=_TARGETS_FORM)
     if any(entry.secrets for entry in entries.values()):
         _check_closed(path, mode)
     return entries
@@ -289,7 +291,8 @@ def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str]) -> En
     """Return where a target is, with its credentials.
 
     Raises:
-        UsageError: If its file no longer has it, the credentials are wrong, or would be sent unencrypted.
+        UsageError: If its file no longer has it, or elsewhere, the credentials are wrong, or would be sent
+            unencrypted.
     """
     if target.file is None:
         return endpoint_at(name, target.hosts, environ, secrets={})
@@ -297,6 +300,12 @@ def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str]) -> En
     entry = _read_entries(path).get(name)
     if entry is None:
         raise UsageError(f"{path} has no target '{name}'", hint="put it back, or start a new run")
+    if read_hosts(entry.url) != target.hosts:
+        # The credentials of the new address are nothing for the old one.
+        raise UsageError(
+            f"{path}: {name} was at {','.join(target.hosts)} and is elsewhere now",
+            hint="put the address back, or start a new run",
+        )
     return endpoint_at(name, target.hosts, environ, **_connection(path, name, entry))
 
 
