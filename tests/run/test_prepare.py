@@ -20,7 +20,7 @@ from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
-from benchctl.results.plan import CorpusSpec, NodeSpec, Plan, VariantSpec
+from benchctl.results.plan import CorpusSpec, NodeSpec, Plan, TargetSpec, VariantSpec
 from benchctl.run import prepare
 from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.building import Workshop
@@ -311,6 +311,7 @@ def test_builds_that_are_compared_are_made_in_turns_and_alike(world: World):
         (4, 512, {}, 1),
         (4, 16_384, {"index_builds": 2}, 1),
         (4, 16_384, {"hosts": "hosts.yml"}, 1),
+        (4, 16_384, {"variants": (msgspec.structs.replace(ES, target=TargetSpec(("http://h:9200",))),)}, 1),
     ],
 )
 def test_an_index_that_is_built_beside_another_has_two_cpus_and_its_heap(

@@ -231,9 +231,10 @@ def _builds_at_once(plan: Plan, cpus: Sequence[int], memory_bytes: int) -> int:
 
     Several builds of each are replicates, whose times are compared.
     """
-    if plan.hosts or plan.index_builds > 1:
+    own = [spec for spec in plan.variants if spec.target is None]
+    if plan.hosts or plan.index_builds > 1 or not own:
         return 1
-    nodes = max((spec.node_count for spec in plan.variants), default=1)
+    nodes = max(spec.node_count for spec in own)
     heaps = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // (building_heap_mb(plan) * nodes)
     return max(1, min(len(cpus) // _CPUS_A_BUILD, heaps))
 
