@@ -12,6 +12,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.network import Trouble, Unanswered
 from benchctl.results.figures import Calibration
+from benchctl.results.model import OtherLoad
 from benchctl.run.fitness import Snapshot
 from builders import make_record
 
@@ -38,8 +39,16 @@ def host(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "measuring_pid", lambda _: None)
 
 
-def seen(monkeypatch: pytest.MonkeyPatch, *, busy: float = 0.0, memory: float = 1e11) -> None:
-    found = Snapshot(datetime.now(UTC), 0.1, busy, None, None, 10**12, round(memory))
+def seen(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    busy: float = 0.0,
+    memory: float = 1e11,
+    load: float = 0.1,
+    others: float | None = None,
+) -> None:
+    used = None if others is None else OtherLoad(2, 2 * others, {"rsync": 2 * others})
+    found = Snapshot(datetime.now(UTC), load, busy, used, None, 10**12, round(memory))
     monkeypatch.setattr(doctor, "snapshot", lambda _: found)
 
 
@@ -62,3 +71,15 @@ def test_a_busy_or_full_host_is_not_fit(monkeypatch: pytest.MonkeyPatch, wrong: 
     seen(monkeypatch, **wrong)
     found = states(unfit=True)
     assert [name for name, state in found.items() if state == "not fit"] == [check]
+
+
+@pytest.mark.parametrize(
+    ("found", "unfit"),
+    [({"others": 0.15}, True), ({"others": 0.05, "busy": 0.9}, False), ({"load": 64.0}, False)],
+)
+def test_busy_is_what_a_run_warns_of(
+    monkeypatch: pytest.MonkeyPatch, found: dict[str, float], *, unfit: bool
+):
+    """The load average still includes the last run, and busy CPUs may be benchctl's own doing."""
+    seen(monkeypatch, **found)
+    assert (states(unfit=unfit)["busy"] == "not fit") == unfit

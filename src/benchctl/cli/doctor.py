@@ -22,12 +22,12 @@ from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.hosts.remote import VERSIONS, describe, describe_site, lacking, versions
 from benchctl.lock import host_lock, lock_name, measuring_pid, process_words
 from benchctl.network import Unanswered, outside
-from benchctl.quantities import SIZE
+from benchctl.quantities import PERCENT, SIZE
 from benchctl.report.facts import calibration_lines
 from benchctl.report.numbers import counted
 from benchctl.report.table import Column, Table
 from benchctl.run.calibrate import calibrate
-from benchctl.run.fitness import HostLimits, examine, snapshot
+from benchctl.run.fitness import HostLimits, examine, snapshot, used_elsewhere
 from benchctl.run.host import allowed_cpus, describe_host
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind, setting
@@ -118,12 +118,16 @@ def _checks(home: Home) -> Iterator[_Check]:
         "free some, or set BENCHCTL_HOME to another disk" if fitness.refused else "",
     )
     pid = measuring_pid(lock_name(os.environ))
-    others = [] if seen.others is None else [f"other processes use {cpus_used([seen.others])}"]
-    busy = [*fitness.noise, *([f"another benchctl is measuring: {process_words(pid)}"] if pid else [])]
+    others = "" if seen.others is None else f"other processes use {cpus_used([seen.others])}"
+    # What a run warns of; the load average is not: it still includes the last one.
+    busy = [*used_elsewhere(seen), *([f"another benchctl is measuring: {process_words(pid)}"] if pid else [])]
+    if seen.others is None and seen.busy > PERCENT.parse(HostLimits().max_busy):
+        busy.append(f"the CPUs are {seen.busy:.0%} busy")
+    java = [f"other Java processes are up: {', '.join(host.other_java)}"] if host.other_java else []
     yield _Check(
         "busy",
-        "not fit" if busy else "ok",
-        "; ".join([*busy, *others]) or f"the CPUs are {seen.busy:.0%} busy",
+        "not fit" if busy else "warning" if java else "ok",
+        "; ".join([*(busy or [others or f"the CPUs are {seen.busy:.0%} busy"]), *java]),
         "stop other processes, or use: benchctl run --on-busy wait" if busy else "",
     )
     owner = home.node_owner

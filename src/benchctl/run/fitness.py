@@ -206,7 +206,12 @@ def check_quiet(
 
 def _busy(seen: Snapshot, heap_mb: int, nodes: int) -> list[str]:
     """Return what is wrong with a host for an interactive run."""
-    wrong = _lacks(seen, HostLimits(), heap_mb, nodes)
+    return [*_lacks(seen, HostLimits(), heap_mb, nodes), *used_elsewhere(seen)]
+
+
+def used_elsewhere(seen: Snapshot) -> list[str]:
+    """Return what else uses the CPUs, as far as results would show it."""
+    wrong = []
     if seen.others is not None and seen.others.share > BUSY_SHARE:
         wrong.append(f"other processes use {cpus_used([seen.others])}")
     if seen.steal is not None and seen.steal > MOST_STEAL:
