@@ -198,8 +198,8 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     forks: Annotated[
         Forks | Literal["all"],
         _said(
-            "Extra forks per variant that collect evidence and are not compared, or all, which affects "
-            "timings.  [default: 1]",
+            "Extra forks per variant that collect evidence and are not compared; ALL collects in every fork, "
+            "which affects timings.  [default: 1]",
             "Execution and output",
             option="--evidence-forks",
         ),
@@ -211,7 +211,13 @@ _WORKERS = _said(
     "Load",
     metavar="auto|N",
 )
-OnBusy = Annotated[BusyAction, _said("Busy host: warn, wait or fail.", "Execution and output")]
+OnBusy = Annotated[
+    BusyAction,
+    _said(
+        "On a busy host: measure and mark the result (warn), wait up to 10 minutes (wait), or exit (fail).",
+        "Execution and output",
+    ),
+]
 _WARMUP = _said(
     "Warm-up of shipped challenges: by corpus size (auto), by unmeasured pilot forks (pilot) or as in the "
     "JSON (as-written).",
@@ -307,7 +313,7 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
     challenges: Annotated[
         tuple[Text, ...],
         _said(
-            "Challenge to run. Repeatable.",
+            "Challenge to run. Repeatable.  [default: the track's]",
             "What to measure",
             option="--challenge",
             aliases=("--test-procedure",),
@@ -423,7 +429,8 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     budget: Annotated[
         Duration | None,
         _said(
-            f"Time limit for the forks.  [default: {DEFAULT_BUDGET_S / 60:g}m]",
+            f"Time for the forks; at least {DEFAULT_FORKS} forks per variant by default.  "
+            f"[default: {DEFAULT_BUDGET_S / 60:g}m]",
             "How long",
         ),
     ] = None

@@ -76,7 +76,7 @@ def test_show_says_what_is_asked_and_what_that_takes(tmp_path: Path):
         "Measurements",
         "after: slower",
         "12 forks",
-        "never made here before",
+        "no earlier run here",
     ):
         assert part in text
     markdown = call("show", str(write(tmp_path)), "--format", "markdown").stdout

@@ -59,4 +59,4 @@ def test_the_task_that_warms_a_range_up_is_found(benchctl: Benchctl, home: Home,
     again = ("--variant", "again=os")
     planned = benchctl("plan", "--effect", "50%", *words[:at], *words[at + 2 :], *again)
     assert planned.returncode == 0, planned.stderr
-    assert "Pairs for 50%" in planned.stdout
+    assert "Fork pairs to detect 50%" in planned.stdout

@@ -72,7 +72,7 @@ def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     plan = make_plan(forks=50, stop=StopSpec(decided=True, budget_s=600.0))
     announce(Past(RunStore(tmp_path), HOST, Home(tmp_path)), plan, TRACK, notes)
     assert notes.notes[0].startswith("ends when every effect")
-    assert "never made here before, so its first 6 forks will show what it can detect" in notes.notes[1]
+    assert "no earlier run here; precision is known after 6 forks" in notes.notes[1]
 
 
 def test_only_the_newest_runs_are_looked_at(tmp_path: Path):
@@ -161,6 +161,11 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
     both = prepared(home, plan, plan, block_s=18.0).lines()
     assert both == ["steps: measure 20 forks", "in all about 3 min 00 s"]
     assert prepared(home, plan).steps == ("measure 10 forks",)
+    decided = msgspec.structs.replace(plan, forks=50, stop=StopSpec(budget_s=60.0, decided=True))
+    assert prepared(home, decided, block_s=18.0).lines() == [
+        "steps: measure up to 6 forks",
+        "in all about 54 s",
+    ]
     built = msgspec.structs.replace(plan, forks=0, schedules=())
     assert "all index builds are in the cache" in prepared(home, built).lines()[0]
 

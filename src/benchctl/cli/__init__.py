@@ -75,7 +75,7 @@ def root() -> None:
     """Benchmark Elasticsearch and OpenSearch, and quantify the differences.
 
     Results go to standard output, everything else to standard error. Exit codes: 0 ok, 1 failed, 2 usage,
-    3 and 4 regression and inconclusive (compare --gate), 130 interrupted, 141 output closed early.
+    3 regression or alarm, 4 inconclusive, 130 interrupted, 141 output closed early.
     """
 
 

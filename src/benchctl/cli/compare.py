@@ -65,10 +65,10 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     multiple=True,
     metavar="RUN",
     shell_complete=complete_runs,
-    help="Only these runs; repeatable.",
+    help="Only these runs. Repeatable.",
 )
 @by_option
-@click.option("--baseline", metavar="SIDE", help="Side to compare the others with  [default: the first].")
+@click.option("--baseline", metavar="SIDE", help="Side to compare the others with.  [default: the first]")
 @metric_option
 @diff_option
 @click.option(
@@ -76,19 +76,19 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     "quantiles",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     multiple=True,
-    help="Of service time and latency; repeatable  [default: 0.9].",
+    help="Quantile of service time and latency. Repeatable.  [default: 0.9]",
 )
 @click.option(
     "--margin",
     type=AmountType(PERCENT),
-    help="Difference that does not matter  [default: 3% of throughput, 5% of times].",
+    help="Difference that does not matter.  [default: 3% of throughput, 5% of times]",
 )
-@click.option("--paired", is_flag=True, help="Insist on pairs, which the run must have declared.")
+@click.option("--paired", is_flag=True, help="Require paired analysis; fails if the run did not declare it.")
 @click.option(
     "--gate",
     "gating",
     is_flag=True,
-    help="Exit with 3 when anything is slower, 4 when that is open; p adjusted by Holm over everything.",
+    help="Exit 3 if anything is slower, 4 if inconclusive; p-values are Holm-adjusted over all rows.",
 )
 @click.option("--force", is_flag=True, help="Compare incomparable results; tables show how they differ.")
 @runs_option

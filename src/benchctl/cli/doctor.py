@@ -63,8 +63,7 @@ def doctor_command(hosts_file: Path | None, output_format: TableFormat) -> None:
     """Check whether this host is fit to measure, and what it can see.
 
     Measures CPU use by others for two seconds and the load driver's overhead for four. With --hosts, check
-    version, clock, latency and load of every host; the clock offset is that of the host's monotonic clock,
-    with half of the quickest round trip as its error. Exit code 1: not fit.
+    version, clock, latency and load of every host. Exit code 1: not fit.
     """
     if hosts_file is not None:
         _check_hosts(hosts_file, output_format)

@@ -57,7 +57,7 @@ store_options = grouped(
         help=AUTH_FILE_HELP,
     ),
     click.option(
-        "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
+        "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM.  [default: the system's]"
     ),
     click.option(
         "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."

@@ -34,7 +34,7 @@ _TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
     "--tool",
     type=click.Choice(list(_TOOLS)),
     default=None,
-    help="Tool that wrote the files  [default: what they say].",
+    help="Tool that wrote the files.  [default: what they say]",
 )
 @tags_option
 @runs_option

@@ -17,6 +17,7 @@ from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.lock import host_lock
+from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord, unanswered
@@ -177,6 +178,9 @@ def only_say(
     length = f"{counted(plan.forks, 'fork')} each"
     if plan.stop is not None and plan.stop.is_length:
         length = plan.stop.length_text(plan.forks)
+    elif plan.stop is not None:
+        budget_s = plan.stop.budget_s
+        length = f"up to {length}" + ("" if budget_s is None else f" or {DURATION.text(budget_s)} (--budget)")
     say(f"would measure {what} with {variants}, {length}{documents}")
     for one in seen:
         say(seen_text(one, plan.corpus.documents))

@@ -32,7 +32,7 @@ _VARIANT = click.argument("variant", default="es")
 _ONE = click.argument("variant", required=False)
 _HEAP = setting_option("heap", "JVM heap per node, e.g. 512m or 4g.  [default: 1g]")
 _PORT = click.option(
-    "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port  [default: a free one]"
+    "--port", type=click.IntRange(1, 65535), default=None, help="HTTP port.  [default: a free one]"
 )
 _JDK = click.option(
     "--jdk", default=None, metavar="PATH|MAJOR", help="Java home, or a major version to fetch."

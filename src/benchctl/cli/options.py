@@ -204,7 +204,7 @@ TableFormat = Literal["text", "markdown", "csv", "json", "html"]
 
 def table_format_option(command: F) -> F:
     """Add `--format` of a command that only prints tables."""
-    return printed_as(*FORMATS, about="How the table is printed.")(command)
+    return printed_as(*FORMATS, about="Output format.")(command)
 
 
 def print_table(table: Table, output_format: TableFormat) -> None:
@@ -244,9 +244,8 @@ def metric_option(command: F) -> F:
             multiple=True,
             metavar="NAME[,NAME]",
             callback=_figures,
-            help=f"What to compare; repeatable: {', '.join(_OF_TASKS)}, and what index builds are: "
-            "benchctl list metrics  "
-            "[default: what was asked for when it was measured].",
+            help=f"Metrics to compare: {', '.join(_OF_TASKS)}, and index-build metrics; see "
+            "`benchctl list metrics`. Repeatable.  [default: as requested when measured]",
         ),
     )(command)
 
@@ -261,7 +260,7 @@ def diff_option(command: F) -> F:
             one.name,
             type=click.Choice(one.choices),
             default=None,
-            help=f"{one.meta.description}  [default: what was asked for when it was measured]",
+            help=f"{one.meta.description}  [default: as requested when measured]",
         ),
     )(command)
 
@@ -482,7 +481,7 @@ param_options = grouped(
         "params",
         multiple=True,
         metavar="NAME=VALUE|@FILE",
-        help="Challenge parameter, e.g. clients=4, or file of them. Repeatable.",
+        help="Challenge parameter, e.g. clients=4, or a file of parameters. Repeatable.",
     ),
     click.option(
         "--track-params",

@@ -62,8 +62,7 @@ _budget = click.option(
     "budget_s",
     type=AmountType(DURATION),
     default=None,
-    help="End in time, such as 30m: no block begins that is not expected to fit. It is the time of the forks "
-    "from now on.",
+    help="Time limit from now, e.g. 30m.",
 )
 
 
@@ -158,8 +157,8 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
     "--forks",
     type=int,
     default=None,
-    help="Further forks of every variant; the most of a side with --until-decided  "
-    f"[default: {DEFAULT_FORKS}; with --budget or --until-decided as many as make {MOST_FORKS}]",
+    help="Further forks per variant; maximum per variant with --until-decided.  "
+    f"[default: {DEFAULT_FORKS}; with --budget or --until-decided up to {MOST_FORKS} in total]",
 )
 @click.option(
     "--until-decided",
@@ -181,8 +180,8 @@ def extend_command(
 ) -> None:
     """Add forks to a finished run, experiment or search.
 
-    They are measured on the same engines, documents and indices. Looking at the figures first costs nothing:
-    p and intervals hold in spite of it.
+    They are measured on the same engines, documents and indices. You may look at results first:
+    p-values and intervals remain valid.
     """
     _check(forks, budget_s)
     home = resolve_home()

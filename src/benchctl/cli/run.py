@@ -61,11 +61,11 @@ _INSTEAD = {
     "run",
     cls=SectionedCommand,
     instead=_INSTEAD,
-    options_metavar="--challenge NAME|FILE [OPTIONS]",
+    options_metavar="[--challenge NAME|FILE] [OPTIONS]",
     examples=(
         "benchctl run --challenge range-only",
-        "benchctl run --challenge big5 --variant es --variant es@8.19.0 --forks 12",
-        "benchctl run --challenge big5 --until-decided --budget 30m",
+        "benchctl run --challenge big5rangedebug --variant es --variant es@8.19.0 --forks 12",
+        "benchctl run --challenge big5rangedebug --until-decided --budget 30m",
     ),
     first=(
         *("challenges", "variants", "targets", "track", "docs", "params", "sweep"),

@@ -123,7 +123,7 @@ class NumberOrWordType(click.ParamType[int | str]):
         """Read it."""
         if isinstance(value, int):
             return value
-        if value == self.word:
+        if value.lower() == self.word:
             return self.value
         if value.isdecimal() and int(value) > 0:
             return int(value)

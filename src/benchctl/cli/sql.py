@@ -18,7 +18,7 @@ from benchctl.slices import hooks
 
 @click.command("sql")
 @click.argument("query", required=False)
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Only these runs; repeatable.")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Only these runs. Repeatable.")
 @click.option("--views", is_flag=True, help="Describe the tables and their columns instead.")
 @runs_option
 @table_format_option

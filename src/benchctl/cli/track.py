@@ -63,10 +63,10 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
     type=click.Path(path_type=Path),
     default=None,
     metavar="DIR",
-    help="New directory of the track  [default: the index's name]",
+    help="New directory of the track.  [default: the index's name]",
 )
 @click.option(
-    "--docs", type=AmountType(COUNT), default=None, help="Documents, drawn at random  [default: all]."
+    "--docs", type=AmountType(COUNT), default=None, help="Documents, drawn at random.  [default: all]"
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Seed of the draw."
@@ -76,7 +76,7 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
     help=AUTH_FILE_HELP,
 )  # fmt: skip
 @click.option(
-    "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM  [default: the system's]."
+    "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM.  [default: the system's]"
 )
 @click.option(
     "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
@@ -234,7 +234,7 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     "name",
     default=None,
     metavar="NAME",
-    help="Which one  [default: the default one]",
+    help="Which one.  [default: the default one]",
 )
 @form_options("include_tasks", "exclude_tasks")
 @param_options

@@ -70,13 +70,13 @@ include_option = click.option(
     multiple=True,
     metavar="VARIANT",
     help="NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK: a jar comes before all others, one by Maven coordinates in "
-    "the place of another version; jar:patched:FILE.diff is Lucene with a diff; repeatable, the first is the "
-    "baseline  [default: one, as it is].",
+    "the place of another version; jar:patched:FILE.diff is Lucene with a diff. Repeatable; the first is the "
+    "baseline.  [default: one, as it is]",
 )
 @click.option(
     "--param", "params", multiple=True, metavar="NAME=A,B", help="Values of a benchmark's parameter.",
 )  # fmt: skip
-@click.option("--threads", default="", metavar="N,N", help="Numbers of threads  [default: the benchmark's].")
+@click.option("--threads", default="", metavar="N,N", help="Numbers of threads.  [default: the benchmark's]")
 @click.option(
     "--jmh", "arguments", default="", metavar="WORDS",
     help="Further arguments of JMH's, such as '-wi 5 -i 5 -prof gc'.",
@@ -185,7 +185,7 @@ def table_command(run: str, runs_folder: Path | None, output_format: TableFormat
 @click.argument("run", shell_complete=complete_runs)
 @click.option("--variant", default=None, metavar="NAME", help="Only this variant.")
 @click.option("--include", metavar="REGEX", default="", help="Only benchmarks whose label matches.")
-@click.option("--block", type=int, default=None, metavar="N", help="Of which fork  [default: the first].")
+@click.option("--block", type=int, default=None, metavar="N", help="Of which fork.  [default: the first]")
 @runs_option
 def profile_command(
     run: str, variant: str | None, include: str, block: int | None, runs_folder: Path | None

@@ -36,7 +36,10 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
 def plan_tables(found: ForkPlan) -> list[Table]:
     """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
     unit = "Pairs" if found.paired else "Forks a side"
-    size = f"{unit} for {found.effect_percent:g}% ({found.power_percent:g}% power; a range that holds 80%)"
+    size = (
+        f"{'Fork pairs' if found.paired else 'Forks per variant'} to detect {found.effect_percent:g}% "
+        f"with {found.power_percent:g}% power (80% range)"
+    )
     if not found.requirements:
         title = f"{size} at CVs that are ASSUMED, not measured"
         assumed = ((percent(one.cv_percent), *_need(one)) for one in found.assumed)

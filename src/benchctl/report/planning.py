@@ -331,7 +331,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
     if not found:
         first = min(forks, DEFAULT_FORKS)
-        return [f"{size}: never made here before, so its first {first} forks will show what it can detect"]
+        return [f"{size}: no earlier run here; precision is known after {first} forks"]
     lines = [
         f"in {metric_of(key).title} {_least([one for one in found if one.metric == key], forks, plan)}"
         for key in dict.fromkeys(one.metric for one in found)

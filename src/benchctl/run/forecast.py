@@ -179,6 +179,7 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
         seconds += times * (_INDEX_S + past.indexing.seconds(build.engine, build.track, build.documents))
     measured = 0
     about = "about " if any(one.plan.by_time for one in runs) else ""
+    about = "up to " if any(one.plan.stop and one.plan.stop.looks_on for one in runs) else about
     for one in runs:
         plan = one.plan
         block_s = past.block_s(plan, one.track)
@@ -194,9 +195,9 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
 
 
 def _forks(plan: Plan, block_s: float) -> int:
-    """Return the forks of every variant, those for evidence included; of a run by time, what fits."""
-    by_time = plan.stop is not None and plan.stop.is_length
-    forks = min(plan.forks, plan.stop.blocks_in(block_s)) if plan.stop and by_time else plan.forks
+    """Return the maximum forks of every variant, those for evidence included: with a budget, what fits."""
+    has_budget = plan.stop is not None and plan.stop.budget_s is not None
+    forks = min(plan.forks, plan.stop.blocks_in(block_s)) if plan.stop and has_budget else plan.forks
     return forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
 
 

@@ -57,8 +57,8 @@ def explain_group(context: click.Context, run: str) -> None:
     """Explain results: inlining, profiles, JIT, GC and kernel.
 
     Collect the evidence with `benchctl run --evidence`. Without an explanation, list the evidence of RUN and
-    how to collect more. RUN is a run id, a unique prefix or suffix of one, a path, or `latest`; for inlining
-    also a log file.
+    how to collect more. RUN is a run id, a unique prefix or suffix of one, a path, `latest`, or, for
+    inlining, a log file.
     """
     context.obj = run
     if context.invoked_subcommand is None:

@@ -43,9 +43,9 @@ Format = Literal["text", "json"]
     "--method", metavar="METHOD", help="Class::method, or more of its name; of --diff: only what is in it."
 )
 @click.option("--variant", metavar="NAME", help="Variant whose log to read, where several have one.")
-@click.option("--block", type=int, help="Block of the fork  [default: the first that has a log]")
-@click.option("--boot", type=int, help="Node start of the fork  [default: the last]")
-@click.option("--node", metavar="NAME", help="Which of several nodes  [default: the first]")
+@click.option("--block", type=int, help="Block of the fork.  [default: the first that has a log]")
+@click.option("--boot", type=int, help="Node start of the fork.  [default: the last]")
+@click.option("--node", metavar="NAME", help="Which of several nodes.  [default: the first]")
 @click.option(
     "--level", type=click.IntRange(1, 4), default=C2_LEVEL, show_default=True, help="Compilation level."
 )

@@ -81,7 +81,7 @@ counting_options = grouped(
     click.option("--thread", default="", metavar="REGEX", help="Only threads whose names match."),
     click.option(
         "--task", default="", metavar="[CHALLENGE/]TASK",
-        help="Only what was sampled while this task was measured  [default: while any was]",
+        help="Only what was sampled while this task was measured.  [default: while any was]",
     ),
     click.option(
         "--recorded", is_flag=True,
@@ -110,7 +110,7 @@ files_options = grouped(
 )
 @counting_options
 @files_options
-@printed_as("text", "json", about="How the table is printed.")
+@printed_as("text", "json", about="Output format.")
 @runs_option
 @click.pass_obj
 def profile_command(

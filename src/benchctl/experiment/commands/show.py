@@ -66,7 +66,7 @@ change_options = grouped(
         "only",
         multiple=True,
         metavar="NAME",
-        help="Make only this measurement, and the comparisons that it is enough for; repeatable.",
+        help="Make only this measurement, and the comparisons that it is enough for. Repeatable.",
     ),
     click.option(
         "--budget",
@@ -81,7 +81,7 @@ change_options = grouped(
         is_flag=True,
         help=f"Begin with {FIRST_LOOK} forks of everything, and give all further ones to what open "
         "expectations rest on, until all are confirmed or refuted, time is up, or a side has as many as "
-        f"--forks says  [default: {MOST_FORKS}].",
+        f"--forks says.  [default: {MOST_FORKS}]",
     ),
     test_mode_option,
 )

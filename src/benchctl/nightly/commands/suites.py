@@ -120,7 +120,7 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
     type=int,
     default=None,
     metavar="NUMBER",
-    help="First night that it applies to  [default: the next one]",
+    help="First night that it applies to.  [default: the next one]",
 )
 @click.option("--rebase", is_flag=True, help="Start new baselines with that night.")
 def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) -> None:
@@ -179,7 +179,7 @@ def _user() -> str:
     "target",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Directory of the pages  [default: that of the suite]",
+    help="Directory of the pages.  [default: that of the suite]",
 )
 @click.option("--runs", "with_runs", is_flag=True, help="Also write the pages of runs that have none yet.")
 def report_command(names: tuple[str, ...], target: Path | None, *, with_runs: bool) -> None:

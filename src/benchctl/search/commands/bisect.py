@@ -85,7 +85,7 @@ class BuildOptions:
         """
         if self.source is None or self.build is None or self.artifact is None:
             raise UsageError(
-                "to build commits takes --source, --build and --artifact",
+                "missing --source, --build or --artifact",
                 hint="such as --source . --build './gradlew assemble' --artifact 'build/libs/*.jar'",
             )
         return Workshop(home, Source(self.source, self.build, self.artifact, self.build_timeout_s))
