@@ -300,6 +300,16 @@ def test_builds_that_are_compared_are_made_in_turns_and_alike(world: World):
     assert not any(shop.ask or shop.archive or shop.beside for _, shop in world.built)
 
 
+@pytest.mark.parametrize(("free_mb", "beside"), [(63 + 2 * 2, False), (65 + 2 * 2, True)])
+def test_indices_are_built_side_by_side_only_where_the_disk_has_room_for_both(
+    world: World, monkeypatch: pytest.MonkeyPatch, free_mb: int, *, beside: bool
+):
+    """Each takes two megabytes while it is built, and each alone would be let begin."""
+    monkeypatch.setattr(prepare, "free_bytes", lambda _: free_mb * 2**20)
+    world.prepare(ES, OS)
+    assert [shop.beside for _, shop in world.built] == [beside, beside]
+
+
 @pytest.mark.parametrize(
     ("cpus", "memory_mb", "changes", "most"),
     [

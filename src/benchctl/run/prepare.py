@@ -12,6 +12,7 @@ import msgspec
 import psutil
 
 from benchctl.corpus.generated import Corpus, ensure_corpus
+from benchctl.disk import RESERVE_BYTES, free_bytes
 from benchctl.engine.answers import AnswerBook, compare_answers, keep_answers
 from benchctl.engine.client import SearchClient
 from benchctl.engine.cluster import archive_classes
@@ -20,7 +21,13 @@ from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import Equipment, check_asked, equip
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import ARCHIVED
-from benchctl.engine.prepared_index import DamagedIndexError, IndexKey, PreparedIndex, find_prepared
+from benchctl.engine.prepared_index import (
+    DamagedIndexError,
+    IndexKey,
+    PreparedIndex,
+    bytes_per_document,
+    find_prepared,
+)
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -176,6 +183,8 @@ class _Builds:
             wanted.append((key.folder_name, place))
         most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
         missing = [key for key, _ in orders.values() if not (self.home.indices / key.folder_name).exists()]
+        if len(missing) > 1:
+            most = min(most, _with_space(missing, free_bytes(self.home.scratch)))
         beside = min(most, len(missing)) > 1
         steps = [partial(self._index, key, subjects, beside=beside) for key, subjects in orders.values()]
         made = dict(zip(orders, side_by_side(steps, self.observer, most), strict=True))
@@ -237,6 +246,12 @@ def _builds_at_once(plan: Plan, cpus: Sequence[int], memory_bytes: int) -> int:
     nodes = max(spec.node_count for spec in own)
     heaps = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // (building_heap_mb(plan) * nodes)
     return max(1, min(len(cpus) // _CPUS_A_BUILD, heaps))
+
+
+def _with_space(missing: Sequence[IndexKey], free: int) -> int:
+    """Return how many indices there is space for at a time; each is checked alone once it is begun."""
+    each = max(key.corpus.documents * bytes_per_document(key.corpus) for key in missing)
+    return max(1, int((free - RESERVE_BYTES) // max(each, 1)))
 
 
 def _archived(subject: Subject, home: Home, observer: Observer) -> str:
