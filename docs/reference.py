@@ -1,4 +1,8 @@
-"""The reference of the site, made when it is built: commands from click, schemas and tables from types."""
+"""The reference, generated from the code: commands from click, schemas and tables from types.
+
+Most pages are made when the site is built. Those that people need in a checkout are committed: after a
+change, `python docs/reference.py` writes them again.
+"""
 
 import html
 import json
@@ -29,6 +33,8 @@ from benchctl.slices import hooks
 from benchctl.spec import RunForm
 
 _FOLDER = "reference"
+COMMITTED = ("files.md", "marks.md", "metrics.md")
+"""Pages that are in the repository, too."""
 _SCHEMAS = {
     "analysis": "What `--format json` prints",
     "run": "run.json",
@@ -39,15 +45,41 @@ _FILES = {
         RunForm,
         "`benchctl run --config FILE` and `plan`. Options on the command line take precedence.",
     ),
-    "Suites": (Suite, "`benchctl nightly`; `nightly init` creates one that explains every key."),
-    "Experiments": (ExperimentFile, "`benchctl experiment`."),
+    "Suites": (Suite, "`benchctl nightly run FILE`; `nightly init` creates one with comments."),
+    "Experiments": (ExperimentFile, "`benchctl experiment run FILE`."),
     "Variants": (VariantEntry, "`--variants FILE`: a mapping of names to the following keys."),
     "Hosts": (HostsFile, "`--hosts FILE`."),
     "Targets": (TargetEntry, "`--targets FILE`: a mapping of names to the following keys."),
     "Microbenchmarks": (MicroEntry, "The key `micro` of suites and experiments."),
 }
-_SHARED = {*RunForm.__struct_encode_fields__} - {"variants"}
-"""Keys that suites and experiments have, too."""
+_RUN_KEYS = described_schema(RunForm)["$defs"]["RunForm"]["properties"]
+_REFUSED = {"Suite": {"sweep"}}
+"""Keys that a form has, and its command always refuses."""
+_TEXTS = {
+    (
+        "Suite",
+        "on-busy",
+    ): "Busy host: mark the night (warn, wait) or do not measure (fail). Another benchctl is "
+    "measuring: skip the night (warn), wait (wait) or end with an error (fail).",
+    **{
+        (form, "workers"): "Load-generator processes; 0: one, or more if the target rates require it."
+        for form in ("RunForm", "Suite", "ExperimentFile", "MeasurementEntry")
+    },
+    **{
+        (
+            form,
+            "warmup",
+        ): "Warm-up of shipped challenges: as in the JSON (as-written) or by corpus size (auto)."
+        for form in ("Suite", "ExperimentFile", "MeasurementEntry")
+    },
+    ("HostLimits", "max-busy"): "Maximum share of CPU time in use.",
+    ("HostLimits", "settle"): "Longest wait for a quiet host, before the night.",
+    ("RedlineEntry", "tolerance"): "Distance of the last two loads.",
+    ("CallSite", "name"): "Unique name, for expectations; lower-case letters, digits and . _ -",
+    ("ComparisonSpec", "name"): "Unique name, for expectations; lower-case letters, digits and . _ -",
+}
+"""Descriptions of keys whose own explain their type only: (form, key) -> text."""
+_DEFAULT = re.compile(r"\s*\[default: (?P<default>[^\]]+)\]")
 _ANCHORS = {form.__name__: title.lower() for title, (form, _) in _FILES.items()}
 
 
@@ -67,8 +99,10 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add them."""
+    """Add the generated pages that are not committed."""
     for path, text in pages().items():
+        if path in COMMITTED:
+            continue
         files.append(File.generated(config, f"{_FOLDER}/{path}", content=text))
     return files
 
@@ -76,7 +110,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def pages() -> dict[str, str]:
     """Path below the reference's folder -> Markdown."""
     made = {f"schemas/{name}.md": _schema_page(title, schema(name)) for name, title in _SCHEMAS.items()}
-    made["metrics.md"] = "# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown"))
+    made["metrics.md"] = _unescaped("# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown")))
     made["tables.md"] = "\n".join(_tables())
     made["files.md"] = "\n".join(_files())
     made["marks.md"] = "\n".join(_marks())
@@ -86,6 +120,16 @@ def pages() -> dict[str, str]:
         command = root.get_command(top, name)
         made[f"commands/{name}.md"] = "\n".join(_command(command, name, top))
     return made
+
+
+def committed_pages() -> dict[Path, str]:
+    """File -> what it has to contain."""
+    made = pages()
+    folder = Path(__file__).parent / "pages" / _FOLDER
+    return {
+        folder / name: f"<!-- Made by `python docs/reference.py`. -->\n\n{made[name].strip()}\n"
+        for name in COMMITTED
+    }
 
 
 # Commands.
@@ -145,9 +189,14 @@ def _prose(text: str) -> str:
     return "".join(
         part
         if part.startswith("`") and len(part) > 1
-        else re.sub(r"([\\*_\[\]#])", r"\\\1", html.escape(part, quote=False))
+        else re.sub(r"([\\*#]|(?<!\w)_|_(?!\w)|\](?=[(\[]))", r"\\\1", html.escape(part, quote=False))
         for part in parts
     )
+
+
+def _unescaped(text: str) -> str:
+    """Markdown without escapes that it does not need, for those who read the file itself."""
+    return re.sub(r"(?<=\w)\\_(?=\w)", "_", text)
 
 
 # Schemas.
@@ -205,29 +254,72 @@ def _files() -> Iterator[str]:
     for title, (form, text) in _FILES.items():
         yield f"## {title}\n\n{text}\n"
         definitions = described_schema(form)["$defs"]
-        yield from _keys(definitions[form.__name__], has_shared=form is not RunForm)
+        yield from _keys(definitions[form.__name__], form.__name__)
         for name in definitions:
             if name not in shown:
                 yield f"### {name}\n"
-                yield from _keys(definitions[name], has_shared=True)
+                yield from _keys(definitions[name], name)
         shown |= {*definitions}
 
 
-def _keys(definition: Schema, *, has_shared: bool) -> Iterator[str]:
+def _keys(definition: Schema, form: str) -> Iterator[str]:
     """List the keys of a mapping; those that it shares with runs by a link."""
-    properties: Mapping[str, Schema] = definition.get("properties", {})
-    shared = _SHARED & {*properties} if has_shared and "page-cache" in properties else set()
+    properties = {
+        key: value
+        for key, value in definition.get("properties", {}).items()
+        if key not in _REFUSED.get(form, ())
+    }
+    shared = {
+        key
+        for key, value in properties.items()
+        if form != "RunForm" and value == _RUN_KEYS.get(key) and (form, key) not in _TEXTS
+    }
     if shared:
         yield f"- `{'`, `'.join(sorted(shared))}`: as for [runs](#runs)"
     for key, value in properties.items():
-        if key in shared:
-            continue
-        default = json.dumps(value.get("default", "")).strip('"')
-        note = "" if default in ("", "null") or default[0] in "[{" else f", default `{default}`"
-        note = ", required" if key in definition.get("required", ()) else note
-        about = _prose(value.get("description", ""))
-        yield f"- `{key}` ({_type(value)}{note}){f': {about[0].upper()}{about[1:]}' if about else ''}"
+        if key not in shared:
+            text = _TEXTS.get((form, key), value.get("description", ""))
+            yield _key(key, value, text, is_required=key in definition.get("required", ()))
     yield ""
+
+
+def _key(key: str, value: Schema, text: str, *, is_required: bool) -> str:
+    text = text.replace(" Repeatable;", ";").replace(" Repeatable.", "")
+    stated = _DEFAULT.search(text)
+    default = json.dumps(value.get("default", "")).strip('"')
+    note = ""
+    if is_required:
+        note = ", required"
+    elif default not in ("", "null") and default[0] not in "[{":
+        note = f", default `{default}`"
+    elif stated:
+        note = f", default: {stated['default']}"
+    about = _prose(_DEFAULT.sub("", text)).removesuffix(".")
+    if not about.startswith("es, "):
+        about = about[:1].upper() + about[1:]
+    return f"- `{key}` ({_kind(value)}{note}){f': {about}.' if about else ''}"
+
+
+def _kind(found: Schema, *, plural: bool = False) -> str:  # noqa: PLR0911 - a type each
+    """Return a type as those who write YAML call it."""
+    if "anyOf" in found:
+        kinds = [
+            one for one in found["anyOf"] if one.get("type") != "null" or found.get("default") is not None
+        ]
+        return " or ".join(_kind(one, plural=plural) for one in kinds)
+    if found.get("type") == "null":
+        return "`null`"
+    if found.get("type") == "array" and isinstance(found.get("items"), dict):
+        return f"{'lists' if plural else 'list'} of {_kind(found['items'], plural=True)}"
+    if found.get("type") == "object":
+        values = found.get("additionalProperties")
+        inner = f" of names to {_kind(values, plural=True)}" if isinstance(values, dict) else ""
+        return f"{'mappings' if plural else 'mapping'}{inner}"
+    if found.get("type") == "boolean":
+        return "`true` or `false`"
+    if "type" in found and not {"const", "enum"} & {*found}:
+        return f"{found['type']}{'s' if plural else ''}"
+    return _type(found)
 
 
 # Marks.
@@ -251,3 +343,8 @@ def _tables() -> Iterator[str]:
         yield f"## {view if isinstance(view, str) else view.name}\n"
         for column in view_columns(view):
             yield f"`{column[0]}` {column[1]}\n:   {_prose(column[2])}\n"
+
+
+if __name__ == "__main__":
+    for file, content in committed_pages().items():
+        file.write_text(content)

@@ -1,5 +1,6 @@
 """README and site: every command line is valid, what is not marked as not run is run, and the site builds."""
 
+import importlib.util
 import os
 import re
 import shlex
@@ -174,7 +175,39 @@ def test_marks_of_blocks_are_known():
 
 def test_pages_are_short():
     assert len((TOP / "README.md").read_text().splitlines()) <= 80
-    assert {page.name for page in PAGES if len(page.read_text().split()) > 1_500} == set()
+    written = [page for page in PAGES if not page.read_text().startswith("<!-- Made by ")]
+    assert {page.name for page in written if len(page.read_text().split()) > 1_500} == set()
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", [*PAGES, TOP / "CHANGELOG.md"], ids=lambda page: str(page.relative_to(TOP)))
+def test_links_lead_to_files_of_the_checkout(page: Path):
+    links = re.findall(r"\]\(([^)\s]+)\)", BLOCK.sub("", page.read_text()))
+    for link in links:
+        path, _, anchor = link.partition("#")
+        if not re.match(r"[a-z]+:", link):
+            target = page.parent / path if path else page
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target), link
+
+
+def test_committed_pages_of_the_reference_are_up_to_date():
+    """To write them again: python docs/reference.py."""
+    spec = importlib.util.spec_from_file_location("reference", TOP / "docs" / "reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    expected = reference.committed_pages()
+    assert len(expected) == len(reference.COMMITTED)
+    assert {file.name: file.read_text() for file in expected} == {
+        file.name: content for file, content in expected.items()
+    }
 
 
 def keep_run(folder: RunFolder, tag: str, factor: float) -> None:

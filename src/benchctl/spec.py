@@ -329,7 +329,7 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
             metavar="NAME|FILE",
         ),
     ] = ()
-    params: dict[str, Any] = msgspec.field(default_factory=dict)  # as `--param` takes them
+    params: dict[str, Any] = msgspec.field(default_factory=dict)  # parameters by name, as of `--param`
     forks: Annotated[
         Forks | None,
         _said(
@@ -337,7 +337,7 @@ class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", 
             "How long",
         ),
     ] = None
-    evidence: EvidenceEntry | None = None
+    evidence: EvidenceEntry | None = None  # evidence to collect
 
 
 class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

@@ -139,21 +139,21 @@ def _form() -> str:
 class TargetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A running cluster in a file of `--targets`; paths are relative to the file's directory."""
 
-    url: str = ""
-    user: str = ""
-    password: str = ""
-    api_key: str = ""
-    bearer: str = ""
-    access_key: str = ""
-    secret_key: str = ""
-    session_token: str = ""
-    region: str = ""
-    service: str = ""
-    ca: str = ""
-    proxy: str = ""
-    insecure: bool = False  # its certificate is not checked, and credentials are sent without TLS, too
-    restart: str = ""  # command that restarts it where a node would be booted; no shell is involved
-    fill: bool = False  # the track's index is created and filled where it has none
+    url: str = ""  # address, such as https://search.example:9200
+    user: str = ""  # user name, with `password`
+    password: str = ""  # password of `user`
+    api_key: str = ""  # API key, instead of a user
+    bearer: str = ""  # bearer token, instead of a user
+    access_key: str = ""  # AWS access key, with `secret-key`
+    secret_key: str = ""  # AWS secret key
+    session_token: str = ""  # AWS session token
+    region: str = ""  # AWS region
+    service: str = ""  # AWS service: es (default) or aoss
+    ca: str = ""  # file of certificates to trust, PEM
+    proxy: str = ""  # URL of a proxy
+    insecure: bool = False  # true: skip checking the certificate, allow credentials without TLS
+    restart: str = ""  # command that restarts the cluster at each boot, without a shell
+    fill: bool = False  # true: create and fill the track's missing index
 
     @property
     def secrets(self) -> dict[str, str]:

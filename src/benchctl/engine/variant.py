@@ -225,11 +225,11 @@ class NodeEntry(
 ):
     """A node of a cluster as written."""
 
-    # such as `master` and `data`; all without, none for a node that only coordinates
+    # roles such as `master` and `data`: by default all; an empty list makes a coordinating node
     roles: tuple[Text, ...] | None = None
-    attributes: dict[str, Word] = {}  # that shards are allocated by, such as `zone: a`
-    settings: dict[str, Any] = {}  # of this node, over those of its variant; may be nested
-    host: Text = ""  # of the file of `--hosts` that it is to be on; without, the next one that carries nodes
+    attributes: dict[str, Word] = {}  # attributes for shard allocation, such as `zone: a`
+    settings: dict[str, Any] = {}  # node settings, which override those of the variant; may be nested
+    host: Text = ""  # host of the `--hosts` file; by default the next that carries nodes
 
 
 class VariantEntry(
@@ -237,32 +237,32 @@ class VariantEntry(
 ):
     """A variant as written; everything is optional but its base."""
 
-    # the variant that it is like, but for what follows: `es`, `os`, `es@8.19.0`, or another of the same file.
-    # Lists go behind its own, mappings over its own, and all else takes its place.
+    # base variant: `es`, `os`, `es@8.19.0`, or another of the same file. Lists are appended to those of the
+    # base, mappings are merged, and other values replace them.
     extends: Text | None = None
-    # instead of `extends`; the version is then the built-in one unless there is another
+    # engine, instead of `extends`
     engine: EngineWord | None = None
-    version: Text | None = None  # to be fetched, or `latest`; a distribution of the base gives way to it
-    distribution: Text | None = None  # path or URL of an archive or folder
-    # a major version, which is fetched, or the path of a Java home
+    version: Text | None = None  # version to download, or `latest`; replaces a distribution of the base
+    distribution: Text | None = None  # path or URL of an archive or directory
+    # major version to download, or path of a Java home
     jdk: Annotated[int, Meta(ge=1)] | Text | None = None
-    heap: Text | None = None  # of its nodes, such as `1g`
-    jvm: tuple[Text, ...] = ()  # flags; of those of one kind, a virtual machine obeys the last
-    settings: dict[str, Any] = {}  # of its nodes; may be nested. One without a value takes the base's away.
-    index_settings: dict[str, Any] = {}  # of its prepared index; the same holds for them
-    environment: dict[str, Word | None] = {}  # variables of its nodes' processes; the same holds for them
-    # that take the place of those in `lib/`: paths, `group:artifact:version`, or `patched:FILE.diff` for
-    # Lucene with a diff, or the name of a shipped one
+    heap: Text | None = None  # heap per node, such as `1g`
+    jvm: tuple[Text, ...] = ()  # JVM flags; of contradicting ones the last holds
+    settings: dict[str, Any] = {}  # node settings, may be nested; `null` removes one of the base
+    index_settings: dict[str, Any] = {}  # index settings; `null` removes one of the base
+    environment: dict[str, Word | None] = {}  # environment variables; `null` removes one of the base
+    # jars that replace those in `lib/`: paths, `group:artifact:version`, or for a patched Lucene
+    # `patched:FILE.diff` or `patched:` with the name of a shipped diff
     jars: tuple[Text, ...] = ()
-    plugins: tuple[Text, ...] = ()  # to install: paths or URLs of zip files, or `group:artifact:version`
+    plugins: tuple[Text, ...] = ()  # plug-ins: paths or URLs of zip files, or `group:artifact:version`
     warmups: tuple[Text, ...] = ()  # challenges that run unmeasured after every boot
-    # `script` to start nodes by the engine's own script instead of the server's command line
+    # `script` starts nodes with the engine's own script
     start: StartMode | None = None
-    # how many nodes form its cluster, called node-1 and so on; or each by its name
+    # number of nodes, called node-1 and so on, or a mapping of names to nodes
     nodes: Annotated[int, Meta(ge=1, le=_MOST_NODES)] | dict[str, NodeEntry] | None = None
-    shards: Annotated[int, Meta(ge=1)] | None = None  # primary shards of its prepared index
-    replicas: Annotated[int, Meta(ge=0)] | None = None  # further copies of each
-    index_from: Text | None = None  # an older engine that fills its prepared index, such as `es@7.17.29`
+    shards: Annotated[int, Meta(ge=1)] | None = None  # primary shards of the prepared index
+    replicas: Annotated[int, Meta(ge=0)] | None = None  # replicas of each shard
+    index_from: Text | None = None  # older engine that writes the prepared index, such as `es@7.17.29`
 
 
 class EntryError(UsageError):

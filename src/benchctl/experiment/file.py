@@ -61,19 +61,19 @@ _MS_PER_S: Final = 1000
 class RedlineEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A search for the highest load that meets an objective, as `benchctl redline` has it; seconds."""
 
-    operation: Text | None = None  # the operation to load, or
-    challenge: Text | None = None  # the challenge whose rates are multiplied
-    # Of a challenge, whose latency `slo` is about; all with a target unless they are given.
+    operation: Text | None = None  # operation to load; or `challenge`
+    challenge: Text | None = None  # challenge whose rates are multiplied
+    # Tasks of the challenge that have to meet `slo`; by default all with a rate.
     tasks: tuple[Text, ...] = ()
-    slo: Text  # the objective, such as `p90=50ms`
-    clients: int | Text = 16  # or a range such as `1..64`
-    schedule: Literal["deterministic", "poisson"] | None = None  # of arrivals
-    warm_up: float = 10.0  # closed loop before the search
-    settle: float = 2.0  # unmeasured part of every step
-    step_time: float = 5.0  # measured part of every step
+    slo: Text  # objective, such as `p90=50ms`
+    clients: int | Text = 16  # clients, or a range such as `1..64`
+    schedule: Literal["deterministic", "poisson"] | None = None  # distribution of arrivals
+    warm_up: float = 10.0  # seconds of warm-up before the search
+    settle: float = 2.0  # unmeasured seconds of every step
+    step_time: float = 5.0  # measured seconds of every step
     tolerance: Percent = "3%"  # distance of the last two loads
-    max_rate: float | None = None  # upper bound of the search
-    max_factor: float | None = None  # the same, of a challenge
+    max_rate: float | None = None  # highest rate to try
+    max_factor: float | None = None  # highest factor of a challenge's rates to try
 
 
 class MeasurementEntry(
@@ -81,16 +81,16 @@ class MeasurementEntry(
 ):
     """A measurement as a file has it."""
 
-    redline: RedlineEntry | None = None
-    micro: MicroEntry | None = None
+    redline: RedlineEntry | None = None  # search for the maximum load, instead of challenges
+    micro: MicroEntry | None = None  # microbenchmarks, instead of challenges
 
 
 class ExperimentFile(Asked, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An experiment file as a whole."""
 
-    # Beside the built-in `es`, `os` and `es@8.19.0`, as in a file of variants.
+    # Variants by name, besides built-in ones such as `es`, `os` and `es@8.19.0`.
     variants: dict[str, VariantEntry] = msgspec.field(default_factory=dict)
-    measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]
+    measurements: Annotated[dict[Name, MeasurementEntry], Meta(min_length=1)]  # measurements by name
 
 
 @dataclass(frozen=True)

@@ -202,18 +202,18 @@ def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
 class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A row of a table: a contender against a baseline in one metric."""
 
-    name: Name  # by which expectations refer to it; unique in the experiment
-    # `baseline`, `contender`: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`; or a list of these, whose values
-    # are added up, or subtracted behind a `-`. `MEASUREMENT/VARIANT` in a metric of index builds.
+    name: Name  # unique name, for expectations
+    # `baseline`, `contender`: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`, or a list of these, whose values
+    # are added, or subtracted after a `-`. `MEASUREMENT/VARIANT` for metrics of index builds.
     baseline: Text | Texts
     contender: Text | Texts
-    label: str = ""  # its name unless it is given
-    # Machine name, such as `throughput` or `service_time_p90`; the table's unless it is given.
+    label: str = ""  # title of the row; by default `name`
+    # Metric, such as `throughput` or `service_time_p90`; by default the table's.
     metric: str = ""
-    # What the source reported: baseline, contender, and the change as it was printed, in percent.
+    # Values of the source: baseline, contender, and change in percent as printed.
     published: Published | None = None
-    # The ratio of geometric means over forks, or of arithmetic ones, as always of derived values; or the
-    # difference, in the metric's unit.
+    # How to compare: ratio of geometric means over forks, ratio of arithmetic means (ratio-of-sums, always
+    # used for lists), or difference in the metric's unit.
     compared_as: ComparedAs = msgspec.field(name="as", default="ratio")
 
     @property
@@ -230,13 +230,13 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """Comparisons that belong together."""
 
-    title: Text
-    rows: Annotated[tuple[ComparisonSpec, ...], Meta(min_length=1)]
-    source: str = ""  # the caption of the table that it repeats; empty for one of its own
-    about: str = ""  # a paragraph below the title
-    baseline: Text = "baseline"  # title of that column
-    contender: Text = "contender"  # title of that column
-    metric: str = ""  # of rows that name none
+    title: Text  # title of the table
+    rows: Annotated[tuple[ComparisonSpec, ...], Meta(min_length=1)]  # rows of the table
+    source: str = ""  # caption of the published table that this one repeats
+    about: str = ""  # paragraph below the title
+    baseline: Text = "baseline"  # title of the baseline's column
+    contender: Text = "contender"  # title of the contender's column
+    metric: str = ""  # metric of rows without `metric`
 
 
 def over_name(first: str, other: str) -> str:
@@ -264,9 +264,9 @@ def over(first: ComparisonSpec, other: ComparisonSpec) -> ComparisonSpec:
 class FateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The expected fate of a call site in a variant."""
 
-    call_site: Text  # by its name
-    variant: Text  # by its name
-    is_: Dispatch = msgspec.field(name="is")  # what should become of it; `is` in the file
+    call_site: Text  # name of a call site
+    variant: Text  # name of a variant
+    is_: Dispatch = msgspec.field(name="is")  # expected state of the call
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -276,16 +276,16 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     interval around what a JVM did.
     """
 
-    statement: Text
-    # Names of the comparisons that all have to show it; where `than` is given, exactly one.
+    statement: Text  # sentence that the measurement confirms or refutes
+    # Names of the comparisons that all have to show it; exactly one with `than`.
     comparisons: Texts | None = None
-    is_: Relation | None = msgspec.field(name="is", default=None)  # each contender against its baseline
-    margin: Margin | None = None  # 5% unless it is given; of differences in the metric's unit
-    # The name of another comparison: then the ratio of the first is held against the ratio of this one (a
-    # difference of differences).
+    is_: Relation | None = msgspec.field(name="is", default=None)  # expected verdict on each contender
+    margin: Margin | None = None  # margin, by default 5%; of differences in the metric's unit
+    # Name of another comparison, whose ratio is the baseline for that of the first (a difference of
+    # differences).
     than: Text | None = None
-    needs: str = ""  # what has to hold for it to be answerable, for the reader
-    fate: FateSpec | None = None  # in place of all but the statement and `needs`
+    needs: str = ""  # precondition, for readers
+    fate: FateSpec | None = None  # expected state of a call site, instead of comparisons
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -306,14 +306,14 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """Calls of a method of some name in another: what the JVM did with them is the suspected cause."""
 
-    name: Name  # by which expectations refer to it; unique in the experiment
-    measurement: Text  # whose evidence has the log
-    variants: Texts  # those to look at
-    method: Text  # that the calls are in: `Class::method`, with as much of the package as is needed
-    callee: Text  # the called method's name, without its class
-    task: Text  # `TASK`, or `CHALLENGE[#N]/TASK`
-    label: str = ""  # its name unless it is given
-    about: str = ""
+    name: Name  # unique name, for expectations
+    measurement: Text  # measurement that collects inlining evidence
+    variants: Texts  # variants to inspect
+    method: Text  # calling method: `Class::method`, with the package if ambiguous
+    callee: Text  # name of the called method, without its class
+    task: Text  # task: `TASK` or `CHALLENGE[#N]/TASK`
+    label: str = ""  # title; by default `name`
+    about: str = ""  # paragraph on the call site
 
     def task_of(self, variant: str) -> TaskRef:
         """Return its task in one of its variants.
@@ -327,9 +327,9 @@ class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 class MeasurementForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """A run of an experiment: variants that do the same."""
 
-    variants: Texts  # names; of microbenchmarks as `benchctl micro run --variant` takes them
-    about: str = ""
-    ingest: bool = False  # indices are built, and nothing else is measured
+    variants: Texts  # names of variants; for microbenchmarks as `benchctl micro run --variant` takes them
+    about: str = ""  # paragraph on the measurement
+    ingest: bool = False  # true: only build indices
 
 
 class Measurement(MeasurementForm, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -356,16 +356,16 @@ class Asked(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab",
     Its conditions are those of every measurement that has none of its own.
     """
 
-    title: Text
-    about: str = ""
-    source: str = ""  # where published figures come from
-    forks: Forks = DEFAULT_FORKS
+    title: Text  # title of the report
+    about: str = ""  # paragraph below the title
+    source: str = ""  # source of published values
+    forks: Forks = DEFAULT_FORKS  # forks per variant
     on_busy: OnBusy = "warn"
-    # Of all challenges; every measurement takes those that its own challenges know.
+    # Parameters of all measurements; each takes those that its challenges know.
     params: dict[str, Any] = msgspec.field(default_factory=dict)
-    tables: tuple[TableSpec, ...] = ()
-    call_sites: tuple[CallSite, ...] = ()
-    expectations: tuple[Expectation, ...] = ()
+    tables: tuple[TableSpec, ...] = ()  # tables of comparisons
+    call_sites: tuple[CallSite, ...] = ()  # calls whose inlining is of interest
+    expectations: tuple[Expectation, ...] = ()  # statements to judge
 
 
 class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

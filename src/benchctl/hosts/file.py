@@ -34,26 +34,26 @@ _HANDSHAKE_ROUNDS = 4
 class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """TLS certificate, key and authority; paths are relative to the file that names them."""
 
-    ca: str  # of the authority that signed all certificates of these hosts, PEM
-    certificate: str  # of this host, PEM
-    key: str  # of the certificate, PEM
+    ca: str  # certificate of the authority that signed those of all hosts, PEM
+    certificate: str  # certificate of this host, PEM
+    key: str  # key of the certificate, PEM
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A host."""
 
     carries: Annotated[tuple[Carried, ...], Meta(min_length=1, description="a list such as [nodes, load]")]
-    # Whether it is the one that benchctl itself runs on; all others have a Dask worker of their name.
+    # True for the host that benchctl runs on; all others have a Dask worker with the host's name.
     local: bool = False
-    address: str = ""  # where other hosts reach its nodes; empty where nodes and load are all on this one
+    address: str = ""  # address for other hosts; empty if all nodes and load are on this host
 
 
 class HostsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A file of hosts as written."""
 
-    hosts: Annotated[dict[str, Host], Meta(min_length=1)]
+    hosts: Annotated[dict[str, Host], Meta(min_length=1)]  # hosts by name
     scheduler: str = ""  # address of the Dask scheduler, `tls://HOST:PORT`
-    tls: TlsFiles | None = None  # of the connection to it
+    tls: TlsFiles | None = None  # certificates of the connection to the scheduler
 
 
 @dataclass(frozen=True)

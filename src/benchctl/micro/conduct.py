@@ -84,13 +84,13 @@ def micro_spec(
 class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Microbenchmarks in a file, as `benchctl micro run` has them."""
 
-    source: Annotated[str, Meta(min_length=1)]  # relative to the file
+    source: Annotated[str, Meta(min_length=1)]  # file or directory of sources, relative to this file
     include: str = ""  # regular expression for names of benchmarks
-    # Parameter -> values, in place of the benchmark's.
+    # Values by parameter, instead of the benchmark's own.
     params: dict[str, tuple[int | float | str, ...]] = msgspec.field(default_factory=dict)
-    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()  # counts of threads to measure with
+    threads: tuple[Annotated[int, Meta(ge=1)], ...] = ()  # numbers of threads
     jmh: str = ""  # further arguments of JMH
-    timeout: float = 600.0  # of one benchmark, seconds
+    timeout: float = 600.0  # seconds per benchmark
 
     def spec(self, folder: Path) -> MicroSpec:
         """Make the specification that a file in a directory states.

@@ -43,13 +43,13 @@ _REASONS = {
 class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A command that gets the message as JSON on its standard input, or a webhook that it is posted to."""
 
-    command: tuple[str, ...] = ()  # no shell reads it; paths are relative to the suite file's folder
-    webhook: str = ""  # an address that everybody who reads the suite file may know
-    webhook_env: str = ""  # or the variable that holds the address
-    headers_env: dict[str, str] = {}  # header -> variable that holds its value
-    template: Literal["json", "slack"] = "json"  # `slack` is {"text": ...}, which many chats take
-    timeout_s: Annotated[int, msgspec.Meta(ge=1, le=3600)] = 60  # of one attempt
-    # The nights to report.
+    command: tuple[str, ...] = ()  # program and its arguments, without a shell; gets JSON on standard input
+    webhook: str = ""  # URL, for one that is not a secret
+    webhook_env: str = ""  # environment variable with the URL
+    headers_env: dict[str, str] = {}  # environment variables with values of HTTP headers
+    template: Literal["json", "slack"] = "json"  # `slack` sends {"text": ...}, which many chats accept
+    timeout_s: Annotated[int, msgspec.Meta(ge=1, le=3600)] = 60  # seconds per attempt
+    # Which nights to report; by default alarm, recovered and broken.
     when: Annotated[tuple[Occasion, ...], msgspec.Meta(min_length=1)] = ("alarm", "recovered", "broken")
 
     def __post_init__(self) -> None:

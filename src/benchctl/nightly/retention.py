@@ -238,8 +238,8 @@ def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """For how many measured nights things are kept."""
 
-    raw_nights: Nights | None = 30  # samples, telemetry, logs of nodes, and evidence; None for ever
-    engine_nights: Nights | None = 30  # engines with their archives, and prepared indices; None for ever
+    raw_nights: Nights | None = 30  # nights of samples, telemetry, node logs and evidence; `null` keeps all
+    engine_nights: Nights | None = 30  # nights of engines and prepared indices; `null` keeps all
 
 
 def apply_retention(

@@ -33,14 +33,14 @@ MOST_FORKS: Final = 1000
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
 _RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
-_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
+_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@latest]")
 
 
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Budget of a confirmation."""
 
-    most_forks: int = 50  # of either side: it ends when there is a verdict
-    # Of the night's budget that is kept free for confirmations until the night's own forks are done.
+    most_forks: int = 50  # maximum forks per variant; ends earlier with a verdict
+    # Share of the night's budget that is reserved for confirmations while the night's forks run.
     share_of_budget: float = 0.4
 
 
@@ -50,27 +50,28 @@ class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_on
     Paths in it are relative to its folder; in a suite that was loaded they are absolute.
     """
 
-    name: str = ""  # of its folder; the file's name without its ending if it is not given
-    title: str = ""
-    # The watched ones, as on the command line; `es@latest` is what is newest in a night.
+    name: str = ""  # name of its directory in benchctl's home; by default the file's, without the extension
+    title: str = ""  # title on pages and in messages
+    # Watched variants, as on the command line; `es@latest` is the newest release at each night.
     variants: Annotated[tuple[Text, ...], _VARIANTS]
     # One or several variants that never change; when they get slower, the host did.
     canary: Text | tuple[Text, ...] = ()
     # Microbenchmarks instead of challenges; then variants are as `benchctl micro run` takes them.
     micro: MicroEntry | None = None
-    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS  # of every variant in a night
-    budget: Duration | None = None  # of a night, confirmations included; None for as long as it takes
-    confirm: ConfirmLimits = ConfirmLimits()
-    # Metric -> change that nobody is to be woken for; `margins` in the file.
+    forks: Annotated[int, Meta(ge=1, le=MOST_FORKS)] = DEFAULT_FORKS  # forks per variant and night
+    budget: Duration | None = None  # time limit of a night with its confirmations; by default none
+    confirm: ConfirmLimits = ConfirmLimits()  # limits of confirmations
+    # Largest change without an alarm, by metric, such as `throughput: 3%`; 5% by default.
     margins_text: dict[str, Percent] = msgspec.field(name="margins", default_factory=dict)
-    # While another benchctl is measuring, a start ends with 0, unless it is to wait or fail.
+    # Busy host: mark the night (warn) or do not measure (fail). Another benchctl is measuring: skip the
+    # night (warn), wait, or fail.
     on_busy: OnBusy = "warn"
-    on_cut_off: Literal["resume", "discard"] = "resume"  # what becomes of a night that was cut off
-    host: HostLimits = HostLimits()
-    retention: Retention = Retention()  # how long what is large is kept
-    report: Text | None = None  # folder of the pages; None for the one in benchctl's home
-    runs: Text | None = None  # folder of the runs; None for the one in benchctl's home
-    notify: tuple[Notifier, ...] = ()
+    on_cut_off: Literal["resume", "discard"] = "resume"  # what to do with an interrupted night
+    host: HostLimits = HostLimits()  # limits for a host that is quiet enough
+    retention: Retention = Retention()  # how long large files are kept
+    report: Text | None = None  # directory of the pages; by default in benchctl's home
+    runs: Text | None = None  # directory of the runs; by default in benchctl's home
+    notify: tuple[Notifier, ...] = ()  # where messages of nights are sent
 
     @property
     def canaries(self) -> tuple[Text, ...]:

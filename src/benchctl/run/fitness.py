@@ -50,14 +50,14 @@ NotNegative = Annotated[float, Meta(ge=0)]
 class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Limits that a host has to meet."""
 
-    max_load: NotNegative = 0.5  # one-minute load average per CPU, before the night
-    max_busy: Percent = "20%"  # share of the CPUs' time that others may use
-    settle: Duration = "10m"  # wait at most this long: jobs that start at the full hour end
-    governor: Annotated[str, Meta(min_length=1)] | None = None  # of the CPUs; None for any
-    least_free_gb: NotNegative = 5.0  # on the disk with benchctl's home, 10^9 bytes; less is always refused
-    # 10^9 bytes; None for the heap and 1 GiB; less is always refused.
+    max_load: NotNegative = 0.5  # maximum one-minute load average per CPU
+    max_busy: Percent = "20%"  # maximum share of CPU time in use
+    settle: Duration = "10m"  # longest wait for a quiet host, before the night
+    governor: Annotated[str, Meta(min_length=1)] | None = None  # required CPU governor; by default any
+    least_free_gb: NotNegative = 5.0  # required disk space for benchctl's home, GB; less is always refused
+    # Required memory, GB, by default the heap and 1 GiB; less is always refused.
     least_free_memory_gb: NotNegative | None = None
-    other_java: Reaction = "mark"  # on other Java processes
+    other_java: Reaction = "mark"  # what to do if other Java processes are running
 
 
 @dataclass(frozen=True)
