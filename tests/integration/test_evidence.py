@@ -83,7 +83,7 @@ def test_what_compilers_collectors_and_the_kernel_did_is_on_the_clock_of_the_sam
 
 def test_it_is_shown_task_by_task(run: RunFolder, benchctl: Benchctl):
     listed = json.loads(called(benchctl, "explain", run.path.name, "--format", "json"))
-    assert all(one["show-with"] for one in listed)
+    assert all(one["show with"] for one in listed)
     jit_task, os_task = (
         json.loads(called(benchctl, "explain", run.path.name, kind, "--format", "json"))["tasks"][0]
         for kind in ("jit", "os")

@@ -134,7 +134,9 @@ def test_data_streams_are_prepared_from_templates(run: Run, tmp_path: Path):
 
 
 def test_what_cannot_be_run_is_one_line_before_any_node(run: Run, library: Path, tmp_path: Path):
-    assert "has 3,000 documents, and the track says 3,001" in run.refused(library, "--param", "count=3001")
+    assert "has 3,000 documents, but the track declares 3,001" in run.refused(
+        library, "--param", "count=3001"
+    )
     said = run.refused(library, "--challenge", "search-only", "--challenge", "append-and-search")
     assert "'search-only' comes before 'append-and-search', which makes the data" in said
     moved = tmp_path / "moved"

@@ -201,11 +201,11 @@ def test_a_file_that_cannot_be_written_is_said_in_words(home: Path, tmp_path: Pa
     (tmp_path / "file").touch()
     (tmp_path / "y-alone.json").touch()
     for name, words in (
-        ("nowhere/x.json", "not a file in a folder"),
-        ("file/x.json", "not a file in a folder"),
-        ("", "not a file in a folder"),
-        ("file", "is there already"),
-        ("y.json", "y-alone.json is there already"),
+        ("nowhere/x.json", "parent directory does not exist"),
+        ("file/x.json", "parent directory does not exist"),
+        ("", "parent directory does not exist"),
+        ("file", "already exists"),
+        ("y.json", "y-alone.json already exists"),
     ):
         error = call("--challenge", "nosuch", *EFFECT, "--output", name and str(tmp_path / name)).exception
         assert isinstance(error, UsageError)

@@ -35,7 +35,7 @@ class _Explanations(LazyGroup):
         if args[0] in ctx.help_option_names:
             say(ctx.get_help())
             ctx.exit()
-        return (None, _listing(), args) if args[0].startswith("-") else super().resolve_command(ctx, args)
+        return ("list", _listing(), args) if args[0].startswith("-") else super().resolve_command(ctx, args)
 
 
 def _listing() -> click.Command:
