@@ -1,5 +1,6 @@
 """`benchctl runs`: what is deleted, what is refused, and what is said of it."""
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,9 +17,11 @@ from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
 from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
 from benchctl.nightly.folder import SuiteFolder
+from benchctl.results.plan import DEFAULT_LENGTH
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.search.record import shelf
-from builders import make_record
+from benchctl.stats.caveat import run_doubts
+from builders import make_fork, make_plan, make_record
 from made_experiment import made_record
 
 DAY = timedelta(days=1)
@@ -105,6 +108,17 @@ def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: py
     request.getfixturevalue("measuring")
     assert state_of(record) == "running"
     assert "benchctl resume" not in CliRunner().invoke(root, ["runs", "list"]).stderr
+
+
+def test_a_run_that_time_ends_is_not_said_to_have_all_forks_that_it_may_have(home: Home):
+    plan = make_plan(forks=50, stop=DEFAULT_LENGTH)
+    forks = (make_fork("es", 0), make_fork("os", 0))
+    run(home, "a", status="interrupted", plan=plan, forks=forks)
+    run(home, "b", plan=plan, forks=forks, stopped="ended after 1 fork per variant")
+    rows = json.loads(call("list", "--format", "json").stdout)
+    assert [row["forks"] for row in rows] == ["2/at most 100", "2/2"]
+    (doubt,) = run_doubts(RunStore(home.runs).find("a", finished=False).load())
+    assert "2 of at most 100 forks are done" in doubt.text
 
 
 def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):

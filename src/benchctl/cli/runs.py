@@ -70,7 +70,7 @@ def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
             state + (" (test mode)" if record.plan.test_mode else ""),
             list(record.plan.families),
             record.plan.corpus.documents or None,  # 0 stands for unknown in imported runs
-            f"{record.total - len(record.missing())}/{record.total}",
+            f"{record.total - len(record.missing())}/{record.total_text}",
             record.tags,
         )
         for record, state in records

@@ -531,6 +531,12 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         """Forks of all variants that belong to it."""
         return len(self._wanted())
 
+    @property
+    def total_text(self) -> str:
+        """Return how many forks belong to it, for readers; of a run that time is yet to end, the most."""
+        by_time = self.plan.by_time and self.unfinished and not self.stopped
+        return f"at most {self.total}" if by_time else str(self.total)
+
     def missing(self) -> tuple[tuple[int, str], ...]:
         """Return (block, variant) of every fork that is not done, in block order."""
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}

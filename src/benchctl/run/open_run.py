@@ -300,5 +300,5 @@ class OpenRun:
 
     def summary(self) -> str:
         """Tell how many forks are kept, and where."""
-        total = self._record.total
-        return f"{total - len(self._record.missing())} of {total} forks are kept in {self._folder.path}"
+        done = self._record.total - len(self._record.missing())
+        return f"{done} of {self._record.total_text} forks are kept in {self._folder.path}"

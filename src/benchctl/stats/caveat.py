@@ -74,7 +74,8 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
         unless_measured = "unless it is being measured, " if record.status == "running" else ""
         yield Caveat(
             "unfinished",
-            f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total} forks are done; "
+            f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total_text} forks are "
+            "done; "
             f"{unless_measured}resume it with: benchctl resume {record.id}",
         )
 
