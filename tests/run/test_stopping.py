@@ -9,6 +9,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import DEFAULT_LENGTH, StopSpec
 from benchctl.run.stopping import (
     ByRule,
+    blocks_by_time,
     length_text,
     reason_to_stop,
     remaining_s,
@@ -153,6 +154,19 @@ def test_with_several_index_builds_each_gets_as_many_forks():
     # Three more blocks of 20 s would not fit, one would.
     assert reason_to_stop(record(stop, forks(3), index_builds=3), 3) != ""
     assert reason_to_stop(record(stop, forks(3)), 3) == ""
+
+
+@pytest.mark.parametrize(("wall_s", "total"), [(60.0, 8), (10.0, 8), (6.0, 12)])
+def test_a_length_by_time_is_of_whole_turns_through_the_index_builds(wall_s: float, total: int):
+    """Of four builds, six blocks are not possible, and ten are not either."""
+
+    def running(done: int) -> RunRecord:
+        return record(DEFAULT_LENGTH, forks(done, wall_s=wall_s), index_builds=4)
+
+    ended = next(block for block in range(1, 50) if reason_to_stop(running(block), block))
+    assert ended == total
+    assert blocks_by_time(running(1)) == total
+    assert DEFAULT_LENGTH.blocks_in(2 * wall_s, 4) == total
 
 
 def test_time_left_is_what_the_budget_leaves_at_most():

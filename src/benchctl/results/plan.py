@@ -280,9 +280,14 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
         """Return whether time alone decides, whatever the figures are."""
         return self.budget_s is not None and not self.looks_on
 
-    def blocks_in(self, block_s: float) -> int:
-        """Return how many blocks of so many seconds the budget has room for."""
-        return max(self.least_blocks, int((self.budget_s or 0.0) // block_s))
+    def blocks_in(self, block_s: float, index_builds: int) -> int:
+        """Return how many blocks of so many seconds are run in the budget; every index build has as many."""
+        return self.whole_blocks(int((self.budget_s or 0.0) // block_s), index_builds)
+
+    def whole_blocks(self, fitting: int, index_builds: int) -> int:
+        """Return how many blocks are run where so many fit: at least the least, as many of every build."""
+        least = -(-self.least_blocks // index_builds)
+        return index_builds * max(least, fitting // index_builds)
 
     def length_text(self, most: int) -> str:
         """Return the length of a run of at most so many forks that time ends, for readers.

@@ -197,7 +197,11 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
 def _forks(plan: Plan, block_s: float) -> int:
     """Return the maximum forks of every variant, those for evidence included: with a budget, what fits."""
     has_budget = plan.stop is not None and plan.stop.budget_s is not None
-    forks = min(plan.forks, plan.stop.blocks_in(block_s)) if plan.stop and has_budget else plan.forks
+    forks = (
+        min(plan.forks, plan.stop.blocks_in(block_s, plan.index_builds))
+        if plan.stop and has_budget
+        else plan.forks
+    )
     return forks + (0 if plan.evidence is None else plan.evidence.extra_forks)
 
 

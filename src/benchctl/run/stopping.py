@@ -51,7 +51,7 @@ def blocks_by_time(record: RunRecord) -> int | None:
         return None
     left_s = stop.budget_s - seconds_spent(record) - block_s * len(record.plan.extra_blocks)
     fit = done + max(0, int(left_s // block_s))
-    return min(max(fit, stop.least_blocks), record.plan.forks)
+    return min(stop.whole_blocks(fit, record.plan.index_builds), record.plan.forks)
 
 
 def length_text(record: RunRecord) -> str:

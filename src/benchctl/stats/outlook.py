@@ -304,7 +304,7 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
         wanted = forks_for_width(math.log1p(stop.precision), widest.sd, rule, stop.least_forks)
         most = min(most, wanted)
     if stop.budget_s is not None and block_s:
-        most = min(most, stop.blocks_in(block_s))
+        most = min(most, stop.blocks_in(block_s, plan.index_builds))
     elif stop.is_length:
         most = min(most, DEFAULT_FORKS)
     return most
