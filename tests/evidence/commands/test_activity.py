@@ -22,7 +22,7 @@ from benchctl.evidence.files import (
     write_evidence,
 )
 from benchctl.results.model import BootRecord, NodeFate, NodeRecord
-from benchctl.results.plan import EvidenceSpec, NodeSpec
+from benchctl.results.plan import EvidenceSpec, MicroSpec, NodeSpec
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record, make_summary
 from stored import ROWS, samples, stored
@@ -104,6 +104,18 @@ def test_a_cluster_has_a_line_for_each_node_and_what_went_is_said(run: Path):
         refused = call("explain", run, kind, "--node", "node-9").exception
         assert isinstance(refused, UsageError)
         assert "has no node 'node-9'\n  hint: it has: node-1, node-2, node-3" in str(refused)
+
+
+def test_microbenchmarks_lack_no_evidence_of_nodes(run: Path):
+    folder = RunFolder(run)
+    record = folder.load()
+    plan = msgspec.structs.replace(record.plan, micro=MicroSpec("/B.java", ""))
+    folder.save(msgspec.structs.replace(record, plan=plan))
+    assert "collect the rest" not in call("explain", run).stderr
+    plain = tuple(one for one in record.forks if not one.evidence)
+    folder.save(msgspec.structs.replace(record, plan=plan, forks=plain))
+    assert "benchctl micro run /B.java" in (said := call("explain", run).stderr)
+    assert "--evidence inlining --" in said
 
 
 def test_samples_that_are_gone_are_said(run: Path):

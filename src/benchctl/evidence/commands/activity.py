@@ -81,10 +81,11 @@ def list_command(run: str, runs_folder: Path | None, output_format: TableFormat)
         rows.append((kind, [f"{variant} {block}" for variant, block in sorted(forks)], shown))
     columns = ("evidence", "variants and blocks", "show with")
     print_table(Table.listed(f"Evidence of {record.id}", columns, rows), output_format)
-    missing = tuple(kind for kind, _, shown in rows if shown is None)
+    # Microbenchmarks have no nodes that the others are about.
+    possible = get_args(EvidenceKind) if record.plan.micro is None else ("inlining",)
+    missing = tuple(kind for kind, _, shown in rows if shown is None and kind in possible)
     if missing and record.imported is None:
-        kinds = ("inlining",) if record.plan.micro is not None else missing
-        plan = msgspec.structs.replace(record.plan, evidence=EvidenceSpec(kinds, 1))
+        plan = msgspec.structs.replace(record.plan, evidence=EvidenceSpec(missing, 1))
         note(f"collect the rest with: {command(plan)}")
 
 
