@@ -248,6 +248,7 @@ def _type(found: Schema) -> str:
 
 def _files() -> Iterator[str]:
     yield "# YAML files\n"
+    yield "Each section is a kind of file: `run --config` takes the keys of Runs, not suites or experiments."
     yield "Keys are the options of `benchctl run` without dashes, in the plural where options are repeatable."
     yield "Paths are relative to the file. Unknown and duplicate keys are errors with file and line.\n"
     shown = {form.__name__ for form, _ in _FILES.values()}
