@@ -58,7 +58,10 @@ class Kind(Generic[N]):
         """
         found = self.amount(text.strip())
         if found is None or (self.least and not found):
-            raise UsageError(f"invalid {self.name} '{text}' (expected e.g. {self.examples})")
+            raise UsageError(
+                f"invalid {self.name} '{text}' (expected e.g. {self.examples})",
+                hint=self._guess(text.strip()),
+            )
         if self.whole and found.denominator != 1:
             raise UsageError(f"invalid {self.name} '{text}' (expected a whole number of {self.whole})")
         if found < self.least:
@@ -66,6 +69,14 @@ class Kind(Generic[N]):
         if found > self.most:
             raise UsageError(f"invalid {self.name} '{text}' (expected at most {self.most_text})")
         return self.number(found)
+
+    def _guess(self, text: str) -> str:
+        """Return a hint with the amount that was probably meant: `30` is `30m`, and `1mio` is `1m`."""
+        if self.amount(f"{text}{self.printed[0]}"):
+            return f"add a unit: {text}{self.printed[0]}"
+        shorter = (text[:end] for end in range(len(text) - 1, 0, -1) if text[end].isalpha())
+        near = next((one for one in shorter if self.amount(one)), None)
+        return f"write {re.split(', | or ', self.examples)[0]}" if near is None else f"did you mean '{near}'?"
 
     def text(self, value: float) -> str:
         """Return a value as people write it, in the largest printed unit of which it is a whole number."""

@@ -599,4 +599,10 @@ def check_settings(source: msgspec.Struct) -> None:
         UsageError: If a number or an amount is out of range.
     """
     for one, problem in problems(source):
-        raise UsageError(f"{one.option}: {problem}")
+        raise UsageError(f"{one.option}: {problem}", hint=_example(one))
+
+
+def _example(one: Setting) -> str:
+    """Return an option with a valid value, for a hint; empty where messages have an example."""
+    value = DEFAULT_FORKS if one.name == "forks" else one.default or one.least
+    return "" if one.kind is not None or not value else f"e.g. {one.option} {value}"

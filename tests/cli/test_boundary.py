@@ -324,7 +324,7 @@ MEASURED = ["--challenge", "range-only"]
         (["compare", "es", "os", "--metric", ""], "--metric requires a non-empty value"),
         (["run", "--metric", "p99"], "benchctl compare ... --quantile 0.99"),
         (["run", "--metric", "latency_p99.9"], "... --metric latency --quantile 0.999"),
-        (["track", "validate", "/no/where"], "unknown track '/no/where'"),
+        (["track", "validate", "/no/where"], "no such directory: /no/where"),
         (["nightly", "run", "/no/where.yml"], "/no/where.yml"),
         (["corpus", "generate", "--docs", "lots"], "invalid document count 'lots'"),
     ],

@@ -3,6 +3,7 @@
 import errno
 import math
 import os
+import re
 import signal
 import stat
 import sys
@@ -144,11 +145,47 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
     message, hint = err.format_message(), ""
     if context is not None:
         if isinstance(err, click.NoSuchCommand) and isinstance(context.command, click.Group):
-            message, hint = err.message, guess(err.command_name, context.command.list_commands(context))
+            message, hint = err.message, _meant_command(err.command_name, context, context.command)
         elif isinstance(err, click.NoSuchOption):
             message, hint = err.message, _meant(err.option_name, context.command, args)
+        elif (extra := _EXTRA.match(message)) and any(
+            "--challenge" in param.opts for param in context.command.params
+        ):
+            hint = _meant_challenge(extra[1])
         hint = hint or f"see: {context.command_path} --help"
     return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=hint)
+
+
+# Commands of other tools, and others that are easily guessed.
+_COMMANDS = {
+    "benchctl create-track": "benchctl track new",
+    "benchctl help": "benchctl --help",
+    "benchctl list races": "benchctl runs list",
+    "benchctl list runs": "benchctl runs list",
+    "benchctl race": "benchctl run",
+    "benchctl report": "benchctl show latest --html DIR",
+    "benchctl runs delete": "benchctl runs rm",
+    "benchctl version": "benchctl --version",
+}
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+)[ )]")
+
+
+def _meant_command(name: str, context: click.Context, group: click.Group) -> str:
+    """Return the command probably meant; of `explain`, also its arguments in the right order."""
+    other = _COMMANDS.get(f"{context.command_path} {name}")
+    names = group.list_commands(context)
+    run = context.params.get("run")
+    if other is None and run in names:
+        other = f"{context.command_path} {name} {run}"
+    return f"use: {other}" if other else guess(name, names)
+
+
+def _meant_challenge(word: str) -> str:
+    """Return the option of a challenge that an argument names; empty if it names none."""
+    from benchctl.track.library import challenge_names  # noqa: PLC0415 - no other message needs it
+
+    name = word if word.endswith(".json") else nearest(word, challenge_names())
+    return "" if name is None else f"did you mean --challenge {name}?"
 
 
 # Words for which another option chooses tasks.

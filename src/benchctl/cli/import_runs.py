@@ -51,6 +51,8 @@ def import_command(
     one fork of a single variant. A jmh-result.json contains its own forks. Imported runs have no samples and
     no host data, so some metrics and checks are unavailable.
     """
+    if missing := next((file for file in files if not file.exists()), None):
+        raise UsageError(f"no such file: {missing}", hint="check the path")
     if variant_text is None:
         raise UsageError(
             "no file says what was measured",

@@ -141,7 +141,7 @@ class AmountType(click.ParamType[N]):
             return self.kind.parse(value)
         except UsageError as err:
             where = "" if param is None else f"{param.opts[0]}: "
-            raise UsageError(f"{where}{err.message}") from err
+            raise UsageError(f"{where}{err.message}", hint=err.hint) from err
 
 
 class TagType(click.ParamType[tuple[str, ...]]):

@@ -51,6 +51,9 @@ _INSTEAD = {
         ("--car", "--provision-config-instance"), "use --heap, or --variant LABEL=es,KEY:VALUE,..."
     ),
     "--client-options": "put them into a file of --targets",
+    "--html": "write the report afterwards: benchctl show latest --html DIR",
+    "--pipeline": "name a running cluster: --target NAME=URL",
+    **dict.fromkeys(("--report-file", "--results-file"), "use: --format csv > FILE"),
     "--distribution-version": "name versions as variants: --variant es@8.19.0",
     "--target-hosts": "name a running cluster: --target NAME=URL",
     "--telemetry": "use --evidence",

@@ -22,7 +22,7 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.streams import say
 from benchctl.cli.targets import unasked_targets
-from benchctl.engine.variant import check_jdks, parse_variant
+from benchctl.engine.variant import ENGINE_WORDS, check_jdks, parse_variant
 from benchctl.engine.variant_file import check_spec, load_variants, with_newest
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
@@ -71,6 +71,9 @@ def resolve_variants(
             something is wrong in the file.
     """
     by_jdk = keyed(jdks, "--jdk")
+    if file is not None and not file.exists() and file.name.partition(",")[0] in ENGINE_WORDS:
+        names = " ".join(f"--variant {name}" for name in file.name.split(","))
+        raise UsageError(f"--variants: no such file '{file}'", hint=f"repeat --variant: {names}")
     defined = {} if file is None else load_variants(file)
     specs = [parse_variant(text, jdks=by_jdk, defined=defined) for text in texts or defined]
     check_jdks(by_jdk, specs)
@@ -130,6 +133,10 @@ class NumberOrWordType(click.ParamType[int | str]):
         return self.fail(f"'{value}' is neither a number from 1 nor '{self.word}'", param, ctx)
 
 
+# Other tools' names of what is collected here.
+_OTHER_WORDS = {"jfr": "profile", "async-profiler": "profile"}
+
+
 class WordsType(click.ParamType[tuple[str, ...]]):
     """Words of a list with commas between them, or `all`."""
 
@@ -147,9 +154,9 @@ class WordsType(click.ParamType[tuple[str, ...]]):
         words = [word.strip() for word in value.split(",")]
         for word in words:
             if word not in known:
-                raise UsageError(
-                    f"{self.setting.option}: unknown kind '{word}'", hint=suggestion(word, known)
-                )
+                other = _OTHER_WORDS.get(word)
+                hint = f"use: {self.setting.option} {other}" if other in known else suggestion(word, known)
+                raise UsageError(f"{self.setting.option}: unknown kind '{word}'", hint=hint)
         return self.setting.choices if _ALL in words else tuple(words)
 
 

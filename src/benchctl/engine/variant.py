@@ -49,9 +49,11 @@ PartKind = Literal["file", "url", "maven", "patched"]
 
 def _check_version(text: str, engine: EngineName) -> str:
     if text != LATEST and not _VERSION.fullmatch(text):
-        example = _newest_of(engine, text) if _VERSION_BEGUN.fullmatch(text) else BUILT_IN_VERSIONS[engine]
+        is_begun = _VERSION_BEGUN.fullmatch(text)
+        example = _newest_of(engine, text) if is_begun else BUILT_IN_VERSIONS[engine]
         raise UsageError(
-            f"'{text}' is not a version", hint=f"write three numbers, such as {example}, or {LATEST}"
+            f"version '{text}' is incomplete" if is_begun else f"'{text}' is not a version",
+            hint=f"write three numbers, such as {example}, or {LATEST}",
         )
     return text
 
@@ -674,10 +676,24 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
             options[-1] = ("nodes", f"{options[-1][1]},{piece}")
         # `jmv:` is close enough to an option to be a typo; log tags such as `safepoint:` are not.
         elif not options or (colon and nearest(option, _OPTIONS)):
-            raise UsageError(f"variant '{text}': '{piece}' is not an option", hint=f"the form is {_FORMS}")
+            raise _unknown_piece(text, head, piece)
         else:
             options[-1] = (options[-1][0], f"{options[-1][1]},{piece}")
     return head, options
+
+
+def _unknown_piece(text: str, head: str, piece: str) -> UsageError:
+    """Return the error about a piece of a variant that is not an option."""
+    option, colon, _ = piece.partition(":")
+    if colon:
+        hint = guess(option, _OPTIONS) or f"the form is {_FORMS}"
+        return UsageError(f"variant '{text}': unknown key '{option}'", hint=hint)
+    if piece.partition("@")[0] in ENGINE_WORDS or "=" in piece:
+        return UsageError(
+            f"variant '{text}': '{piece}' is not an option",
+            hint=f"repeat --variant: --variant {head} --variant {piece}",
+        )
+    return UsageError(f"variant '{text}': '{piece}' is not an option", hint=f"the form is {_FORMS}")
 
 
 def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
@@ -695,7 +711,10 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
     try:
         return VariantSpec(f"{short}@{version}", engine, _check_version(version, engine))
     except UsageError as err:
-        raise UsageError(f"'{text}' has no version after the @", hint=err.hint) from err
+        raise UsageError(
+            f"variant '{text}': {err.message}" if version else f"'{text}' has no version after the @",
+            hint=err.hint,
+        ) from err
 
 
 def check_name(name: str, what: str = "a variant's label") -> str:
@@ -751,10 +770,14 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
         elif option in _MAPPINGS:
             mapping = found.setdefault(_MAPPINGS[option], {})
             key, equals, content = value.partition("=")
-            if not key or not equals or key in mapping:
+            if not key or not equals:
                 raise UsageError(
-                    f"variant '{name}': {option} '{value}' is not KEY=VALUE, or given twice",
+                    f"variant '{name}': {option} '{value}' is not KEY=VALUE",
                     hint=f"write {_EXAMPLES[option]}",
+                )
+            if key in mapping:
+                raise UsageError(
+                    f"variant '{name}': duplicate {option} '{key}'", hint=f"remove {option}:{value}"
                 )
             mapping[key] = content
         elif not value or option in found:

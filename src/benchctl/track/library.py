@@ -1,5 +1,6 @@
 """Locations of tracks and challenges: shipped with benchctl, or the user's own by path."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from benchctl.errors import UsageError
@@ -40,6 +41,12 @@ def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
     Raises:
         UsageError: If there is no such challenge.
     """
+    path = Path(name)
+    is_track = path.name in MAIN_FILES
+    with suppress(OSError, ValueError):  # a name that no file can have
+        is_track |= any((path / main).is_file() for main in MAIN_FILES)
+    if name not in challenge_names() and (is_track or name in track_names()):
+        raise UsageError(f"{name} is a track, not a challenge", hint=f"use --track {name}")
     return _find(
         name,
         "challenge",
@@ -85,6 +92,9 @@ def _find(
     except (OSError, ValueError) as err:
         reason = err.strerror if isinstance(err, OSError) else err
         raise UsageError(f"cannot look for {kind} '{name}': {reason}") from err
+    if "/" in name or name.endswith(".json"):
+        what = "directory" if kind == "track" and not name.endswith(".json") else "file"
+        raise UsageError(f"no such {what}: {name}", hint=f"list shipped {kind}s with: benchctl list {kind}s")
     raise UsageError(
         f"unknown {kind} '{name}'",
         hint=f"{guess(name, known)} known: {', '.join(known)}; or use a path".lstrip(),
