@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.disk import replacing
 from benchctl.errors import BenchctlError
 from benchctl.nightly.site.publish import MARK, remove_partials, remove_stale, write_changed
 
@@ -43,6 +44,10 @@ def test_a_folder_that_is_not_there_holds_nothing_stale(tmp_path: Path):
 def test_what_a_killed_writer_left_behind_goes(tmp_path: Path):
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / ".a.html.123.partial").write_text("half", encoding="utf-8")
+    with replacing(tmp_path / "tasks" / "b.html") as partial:
+        partial.touch()
+        killed = partial.name
+    (tmp_path / "tasks" / "b.html").rename(tmp_path / "tasks" / killed)
     (tmp_path / "tasks" / "a.html").write_text("whole", encoding="utf-8")
     (tmp_path / "tasks" / ".mine.partial").write_text("not ours", encoding="utf-8")
     (tmp_path / "tasks" / "more").mkdir()

@@ -51,7 +51,7 @@ MARK = '<meta name="generator" content="benchctl '
 """Near the beginning of every page that benchctl made: no other file is ever removed."""
 
 _MARK_WITHIN_BYTES = 400
-_PARTIAL = re.compile(r"\..+\.(html|xml|json)\.[0-9]+\.partial")
+_PARTIAL = re.compile(r"\..+\.(html|xml|json)(\.[0-9]+){1,2}\.partial")
 
 
 def write_changed(path: Path, text: str) -> bool:
