@@ -299,12 +299,6 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
             metavar="TAG",
         ),
     ] = ()
-    calibrate: Annotated[
-        bool,
-        _said(
-            "First measure what the driver itself costs on this machine, and keep that with the run.", "Load"
-        ),
-    ] = False
 
 
 class Work(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

@@ -164,9 +164,9 @@ class World:
 
     @property
     def laboratory(self) -> Laboratory:
-        return Laboratory(open=self.open, reopen=self.reopen, calibrate=self.calibrate)
+        return Laboratory(open=self.open, reopen=self.reopen, calibration=self.calibration)
 
-    def calibrate(self, _observer: Any, _stop: Event, _plan: Plan) -> Calibration:
+    def calibration(self, _bench: Any, _plan: Plan) -> Calibration:
         self.calibrated += 1
         return CALIBRATION
 

@@ -421,7 +421,7 @@ def test_an_execution_that_cannot_get_more_stays_as_it_is(world: World, experime
 
 def test_a_measurements_run_has_its_tags_and_the_drivers_cost_is_measured_once(world: World, tmp_path: Path):
     own = EXPERIMENT.replace("restart: never", "restart: never, tags: [mine]")
-    world.begin(load(tmp_path, f"calibrate: true\ntags: [both]\n{own}"))
+    world.begin(load(tmp_path, f"tags: [both]\n{own}"))
     runs = [world.run(name) for name in ("fresh", "used")]
     assert [run.tags[2:] for run in runs] == [("both",), ("mine",)]
     assert world.calibrated == 1

@@ -139,9 +139,7 @@ def ground(home: Home, environ: dict[str, str]) -> Iterator[Ground]:
 
 
 def test_load_and_nodes_of_a_run_are_on_several_hosts(ground: Ground, store: RunStore):
-    done = ground.benchctl(
-        *ground.measured("-v", "--calibrate", "--evidence", "all", "--evidence-forks", "all")
-    )
+    done = ground.benchctl(*ground.measured("-v", "--evidence", "all", "--evidence-forks", "all"))
     assert done.returncode == 0, done.stderr
     folder = store.find("latest", finished=False)
     record = folder.load()

@@ -153,7 +153,7 @@ LEAST: Final = {
 }
 OPTIONS: Final = {"run": RUN, "redline": REDLINE}
 NOT_OF_A_PLAN: Final = {
-    "calibrate", "tags", "on_busy", "quiet", "verbose",
+    "tags", "on_busy", "quiet", "verbose",
     "dry_run",
     "runs_folder", "output_format",
 }  # fmt: skip

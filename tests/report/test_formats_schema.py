@@ -22,7 +22,7 @@ DIGESTS: dict[SchemaName, str] = {
     "analysis": "51506703911e2e6b",
     "run": "5dbf1263f61c1929",
     "message": "6b8b00108b615d04",
-    "config": "e8ffe60e3cd536ba",
+    "config": "5af8b2f757380bf5",
 }
 
 

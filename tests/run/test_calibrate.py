@@ -1,16 +1,18 @@
 """A calibration starts its own server and leaves none behind; a record keeps what it found."""
 
 import threading
+from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.home import Home
 from benchctl.results.figures import Calibration, PacedLag, ReadingCost
 from benchctl.results.model import RunRecord
 from benchctl.run.bench import SilentObserver
-from benchctl.run.calibrate import calibrate, measure_readings
+from benchctl.run.calibrate import calibrate, keep_calibration, kept_calibration, measure_readings
 from builders import make_driver, make_fork, make_record, make_summary
 
 
@@ -48,6 +50,20 @@ def test_a_record_keeps_the_calibration_and_what_the_driver_did():
     fork = make_fork("es", 0, make_summary("range", 5.0, driver=make_driver(possible_per_s=100.0)))
     record = make_record(calibration=calibration, forks=(fork,))
     assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record
+
+
+def test_a_calibration_is_kept_for_later_runs_of_the_same_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = Home(tmp_path)
+    measured = Calibration(41_000, 95_000, 28_400, 14_800.5, 8, 30_120.0, (), 2.9)
+    assert kept_calibration(home) is None
+    keep_calibration(home, measured)
+    assert kept_calibration(home) == measured
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 64)
+    assert kept_calibration(home) is None
+    (tmp_path / "calibration.json").write_text("{", encoding="utf-8")
+    assert kept_calibration(home) is None
 
 
 def test_records_from_before_have_neither():

@@ -144,6 +144,6 @@ def test_nothing_that_is_asked_for_is_passed_over(monkeypatch: pytest.MonkeyPatc
     run_spec(form, (ES,), stop=stop_of(form))
     forks_of(form)
     # Variants are looked up before, and the rest is about a run's folder and its first forks.
-    elsewhere = {"variants", "variants_file", "jdks", "tags", "calibrate", "on_busy"}
+    elsewhere = {"variants", "variants_file", "jdks", "tags", "on_busy"}
     elsewhere |= {"targets", "targets_file", "allow_writes", "keep_target_data"}
     assert {*RunForm.__struct_fields__} - read == elsewhere

@@ -26,7 +26,7 @@ from benchctl.quantities import PERCENT, SIZE
 from benchctl.report.facts import calibration_lines
 from benchctl.report.numbers import counted
 from benchctl.report.table import Column, Table
-from benchctl.run.calibrate import calibrate
+from benchctl.run.calibrate import calibrate, keep_calibration
 from benchctl.run.fitness import HostLimits, examine, snapshot, used_elsewhere
 from benchctl.run.host import allowed_cpus, describe_host
 from benchctl.slices import hook
@@ -136,7 +136,9 @@ def _checks(home: Home) -> Iterator[_Check]:
     yield from _evidence()
     if pid is None:
         with watching(quiet=True) as observer, host_lock(wait=False, on_wait=observer.note):
-            for line in calibration_lines(calibrate(observer, threading.Event())):
+            found = calibrate(observer, threading.Event())
+            keep_calibration(home, found)
+            for line in calibration_lines(found):
                 yield _Check("load driver", "ok", line)
 
 

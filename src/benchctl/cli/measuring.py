@@ -24,7 +24,7 @@ from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore, reference
 from benchctl.run.bench import Bench, Observer, SilentObserver
-from benchctl.run.calibrate import calibrate, needs_calibration, with_workers
+from benchctl.run.calibrate import calibration_of, needs_calibration, with_workers
 from benchctl.run.documents import FileOptions, find_corpus, needs_documents
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import (
@@ -120,10 +120,8 @@ def benched(
 def with_enough_workers(plan: Plan, bench: Bench, form: RunForm) -> tuple[Plan, Calibration | None]:
     """Return the plan with as many processes as the driver needs here, and its cost, if measured."""
     choosing = form.workers == AS_MANY_WORKERS_AS_NEEDED and needs_calibration(plan)
-    if not (form.calibrate or choosing):
-        return plan, None
-    calibration = calibrate(bench.observer, bench.stop, plan)
-    if choosing:
+    calibration = calibration_of(bench, plan, is_needed=choosing)
+    if choosing and calibration is not None:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
         plan = msgspec.structs.replace(plan, pin=pin_of_form(form, plan.workers))
     return plan, calibration

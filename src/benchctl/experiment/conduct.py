@@ -20,7 +20,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
-from benchctl.run.calibrate import calibrate
+from benchctl.run.calibrate import calibration_of
 from benchctl.run.open_run import MAX_FAILURES_IN_A_ROW, NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More, open_run, reopen_run
 from benchctl.run.plan import reload_track
@@ -68,7 +68,7 @@ class Laboratory:
 
     open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run  # makes a run of a plan; see `open_run`
     reopen: Callable[..., OpenRun] = reopen_run  # goes on with one; see `reopen_run`
-    calibrate: Callable[..., Calibration] = calibrate
+    calibration: Callable[[Bench, Plan], Calibration | None] = calibration_of
 
 
 def plans_to_open(record: ExperimentRecord, home: Home) -> Plans:
@@ -223,7 +223,7 @@ class _Conduct:
             bench = self._named(name)
             bench.observer.stage("preparing")
             extras = Extras(
-                calibration=self._calibration(planned.plan) if measurement.calibrate else None,
+                calibration=self._calibration(planned.plan),
                 tags=(*tags_of(self._record.id, name), *measurement.tags),
                 files=planned.files,
                 forecast=False,
@@ -233,10 +233,10 @@ class _Conduct:
             self._prepared[run.record.id] = timings
             self._update(runs={**self._record.runs, name: run.record.id})
 
-    def _calibration(self, plan: Plan) -> Calibration:
+    def _calibration(self, plan: Plan) -> Calibration | None:
         """Return the calibration for all measurements: it is about the machines that load comes from."""
         if self._calibrated is None:
-            self._calibrated = self._laboratory.calibrate(self._bench.observer, self._bench.stop, plan)
+            self._calibrated = self._laboratory.calibration(self._bench, plan)
         return self._calibrated
 
     def _named(self, name: str) -> Bench:

@@ -41,7 +41,7 @@ from benchctl.results.plan import EngineName, EvidenceSpec, Place, Plan, Variant
 from benchctl.results.reading import UnknownTimesError
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
-from benchctl.run.calibrate import calibrate
+from benchctl.run.calibrate import calibration_of
 from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import HostLimits, Snapshot, settle, snapshot
 from benchctl.run.form import run_spec
@@ -270,9 +270,7 @@ class Measuring:
         # Known before the first node starts: what is cut off is gone on with only as it was meant.
         self.keep(plan_digest=self._digest(plan))
         extras = Extras(
-            calibration=calibrate(self.bench.observer, self.bench.stop, plan)
-            if self.suite.calibrate
-            else None,
+            calibration=calibration_of(self.bench, plan),
             tags=(*tags, *self.suite.tags),
             files=files,
             left_s=self.left_s,

@@ -1,6 +1,7 @@
 """The driver's floor on this machine, what readings cost, and how many processes a plan's clients need."""
 
 import math
+import platform
 import subprocess
 import sys
 import threading
@@ -9,12 +10,17 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
+import psutil
 
+import benchctl
 from benchctl.engine.usage import Meter, ProcessGauge
+from benchctl.errors import BenchctlError
+from benchctl.home import Home
 from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.results.figures import Calibration, ReadingCost
+from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.plan import Plan
-from benchctl.run.bench import Observer
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.checks import checked_hosts
 from benchctl.run.telemetry import INTERVAL_S
 
@@ -43,6 +49,51 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
     costliest = max(found.values(), key=lambda one: one.error_p50_ns)
     by_name = {name: one for name, one in found.items() if name}
     return msgspec.structs.replace(costliest, reading=measure_readings(), hosts=by_name)
+
+
+_KEPT_NAME = "calibration.json"
+_KEPT_VERSION = 1
+
+
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    machine: str
+    calibration: Calibration
+    calibration_version: int = _KEPT_VERSION
+
+
+def _machine() -> str:
+    return (
+        f"{platform.node()}, {platform.release()}, {psutil.cpu_count()} CPUs, benchctl {benchctl.__version__}"
+    )
+
+
+def keep_calibration(home: Home, calibration: Calibration) -> None:
+    """Keep what the driver costs here, for all runs that follow on this host."""
+    write_versioned(home.root / _KEPT_NAME, _Kept(_machine(), calibration))
+
+
+def kept_calibration(home: Home) -> Calibration | None:
+    """Return what the driver costs here; None before it was measured on this host by this benchctl."""
+    try:
+        kept = read_versioned(home.root / _KEPT_NAME, _Kept, "calibration", _KEPT_VERSION)
+    except BenchctlError:
+        return None  # it is measured again
+    return kept.calibration if kept is not None and kept.machine == _machine() else None
+
+
+def calibration_of(bench: Bench, plan: Plan, *, is_needed: bool = False) -> Calibration | None:
+    """Return what the driver costs where a plan's load comes from.
+
+    Of this host, it is what `benchctl doctor` or an earlier run kept, and measured only if `is_needed`;
+    other hosts are always measured.
+    """
+    if plan.load_hosts:
+        return calibrate(bench.observer, bench.stop, plan)
+    found = kept_calibration(bench.home)
+    if found is None and is_needed:
+        found = calibrate(bench.observer, bench.stop, plan)
+        keep_calibration(bench.home, found)
+    return found
 
 
 # A node has 40 on two CPUs, and pools that grow with the CPUs.
