@@ -33,7 +33,7 @@ MOST_FORKS: Final = 1000
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
 _RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
-_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@latest]")
+_VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
 
 
 class ConfirmLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
