@@ -309,7 +309,7 @@ MEASURED = ["--challenge", "range-only"]
         (["node", "start", "--heap", "10m"], "--heap: invalid size '10m' (expected at least 256m)"),
         (["node", "start", "../es"], "../es"),
         (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0%"),
-        (["show", "nothing"], "no such run 'nothing'"),
+        (["show", "nothing"], "no runs in "),
         (["compare", "es", "os"], "es"),
         (["runs", "import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
         (
@@ -351,9 +351,24 @@ def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
     assert status == ExitCode.USAGE
 
 
+@pytest.mark.parametrize(
+    "command", ["show latest", "compare es os", "explain latest", "extend latest", "runs list"]
+)
+def test_without_runs_readers_hint_at_the_first_and_make_no_home(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "new"))
+    guarded(root, command.split())
+    said = capsys.readouterr()
+    assert f"no runs in {tmp_path / 'new' / 'runs'} yet" in said.err
+    assert "hint: benchctl run --challenge big5rangedebug" in said.err
+    assert not said.out
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
-    assert guarded(root, ["runs", "list"]) == ExitCode.USAGE
+    assert guarded(root, ["runs", "prune", "--keep", "1"]) == ExitCode.USAGE
     assert "is not UTF-8" in capsys.readouterr().err
 
 

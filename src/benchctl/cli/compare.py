@@ -17,6 +17,7 @@ from benchctl.cli.options import (
     html_option,
     metric_option,
     open_store,
+    require_runs,
     runs_option,
     verbose_option,
 )
@@ -122,6 +123,7 @@ def compare_command(
     """
     check_html(html, output_format)
     again = _again(click.get_current_context(), sides)
+    require_runs(runs_folder, *sides, *runs)
     archive = Archive(open_store(resolve_home(), runs_folder), runs)
     if key is not None:
         sides = by_values(archive, key, sides)

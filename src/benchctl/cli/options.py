@@ -365,8 +365,30 @@ def open_store(home: Home, folder: Path | None) -> RunStore:
     return RunStore(folder.absolute() if folder is not None else home.runs, note)
 
 
+def stored_runs(folder: Path | None) -> RunStore:
+    """Return the store that `--runs` names, for reading: no directory is made."""
+    return RunStore(folder.absolute() if folder is not None else home_root() / "runs", note)
+
+
+def no_runs(store: RunStore) -> UsageError:
+    """Return the error about a store without runs."""
+    return UsageError(f"no runs in {store.root} yet", hint="benchctl run --challenge big5rangedebug")
+
+
+def require_runs(folder: Path | None, *names: str) -> None:
+    """Refuse to read from a store without runs, before a home is made; names may be paths elsewhere.
+
+    Raises:
+        UsageError: If there are no runs, and no name is the path of one.
+    """
+    store = stored_runs(folder)
+    if not store.folders() and not any("/" in name or store.names(name) for name in names):
+        raise no_runs(store)
+
+
 def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
     """Find a run in the store that `--runs` names; a trial, or one that has not ended, is noted as such."""
+    require_runs(folder, name)
     found = open_store(resolve_home(), folder).find(name)
     record = found.load()
     for doubt in run_doubts(record):

@@ -14,6 +14,7 @@ from benchctl.cli.options import (
     format_option,
     grouped,
     open_store,
+    require_runs,
     runs_option,
     verbose_option,
 )
@@ -23,6 +24,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
+from benchctl.results.folders import LATEST
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.orchestrate import More, add_blocks, extended, resume_run
 from benchctl.run.plan import reload_track
@@ -147,6 +149,7 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
     on the same engines, documents and indices; where these have changed, it is refused.
     """
     _check(None, budget_s)
+    _require_latest(name, runs_folder)
     home = resolve_home()
     _whole(home, open_store(home, runs_folder), name, finished=False).resume(how, budget_s)
 
@@ -184,6 +187,7 @@ def extend_command(
     p-values and intervals remain valid.
     """
     _check(forks, budget_s)
+    _require_latest(name, runs_folder)
     home = resolve_home()
     whole = _whole(home, open_store(home, runs_folder), name, finished=True)
     whole.extend(More(forks, budget_s, until_decided), how)
@@ -194,6 +198,12 @@ def _check(forks: int | None, budget_s: float | None) -> None:
         raise UsageError("--forks must be at least 1")
     if budget_s is not None and budget_s <= 0:
         raise UsageError("--budget must be more than no time")
+
+
+def _require_latest(name: str, runs_folder: Path | None) -> None:
+    """Refuse `latest` of no runs; other names may be of something that has no run yet."""
+    if name == LATEST:
+        require_runs(runs_folder)
 
 
 def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:

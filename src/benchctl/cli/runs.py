@@ -14,9 +14,11 @@ from benchctl.cli.options import (
     AmountType,
     TableFormat,
     complete_runs,
+    no_runs,
     open_store,
     print_table,
     runs_option,
+    stored_runs,
     table_format_option,
 )
 from benchctl.cli.streams import note, say
@@ -63,7 +65,12 @@ def runs_group() -> None:
 @table_format_option
 def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
     """List stored runs, oldest first."""
-    records = [(record, state_of(record)) for _, record in open_store(resolve_home(), runs_folder).runs(note)]
+    store = stored_runs(runs_folder)
+    if not store.folders():
+        note(str(no_runs(store)))
+        if output_format == "text":
+            return
+    records = [(record, state_of(record)) for _, record in store.runs(note)]
     rows = [
         (
             record.id,

@@ -12,6 +12,7 @@ from benchctl.cli.options import (
     html_option,
     metric_option,
     open_store,
+    require_runs,
     runs_option,
 )
 from benchctl.cli.output import Part, print_run
@@ -53,6 +54,7 @@ def show_command(
     check_html(html, output_format)
     if part in ("notes", "precision", "host") and output_format != "text":
         raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
+    require_runs(runs_folder, run)
     home = resolve_home()
     store = open_store(home, runs_folder)
     folder = store.find(run)

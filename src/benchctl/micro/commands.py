@@ -118,7 +118,7 @@ def run_command(
 ) -> None:
     """Run JMH benchmarks and compare variants.
 
-    SOURCE is a file of Java, a folder of such, or a jar of benchmarks. What it stands on is named by Maven
+    SOURCE is a Java file, a directory of them, or a jar of benchmarks. What it stands on is named by Maven
     coordinates in comments: //DEPS org.apache.lucene:lucene-core:9.8.0. Every benchmark has a fresh JVM in
     every fork; variants take turns in random blocks. Go on with an interrupted run by `benchctl resume RUN`,
     and add forks by `benchctl extend RUN`.
