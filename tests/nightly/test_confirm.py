@@ -176,7 +176,8 @@ def test_what_a_verdict_makes_of_a_finding(verdict: Any, status: str):
     found = compare([1.0, 1.0], [1.0, 1.0], higher_is_better=False, margin=0.05)
     assert status_of(msgspec.structs.replace(found, verdict=verdict)) == status
     doubtful = msgspec.structs.replace(found, verdict=verdict, provisional=True)
-    assert status_of(doubtful) == "unconfirmed"
+    assert status_of(doubtful, ["busy host", "stalled"]) == "unconfirmed"
+    assert status_of(doubtful, ["busy host"]) == status
 
 
 def test_what_few_forks_do_not_decide_stays_unconfirmed_with_what_it_lacks(

@@ -314,7 +314,7 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
     found = parse_listing(done.stdout)
     if not found:
         matching = f" that matches '{include}'" if include else ""
-        raise UsageError(f"no such benchmark{matching}", hint="mark a public method with @Benchmark")
+        raise UsageError(f"no benchmark{matching}", hint="mark a public method with @Benchmark")
     return found
 
 

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -21,7 +21,7 @@ from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.analysis import Row, reservations
+from benchctl.stats.analysis import BUSY_HOST, Row, reservations
 from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metrics_in
@@ -134,7 +134,8 @@ class Confirmer:
                 judged += _ended([one], "unconfirmed", f"run {record.id} has no figures for it")
                 continue
             (comparison,) = row.comparisons
-            status = status_of(comparison)
+            doubts = reservations(comparison, row.figures)
+            status = status_of(comparison, doubts)
             confirmation = Confirmation(
                 run=record.id,
                 forks_good=comparison.n_baseline,
@@ -153,7 +154,7 @@ class Confirmer:
                     one,
                     status=status,
                     direction=comparison.verdict if status == "confirmed" else one.direction,
-                    reason=_reason(comparison, reservations(comparison, row.figures)),
+                    reason=_reason(comparison, doubts),
                     confirmation=confirmation,
                 )
             )
@@ -173,9 +174,13 @@ class Confirmer:
         return self.margins.get(metric, DEFAULT_MARGIN)
 
 
-def status_of(comparison: Comparison) -> FindingStatus:
-    """Return what a verdict on last-good against tonight makes of a finding."""
-    if comparison.provisional:
+def status_of(comparison: Comparison, doubts: Collection[str] = ()) -> FindingStatus:
+    """Return what a verdict on last-good against tonight makes of a finding.
+
+    `doubts` are its reservations. A busy host alone does not hold a finding back: pairs in turn bear the same
+    load, and where others always use a tenth of the CPUs no alarm would ever be raised.
+    """
+    if comparison.provisional and set(doubts) != {BUSY_HOST}:
         return "unconfirmed"
     match comparison.verdict:
         case "faster" | "slower":

@@ -56,12 +56,15 @@ def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[s
     )
 
 
+BUSY_HOST = "busy host"
+
+
 def reservations(comparison: Comparison, sides: Iterable[Figures]) -> tuple[str, ...]:
     """Return why a verdict would be provisional, the first reason first: what follows may be its doing."""
     own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
     few = min(comparison.replicates) < FORKS_FOR_QUOTING
     return (
-        *(["busy host"] if any(doubt.code == "busy-host" for doubt in comparison.caveats) else []),
+        *([BUSY_HOST] if any(doubt.code == "busy-host" for doubt in comparison.caveats) else []),
         *(["stalled"] if any(side.stalled for side in own) else []),
         *dict.fromkeys(side.steady.trend for side in own if side.steady.trend),
         *([f"fewer than {FORKS_FOR_QUOTING} {UNITS[comparison.replicate]} per variant"] if few else []),
