@@ -166,8 +166,10 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(
     story: Story, teller: Teller, home: Home
 ) -> None:
     site = home.nightly / "site" / "nights"
+    # One night says little about how much nights differ on a busy machine.
+    quiet = teller.night()
     night = teller.night(SLOW, *SLOWER)
-    assert night.done.returncode == 3, night.done.stderr
+    assert night.done.returncode == 3, (night.done.stdout, night.done.stderr)
     # What three forks find in a p90 of ten requests, and what becomes of it, is a busy machine's to say.
     assert {one.direction for one in night.record.findings if one.status == "confirmed"} == {"slower"}
     (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
@@ -177,7 +179,8 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(
     assert alarm.high_percent is not None
     assert alarm.high_percent < 0
     assert alarm.since == night.record.id
-    assert alarm.last_good == story.resumed.record.id
+    # A quiet night that was slow by chance counts against the engine, and the one before it is the last good.
+    assert alarm.last_good in {story.resumed.record.id, quiet.record.id}
     assert any(SLOW in change.after for change in alarm.changes)
     assert alarm.confirmation is not None
     assert alarm.confirmation.forks_good == alarm.confirmation.forks_tonight >= 5
