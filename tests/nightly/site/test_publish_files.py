@@ -7,7 +7,8 @@ import pytest
 
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError
-from benchctl.nightly.site.publish import MARK, remove_partials, remove_stale, write_changed
+from benchctl.nightly.site.publish import MARK, remove_partials, remove_stale
+from benchctl.report.html.page import write_changed
 
 
 def test_a_file_is_written_once_and_again_only_when_its_text_changes(tmp_path: Path):

@@ -11,8 +11,7 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 import benchctl
-from benchctl.disk import read_file, replacing
-from benchctl.errors import BenchctlError
+from benchctl.disk import read_file
 from benchctl.nightly.change_points import ChangePoint, change_points
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import (
@@ -42,7 +41,7 @@ from benchctl.nightly.site.pages import (
     task_page,
 )
 from benchctl.nightly.text import change_text, effect_text, night_label, series_name, standing, subject
-from benchctl.report.html.page import refuse_foreign, render_page, run_page
+from benchctl.report.html.page import refuse_foreign, render_page, run_page, write_changed
 from benchctl.report.numbers import visible
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
@@ -52,27 +51,6 @@ MARK = '<meta name="generator" content="benchctl '
 
 _MARK_WITHIN_BYTES = 400
 _PARTIAL = re.compile(r"\..+\.(html|xml|json)(\.[0-9]+){1,2}\.partial")
-
-
-def write_changed(path: Path, text: str) -> bool:
-    """Write a file, and its folders, unless it holds that text already; return whether it was written.
-
-    Raises:
-        BenchctlError: If the disk is full or cannot be written.
-    """
-    raw = text.encode("utf-8", errors="replace")
-    try:
-        if path.is_file() and path.stat().st_size == len(raw) and path.read_bytes() == raw:
-            return False
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as partial:
-            partial.write_bytes(raw)
-    except OSError as err:
-        raise BenchctlError(
-            f"cannot write {path}: {err.strerror}",
-            hint="free some space or choose another `report` directory",
-        ) from err
-    return True
 
 
 def remove_stale(folder: Path, keep: Collection[str]) -> list[str]:

@@ -189,6 +189,7 @@ def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
 _MARK = "benchctl"
 _PLOTLY_MARK = "plotly.js"
 _START_BYTES = 1000
+_ANOTHER = "free some space, or choose another directory"
 
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
@@ -260,13 +261,10 @@ def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
     texts["index.html"] = pages["index.html"]
     try:
         refuse_foreign(target, texts)
-        for name, text in texts.items():
-            _replace(target / name, text)
     except OSError as err:
-        raise BenchctlError(
-            f"cannot write {err.filename or target}: {err.strerror}",
-            hint="choose another directory with --html",
-        ) from err
+        raise BenchctlError(f"cannot read {err.filename}: {err.strerror}", hint=_ANOTHER) from err
+    for name, text in texts.items():
+        write_changed(target / name, text)
     return target / "index.html"
 
 
@@ -290,7 +288,22 @@ def refuse_foreign(target: Path, names: Iterable[str]) -> None:
             )
 
 
-def _replace(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as partial:
-        partial.write_text(text, encoding="utf-8")
+def write_changed(path: Path, text: str) -> bool:
+    """Write a file, and its folders, unless it holds that text already; return whether it was written.
+
+    Raises:
+        BenchctlError: If the disk is full or cannot be written.
+    """
+    raw = text.encode("utf-8", errors="replace")
+    try:
+        if path.is_file() and path.stat().st_size == len(raw) and path.read_bytes() == raw:
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as partial:
+            partial.write_bytes(raw)
+    except OSError as err:
+        raise BenchctlError(
+            f"cannot write {path}: {err.strerror}",
+            hint=_ANOTHER,
+        ) from err
+    return True
