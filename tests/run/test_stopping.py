@@ -169,6 +169,15 @@ def test_a_length_by_time_is_of_whole_turns_through_the_index_builds(wall_s: flo
     assert DEFAULT_LENGTH.blocks_in(2 * wall_s, 4) == total
 
 
+def test_a_block_under_way_does_not_change_how_many_are_foreseen():
+    whole = forks(2, wall_s=4.0)
+    slow = msgspec.structs.replace(whole[-1], wall_s=1.0)
+    length = record(DEFAULT_LENGTH, whole[:-1])
+    assert blocks_by_time(record(DEFAULT_LENGTH, whole[:1])) is None
+    assert blocks_by_time(length) == blocks_by_time(record(DEFAULT_LENGTH, whole[:2]))
+    assert blocks_by_time(record(DEFAULT_LENGTH, (*whole[:-1], slow))) != blocks_by_time(length)
+
+
 def test_time_left_is_what_the_budget_leaves_at_most():
     running = record(StopSpec(budget_s=100.0), forks(2))
     assert remaining_s(running, 500.0) == 60.0

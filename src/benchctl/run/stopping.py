@@ -1,7 +1,8 @@
 """The policy of a run: it ends by the plan's rule, evaluated before every block, from the record alone."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -44,13 +45,15 @@ class ByRule(Policy):
 
 
 def blocks_by_time(record: RunRecord) -> int | None:
-    """Return how many blocks fit into a budget; None while it is unknown how long one takes."""
-    stop, block_s = record.plan.stop, _block_s(record)
-    done = len({fork.block for fork in record.forks if not record.plan.is_extra(fork.block)})
+    """Return how many blocks fit into a budget, by those that are complete; None before the first."""
+    stop, of_block = record.plan.stop, Counter(fork.block for fork in record.forks)
+    whole = {block for block, forks in of_block.items() if forks == len(record.plan.variants)}
+    block_s = _block_s(record, whole)
     if stop is None or stop.budget_s is None or not block_s:
         return None
-    left_s = stop.budget_s - seconds_spent(record) - block_s * len(record.plan.extra_blocks)
-    fit = done + max(0, int(left_s // block_s))
+    spent_s = sum(fork.wall_s for fork in record.forks if fork.block in whole)
+    left_s = stop.budget_s - spent_s - block_s * len(record.plan.extra_blocks)
+    fit = sum(not record.plan.is_extra(block) for block in whole) + max(0, int(left_s // block_s))
     return min(stop.whole_blocks(fit, record.plan.index_builds), record.plan.forks)
 
 
@@ -71,9 +74,8 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     """Return why a run ends before this block, by its plan's stop rule; for readers, empty to continue.
 
     Blocks are never cut: one that was started is finished, even after an interruption. With several index
-    builds,
-    every build gets a block. The rule does not cover forks for evidence: they always run, and a budget leaves
-    time for them.
+    builds, every build gets a block. The rule does not cover forks for evidence: they always run, and a
+    budget leaves time for them.
     """
     stop = record.plan.stop
     if (
@@ -194,9 +196,11 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     few = ""
     if _fewest(record) < stop.least_forks:
         few = f"; fewer than {stop.least_forks} forks say little about how much forks differ"
+    if spent >= stop.budget_s:
+        return f"{_after(record)}: {duration(spent)} of {duration(stop.budget_s)} are spent{few}"
     return (
-        f"{_after(record)}, because {duration(stop.budget_s)} leave no time for another "
-        f"block{after}: {duration(spent)} are spent, a block takes {duration(expected)}{few}"
+        f"{_after(record)}: another block{after} ({duration(expected)}) does not fit into "
+        f"{duration(stop.budget_s)}, of which {duration(spent)} are spent{few}"
     )
 
 
@@ -207,11 +211,12 @@ def _after(record: RunRecord) -> str:
     return f"ended after {fewest} of at most {record.plan.forks} forks per variant"
 
 
-def _block_s(record: RunRecord) -> float:
-    """Median seconds of the blocks so far."""
+def _block_s(record: RunRecord, among: Collection[int] | None = None) -> float:
+    """Median seconds of the blocks so far, or of some of them."""
     blocks: dict[int, float] = {}
     for fork in record.forks:
-        blocks[fork.block] = blocks.get(fork.block, 0.0) + fork.wall_s
+        if among is None or fork.block in among:
+            blocks[fork.block] = blocks.get(fork.block, 0.0) + fork.wall_s
     return statistics.median(blocks.values()) if blocks else 0.0
 
 
