@@ -55,10 +55,12 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
     assert endpoint_of("os-prod", found["os-prod"], {}) == Endpoint(
         ("http://far:9200",), Auth.basic("me", "hunter2"), verify=False
     )
-    chosen = read_targets(RunForm(targets=("os-prod", ES), targets_file=file, allow_writes=True))
+    chosen = read_targets(
+        RunForm(targets=("os-prod", "near=https://search-1:9200"), targets_file=file, allow_writes=True)
+    )
     assert chosen == {
         "os-prod": TargetSpec(("http://far:9200",), file=file, writes="removed"),
-        "es": TargetSpec(("https://search-1:9200",), writes="removed"),
+        "near": TargetSpec(("https://search-1:9200",), writes="removed"),
     }
     written(tmp_path, "es: {url: 'https://a:1'}")
     with pytest.raises(UsageError, match="has no target 'os-prod'"):
@@ -80,7 +82,7 @@ def test_credentials_of_a_target_that_moved_are_not_sent_to_where_it_was(tmp_pat
         ({"targets": ("es=https://me:hunter2@search-1:9200",)}, "holds credentials"),
         ({"targets": ("es=search-1:9200",)}, "not the address"),
         ({"targets": ("Es Prod=https://a:1",)}, "cannot be a variant's label"),
-        ({"targets": (ES, ES)}, "given twice for es"),
+        ({"targets": (ES, ES)}, "duplicate --target es"),
         ({"targets": ("es-1=https://a:1", "es.1=https://b:1")}, "would share BENCHCTL_ES_1_USER"),
         ({"allow_writes": True}, "--allow-writes requires --target"),
         ({"targets": (ES,), "keep_target_data": True}, "--keep-target-data requires --allow-writes"),
@@ -97,6 +99,7 @@ def test_mistakes_are_told_without_secrets(form: dict[str, Any], message: str):
     ("entries", "form", "message"),
     [
         ("es: {url: 'https://a:1'}", {"targets": ("os",)}, "needs a name"),
+        ("es: {url: 'https://a:1', password: hunter2, user: me}", {"targets": (ES,)}, "defines es, too"),
         ("es: {url: 'https://a:1', fill: true}", {"allow_writes": True}, "cannot be used with"),
         ("es: {url: 'https://a:1', passwd: hunter2}", {}, "unknown field"),
         ("es: {url: 'https://a:1', password: [hunter2]}", {}, "Expected `str`"),

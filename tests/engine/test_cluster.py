@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from benchctl.engine.client import NodeInfo, NodeRequestError, loopback
-from benchctl.engine.cluster import Cluster, _wait_healthy
+from benchctl.engine.cluster import Cluster, _wait_healthy, _was_ended
 from benchctl.engine.distribution import Installation
+from benchctl.engine.process import describe_exit
 from benchctl.errors import BenchctlError
 
 INSTALLATION = Installation("opensearch", "2.11.0", Path("/os"), "a" * 64, (), "9.7.0")
@@ -123,3 +124,11 @@ def test_the_node_that_found_no_others_is_the_one_whose_log_is_read():
     nodes[1].client.has_master = lambda: True
     with pytest.raises(BenchctlError, match=r"node-1 never got the shards of index 'i' ready: .* 1 of 2"):
         _wait_healthy(cast("Any", nodes), "i")
+
+
+def test_an_archive_is_not_refused_for_a_node_that_somebody_ended():
+    ends = {
+        status: _was_ended(BenchctlError(f"elasticsearch {describe_exit(status)} before it was ready"))
+        for status in (143, -9, 134, 1)
+    }
+    assert ends == {143: True, -9: True, 134: False, 1: False}

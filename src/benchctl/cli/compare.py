@@ -143,7 +143,7 @@ def compare_command(
 
         print_page(comparison_page(archive, selection, analysis, again), html)
     else:
-        print_comparison(selection, analysis, output_format, gate=result, verbose=verbose)
+        print_comparison(selection, analysis, output_format, gate=result, verbose=verbose, runs=runs_folder)
     if html is not None:
         for part in selection.parts:
             archive.folder_of(part.run).require_files(part.run)

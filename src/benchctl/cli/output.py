@@ -90,14 +90,16 @@ def print_comparison(
     *,
     gate: GateResult | None = None,
     verbose: bool = False,
+    runs: Path | None = None,
 ) -> None:
-    """Print stored results side by side, and say where they come from.
+    """Print stored results side by side, and where they come from.
 
-    `verbose` gives readers everything, not only what fits a screen.
+    `verbose` gives readers everything, not only what fits a screen; `runs` is their directory, None for
+    the default one.
     """
     records = [part.run for part in selection.parts]
-    runs = {record.id for record in records}
-    plan = records[0].plan if len(runs) == 1 and records[0].imported is None else None
+    ids = {record.id for record in records}
+    plan = records[0].plan if len(ids) == 1 and records[0].imported is None else None
     together = command_for_one_run(selection)
     origins = [*map(_origin, selection.parts), *selection.remarks]
     if together is not None:
@@ -113,6 +115,7 @@ def print_comparison(
         part="all" if verbose else None,
         gate=gate,
         more="the same command with -v",
+        runs=runs,
         below=below,
     )
 

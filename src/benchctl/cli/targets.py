@@ -203,8 +203,11 @@ def read_targets(form: RunForm) -> dict[str, TargetSpec]:
             # A misplaced text may hold a password; it is not repeated.
             listed = f", or one of {', '.join(entries)}" if entries else ""
             raise UsageError("--target needs a name", hint=f"write --target NAME=https://HOST:9200{listed}")
+        if url and name in entries:
+            hint = f"write --target {name}, or give the address another name"
+            raise UsageError(f"--target {name}=URL: {path} defines {name}, too", hint=hint)
         if name in found:
-            raise UsageError(f"--target is given twice for {name}")
+            raise UsageError(f"duplicate --target {name}")
         if entry is not None and path is not None:
             _connection(path, name, entry)
         found[check_name(name)] = TargetSpec(

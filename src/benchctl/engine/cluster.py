@@ -2,6 +2,7 @@
 
 import itertools
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ClassArchive, Starts
 from benchctl.engine.node import (
     EXIT_STATUS_WAIT_S,
+    GIVEN_UP,
     START_TIMEOUT_S,
     UNKNOWN_HINT,
     VMSTAT,
@@ -44,6 +46,7 @@ _MORE_TIME_S = 60.0
 _HEALTH_S = 1.0
 _ARCHIVING_HEAP_MB = 512
 NEVER_STARTED = "the node that was to write it did not start"
+_ENDED = (signal.SIGTERM.name, signal.SIGKILL.name, GIVEN_UP)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -310,7 +313,8 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         try:
             _wait_listening(found)
         except BenchctlError as err:
-            if archive is not None:
+            # A node that somebody ended says nothing about its archive.
+            if archive is not None and not _was_ended(err):
                 archive.refuse(NEVER_STARTED)
             # Of all: which one it was about, its text alone says.
             if err.hint == UNKNOWN_HINT and [node for node in found if node.forget_start()]:
@@ -331,6 +335,10 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
         for member in found:
             if isinstance(member, Node):
                 member.keep_archive()
+
+
+def _was_ended(err: BenchctlError) -> bool:
+    return any(name in err.message for name in _ENDED)
 
 
 def _wait_listening(nodes: Sequence[Member]) -> None:
@@ -405,7 +413,9 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
                     archive=archive,
                 ) as cluster:
                     exercise(cluster.client)
-            except BenchctlError:
+            except BenchctlError as err:
+                if _was_ended(err):
+                    raise
                 archive.refuse(NEVER_STARTED)
     return archive.refusal or ""
 

@@ -51,6 +51,7 @@ _WARNING = re.compile(
 )
 _TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
 UNKNOWN_HINT = "see the logs"
+GIVEN_UP = "was given up while it started"
 DAMAGED_HINT = "its data directory is damaged: delete it, and have it filled again"
 
 
@@ -617,7 +618,7 @@ class Node(Member):
     def _wait_starting(self, state: str, halted: Callable[[], bool]) -> None:
         self.check_alive(when="before it was ready")
         if halted():
-            raise self.failure("was given up while it started")
+            raise self.failure(GIVEN_UP)
         if time.monotonic() - self._started > self._timeout_s:
             raise self.failure(f"was not ready after {self._timeout_s:g} s: {state}")
         with self._lock:

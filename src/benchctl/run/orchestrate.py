@@ -379,10 +379,11 @@ def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> Run
 def extended(record: RunRecord, more: More) -> RunRecord:
     """A finished run with further blocks, which counts as a look at its figures.
 
-    A rule that would end it at once is dropped: more was asked for.
+    A rule that would end it at once is dropped if forks were asked for.
 
     Raises:
-        UsageError: If the run is not finished, was not measured here, or has no time for a block.
+        UsageError: If the run is not finished, was not measured here, is decided already though it was to
+            be extended until decided, or has no time for a block.
     """
     if record.imported is not None:
         raise UsageError(f"run {record.id} was measured by {record.imported.tool}: only that can add to it")
@@ -404,6 +405,9 @@ def extended(record: RunRecord, more: More) -> RunRecord:
     )
     found, looks = record.with_blocks(added, rule), record.looks + 1
     if any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
+        if more.until_decided:
+            hint = f"add forks anyway with: benchctl extend {record.id} --forks N"
+            raise UsageError(f"run {record.id} is decided already", hint=hint)
         rule = msgspec.structs.replace(rule, precision=None, decided=False)
     empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
     found = record.with_blocks(added, None if empty else rule)
