@@ -345,12 +345,12 @@ def test_challenges_that_only_count_settle_the_jit_on_a_small_corpus():
     assert counts(plan) == {
         "desc_sort_timestamp": (150, 100),
         "composite-date_histogram-daily": (200, 100),
-        "range": (2000, 500),
+        "range": (2500, 500),
     }
-    assert counts(plan, 1) == {"range": (2000, 500)}
+    assert counts(plan, 1) == {"range": (2500, 500)}
     assert settling_text(plan) == (
         "100k documents; iterations raised to warm the JIT up: desc_sort_timestamp 150+100, "
-        "composite-date_histogram-daily 200+100, range 2000+500; as in the JSON: --warmup as-written"
+        "composite-date_histogram-daily 200+100, range 2500+500; as in the JSON: --warmup as-written"
     )
     # Old runs of the same track can be compared with, and their answers are known.
     assert "settles-after" in track.operations["range"].meta
@@ -363,7 +363,7 @@ def test_operations_that_say_nothing_get_the_general_number():
     _, track = plan_run(options())
     found = [(task.warmup_iterations, task.iterations) for task in settled(challenge, track).schedule]
     # Iterations are those of each client; what settles is the node.
-    assert found == [(200, 700), (250, 63)]
+    assert found == [(200, 700), (313, 63)]
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_a_file_of_ones_own_and_a_number_of_documents_are_kept(tmp_path: Path):
 
 def test_one_challenge_with_counts_leaves_the_others_to_settle():
     plan, _ = plan_run(options(settle=True, params={"range-only-short.iterations": 7}))
-    assert counts(plan)["range"] == (2000, 500)
+    assert counts(plan)["range"] == (2500, 500)
     assert counts(plan, 1) == {"range": (None, 7)}
 
 
