@@ -373,12 +373,12 @@ def test_what_stays_open_ends_at_the_most_forks_and_more_of_them_go_on(world: Wo
     record = world.begin(load(tmp_path, text, Changes(forks=7, until_decided=True)))
     assert (record.status, record.stopped) == (
         "complete",
-        "ended at 7 forks of a side, with 1 expectation still open",
+        "ended at 7 forks per variant, with 1 expectation still open",
     )
     assert {len(world.run("fresh").compared(name)) for name in ("es", "os")} == {7}
     record = world.resume(more=More(2, until_decided=True))
-    assert record.stopped == "ended at 9 forks of a side, with 1 expectation still open"
-    assert any(text.startswith("until decided: up to 9 forks of a side,") for text in world.observer.notes)
+    assert record.stopped == "ended at 9 forks per variant, with 1 expectation still open"
+    assert any(text.startswith("until decided: up to 9 forks per variant,") for text in world.observer.notes)
 
 
 def test_sides_that_fail_get_no_more_forks(world: World, open_ended: Experiment):

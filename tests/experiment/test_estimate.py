@@ -151,7 +151,7 @@ def test_until_it_is_decided_the_most_that_it_may_take_is_said(tmp_path: Path):
     # No expectation rests on es-noinline.
     assert told.longest_s == 50 * (20 + 30 + 40) + 5 * 60
     text = text_of(told)
-    assert "further forks, up to 50 of a side, which may take 1 h 20 min in all" in text
+    assert "further forks, up to 50 per variant, which may take 1 h 20 min in all" in text
     assert "is expected to be enough for the first 5 blocks" in text
     assert found(load(tmp_path)).longest_s is None
 

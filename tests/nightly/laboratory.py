@@ -181,7 +181,7 @@ class World:
         most = ENOUGH_TO_DECIDE if plan.stop is not None and plan.stop.decided else plan.forks
         for block in range(most):
             if left_s is not None and block and (block + 1) * self.fork_s * len(plan.variants) > left_s:
-                stopped = f"ended after {block} of at most {plan.forks} forks a side"
+                stopped = f"ended after {block} of at most {plan.forks} forks per variant"
                 break
             for spec in plan.variants:
                 forks.append(self._fork(plan, spec, block, float(draw.normal(0, self.noise))))

@@ -136,7 +136,7 @@ def test_while_time_is_short_the_largest_change_is_looked_into_first(runs: Runs)
     assert {one.key.variant: one.status for one in found} == {"os": "confirmed", "es": "unconfirmed"}
     assert len(ids) == 1
     reason = next(one.reason for one in found if one.key == KEY)
-    assert reason.startswith("the budget leaves time for 0 forks a side")
+    assert reason.startswith("the budget leaves time for 0 forks per variant")
 
 
 @pytest.mark.parametrize(

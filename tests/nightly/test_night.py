@@ -165,7 +165,7 @@ def test_without_time_to_confirm_the_forks_that_it_takes_are_said(usual: World) 
     ended = usual.night(flags=SLOW_FLAG, more="budget: 11s\nconfirm: {share-of-budget: 0}")
     assert ended.raised == []
     (reason,) = {one.reason for one in ended.record.findings}
-    assert reason.startswith("the budget leaves time for 0 forks a side")
+    assert reason.startswith("the budget leaves time for 0 forks per variant")
 
 
 def test_a_changed_answer_is_an_alarm_of_its_own_and_recovers(usual: World) -> None:

@@ -1,4 +1,4 @@
-"""The tables that others have published, as records of one fork a side, or of twenty."""
+"""The tables that others have published, as records of one fork per variant, or of twenty."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

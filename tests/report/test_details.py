@@ -92,7 +92,7 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     assert "Precision of the noisiest row: minimum detectable effect" in words
     assert "with 3 index builds, " in words
     assert " with 6; " in words
-    assert "index builds a side (80% power)" in words
+    assert "index builds per variant (80% power)" in words
     assert "every build has the same weight" in words
 
 

@@ -49,7 +49,7 @@ def test_parts_of_the_report_stand_alone(build: Callable[..., RunRecord]):
     precision = plain(analysis_part(analysis, "precision", record.plan))
     assert precision.startswith("Precision: ")
     assert "MDE %" in precision
-    assert "forks a side that find 10%, and their minutes" in " ".join(precision.split())
+    assert "forks per variant that detect 10%, and their minutes" in " ".join(precision.split())
     assert "Verdict" not in precision
 
 
@@ -192,7 +192,7 @@ def test_precision_without_costs_says_nothing_of_forks_and_minutes(record: RunRe
     analysis = analyse_run(record)
     told = precision_table(analysis)
     assert told is not None
-    assert "; forks a side that find 10%, and their minutes" in told.title
+    assert "; forks per variant that detect 10%, and their minutes" in told.title
     bare = precision_table(msgspec.structs.replace(analysis, costs=()))
     assert bare is not None
     assert bare.title.endswith("(MDE, 80% power)")

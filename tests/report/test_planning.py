@@ -197,7 +197,7 @@ def test_precision_counts_pairs_where_blocks_are_pairs(record: RunRecord):
     analysis = analyse_run(msgspec.structs.replace(paired, forks=tuple(shaken)))
     assert planning_lines(analysis, None)[0] == (
         "Precision of the noisiest row: minimum detectable effect 4.8% with 5 forks, 2.7% with 10; "
-        "5% takes 7 (4 to 11) forks a side (80% power)"
+        "5% takes 7 (4 to 11) forks per variant (80% power)"
     )
 
 

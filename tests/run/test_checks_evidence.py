@@ -62,7 +62,7 @@ def test_a_record_knows_its_blocks_and_who_is_compared():
 def test_blocks_for_evidence_stay_where_they_are_when_a_run_ends_early():
     plan = make_plan(forks=50, evidence=EXTRA)
     forks = tuple(make_fork(name, block) for block in (0, 1, 50) for name in ("es", "os"))
-    record = make_record(plan=plan, forks=forks, stopped="ended after 2 of at most 50 forks a side")
+    record = make_record(plan=plan, forks=forks, stopped="ended after 2 of at most 50 forks per variant")
     assert record.block_numbers == (0, 1, 50, 51)
     assert record.missing() == ((51, "es"), (51, "os"))
 

@@ -121,7 +121,7 @@ def test_pooling_requests_would_mislead(calibration: Table):
 
 
 def family_p(generator: np.random.Generator, repetitions: int, effects: Sequence[float]) -> Values:
-    """p-values of shape (repetitions, tasks), five forks a side with an SD of 2%."""
+    """p-values of shape (repetitions, tasks), five forks per variant with an SD of 2%."""
     shape = (repetitions, len(effects), 5)
     left = generator.normal(0, 0.02, shape)
     right = generator.normal(0, 0.02, shape) + np.asarray(effects)[:, None]

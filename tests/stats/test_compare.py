@@ -233,7 +233,7 @@ def test_an_interval_excludes_no_difference_just_where_p_says_so(
 
 
 def test_flushes_that_took_longer_beyond_doubt_have_a_lower_end():
-    """Three builds a side were `+182.9% (-100.0 or more), p 0.042, slower`: nothing was excluded."""
+    """Three builds per variant were `+182.9% (-100.0 or more), p 0.042, slower`: nothing was excluded."""
     found = rare([0.021, 0.077, 0.025], [0.152, 0.097, 0.099])
     assert (round(found.effect_percent), round(found.p, 3), found.high_percent) == (183, 0.042, None)
     assert 0 < found.low_percent < 10

@@ -109,7 +109,7 @@ def test_an_analysis_uses_builds_where_there_are_several():
     one = found.rows[0].comparisons[0]
     assert (one.replicate, one.replicates) == ("build", (3, 3))
     assert found.caveats[-1].text == (
-        "3 builds a side, 2 forks each: the index build is the unit of intervals and p-values"
+        "3 builds per variant, 2 forks each: the index build is the unit of intervals and p-values"
     )
     figures = found.rows[0].figures[0]
     assert figures.units == BUILDS

@@ -65,7 +65,7 @@ def test_one_wide_interval_is_reason_enough_to_go_on():
 def test_never_before_the_least_number_of_forks(forks: int, done: int, *, enough: bool):
     found = decide([row(comparison(0.001, forks))], FIVE_PERCENT, done)
     assert found.enough == enough
-    assert enough or found.text == "7 of at least 8 forks a side"
+    assert enough or found.text == "7 of at least 8 forks per variant"
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def make_finding(**more: Any) -> Finding:
         since=night_id(40),
         last_good=night_id(39),
         status="unconfirmed",
-        reason="the budget left time for 3 forks a side",
+        reason="the budget left time for 3 forks per variant",
     )
     return msgspec.structs.replace(base, **more)
 

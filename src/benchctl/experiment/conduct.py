@@ -308,7 +308,7 @@ class _UntilDecided(Policy):
             self._observer.stage(f"deciding {open_now}")
             return list(dict.fromkeys(side for sides in able for side in sides))
         if any(self._full(records, side) for sides in sides_of for side in sides):
-            return f"ended at {self._most} forks of a side{self.still_open}"
+            return f"ended at {self._most} forks per variant{self.still_open}"
         return f"{open_now} still open that no forks decide" if still else ""
 
     def bound_text(self, records: Sequence[RunRecord]) -> str:
@@ -318,7 +318,7 @@ class _UntilDecided(Policy):
             done = records[side.run].compared(side.variant)
             usual_s = statistics.median(fork.wall_s for fork in done) if done else 0.0
             longest_s += max(0, self._most - len(done)) * usual_s
-        return f"until decided: up to {self._most} forks of a side, which may take {duration(longest_s)}"
+        return f"until decided: up to {self._most} forks per variant, which may take {duration(longest_s)}"
 
     def _side(self, name: str) -> Side:
         measurement, _, variant = name.partition("/")

@@ -186,8 +186,8 @@ def estimate_lines(found: Estimate) -> Iterator[str]:
     if found.longest_s is not None:
         most = max(one.most for one in found.costs)
         yield (
-            f"until decided: what is open then gets further forks, up to {most} of a side, which may take "
-            f"{duration(found.longest_s)} in all; --budget and --forks bound it"
+            f"until decided: inconclusive comparisons then get further forks, up to {most} per variant, "
+            f"which may take {duration(found.longest_s)} in all; --budget and --forks bound it"
         )
     if found.budget_s is not None:
         within = f"--budget {duration(found.budget_s)}"

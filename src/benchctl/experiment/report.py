@@ -218,7 +218,7 @@ def _expectation_summary(analysis: ExperimentAnalysis) -> str:
         return summary
     return (
         f"{summary} Provisional, not to be quoted: {doubtful} (fewer than {FORKS_FOR_QUOTING} forks or index "
-        "builds a side, or tasks that had not settled)."
+        "builds per variant, or tasks that had not settled)."
     )
 
 

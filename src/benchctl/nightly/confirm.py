@@ -76,14 +76,14 @@ class Confirmer:
         affordable = self._affordable(variant.label)
         if affordable < FIRST_LOOK:
             reason = (
-                f"the budget leaves time for {affordable} forks a side, and a verdict takes {FIRST_LOOK} "
-                "at least"
+                f"the budget leaves time for {affordable} forks per variant, and a verdict takes at "
+                f"least {FIRST_LOOK}"
             )
             return _ended(findings, "unconfirmed", reason), ""
         plan = self._plan(findings, pinned_pair(then, variant))
         self.bench.observer.note(
             f"confirming {len(findings)} findings of {variant.label}: night {findings[0].last_good} against "
-            f"tonight, up to {min(affordable, plan.forks)} forks a side"
+            f"tonight, up to {min(affordable, plan.forks)} forks per variant"
         )
         try:
             extras = Extras(tags=self.tags, left_s=self.left_s)
@@ -95,7 +95,7 @@ class Confirmer:
             return _ended(findings, "unconfirmed", f"the confirming run failed: {err.message}"), ""
 
     def _affordable(self, label: str) -> int:
-        """Return the forks a side that the limits and the rest of the night allow."""
+        """Return the forks per variant that the limits and the rest of the night allow."""
         if self.left_s is None:
             return self.limits.most_forks
         walls = [fork.wall_s for fork in self.record.compared(label)]
@@ -200,7 +200,7 @@ def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
     verdict = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
     if comparison.provisional:
         verdict = f"{verdict}, provisional ({', '.join(doubts)})"
-    lack = "" if further is None else f"; {further.text} more forks a side would probably decide it"
+    lack = "" if further is None else f"; {further.text} more forks per variant would probably decide it"
     return f"last-good against tonight: {verdict}, {size}{bounds} {forks}{lack}"
 
 

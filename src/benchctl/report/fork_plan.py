@@ -35,7 +35,7 @@ def render_fork_plan(found: ForkPlan, output_format: Format = "text", *, width: 
 
 def plan_tables(found: ForkPlan) -> list[Table]:
     """Return what every comparison takes, or what it would take at assumed CVs when nothing is known."""
-    unit = "Pairs" if found.paired else "Forks a side"
+    unit = "Pairs" if found.paired else "Forks per variant"
     size = (
         f"{'Fork pairs' if found.paired else 'Forks per variant'} to detect {found.effect_percent:g}% "
         f"with {found.power_percent:g}% power (80% range)"
@@ -92,9 +92,9 @@ def _beside_lines(found: ForkPlan) -> Iterator[str]:
     forks, of_times = hardest.need.forks, found.hardest.need.forks
     if forks.forks is not None and forks.sort_key < of_times.sort_key:
         yield (
-            f"The node's CPU per operation, which is compared beside these, takes {forks.forks:,} "
-            f"{'pairs' if found.paired else 'forks a side'} instead of {_most(of_times)}: a difference in "
-            "work shows there first"
+            f"The node's CPU per operation, which is compared, too, takes {forks.forks:,} "
+            f"{'pairs' if found.paired else 'forks per variant'} instead of {_most(of_times)}: a difference "
+            "in work shows there first"
         )
 
 

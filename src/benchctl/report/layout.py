@@ -113,7 +113,7 @@ def precision_table(analysis: Analysis) -> Table | None:
         "(MDE, 80% power)"
     )
     if analysis.costs:
-        title += f"; forks a side that find {analysis.costs[0].effect_percent:g}%, and their minutes"
+        title += f"; forks per variant that detect {analysis.costs[0].effect_percent:g}%, and their minutes"
     if any(one.further for one in analysis.costs):
         title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80%"
     if any(_shrunk(one) for _, one in pairs):

@@ -305,7 +305,7 @@ def _precision_text(noisiest: Comparison, forks: int, weight: float) -> str:
     then = least_effect(Spread(spread.sd, math.inf), rule, forks)
     needed = forks_to_find(math.log1p(_WORTHWHILE_PERCENT / 100), spread, rule, _MOST_FORKS)
     small = (
-        f"{_WORTHWHILE_PERCENT:g}% takes {needed.text} {unit} a side"
+        f"{_WORTHWHILE_PERCENT:g}% takes {needed.text} {unit} per variant"
         if needed.within_reach
         else f"{_WORTHWHILE_PERCENT:g}% is not achievable on this host"
     )

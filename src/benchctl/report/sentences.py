@@ -339,7 +339,7 @@ def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
             yield f"{'still warming up' if trend == 'not warmed up' else trend} on {where}"
     few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
     for kind in dict.fromkeys(few):
-        yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} a side"
+        yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} per variant"
 
 
 def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:

@@ -504,20 +504,20 @@ def _fill(shop: Workshop, key: IndexKey, workspace: Workspace, resumption: Resum
         sent = with_cpu(sent, begin, end, kinds)
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(client, key, declared, resumption.total(sent))
-        shop.observer.stage(f"{title}: how large every field is")
+        shop.observer.stage(f"{title}: measuring the size of every field")
         try:
             # Only this node is asked: no fork uses it.
             facts = msgspec.structs.replace(facts, fields=client.field_bytes(key.places.target))
         except NodeRequestError as err:
             facts = msgspec.structs.replace(facts, fields_unknown=err.reason)
         if shop.ask is not None:
-            shop.observer.stage(f"{title}: asking what is compared between variants")
+            shop.observer.stage(f"{title}: collecting results to compare")
             try:
                 shop.ask(client, root)
             except NodeRequestError:
                 # What is missing is asked on a copy of the index later.
                 cluster.check_alive(within_s=NODE_DEATH_S)
-        shop.observer.stage(f"{title}: stopping what built the index")
+        shop.observer.stage(f"{title}: stopping the node")
         # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
         cluster.stop(at_once=len(cluster.nodes) > 1)
     if key.deterministic:

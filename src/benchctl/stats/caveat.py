@@ -86,7 +86,7 @@ def missed_states(replicates: int, kind: str) -> Caveat:
     An interval fails exactly where a rare state was not drawn, so that no data can say so.
     """
     share = missed_percent(replicates)
-    text = f"with {replicates} {kind}s a side, a state of up to {share:.0f}% of {kind}s may have been missed"
+    text = f"{replicates} {kind}s per variant can miss a state that occurs in up to {share:.0f}% of {kind}s"
     return Caveat("missed-states", text)
 
 

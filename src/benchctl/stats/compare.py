@@ -593,7 +593,7 @@ def _tested(
         listed = ", ".join(f"{name} {count}" for name, count in sides.items())
         alone = [name for name, count in sides.items() if count == 1]
         code, text = _SINGLE[blank.replicate]
-        whose = "a side" if len(alone) == len(sides) else f"of {alone[0]}"
+        whose = "per variant" if len(alone) == len(sides) else f"of {alone[0]}"
         return _doubting(blank, code, text.format(f"{whose} ({listed})"))
     if additive:
         ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
@@ -697,7 +697,7 @@ def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float
 def _doubting_few(tested: Comparison, fewest: int) -> Comparison:
     if fewest >= FORKS_FOR_VERDICT:
         return tested
-    text = f"{fewest} {UNITS[tested.replicate]} a side: a verdict needs {FORKS_FOR_VERDICT}"
+    text = f"{fewest} {UNITS[tested.replicate]} per variant: a verdict needs {FORKS_FOR_VERDICT}"
     return _doubting(tested, _FEW[tested.replicate], text)
 
 

@@ -222,7 +222,7 @@ def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: i
     name = _row_name(*counting[halves.index(widest)])
     fewest = min(forks_done, *(min(one.n_baseline, one.n_contender) for _, one in counting))
     if fewest < least:
-        return False, f"{fewest} of at least {least} forks a side"
+        return False, f"{fewest} of at least {least} forks per variant"
     if not math.isfinite(widest):
         return False, f"no interval yet ({name})"
     found = f"the widest interval is +-{100 * widest:.1f}% ({name})"
@@ -238,7 +238,7 @@ def _all_decided(
     if not counting:
         return False, "there is nothing to decide"
     if forks_done < least:
-        return False, f"{forks_done} of at least {least} forks a side"
+        return False, f"{forks_done} of at least {least} forks per variant"
     undecided = [(row, one) for row, one in counting if one.verdict not in DECIDED]
     if not undecided:
         return True, f"{len(counting)} of {len(counting)} are decided"

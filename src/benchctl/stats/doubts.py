@@ -274,7 +274,7 @@ def _design(forks: Mapping[str, Sequence[int]]) -> str:
     sizes = {len(numbers) for numbers in forks.values()}
     unit = "the index build is the unit of intervals and p-values"
     if len(counts) == 1 and len(sizes) == 1:
-        return f"{sizes.pop()} builds a side, {counted(counts.pop(), 'fork')} each: {unit}"
+        return f"{sizes.pop()} builds per variant, {counted(counts.pop(), 'fork')} each: {unit}"
     listed = ", ".join(f"{name} {' '.join(map(str, numbers)) or 'none'}" for name, numbers in forks.items())
     return f"{unit}; forks on each build: {listed}: uneven, but every build has the same weight"
 

@@ -46,7 +46,7 @@ def width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def evident(runs: Path) -> Path:
-    """Two plain forks a side, and one that carries evidence."""
+    """Two plain forks per variant, and one that carries evidence."""
     spec = EvidenceSpec(("gc", "inlining", "jit", "os"), 1)
     kept = stored(runs, "r1", make_record("r1", plan=make_plan(evidence=spec), status="complete"))
     forks = list(kept.record.forks)

@@ -183,7 +183,7 @@ def test_the_page_of_a_night_has_its_findings_and_what_was_not_watched(site: Pat
     nights = site / "big5" / "nights"
     text = " ".join(text_of(nights / f"{night_id(45)}.html").split())
     assert "unconfirmed" in text
-    assert "The budget left time for 3 forks a side." in text
+    assert "The budget left time for 3 forks per variant." in text
     assert "2 alarms raised" in text_of(nights / f"{night_id(42)}.html")
     assert "The host moved: pinned was 7% slower" in text_of(nights / f"{night_id(50)}.html")
     assert "1,001 hits" in text_of(nights / f"{night_id(69)}.html")
