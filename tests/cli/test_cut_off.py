@@ -250,8 +250,8 @@ def test_of_two_runs_at_once_one_is_refused_and_one_waits(
 
 
 # Runs benchctl once to its end, and then as often as it wrote a file, each time in a child that is killed
-# just before another one of them takes its place; FATAL in its arguments is which. Says how it ended the first
-# time, and how often it wrote.
+# just before another one of them takes its place; FATAL in its arguments is which. Says how it ended the
+# first time, and how often it wrote.
 KILLED = """
 import importlib, json, os, signal, sys
 from pathlib import Path
