@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, stored
+from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, settle, staging, stored, sweep
 from benchctl.download import Advice, Download, Piece
 from benchctl.engine.maven import (
     Checksum,
@@ -24,7 +24,7 @@ from benchctl.engine.maven import (
     engine_coordinates,
     published_sha512,
 )
-from benchctl.engine.unpacking import settle, staging, sweep, unpack
+from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.network import Progress, network_errors, shown

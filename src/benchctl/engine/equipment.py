@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from benchctl.disk import disk_errors, link_or_copy, stored
+from benchctl.disk import disk_errors, link_or_copy, settle, staging, stored
 from benchctl.engine.distribution import (
     OF_NODES,
     Archive,
@@ -31,7 +31,7 @@ from benchctl.engine.distribution import (
 )
 from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
-from benchctl.engine.unpacking import settle, staging, unpack
+from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home

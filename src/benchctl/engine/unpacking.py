@@ -1,15 +1,11 @@
-"""Safe unpacking of archives, and unfinished work that appears complete or not at all."""
+"""Safe unpacking of archives."""
 
 import contextlib
-import errno
-import fcntl
 import gzip
 import itertools
-import os
 import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,71 +15,6 @@ from typing import IO, Final, Literal
 
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, require_space
 from benchctl.errors import BenchctlError
-from benchctl.home import Home
-
-_PREFIX = ".partial-"
-
-
-@contextlib.contextmanager
-def staging(parent: Path, doing: str) -> Iterator[Path]:
-    """Make a folder below `parent` for unfinished work; what is complete is moved out, the rest removed.
-
-    `parent` must be on the file system of the final place; `doing` completes "cannot ..." in messages.
-    """
-    with (
-        disk_errors(doing),
-        _lock(parent, fcntl.LOCK_SH),
-        tempfile.TemporaryDirectory(dir=parent, prefix=_PREFIX) as folder,
-    ):
-        yield Path(folder)
-
-
-def settle(ready: Path, final: Path, is_complete: Callable[[], object] = lambda: True) -> None:
-    """Move a complete folder to its place, unless another process has just put the same there.
-
-    What is there and not complete is removed.
-
-    Raises:
-        OSError: If the folder cannot be moved.
-    """
-    if final.exists() and not is_complete():
-        shutil.rmtree(final)
-    try:
-        ready.replace(final)
-    except OSError as err:
-        if err.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-
-
-def sweep(home: Home) -> None:
-    """Remove the half-finished work of killed processes.
-
-    Folders in use are skipped. So is what cannot be removed: if that matters, the work itself will fail.
-    """
-    with contextlib.suppress(OSError):
-        for folder in {leftover.parent for leftover in home.root.glob(f"*/{_PREFIX}*")}:
-            with _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
-                for leftover in folder.glob(f"{_PREFIX}*") if locked else ():
-                    shutil.rmtree(leftover, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, operation: int) -> Iterator[bool]:
-    """Lock a folder until the block or the process ends, however it does.
-
-    Yields whether it is locked; not if others hold it, or where the file system has no locks.
-    """
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(handle, operation)
-            held = True
-        except OSError:
-            held = False
-        yield held
-    finally:
-        os.close(handle)
-
 
 _COPY_BYTES: Final = 1024 * 1024
 _MOST_ENTRIES: Final = 100_000  # full distributions have less than 10,000

@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
-from benchctl.disk import disk_errors, read_file, replacing
+from benchctl.disk import disk_errors, read_file, replacing, staging
 from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, provide_jdk, run_java
 from benchctl.engine.maven import Coordinates, digest, resolve_poms
 from benchctl.engine.patched_lucene import GROUP, Library, build_diff, fetch_compiler
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
-from benchctl.engine.unpacking import staging
 from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home

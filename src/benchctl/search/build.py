@@ -14,9 +14,8 @@ from typing import Final
 
 import msgspec
 
-from benchctl.disk import disk_errors, free_bytes, require_space
+from benchctl.disk import disk_errors, free_bytes, require_space, settle, staging
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
-from benchctl.engine.unpacking import settle, staging
 from benchctl.engine.variant import placed
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.git import environment, git, said

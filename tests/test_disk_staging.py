@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.disk import settle, staging, sweep
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
-from benchctl.engine.unpacking import settle, staging, sweep
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import VariantSpec
@@ -22,12 +22,17 @@ from benchctl.results.plan import VariantSpec
 WORKER = """
 import signal, sys
 from pathlib import Path
-from benchctl.engine.unpacking import staging
+from benchctl.disk import staging
 with staging(Path(sys.argv[1]), "work") as folder:
     (folder / "half").mkdir()
     print(folder, flush=True)
     signal.pause()
 """
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
 
 
 @contextmanager
