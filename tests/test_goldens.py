@@ -25,7 +25,7 @@ from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
 from benchctl.nightly.folder import Known, remember
 from benchctl.results.model import OtherLoad, RunRecord
-from benchctl.results.parquet import database
+from benchctl.results.samples import database
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
 from cli.test_plan import earlier

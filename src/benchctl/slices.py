@@ -26,7 +26,7 @@ Hook = Literal[
 - redline_search(plan, track, block, measure) -> `run.fork.SearchResult`
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
-- report(analysis, notes or None) -> None, or a `report.blocks.Addition`
+- report(analysis, notes or None) -> None, or a `report.table.Addition`
 - schemas: name -> (type, key of its version, version), for `benchctl schema`
 - whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
   or that the run is part of

@@ -11,9 +11,8 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.results.figures import FILES
-from benchctl.results.parquet import gc_events, read_telemetry
 from benchctl.results.plan import PinSpec
-from benchctl.results.samples import Columns
+from benchctl.results.samples import Columns, gc_events, read_telemetry
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
 from stored import read_parquet

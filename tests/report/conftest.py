@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.report.blocks import plain
 from benchctl.report.facts import fact_sections
+from benchctl.report.table import plain
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import (
     AnswerCheck,

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.report.blocks import markdown
 from benchctl.report.facts import fact_sections
+from benchctl.report.table import markdown
 from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import (
     AnswerCheck,

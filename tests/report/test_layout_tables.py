@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from benchctl.report.blocks import Notes, plain, text_of
 from benchctl.report.formats import analysis_part, analysis_sections, render
 from benchctl.report.layout import precision_table, result_tables, value_text
 from benchctl.report.sentences import headline, verdict
+from benchctl.report.table import Notes, plain, text_of
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import StopSpec

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.report.blocks import Command
 from benchctl.report.planning import forecast_lines, next_command, planning_lines
+from benchctl.report.table import Command
 from benchctl.results.figures import RedlineEnd, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Plan, PluginSpec, StopSpec

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.blocks import plain
 from benchctl.report.html.parts import render_blocks
 from benchctl.report.table import (
     ABOVE,
@@ -25,6 +24,7 @@ from benchctl.report.table import (
     judged,
     markdown_lines,
     pieces,
+    plain,
     text_lines,
 )
 from report.html.outline import outline

@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES, empty_telemetry, write_parquet, write_telemetry
 from benchctl.results.reading import CHART_COLUMNS, SampleFile, TaskWindow, fork_sources, task_windows
-from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns, empty_columns
+from benchctl.results.samples import (
+    CHUNK_ROWS,
+    GC_DTYPES,
+    SAMPLE_DTYPES,
+    SERIES_DTYPES,
+    Columns,
+    empty_columns,
+    empty_telemetry,
+    write_parquet,
+    write_telemetry,
+)
 from benchctl.results.store import RunFolder
 from builders import make_fork
 from sampled import make_samples

@@ -10,8 +10,8 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.evidence.files import JIT_DTYPES, write_evidence
 from benchctl.results.model import StoredFile
-from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from benchctl.results.reading import UnknownTimesError, fork_sources, task_windows
+from benchctl.results.samples import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from benchctl.results.sql import StoredRun, answered
 from stored import ROWS, described
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchctl.engine.client import NodeRequestError
 from benchctl.engine.usage import GcPause, Usage
-from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
+from benchctl.results.samples import GC_DTYPES, SERIES_DTYPES
 from benchctl.run.telemetry import DriverClock, NodeWatch, Telemetry, _Watch
 from waiting import eventually
 

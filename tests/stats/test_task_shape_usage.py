@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES, empty_telemetry
 from benchctl.results.reading import Telemetry
-from benchctl.results.samples import Columns
+from benchctl.results.samples import GC_DTYPES, SERIES_DTYPES, Columns, empty_telemetry
 from benchctl.stats.task_shape import task_usage
 
 S = 1_000_000_000

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.parquet import SERIES_DTYPES
 from benchctl.results.reading import ForkSource, Telemetry
-from benchctl.results.samples import Columns, empty_columns
+from benchctl.results.samples import SERIES_DTYPES, Columns, empty_columns
 from benchctl.stats.task_shape import TaskShapes, run_shapes
 from benchctl.track.model import Challenge, Task
 from builders import make_plan

@@ -7,8 +7,8 @@ import numpy as np
 
 from benchctl.nightly.folder import FIGURES_NAME, SuiteFolder, copy_figures
 from benchctl.nightly.model import NIGHT_VERSION, NightRecord, NightVariant
-from benchctl.results.parquet import database
 from benchctl.results.plan import VariantSpec
+from benchctl.results.samples import database
 
 FIRST = datetime(2024, 2, 25, 3, 0, tzinfo=UTC)
 BETWEEN_NIGHTS = 0.015

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.report.blocks import Notes, markdown, page_of, plain
 from benchctl.report.screen import render_screen
 from benchctl.report.sentences import verdict
+from benchctl.report.table import Notes, markdown, page_of, plain
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust

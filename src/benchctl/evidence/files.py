@@ -12,8 +12,7 @@ import numpy as np
 
 from benchctl.errors import BenchctlError
 from benchctl.results.model import ForkRecord
-from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted, typed
-from benchctl.results.samples import Columns
+from benchctl.results.samples import Columns, DuckDiskError, DuckError, database, quoted, typed
 from benchctl.results.store import RunFolder
 
 EVIDENCE_VERSION = 1

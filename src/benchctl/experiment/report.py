@@ -30,8 +30,6 @@ from benchctl.experiment.record import (
     ExperimentSpec,
     TableSpec,
 )
-from benchctl.report.blocks import WIDE, Drawing, Items, Notes, Section, Title, written
-from benchctl.report.blocks import Verdict as Answer
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import PageBlock, Part, anchor, link, rendered
@@ -54,13 +52,21 @@ from benchctl.report.table import (
     NOTES,
     VARIANT,
     VERDICT,
+    WIDE,
     Cell,
     Column,
+    Drawing,
+    Items,
+    Notes,
+    Section,
     Table,
+    Title,
     judged,
     named,
     worded,
+    written,
 )
+from benchctl.report.table import Verdict as Answer
 from benchctl.results.likeness import unlike
 from benchctl.results.model import EngineFacts, Environment, RunRecord, RunStatus
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict

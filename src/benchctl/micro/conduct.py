@@ -39,8 +39,7 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.fork import ForkJob
-from benchctl.run.host import allowed_cpus, probe_host
-from benchctl.run.others import look, used_by_others
+from benchctl.run.host import allowed_cpus, look, probe_host, used_by_others
 from benchctl.slices import hook
 from benchctl.track.model import Challenge
 

@@ -27,7 +27,7 @@ from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, Se
 from benchctl.results.figures import FIGURES, about, described_fields
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.model import VariantAnswers
-from benchctl.results.parquet import DuckDiskError, DuckError, database, quoted
+from benchctl.results.samples import DuckDiskError, DuckError, database, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -119,7 +119,7 @@ def read_series(
 
 def _sound(paths: Sequence[Path], unreadable: Callable[[str], None]) -> list[Path]:
     """Return the files that can be read to their ends."""
-    import duckdb  # noqa: PLC0415 - see `results.parquet`
+    import duckdb  # noqa: PLC0415 - see `results.samples`
 
     sound = []
     with database(threads=1) as connection:

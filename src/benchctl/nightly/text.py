@@ -20,8 +20,8 @@ from benchctl.nightly.model import (
     Shift,
     alarms_of,
 )
-from benchctl.report.blocks import command_lines
 from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
+from benchctl.report.table import command_lines
 from benchctl.stats.metrics import metric_of
 
 Standing = Literal["quiet", "alarm", "broken", "running"]

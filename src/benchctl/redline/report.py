@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from benchctl.redline.judge import percentile_name
-from benchctl.report.blocks import Addition, Notes
 from benchctl.report.facts import objective_text
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
-from benchctl.report.table import Table
+from benchctl.report.table import Addition, Notes, Table
 from benchctl.results.figures import RedlineEnd, load_text
 from benchctl.results.plan import RedlineSpec
 from benchctl.stats.analysis import Analysis

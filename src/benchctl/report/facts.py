@@ -6,10 +6,10 @@ from statistics import fmean
 
 import msgspec
 
-from benchctl.report.blocks import Items
 from benchctl.report.layout import collect_notes, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes
 from benchctl.report.sentences import builds_legend, comparison_text
+from benchctl.report.table import Items
 from benchctl.results.figures import FIGURES, Calibration, ReadingCost
 from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import (

@@ -2,10 +2,19 @@
 
 from collections.abc import Iterator
 
-from benchctl.report.blocks import WIDE, Command, page_of, written
 from benchctl.report.formats import Format
 from benchctl.report.numbers import duration, json_text, percent
-from benchctl.report.table import OPERATION, VARIANT, Table, csv_pieces, worded
+from benchctl.report.table import (
+    OPERATION,
+    VARIANT,
+    WIDE,
+    Command,
+    Table,
+    csv_pieces,
+    page_of,
+    worded,
+    written,
+)
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import ForkPlan, Need, Requirement

@@ -7,7 +7,12 @@ from xml.etree import ElementTree as ET
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.report.blocks import (
+from benchctl.report.details import further_tables, precision_tables
+from benchctl.report.layout import collect_notes, metric_title, result_tables
+from benchctl.report.numbers import json_text, visible
+from benchctl.report.planning import planning_lines
+from benchctl.report.sentences import additions, comparison_text, headline, legend, verdict
+from benchctl.report.table import (
     WIDE,
     Drawing,
     Items,
@@ -15,17 +20,11 @@ from benchctl.report.blocks import (
     Section,
     Title,
     Verdict,
-    additions,
+    csv_pieces,
     markdown,
     page_of,
     plain,
 )
-from benchctl.report.details import further_tables, precision_tables
-from benchctl.report.layout import collect_notes, metric_title, result_tables
-from benchctl.report.numbers import json_text, visible
-from benchctl.report.planning import planning_lines
-from benchctl.report.sentences import comparison_text, headline, legend, verdict
-from benchctl.report.table import csv_pieces
 from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from benchctl.report.blocks import Notes
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -22,6 +21,7 @@ from benchctl.report.table import (
     VERDICT,
     Cell,
     Column,
+    Notes,
     Table,
     bounds,
     judged,

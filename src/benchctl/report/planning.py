@@ -8,9 +8,9 @@ from statistics import median
 import msgspec
 
 from benchctl.quantities import COUNT
-from benchctl.report.blocks import Command
 from benchctl.report.command_line import command
 from benchctl.report.numbers import counted, duration, percent
+from benchctl.report.table import Command
 from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.results.plan import Plan, RedlineSpec

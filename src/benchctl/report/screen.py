@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 from rich.text import Text
 
-from benchctl.report.blocks import Addition, additions, command_lines, paragraph, text_of
 from benchctl.report.layout import (
     bound_mark,
     change_cells,
@@ -30,8 +29,18 @@ from benchctl.report.numbers import (
     visible,
 )
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import headline, verdict
-from benchctl.report.table import Cell, Column, Layout, judged, worded
+from benchctl.report.sentences import additions, headline, verdict
+from benchctl.report.table import (
+    Addition,
+    Cell,
+    Column,
+    Layout,
+    command_lines,
+    judged,
+    paragraph,
+    text_of,
+    worded,
+)
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict

@@ -6,7 +6,6 @@ from itertools import product
 from typing import NamedTuple, get_args
 
 from benchctl.quantities import COUNT
-from benchctl.report.blocks import additions
 from benchctl.report.layout import each_count, marked_word, metric_title, paired_points
 from benchctl.report.numbers import (
     counted,
@@ -16,6 +15,8 @@ from benchctl.report.numbers import (
     rough,
     signed_percent,
 )
+from benchctl.report.table import Addition, Notes
+from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis, Row, quotable
 from benchctl.stats.caveat import CaveatCode, Replicate
 from benchctl.stats.compare import (
@@ -73,6 +74,11 @@ _COUNTED = {
     "inconclusive": "inconclusive",
     "n/a": "without a verdict",
 }
+
+
+def additions(analysis: Analysis, notes: Notes | None = None) -> list[Addition]:
+    """Return what slices add to a report; `notes` are those that its tables are numbered by."""
+    return [addition for report in hooks("report") if (addition := report(analysis, notes)) is not None]
 
 
 def headline(analysis: Analysis) -> str:

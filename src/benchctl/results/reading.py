@@ -10,9 +10,17 @@ import numpy as np
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
-from benchctl.results.parquet import DuckError, database, gc_events, read_telemetry
 from benchctl.results.plan import Place
-from benchctl.results.samples import CHUNK_ROWS, SAMPLE_DTYPES, Columns, Outcome
+from benchctl.results.samples import (
+    CHUNK_ROWS,
+    SAMPLE_DTYPES,
+    Columns,
+    DuckError,
+    Outcome,
+    database,
+    gc_events,
+    read_telemetry,
+)
 from benchctl.results.store import RunFolder
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import duckdb
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RunRecord
-from benchctl.results.parquet import DuckError, connect, database, quoted
-from benchctl.results.samples import CHUNK_ROWS
+from benchctl.results.samples import CHUNK_ROWS, DuckError, connect, database, quoted
 from benchctl.results.store import RunFolder, damaged_files
 from benchctl.results.tables import (
     BUILDS,

@@ -28,9 +28,8 @@ from benchctl.results.model import (
     StoredFile,
     VariantAnswers,
 )
-from benchctl.results.parquet import DuckDiskError, parquet_rows, write_parquet, write_telemetry
 from benchctl.results.plan import Plan, is_long
-from benchctl.results.samples import Columns
+from benchctl.results.samples import Columns, DuckDiskError, parquet_rows, write_parquet, write_telemetry
 
 RECORD_NAME = "run.json"
 _TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"

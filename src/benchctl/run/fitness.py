@@ -19,7 +19,7 @@ from benchctl.quantities import DURATION, PERCENT, Duration, Percent
 from benchctl.report.numbers import duration
 from benchctl.results.model import Environment, OtherLoad
 from benchctl.results.plan import Plan
-from benchctl.run.others import look, used_by_others
+from benchctl.run.host import look, used_by_others
 from benchctl.spec import BusyAction
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 

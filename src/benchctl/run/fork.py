@@ -52,9 +52,8 @@ from benchctl.run.bench import Observer
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
-from benchctl.run.host import probe_host, thread_on
+from benchctl.run.host import look, probe_host, thread_on, used_by_others
 from benchctl.run.order import Step, boots
-from benchctl.run.others import look, used_by_others
 from benchctl.run.plan import SETTLING_DOCUMENTS
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject, Workspace
 from benchctl.run.steps import Load, StepRunner

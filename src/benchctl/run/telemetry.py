@@ -15,8 +15,7 @@ import psutil
 from benchctl.engine.client import NodeRequestError
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.usage import Gauge, GcPause
-from benchctl.results.parquet import GC_DTYPES, SERIES_DTYPES
-from benchctl.results.samples import Columns
+from benchctl.results.samples import GC_DTYPES, SERIES_DTYPES, Columns
 
 INTERVAL_S = 1.0
 # Every request costs the node something.

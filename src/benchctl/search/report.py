@@ -4,9 +4,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from benchctl.report.blocks import WIDE, Command, Drawing, page_of, written
 from benchctl.report.numbers import duration, json_text, signed_percent
-from benchctl.report.table import INTERVAL, Cell, Column, Table, bounds, csv_pieces, worded
+from benchctl.report.table import (
+    INTERVAL,
+    WIDE,
+    Cell,
+    Column,
+    Command,
+    Drawing,
+    Table,
+    bounds,
+    csv_pieces,
+    page_of,
+    worded,
+    written,
+)
 from benchctl.search import bisect, minimize
 from benchctl.search.record import MinimizeSpec, Question, SearchRecord
 from benchctl.stats.metrics import metric_of

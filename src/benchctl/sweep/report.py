@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from benchctl.report.blocks import Addition, Notes, Section
 from benchctl.report.layout import better, change_cells, said, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
@@ -23,8 +22,11 @@ from benchctl.report.table import (
     NOTES,
     VARIANT,
     VERDICT,
+    Addition,
     Cell,
     Column,
+    Notes,
+    Section,
     Table,
     judged,
     named,

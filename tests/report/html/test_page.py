@@ -8,12 +8,11 @@ import msgspec
 import plotly.graph_objects as go
 import pytest
 
-from benchctl.report.blocks import Command
 from benchctl.report.charts import Chart
 from benchctl.report.charts.panels import plot_layout
 from benchctl.report.html.page import comparison_subject, render_page, run_subject
 from benchctl.report.numbers import visible
-from benchctl.report.table import Table, named
+from benchctl.report.table import Command, Table, named
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run

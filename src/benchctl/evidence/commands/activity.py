@@ -18,10 +18,9 @@ from benchctl.cli.options import (
 from benchctl.cli.streams import emit, note, say, text_width
 from benchctl.errors import UsageError
 from benchctl.evidence.report import evidence_lines, evidence_tables, read_run_evidence
-from benchctl.report.blocks import page_of, plain
 from benchctl.report.command_line import command
 from benchctl.report.numbers import json_text
-from benchctl.report.table import Table
+from benchctl.report.table import Table, page_of, plain
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.spec import EvidenceKind

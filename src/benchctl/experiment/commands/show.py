@@ -35,9 +35,8 @@ from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
 from benchctl.quantities import COUNT, DURATION
-from benchctl.report.blocks import written
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
-from benchctl.report.table import Table
+from benchctl.report.table import Table, written
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Past, Steps, preparation

@@ -35,7 +35,6 @@ from benchctl.nightly.text import (
     shift_text,
     task_name,
 )
-from benchctl.report.blocks import Drawing, Items, Verdict
 from benchctl.report.html.parts import (
     PLOTLY,
     SCRIPT,
@@ -51,7 +50,7 @@ from benchctl.report.html.parts import (
     text_of,
 )
 from benchctl.report.numbers import counted, duration, figure, interval, mebibytes, p_value, signed_percent
-from benchctl.report.table import Cell, Column, Table, worded
+from benchctl.report.table import Cell, Column, Drawing, Items, Table, Verdict, worded
 
 ASSETS = "assets"
 FEED = "feed.xml"

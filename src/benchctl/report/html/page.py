@@ -7,7 +7,6 @@ import msgspec
 
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.blocks import Command, Items, Verdict, additions
 from benchctl.report.charts import (
     LEAST_POINTS,
     LEAST_READINGS,
@@ -35,8 +34,8 @@ from benchctl.report.html.parts import (
 from benchctl.report.layout import collect_notes, result_tables
 from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run, planning_lines
-from benchctl.report.sentences import headline, legend, verdict
-from benchctl.report.table import OPERATION, Table, worded
+from benchctl.report.sentences import additions, headline, legend, verdict
+from benchctl.report.table import OPERATION, Command, Items, Table, Verdict, worded
 from benchctl.results.alignment import JoinedRuns
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan

@@ -16,10 +16,9 @@ from markupsafe import Markup, escape
 
 import benchctl
 from benchctl.errors import BenchctlError
-from benchctl.report.blocks import Block
 from benchctl.report.charts import Chart, dark_palette
 from benchctl.report.numbers import visible
-from benchctl.report.table import Table
+from benchctl.report.table import Block, Table
 
 FOLDER = "assets"
 STYLE, SCRIPT, PLOTLY = "style.css", "script.js", "plotly.min.js"

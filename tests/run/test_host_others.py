@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchctl.results.model import OtherLoad
-from benchctl.run.others import Look, Seen, look, used_by_others
+from benchctl.run.host import Look, Seen, look, used_by_others
 
 OWN = 100
 

@@ -9,18 +9,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.results.parquet import (
+from benchctl.results.samples import (
     GC_DTYPES,
+    SAMPLE_DTYPES,
     SERIES_DTYPES,
+    Columns,
     DuckDiskError,
     DuckError,
+    concatenate,
     database,
+    empty_columns,
     gc_events,
     read_telemetry,
     write_parquet,
     write_telemetry,
 )
-from benchctl.results.samples import SAMPLE_DTYPES, Columns, concatenate, empty_columns
 from stored import read_parquet
 
 
