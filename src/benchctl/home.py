@@ -73,7 +73,9 @@ class Home:
     nightly = _Folder()  # suites that run unattended: nights, alarms, pages
     experiments = _Folder()  # executions of experiments; their runs are among the runs
     searches = _Folder()  # of minimize and bisect, each with the runs behind it
-    builds = _Folder()  # what was built of commits, and copies of remote repositories
+    builds = _Folder()  # what was built of commits
+    repositories = _Folder()  # copies of remote git repositories
+    tracks = _Folder()  # checkouts of tracks
     logs = _Folder()  # logs of node starts that failed before there was a run to keep them
     trusted = _Folder()  # consents to execute tracks' Python plug-ins, by digest
     # Private copies of indices and half-finished work; whatever is here after a crash is rubbish.

@@ -1,6 +1,5 @@
 """Commits and what is built of them: kept once made, bound in time, and nothing left of what fails."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import VariantSpec
-from benchctl.search.build import Repository, Workshop
+from benchctl.search.build import Workshop
 from benchctl.search.record import Source
 from scripted_history import Step, git, write_history
 from waiting import eventually
@@ -62,6 +61,7 @@ def test_a_build_is_kept_by_commit_and_command(home: Home, source: Path):
     assert stages
     assert leftovers(home) == []
     assert git(source, "status", "--short") == ""
+    assert built(home, f"file://{source}", "main")[0] == first
 
 
 def test_what_is_built_is_an_archive_or_jars(home: Home, source: Path):
@@ -143,38 +143,6 @@ def test_ctrl_c_ends_all_that_a_build_started(home: Home, source: Path, tmp_path
     assert leftovers(home) == []
 
 
-def test_a_remote_repository_is_copied_once_and_brought_up_to_date(home: Home, source: Path):
-    url = f"file://{source}"
-    assert Repository(home, url).commit("--head", "main").subject == "Third"
-    git(source, "commit", "--quiet", "--allow-empty", "-m", "Fourth")
-    again = Repository(home, url)
-    assert again.commit("--head", "main").subject == "Fourth"
-    assert len([*home.builds.glob("*.git")]) == 1
-    assert built(home, url, "main")[0][0].startswith("2\n")
-
-
-def test_what_is_no_commit_or_repository_is_told(home: Home, source: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match=r"--base nowhere is not a commit of .*source"):
-        Repository(home, str(source)).commit("--base", "nowhere")
-    with pytest.raises(UsageError, match=r"--base -x is not a commit"):
-        Repository(home, str(source)).commit("--base", "-x")
-    (tmp_path / "plain").mkdir()
-    with pytest.raises(UsageError, match=r"plain is not a git repository: not a git repository"):
-        Repository(home, str(tmp_path / "plain"))
-    with pytest.raises(BenchctlError, match=r"cannot clone file:///nowhere"):
-        Repository(home, "file:///nowhere")
-
-
-def test_a_repository_of_another_user_is_told_as_such(
-    home: Home, source: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    with pytest.raises(UsageError, match="another user") as raised:
-        Repository(home, str(source))
-    assert f"safe.directory {source}" in raised.value.hint
-
-
 def test_a_shallow_clone_says_so_and_builds_what_it_has(home: Home, source: Path, tmp_path: Path):
     """As build servers have it: no branch, a detached merge that only a remote ref leads to."""
     git(tmp_path, "clone", "--quiet", "--depth", "2", f"file://{source}", "shallow")
@@ -182,23 +150,10 @@ def test_a_shallow_clone_says_so_and_builds_what_it_has(home: Home, source: Path
     git(shallow, "update-ref", "refs/remotes/pull/9/merge", "HEAD")
     git(shallow, "checkout", "--quiet", "--detach", "HEAD~1")
     git(shallow, "branch", "--quiet", "-D", "main")
-    repository = Repository(home, str(shallow))
     with pytest.raises(UsageError) as raised:
-        repository.commit("--base", "HEAD~1")
+        workshop(home, shallow).repository.commit("--base", "HEAD~1")
     assert "the clone is shallow" in raised.value.hint
     assert built(home, shallow, "refs/remotes/pull/9/merge")[0][0].startswith("2\n")
-
-
-def test_a_history_goes_by_first_parents(home: Home, source: Path):
-    git(source, "checkout", "--quiet", "-b", "side", "HEAD~1")
-    git(source, "commit", "--quiet", "--allow-empty", "-m", "Aside")
-    git(source, "checkout", "--quiet", "main")
-    git(source, "merge", "--quiet", "--no-ff", "-m", "Merge", "side")
-    repository = Repository(home, str(source))
-    good, bad = (repository.commit("--good", ref) for ref in ("HEAD~2", "HEAD"))
-    assert [one.subject for one in repository.between(good, bad)] == ["Second | `ticks`", "Third", "Merge"]
-    with pytest.raises(UsageError, match="does not lead to"):
-        repository.between(bad, good)
 
 
 @pytest.mark.parametrize("artifact", ["../*.zip", "/srv/*.zip", ""])

@@ -19,7 +19,7 @@ from benchctl.engine.distribution import fetch_published
 from benchctl.engine.jdk import Jdk, run_java
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.git import git, said
+from benchctl.git import complaint, git
 from benchctl.home import Home
 from benchctl.network import Progress
 
@@ -184,7 +184,7 @@ def build_diff(
         done = git(["apply", "--whitespace=nowarn", str(diff)], tree, alone=True)
         if done.returncode != 0:
             raise BenchctlError(
-                f"{path} does not apply to Lucene {library.lucene}: {said(done)}",
+                f"{path} does not apply to Lucene {library.lucene}: {complaint(done)}",
                 hint=f"make it against its published sources, the tag releases/lucene/{library.lucene}",
             )
         after = {entry: _applied(tree / name, path) for name, entry in changed.items()}
@@ -209,7 +209,9 @@ def _changed_files(path: Path, copy: Path) -> tuple[dict[str, str], tuple[str, .
     """The Java files of a diff, path in it -> entry of a sources jar, and what is left out."""
     done = git(["apply", "--numstat", "-z", str(copy)], copy.parent, alone=True)
     if done.returncode != 0:
-        raise UsageError(f"{path} is not a diff: {said(done)}", hint="make one with: git diff > FILE.diff")
+        raise UsageError(
+            f"{path} is not a diff: {complaint(done)}", hint="make one with: git diff > FILE.diff"
+        )
     # The listing has the new names only.
     summary = git(["apply", "--summary", str(copy)], copy.parent, alone=True).stdout
     if re.search(rb"^ (rename|copy) ", summary, re.MULTILINE):

@@ -1,8 +1,7 @@
-"""Revisions of a source: its history by git, and what a command builds of each, kept by what decides it."""
+"""Builds of commits by a command, kept by what decides them."""
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -16,120 +15,20 @@ import msgspec
 
 from benchctl.disk import disk_errors, free_bytes, require_space, settle, staging
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
-from benchctl.engine.variant import placed
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.git import environment, git, said
+from benchctl.git import Commit, Repository, environment
 from benchctl.home import Home
 from benchctl.report.numbers import duration
 from benchctl.results.plan import VariantSpec
 from benchctl.search.record import Source
 
 _FORMAT: Final = "1"
-_URL: Final = re.compile(r"(https?|ssh|file)://.+|[\w.-]+@[\w.-]+:.+")
 _ARCHIVES: Final = (".zip", ".tar.gz", ".tgz")
 _LEAST_FREE: Final = 2 * 2**30
 _POLL_S: Final = 0.5
 _GRACE_S: Final = 5.0
 _JAVA_S: Final = 60
 _TAIL: Final = 12
-_SHORT: Final = 10
-
-
-class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A commit: its hash, and the first line of what it says."""
-
-    sha: str
-    subject: str
-
-    @property
-    def short(self) -> str:
-        """Abbreviated hash."""
-        return self.sha[:_SHORT]
-
-
-class Repository:
-    """A git repository: a folder as it is, or a copy of a remote one, which is brought up to date."""
-
-    def __init__(self, home: Home, text: str) -> None:
-        """Find it.
-
-        Raises:
-            UsageError: If the path is no repository, or its URL holds a password.
-            BenchctlError: If the repository cannot be fetched, or there is no git.
-        """
-        if text.startswith(("http://", "https://")):
-            # One with a password would be told in messages.
-            placed(text, Path())
-        self.text = text
-        self.path = self._fetched(home, text) if _URL.fullmatch(text) else Path(text).absolute()
-        done = git(["rev-parse", "--git-dir"], self.path) if self.path.is_dir() else None
-        if done is None or done.returncode != 0:
-            why = "" if done is None else f": {said(done, 1)}"
-            if "dubious ownership" in why:
-                raise UsageError(
-                    f"--source {text} belongs to another user, and git does not read it",
-                    hint=f"clone it, or trust it: git config --global --add safe.directory {self.path}",
-                )
-            raise UsageError(
-                f"--source {text} is not a git repository{why}", hint="give a checkout, or its URL"
-            )
-
-    def _fetched(self, home: Home, text: str) -> Path:
-        final = home.builds / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.git"
-        if final.is_dir():
-            self.must(["fetch", "--quiet", "--prune", "origin"], final, f"fetch {text}")
-            return final
-        with staging(home.builds, f"clone {text}") as folder:
-            self.must(["clone", "--quiet", "--mirror", "--", text, "mirror"], folder, f"clone {text}")
-            settle(folder / "mirror", final)
-        return final
-
-    def commit(self, option: str, ref: str) -> Commit:
-        """Resolve a branch, tag or hash; `option` is where it was given.
-
-        Raises:
-            UsageError: If it resolves to nothing.
-        """
-        done = git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], self.path)
-        if done.returncode != 0:
-            hint = "see: git log --oneline"
-            if self.must(["rev-parse", "--is-shallow-repository"], self.path, f"read {self.text}") == "true":
-                hint = "the clone is shallow: git fetch --unshallow; in actions/checkout, fetch-depth: 0"
-            raise UsageError(f"{option} {ref} is not a commit of {self.text}", hint=hint)
-        return self._log(["-1", done.stdout.decode().strip()])[0]
-
-    def between(self, good: Commit, bad: Commit) -> list[Commit]:
-        """Return the commits from one to another, by first parents, the oldest first.
-
-        Raises:
-            UsageError: If the one does not lead to the other.
-        """
-        if good == bad:
-            raise UsageError(f"--good and --bad are the same commit, {good.short}", hint="name two")
-        found = self._log(["--first-parent", "--reverse", f"{good.sha}..{bad.sha}"])
-        ancestor = git(["merge-base", "--is-ancestor", good.sha, bad.sha], self.path)
-        if ancestor.returncode != 0 or not found:
-            raise UsageError(
-                f"{good.short} does not lead to {bad.short}", hint="--good is the older one, --bad the newer"
-            )
-        return [good, *found]
-
-    def _log(self, words: list[str]) -> list[Commit]:
-        told = self.must(["log", "--format=%H %s", *words, "--"], self.path, f"read {self.text}")
-        return [
-            Commit(sha, subject) for sha, _, subject in (line.partition(" ") for line in told.splitlines())
-        ]
-
-    def must(self, words: list[str], folder: Path, doing: str) -> str:
-        """Return git's output; `doing` completes "cannot ..." in messages.
-
-        Raises:
-            BenchctlError: If git fails.
-        """
-        done = git(words, folder)
-        if done.returncode != 0:
-            raise BenchctlError(f"cannot {doing}: {said(done)}")
-        return done.stdout.decode(errors="replace").strip()
 
 
 def java_version() -> str:
@@ -178,7 +77,7 @@ class Workshop:
             )
         if not source.command.strip():
             raise UsageError("--build is empty", hint="give the command that builds a checkout")
-        self.repository = Repository(home, source.repository)
+        self.repository = Repository(home, source.repository, "--source")
         self.source = source
         self._home = home
 
@@ -206,7 +105,7 @@ class Workshop:
         )
         begun = time.monotonic()
         with staging(self._home.builds, f"build {commit.short}") as folder:
-            tree = self._checkout(commit, folder)
+            tree = self.repository.checkout(commit, folder)
             self._run(commit, tree, log)
             ready = folder / "made"
             ready.mkdir()
@@ -217,24 +116,6 @@ class Workshop:
                 target.chmod(0o644)
             settle(ready, final)
         return Built(tuple(sorted(final.iterdir())), time.monotonic() - begun)
-
-    def _checkout(self, commit: Commit, folder: Path) -> Path:
-        """A clone of its own, so that the user's repository knows nothing of it."""
-        source, tree = self.repository.path, folder / "tree"
-        told = ["clone", "--quiet", "--shared", "--no-checkout", "--", str(source), "tree"]
-        self.repository.must(told, folder, f"clone {self.repository.text}")
-        # Of a shallow one, git copies what branches lead to, and a build server has none: share all objects.
-        objects, shallow = (
-            source / self.repository.must(["rev-parse", "--git-path", name], source, f"read {source}")
-            for name in ("objects", "shallow")
-        )
-        (tree / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.absolute()}\n")
-        if shallow.is_file():
-            shutil.copyfile(shallow, tree / ".git" / "shallow")
-        self.repository.must(
-            ["checkout", "--quiet", "--detach", commit.sha], tree, f"check {commit.short} out"
-        )
-        return tree
 
     def _run(self, commit: Commit, tree: Path, log: Path) -> None:
         source = self.source

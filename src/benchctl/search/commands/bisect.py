@@ -37,6 +37,7 @@ from benchctl.cli.streams import emit, note
 from benchctl.engine.maven import digest
 from benchctl.engine.variant import VARIANT_OPTIONS, check_parts, placed_jar
 from benchctl.errors import UsageError
+from benchctl.git import Commit
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
@@ -55,7 +56,7 @@ from benchctl.run.plan import plan_run
 from benchctl.run.prepare import check_host
 from benchctl.search.answers import MIN_PAIRS
 from benchctl.search.bisect import Bisecting, bisect_spec, questions_at_most
-from benchctl.search.build import Built, Commit, Workshop
+from benchctl.search.build import Built, Workshop
 from benchctl.search.commands import Opened, SearchOptions, files_of, new_folder, search_options
 from benchctl.search.record import BisectSpec, Point, SearchFolder, SearchRecord, Source, all_searches
 from benchctl.spec import BusyAction, RunForm
