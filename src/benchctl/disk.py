@@ -66,7 +66,7 @@ def try_writing(folder: Path) -> None:
     Raises:
         OSError: If writing is not possible.
     """
-    existing = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    existing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     with tempfile.TemporaryFile(dir=existing):
         pass
 

@@ -412,18 +412,20 @@ def _failures() -> Iterator[None]:
     except (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError, ValueError) as err:
         causes = list(_causes(err))
         trouble = next(
-            (trouble for kind, trouble in _TROUBLES if any(isinstance(one, kind) for one in causes)),
+            (trouble for kind, trouble in _TROUBLES if any(isinstance(cause, kind) for cause in causes)),
             Trouble.OTHER,
         )
         text = str(causes[-1]) or type(causes[-1]).__name__
         if trouble is Trouble.OTHER:
             text = "its address, or the one that its server leads to, is not a URL"
-        certificate = next((one for one in causes if isinstance(one, ssl.SSLCertVerificationError)), None)
+        certificate = next(
+            (cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None
+        )
         if certificate is not None:
             text = f"its certificate is not trusted: {certificate.verify_message}"
             if certificate.verify_code in _OTHER_NAME:
                 trouble = Trouble.OTHER_NAME
-        if trouble is Trouble.TOO_LARGE or any(type(one) is http.client.HTTPException for one in causes):
+        if trouble is Trouble.TOO_LARGE or any(type(cause) is http.client.HTTPException for cause in causes):
             trouble, text = Trouble.TOO_LARGE, "its head has no end"
         raise Unanswered(trouble, text) from err
 

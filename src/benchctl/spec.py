@@ -497,13 +497,13 @@ def _settings(form: type[msgspec.Struct], within: str = "") -> Iterator[Setting]
     for field in sorted(msgspec.structs.fields(form), key=lambda one: later[one.name]):
         hint = hints[field.name]
         plain, metas = _unwrapped(hint)
-        members = [_unwrapped(one) for one in get_args(plain) or (plain,) if one is not type(None)]
+        members = [_unwrapped(arg) for arg in get_args(plain) or (plain,) if arg is not type(None)]
         if get_origin(plain) in {tuple, Literal}:
             members = [_unwrapped(plain)]
         inner, bounds = members[0]
         if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
             yield from _settings(inner, field.name)
-        elif any(one.extra for one in metas):
+        elif any(meta.extra for meta in metas):
             several = get_origin(inner) is tuple
             members = [_unwrapped(get_args(inner)[0])] if several else members
             words = [get_args(kind) for kind, _ in members if get_origin(kind) is Literal]
@@ -512,14 +512,14 @@ def _settings(form: type[msgspec.Struct], within: str = "") -> Iterator[Setting]
                 name=field.name,
                 within=within,
                 default=field.default,
-                meta=next(one for one in metas if one.extra),
+                meta=next(meta for meta in metas if meta.extra),
                 several=several,
                 choices=words[0] if words else (),
                 is_flag=inner is bool,
                 kind=next((kind for kind in KINDS if kind.written.pattern in patterns), None),
                 is_number=inner is int,
-                least=next((int(one.ge) for one in (*metas, *bounds) if one.ge is not None), None),
-                most=next((int(one.le) for one in (*metas, *bounds) if one.le is not None), None),
+                least=next((int(meta.ge) for meta in (*metas, *bounds) if meta.ge is not None), None),
+                most=next((int(meta.le) for meta in (*metas, *bounds) if meta.le is not None), None),
             )
 
 
@@ -549,7 +549,7 @@ def run_settings() -> tuple[Setting, ...]:
 
 def settings_in(source: RunSettings) -> dict[str, Any]:
     """Return the settings that plans keep, by name: arguments for another that has them."""
-    return {one.name: getattr(source, one.name) for one in run_settings()}
+    return {run_setting.name: getattr(source, run_setting.name) for run_setting in run_settings()}
 
 
 def setting_words(source: msgspec.Struct) -> list[str]:

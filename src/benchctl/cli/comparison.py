@@ -49,7 +49,7 @@ class Measures:
     @property
     def beyond_summaries(self) -> tuple[float, ...]:
         """Quantiles that need the samples of forks."""
-        return tuple(one for one in self.quantiles if one not in SUMMARISED)
+        return tuple(quantile for quantile in self.quantiles if quantile not in SUMMARISED)
 
     def metrics(self, plan: Plan) -> tuple[Metric, ...]:
         """Return the metrics, in the order of the tables.
@@ -61,7 +61,9 @@ class Measures:
             UsageError: If red-line searches or running clusters have none of those asked for, or there is no
                 such quantile.
         """
-        unknown = [one for one in self.quantiles if not _LEAST_QUANTILE <= one <= _GREATEST_QUANTILE]
+        unknown = [
+            quantile for quantile in self.quantiles if not _LEAST_QUANTILE <= quantile <= _GREATEST_QUANTILE
+        ]
         if unknown:
             raise UsageError(
                 f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
@@ -104,7 +106,10 @@ class Measures:
             and (
                 # Where no request was answered, that is what is to be seen.
                 not sides
-                or (any(found.forks.values()) and not any(one.code == "failures" for one in found.caveats))
+                or (
+                    any(found.forks.values())
+                    and not any(caveat.code == "failures" for caveat in found.caveats)
+                )
             )
         ):
             lacking = [metric(name) for name in self.figures]
@@ -321,7 +326,7 @@ def require_pairs(selection: Selection) -> None:
 
 
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:
-    asked = " and ".join(percentile(one) for one in quantiles)
+    asked = " and ".join(percentile(quantile) for quantile in quantiles)
     hint = f"the summaries hold --quantile {_SUMMARISED}; all others need the samples of every fork"
     if side.run.imported is not None:
         raise UsageError(f"{side.label} was imported without samples: no {asked}", hint=hint)
@@ -344,10 +349,10 @@ def _relabelled(answers: AnswerCheck | None, sides: Sequence[Side]) -> AnswerChe
     labels: Mapping[str, str] = {side.variant: side.label for side in sides}
     findings = tuple(
         msgspec.structs.replace(
-            one,
-            variant=labels.get(one.variant, one.variant),
-            baseline=labels.get(one.baseline, one.baseline),
+            finding,
+            variant=labels.get(finding.variant, finding.variant),
+            baseline=labels.get(finding.baseline, finding.baseline),
         )
-        for one in answers.findings
+        for finding in answers.findings
     )
     return msgspec.structs.replace(answers, findings=findings)

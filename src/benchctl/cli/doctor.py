@@ -69,15 +69,15 @@ def doctor_command(hosts_file: Path | None, output_format: TableFormat) -> None:
         _check_hosts(hosts_file, output_format)
         return
     checks = list(_checks(resolve_home()))
-    rows = [(one.what, one.state, one.found, one.advice or None) for one in checks]
+    rows = [(check.what, check.state, check.found, check.advice or None) for check in checks]
     print_table(Table.listed("Host", ("check", "state", "found", "advice"), rows), output_format)
-    unfit = [one for one in checks if one.state == "not fit"]
+    unfit = [check for check in checks if check.state == "not fit"]
     if unfit:
         raise BenchctlError(
             f"not fit to measure: {'; '.join(one.found for one in unfit)}",
             hint="; ".join(filter(None, (one.advice for one in unfit))),
         )
-    warnings = sum(one.state == "warning" for one in checks)
+    warnings = sum(check.state == "warning" for check in checks)
     complain(f"benchctl: fit to measure, with {counted(warnings, 'warning')}")
 
 

@@ -81,7 +81,7 @@ class SectionedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section; without --help-all those of the first page."""
         headings = getattr(self.callback, _HEADINGS, {})
-        sections: dict[str, list[tuple[str, str]]] = {one: [] for one in (_OWN, *get_args(Heading))}
+        sections: dict[str, list[tuple[str, str]]] = {arg: [] for arg in (_OWN, *get_args(Heading))}
         shown = self.get_params(ctx)
         if self._first and not shows_everything(ctx):
             shown = [param for param in shown if param.name in self._first]

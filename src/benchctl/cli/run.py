@@ -108,7 +108,7 @@ def run_command(
     spec = asked_run(form, param_options, consent=consent, pilot=True)
     plan, track = plan_run(msgspec.structs.replace(spec, settle=spec.settle and not test_mode))
     # An experiment may say it of all its measurements, a command only of its own variants.
-    if plan.on_node_loss != "fail" and not any(len(one.nodes) > 1 for one in plan.variants):
+    if plan.on_node_loss != "fail" and not any(len(variant.nodes) > 1 for variant in plan.variants):
         raise UsageError(
             "--on-node-loss requires a variant with several nodes",
             hint="e.g. --variant es3=es,nodes:3,replicas:1",

@@ -98,7 +98,7 @@ SCHEDULE = ("challenges", "warmup_challenges", "warmup")
 """Options of every fork."""
 FORKS = ("forks", "until_decided", "margin", "precision", "budget")
 """Options of the number of forks."""
-SETTINGS = tuple(one.name for one in run_settings())
+SETTINGS = tuple(run_setting.name for run_setting in run_settings())
 """Options that plans keep unchanged."""
 
 

@@ -345,14 +345,14 @@ def _corpus(corpus: Corpus) -> str:
     files = corpus.documents
     sizes = []
     for word, values in (
-        ("compressed", [one.compressed_bytes for one in files]),
-        ("uncompressed", [one.uncompressed_bytes for one in files]),
+        ("compressed", [file.compressed_bytes for file in files]),
+        ("uncompressed", [file.uncompressed_bytes for file in files]),
     ):
         given = [value for value in values if value is not None]
         if given:
             least = "at least " if len(given) < len(values) else ""
             sizes.append(f"{least}{_size(sum(given))} {word}")
-    count = sum(one.document_count or 0 for one in files)
+    count = sum(file.document_count or 0 for file in files)
     return f"corpus {corpus.name}: " + ", ".join(
         [_plural(len(files), "file"), _plural(count, "document"), *sizes]
     )

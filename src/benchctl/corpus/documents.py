@@ -9,7 +9,7 @@ Range = tuple[int, int]
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """Return the same documents in the fewest ranges, in order, none of them empty."""
     found: list[Range] = []
-    for start, stop in sorted(one for one in ranges if one[0] < one[1]):
+    for start, stop in sorted(range_ for range_ in ranges if range_[0] < range_[1]):
         if found and start <= found[-1][1]:
             found[-1] = (found[-1][0], max(stop, found[-1][1]))
         else:

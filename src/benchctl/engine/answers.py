@@ -207,17 +207,19 @@ def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg
 
 def _together(answers: list[Answer]) -> Answer:
     """The answers of a batch concatenated."""
-    refused = next((one for one in answers if one.unsupported is not None or one.failed is not None), None)
+    refused = next(
+        (answer for answer in answers if answer.unsupported is not None or answer.failed is not None), None
+    )
     if refused is not None:
         return refused
-    totals = [one.total for one in answers if one.total is not None]
+    totals = [answer.total for answer in answers if answer.total is not None]
     return Answer(
         total=sum(totals) if len(totals) == len(answers) else None,
-        returned=sum(one.returned for one in answers),
-        sort_values=[values for one in answers for values in one.sort_values],
-        aggregations=[one.aggregations for one in answers],
-        scores=tuple(score for one in answers for score in one.scores),
-        top=tuple(hits for one in answers for hits in one.top),
+        returned=sum(answer.returned for answer in answers),
+        sort_values=[values for answer in answers for values in answer.sort_values],
+        aggregations=[answer.aggregations for answer in answers],
+        scores=tuple(score for answer in answers for score in answer.scores),
+        top=tuple(hits for answer in answers for hits in answer.top),
     )
 
 
@@ -571,12 +573,12 @@ def digested(found: Any) -> Cut:
 def entries(aggregations: Any) -> int:
     """Count buckets at all depths."""
     if isinstance(aggregations, list):
-        return sum(entries(one) for one in aggregations)
+        return sum(entries(aggregation) for aggregation in aggregations)
     if not isinstance(aggregations, dict):
         return 0
     buckets = aggregations.get("buckets")
     own = len(buckets) if isinstance(buckets, dict | list) else 0
-    return own + sum(entries(one) for one in aggregations.values())
+    return own + sum(entries(aggregation) for aggregation in aggregations.values())
 
 
 def _settled(found: Any) -> Any:
@@ -584,7 +586,7 @@ def _settled(found: Any) -> Any:
     if isinstance(found, dict):
         return None if _says_estimated(found) else {key: _settled(value) for key, value in found.items()}
     if isinstance(found, list):
-        return [_settled(one) for one in _without_ties(found)]
+        return [_settled(tie) for tie in _without_ties(found)]
     if isinstance(found, float) and found:
         return [found > 0, math.floor(math.log(abs(found)) / _STEP + _OFFSET)]
     return found

@@ -73,7 +73,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
                 _place(one, root)
 
         facts = tuple(one.facts for one in found)
-        parts = ("plugins", sorted(one.sha256 for one in facts))
+        parts = ("plugins", sorted(fact.sha256 for fact in facts))
         root = derived(home, original, parts, change)
     return replace(original, root=root, plugins=facts)
 

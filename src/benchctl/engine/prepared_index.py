@@ -231,7 +231,7 @@ class IndexKey:
             self.installation.engine,
             self.installation.version,
             self.installation.archive_sha256,
-            sorted(one.sha256 for one in self.installation.plugins),
+            sorted(plugin.sha256 for plugin in self.installation.plugins),
             self.corpus.digest,
             # What is created on the node before the documents come.
             (wanted.indices, wanted.data_streams, self.track.templates),

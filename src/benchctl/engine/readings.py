@@ -160,7 +160,8 @@ class ClusterMeter:
     def lines(self, origin_ns: int) -> bytes:
         """Iterate over all readings as lines of JSON, in order; times are nanoseconds from `origin_ns`."""
         told: list[tuple[int, object]] = [
-            (one.asked_ns, {"at_ns": one.at_ns - origin_ns, "nodes": one.nodes}) for one in self.readings
+            (reading.asked_ns, {"at_ns": reading.at_ns - origin_ns, "nodes": reading.nodes})
+            for reading in self.readings
         ]
         told += [(asked_ns, {"hot_threads": text}) for asked_ns, text in self.hot_threads]
         told.sort(key=itemgetter(0))

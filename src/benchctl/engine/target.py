@@ -250,7 +250,7 @@ def _facts(node: _Node, version: _Version) -> ClusterFacts:
         lucene=version.lucene_version or _UNKNOWN,
         jdk=f"{node.jvm.vm_vendor} {node.jvm.version}".strip() or _UNKNOWN,
         jvm_flags=tuple(map(without_secrets, node.jvm.input_arguments)),
-        modules=tuple(sorted(one.name for one in (*node.modules, *node.plugins))),
+        modules=tuple(sorted(module.name for module in (*node.modules, *node.plugins))),
     )
 
 

@@ -142,7 +142,7 @@ def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Entry:
     source = member
     if member.islnk():
         # A copy of the bytes in the archive is safe, whatever is on the disk.
-        source = next((one for one in tar.getmembers() if one.name == member.linkname), member)
+        source = next((linked for linked in tar.getmembers() if linked.name == member.linkname), member)
         if not source.isreg():
             raise tarfile.ReadError(
                 f"'{member.name}' is a hard link to '{member.linkname}', which is not a file in the archive"

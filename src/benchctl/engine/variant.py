@@ -381,7 +381,7 @@ def _node(name: str, entry: NodeEntry) -> NodeSpec:
             raise UsageError("'master' means the elected node", hint="call it otherwise")
         own = {f"node.attr.{key}": _as_texts(value) for key, value in entry.attributes.items()}
         if entry.roles is not None:
-            own["node.roles"] = [_role(one) for one in entry.roles]
+            own["node.roles"] = [_role(role) for role in entry.roles]
         check_settings(own)
     try:
         return NodeSpec(name, _merged(own, entry.settings, "settings", _check_node_settings), entry.host)

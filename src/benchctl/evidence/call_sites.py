@@ -266,7 +266,7 @@ def found_at(site: Site) -> Found:
     if site.is_inlined:
         # With more than two receivers C2 inlines one that has 90% of the calls, without printing that it
         # dispatches the rest; the profile then counts more calls than its named receivers have.
-        known = sum(one.count for one in site.receivers)
+        known = sum(receiver.count for receiver in site.receivers)
         return "partly" if site.is_virtual or known < site.calls else "inlined"
     return "virtual" if site.is_virtual else "refused"
 
@@ -313,7 +313,11 @@ def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompil
     """
     mentions = log.mentions(method)
     for as_root, candidates in ((True, mentions.rooted), (False, mentions.calling)):
-        fitting = [one for one in candidates if level is None or one.compilation.level in {level, None}]
+        fitting = [
+            candidate
+            for candidate in candidates
+            if level is None or candidate.compilation.level in {level, None}
+        ]
         if fitting:
             newest, tree = fitting[-1].compilation, fitting[-1].tree()
             if not as_root:

@@ -170,8 +170,16 @@ class JitCollector(LoggedCollector):
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
         """Implement `LoggedCollector`."""
         return [
-            (one.uptime_ns, one.what, one.compile_id, one.level, one.osr, one.method, one.reason)
-            for one in read_events(log, pid, started_ns)
+            (
+                event.uptime_ns,
+                event.what,
+                event.compile_id,
+                event.level,
+                event.osr,
+                event.method,
+                event.reason,
+            )
+            for event in read_events(log, pid, started_ns)
         ]
 
 

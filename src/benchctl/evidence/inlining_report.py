@@ -174,7 +174,9 @@ def _call_document(at: int, call: Call) -> dict[str, Any]:
 
 def receivers_document(receivers: tuple[Receiver, ...]) -> list[dict[str, Any]]:
     """Return a type profile for programs."""
-    return [{"class": one.name, "count": one.count, "total": one.total} for one in receivers]
+    return [
+        {"class": receiver.name, "count": receiver.count, "total": receiver.total} for receiver in receivers
+    ]
 
 
 _NS_PER_MS = 1e6
@@ -341,14 +343,14 @@ def differences_document(
         },
         "differences": [
             {
-                "caller": one.baseline.key.caller,
-                "name": one.baseline.key.name,
-                "calls": one.calls,
-                "moved": one.moved,
-                sides[0]: _site_document(one.baseline),
-                sides[1]: _site_document(one.contender),
+                "caller": difference.baseline.key.caller,
+                "name": difference.baseline.key.name,
+                "calls": difference.calls,
+                "moved": difference.moved,
+                sides[0]: _site_document(difference.baseline),
+                sides[1]: _site_document(difference.contender),
             }
-            for one in compared.differences
+            for difference in compared.differences
         ],
     }
 

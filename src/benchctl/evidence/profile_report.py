@@ -169,7 +169,7 @@ def frame_words(frame: str) -> str:
 
 
 def _shortages(*headings: Heading) -> list[str]:
-    return [one.shortage for one in headings if one.shortage]
+    return [heading.shortage for heading in headings if heading.shortage]
 
 
 def _native_note(heading: Heading, form: Form) -> list[str]:
@@ -475,7 +475,7 @@ def _side(
 
     def count(*, native: bool, pools: bool) -> list[Counted]:
         choice = Choice(native, thread)
-        found = [count_fork(one, choice, folder=folder, tasks=tasks, pools=pools) for one in profiles]
+        found = [count_fork(profile, choice, folder=folder, tasks=tasks, pools=pools) for profile in profiles]
         return found if form.lines else [without_lines(fork) for fork in found]
 
     in_native_code = form.mode == "native"
@@ -488,10 +488,10 @@ def _side(
         samples=pooled.samples,
         total=pooled.total,
         cut=pooled.cut,
-        unread=sum(one.unread for one in profiles),
+        unread=sum(profile.unread for profile in profiles),
         native=native.samples,
         native_frame=hottest[0].stack[0] if hottest else "",
-        nodes=max(len({place for _, place in one.nodes}) for one in profiles),
+        nodes=max(len({place for _, place in profile.nodes}) for profile in profiles),
     )
     return Side(heading, tuple(count(native=in_native_code, pools=False)), pooled)
 

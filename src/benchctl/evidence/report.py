@@ -231,20 +231,20 @@ def _name(task: TaskEvidence, found: RunEvidence) -> str:
 
 def _mean(forks: Sequence[A], of: Callable[[A], float | None], unit: float = 1.0) -> str:
     """The mean over forks; nothing if one of them has none."""
-    values = [of(one) for one in forks]
+    values = [of(fork) for fork in forks]
     known = [value for value in values if value is not None]
     return figure(sum(known) / len(known) / unit) if len(known) == len(values) else NOT_AVAILABLE
 
 
 def _mean_count(forks: Sequence[A], of: Callable[[A], int]) -> str:
-    return _count(sum(of(one) for one in forks) / len(forks))
+    return _count(sum(of(fork) for fork in forks) / len(forks))
 
 
 def _thirds(of: Callable[[JitActivity], Thirds | None]) -> Callable[[Sequence[JitActivity]], str]:
     """`330 (120, 4)`: in all, in the first and in the last third."""
 
     def cell(forks: Sequence[JitActivity]) -> str:
-        known = [thirds for one in forks if (thirds := of(one)) is not None]
+        known = [thirds for fork in forks if (thirds := of(fork)) is not None]
         if len(known) < len(forks):
             return NOT_AVAILABLE
         whole, first, last = (
@@ -276,7 +276,7 @@ _PAUSES_TITLE = "gc: pauses of the collector, ms in all and of the longest; MB a
 _PAUSES: Cells[GcActivity] = (
     ("Pauses", lambda forks: _mean_count(forks, lambda one: one.pauses)),
     ("ms", lambda forks: _mean(forks, lambda one: one.pause_ms)),
-    ("Longest", lambda forks: figure(max(one.longest_ms for one in forks))),
+    ("Longest", lambda forks: figure(max(fork.longest_ms for fork in forks))),
     ("MB/s", lambda forks: _mean(forks, lambda one: one.allocated_bytes_per_s, _MB)),
 )
 
@@ -284,7 +284,7 @@ _SAFEPOINTS_TITLE = "gc: safepoints, collections included, ms in all, and ms unt
 _SAFEPOINTS: Cells[GcActivity] = (
     ("Stops", lambda forks: _mean_count(forks, lambda one: one.safepoints)),
     ("ms", lambda forks: _mean(forks, lambda one: one.safepoint_ms)),
-    ("To stop", lambda forks: figure(max(one.longest_reach_ms for one in forks))),
+    ("To stop", lambda forks: figure(max(fork.longest_reach_ms for fork in forks))),
 )
 
 _CPU_TITLE = "os: seconds of the task, and of CPU that the node used in it, as user and as system"
@@ -319,8 +319,8 @@ def _causes(task: TaskEvidence) -> list[str]:
     """Return why threads were stopped in a task, on any side; the costliest first."""
     total_ms: dict[str, float] = {}
     for forks in task.gc.values():
-        for one in forks:
-            for cause, pauses in one.causes.items():
+        for fork in forks:
+            for cause, pauses in fork.causes.items():
                 total_ms[cause] = total_ms.get(cause, 0.0) + pauses.total_ms
     return sorted(total_ms, key=lambda cause: -total_ms[cause])
 

@@ -231,7 +231,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
     @property
     def doubts_of_load(self) -> LoadCheck | None:
         """Return the doubts about the load; none of a red-line search, whose result it is."""
-        if self.task is None or any(one.redline_end is not None for one in self.summaries):
+        if self.task is None or any(summary.redline_end is not None for summary in self.summaries):
             return None
         return check_load(self.task, self.summaries)
 
@@ -239,7 +239,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
         """Return how many documents its searches match, counted exactly; None if that is not known."""
         operation = "" if self.task is None else self.task.operation
         exact = run.answers.exact_hits.get(operation, {}) if run.answers else {}
-        counted = {one.hits for one in self.summaries if one.hits_exact}
+        counted = {summary.hits for summary in self.summaries if summary.hits_exact}
         return exact.get(self.reference.variant, counted.pop() if len(counted) == 1 else None)
 
     @property
@@ -440,10 +440,10 @@ def _answer_doubts(baseline: _TaskSide, side: _TaskSide, runs: Mapping[str, RunR
 def _differences(run: RunRecord, variant: str, task: Task | None) -> str:
     findings = run.answers.findings if run.answers else ()
     return "; ".join(
-        one.detail
-        for one in findings
+        finding.detail
+        for finding in findings
         if task is not None
-        and (one.kind, one.operation, one.variant) == ("different", task.operation, variant)
+        and (finding.kind, finding.operation, finding.variant) == ("different", task.operation, variant)
     )
 
 

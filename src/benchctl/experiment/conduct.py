@@ -175,14 +175,14 @@ class _Conduct:
         everywhere = 0 if more.until_decided else forks
         added = range(first, first + everywhere)
         most = first + forks if more.until_decided else spec.most_forks and spec.most_forks + everywhere
-        for one in spec.measurements:
-            run = self._open[one.name]
+        for measurement in spec.measurements:
+            run = self._open[measurement.name]
             stop = run.record.plan.stop
             if more.until_decided or (stop is not None and stop.decided):
                 stop = DECIDED
-            if one.ingest:
+            if measurement.ingest:
                 continue
-            found = run.record.with_blocks(added if one.forks is None else (), stop)
+            found = run.record.with_blocks(added if measurement.forks is None else (), stop)
             run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
         decided = spec.until_decided or more.until_decided
         self._update(
@@ -262,7 +262,8 @@ class _Conduct:
         runs, spec = self._runs(), self._record.spec
         done = sum(run.total - len(run.missing()) for run in runs.values())
         total = sum(
-            runs[one.name].total if one.name in runs else spec.planned(one) for one in spec.measurements
+            runs[measurement.name].total if measurement.name in runs else spec.planned(measurement)
+            for measurement in spec.measurements
         )
         return f"{done} of {total} forks are kept"
 
@@ -299,7 +300,7 @@ class _UntilDecided(Policy):
             for name, run in zip(self._names, records, strict=True)
         }
         expectations = analyse_experiment(self._record, runs).expectations
-        still = [one for one in expectations if one.outcome == "inconclusive"]
+        still = [expectation for expectation in expectations if expectation.outcome == "inconclusive"]
         sides_of = [tuple(map(self._side, one.undecided)) for one in still]
         able = [sides for sides in sides_of if sides and all(self._can_grow(records, one) for one in sides)]
         open_now = counted(len(still), "expectation")

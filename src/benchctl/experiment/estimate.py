@@ -45,31 +45,31 @@ class Estimate(msgspec.Struct, frozen=True):
     @property
     def block_s(self) -> float:
         """Of one fork of every variant of every measurement, seconds."""
-        return sum(one.seconds for one in self.costs)
+        return sum(cost.seconds for cost in self.costs)
 
     @property
     def planned_forks(self) -> int:
         """Number of forks, including those for evidence."""
-        return sum(one.forks_within(self.planned) for one in self.costs)
+        return sum(cost.forks_within(self.planned) for cost in self.costs)
 
     @property
     def longest_s(self) -> float | None:
         """Of all forks that there may be until all is decided, seconds; None if it has no further ones."""
-        if all(one.most <= one.forks for one in self.costs):
+        if all(cost.most <= cost.forks for cost in self.costs):
             return None
-        return sum(one.seconds * (max(one.forks, one.most) + one.extra) for one in self.costs)
+        return sum(cost.seconds * (max(cost.forks, cost.most) + cost.extra) for cost in self.costs)
 
     @property
     def expected_s(self) -> float | None:
         """Of all forks that are expected to be run, without preparation; None if only a rule says so."""
-        if all(one.basis == "rule" for one in self.costs):
+        if all(cost.basis == "rule" for cost in self.costs):
             return None
         return _seconds(self.costs, self.blocks)
 
     @property
     def rough(self) -> tuple[ForkCost, ...]:
         """Rows without measured ones to compare with on this host."""
-        return tuple(one for one in self.costs if one.basis in ("operations", "rule"))
+        return tuple(cost for cost in self.costs if cost.basis in ("operations", "rule"))
 
 
 def estimate(spec: ExperimentSpec, plans: Plans, past: Past, budget_s: float | None = None) -> Estimate:
@@ -89,7 +89,7 @@ def estimate(spec: ExperimentSpec, plans: Plans, past: Past, budget_s: float | N
             costs.append(ForkCost(name, variant.name, seconds, basis, plan.forks, extra, most))
         if plan.schedules:
             precision += [f"{name}: {line.strip()}" for line in forecast_lines(past.history(plan), plan)]
-    planned_blocks = max((one.forks for one in costs), default=0)
+    planned_blocks = max((cost.forks for cost in costs), default=0)
     blocks = planned_blocks if budget_s is None else _blocks_within(costs, planned_blocks, budget_s)
     return Estimate(planned_blocks, blocks, budget_s, tuple(costs), tuple(precision))
 
@@ -101,7 +101,7 @@ def _blocks_within(costs: Sequence[ForkCost], planned: int, budget_s: float) -> 
 
 
 def _seconds(costs: Iterable[ForkCost], blocks: int) -> float:
-    return sum(one.seconds * one.forks_within(blocks) for one in costs)
+    return sum(cost.seconds * cost.forks_within(blocks) for cost in costs)
 
 
 # An experiment and its estimate as tables and sentences.
@@ -132,23 +132,34 @@ def overview_lines(spec: ExperimentSpec) -> Iterator[str]:
 def content_listings(spec: ExperimentSpec) -> Iterator[Table]:
     """Return its variants, measurements, comparisons, call sites and expectations; no empty ones."""
     variants = [
-        (one.name, ", ".join((f"{one.engine} {one.version}".strip(), *beyond(one)))) for one in spec.variants
+        (variant.name, ", ".join((f"{variant.engine} {variant.version}".strip(), *beyond(variant))))
+        for variant in spec.variants
     ]
     yield Table.listed("Variants", ("variant", "what it is"), variants)
     yield Table.listed(
         "Measurements: runs, interleaved",
         ("measurement", "variants", "does", "about"),
-        [(one.name, list(one.variants), _does(spec, one), one.about or None) for one in spec.measurements],
+        [
+            (
+                measurement.name,
+                list(measurement.variants),
+                _does(spec, measurement),
+                measurement.about or None,
+            )
+            for measurement in spec.measurements
+        ],
     )
     if spec.tables:
         compared = [
             (
-                one.name,
-                one.metric if one.compared_as == "ratio" else f"{one.metric}, {one.compared_as}",
-                side_text(one.sides[0]),
-                side_text(one.sides[1]),
+                comparison.name,
+                comparison.metric
+                if comparison.compared_as == "ratio"
+                else f"{comparison.metric}, {comparison.compared_as}",
+                side_text(comparison.sides[0]),
+                side_text(comparison.sides[1]),
             )
-            for one in spec.comparisons
+            for comparison in spec.comparisons
         ]
         yield Table.listed("Comparisons", ("comparison", "metric", "baseline", "contender"), compared)
     if spec.call_sites:
@@ -156,12 +167,17 @@ def content_listings(spec: ExperimentSpec) -> Iterator[Table]:
             "Call sites: looked up in inlining logs",
             ("call site", "measurement", "variants", "call"),
             [
-                (one.name, one.measurement, list(one.variants), f"{one.callee} in {one.method}")
-                for one in spec.call_sites
+                (
+                    call_site.name,
+                    call_site.measurement,
+                    list(call_site.variants),
+                    f"{call_site.callee} in {call_site.method}",
+                )
+                for call_site in spec.call_sites
             ],
         )
     if spec.expectations:
-        rows = [(one.statement, _holds(one)) for one in spec.expectations]
+        rows = [(expectation.statement, _holds(expectation)) for expectation in spec.expectations]
         yield Table.listed("Expectations", ("expectation", "holds when"), rows)
 
 
@@ -170,9 +186,9 @@ def estimate_lines(found: Estimate) -> Iterator[str]:
     if not found.costs:
         yield "no forks: what counts is how indices are built"
         return
-    measurements = len({one.measurement for one in found.costs})
-    fewer = "up to " if any(one.forks < found.planned for one in found.costs) else ""
-    extra = sum(one.extra for one in found.costs)
+    measurements = len({cost.measurement for cost in found.costs})
+    fewer = "up to " if any(cost.forks < found.planned for cost in found.costs) else ""
+    extra = sum(cost.extra for cost in found.costs)
     each = f"{fewer}{found.planned} of each{f' and {extra} for evidence alone' if extra else ''}"
     yield (
         f"{counted(measurements, 'measurement')}, {counted(found.planned_forks, 'fork')}: {each} of "
@@ -184,7 +200,7 @@ def estimate_lines(found: Estimate) -> Iterator[str]:
         "are missing are prepared before that"
     )
     if found.longest_s is not None:
-        most = max(one.most for one in found.costs)
+        most = max(cost.most for cost in found.costs)
         yield (
             f"until decided: inconclusive comparisons then get further forks, up to {most} per variant, "
             f"which may take {duration(found.longest_s)} in all; --budget and --forks bound it"

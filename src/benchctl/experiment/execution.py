@@ -63,7 +63,7 @@ def experiment_of(tags: Collection[str]) -> str:
 def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:
     """Return the record with runs that were opened for it and that it lacks, as it was killed."""
     runs = dict(record.runs)
-    names = [one.name for one in record.spec.measurements]
+    names = [measurement.name for measurement in record.spec.measurements]
     for run in store.newest() if len(runs) < len(names) else ():
         for name in names:
             if name not in runs and set(tags_of(record.id, name)) <= set(run.tags):
@@ -73,7 +73,7 @@ def adopted(record: ExperimentRecord, store: RunStore) -> ExperimentRecord:
 
 def forks_missing(record: ExperimentRecord, runs: Mapping[str, RunRecord]) -> bool:
     """Return whether anything is left to measure or decide, including blocks that a budget cut off."""
-    whole = (runs.get(one.name) for one in record.spec.measurements)
+    whole = (runs.get(measurement.name) for measurement in record.spec.measurements)
     undecided = record.spec.until_decided and bool(record.stopped)
     return undecided or any(run is None or run.missing() or run.stopped for run in whole)
 
@@ -136,7 +136,7 @@ def _seen(site: CallSite, variant: str, block: int, log: InliningLog) -> SeenCal
         block=block,
         found=called.found,
         words=called.words,
-        receivers=tuple(SeenReceiver(one.name, one.count) for one in called.receivers),
+        receivers=tuple(SeenReceiver(receiver.name, receiver.count) for receiver in called.receivers),
         calls=called.calls,
         given_up=called.given_up_ms is not None,
     )

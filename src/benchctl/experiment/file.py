@@ -53,7 +53,7 @@ _USUAL: Final = ", ".join(one.key for one in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50; all: benchctl list metrics"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _OF_TASKS: Final = frozenset({"metrics", "diff"})
-_CONDITIONS: Final = {one.name: one.encode_name for one in msgspec.structs.fields(Conditions)}
+_CONDITIONS: Final = {field.name: field.encode_name for field in msgspec.structs.fields(Conditions)}
 _LEAST_CHANGE_PERCENT: Final = -100
 _MS_PER_S: Final = 1000
 
@@ -572,7 +572,10 @@ class _Reader:
             *(each.redline.operation for each in measurements if each.redline is not None),
             *(warmup for spec in variants for warmup in spec.warmups),
         )
-        files = [self._path, *(Path(one) for one in dict.fromkeys(named) if Path(one).is_absolute())]
+        files = [
+            self._path,
+            *(Path(name) for name in dict.fromkeys(named) if Path(name).is_absolute()),
+        ]
         digest = hashlib.sha256()
         for path in files:
             # One that is not there is refused where it is loaded.

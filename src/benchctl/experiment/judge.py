@@ -121,7 +121,7 @@ def _expectation(
                 f"{ref.measurement}/{ref.variant}" for row, _ in undecided for ref in row.asked.refs
             )
         ),
-        further=max((one for one in needs if one), key=lambda one: one.sort_key, default=None),
+        further=max((need for need in needs if need), key=lambda one: one.sort_key, default=None),
         caveats=tuple(dict.fromkeys(doubt for row in own for doubt in row.caveats)),
     )
 
@@ -228,16 +228,16 @@ def _variant(name: str, seen: Sequence[SeenCall], summaries: ForkSummaries) -> S
 
 
 def _group(found: Found, members: Sequence[SeenCall], summaries: ForkSummaries) -> FateGroup:
-    blocks = {one.block for one in members}
-    values = fork_values(THROUGHPUT, [one for one in summaries if one[0] in blocks])
+    blocks = {member.block for member in members}
+    values = fork_values(THROUGHPUT, [summary for summary in summaries if summary[0] in blocks])
     counts: Counter[str] = Counter()
-    for one in members:
-        counts.update({receiver.name: receiver.calls for receiver in one.receivers})
+    for member in members:
+        counts.update({receiver.name: receiver.calls for receiver in member.receivers})
     return FateGroup(
         found=found,
         forks=tuple(members),
         receivers=tuple(SeenReceiver(name, calls) for name, calls in counts.most_common()),
-        calls=sum(one.calls for one in members),
+        calls=sum(member.calls for member in members),
         throughput_per_s=Series.of(values).value,
     )
 
@@ -295,10 +295,10 @@ def analyse_experiment(
     """
     spec = record.spec
     forks = {
-        f"{one.name}/{variant}": runs[one.name].compared(variant)
-        for one in spec.measurements
-        if one.name in runs
-        for variant in _variants(one, runs)
+        f"{measurement.name}/{variant}": runs[measurement.name].compared(variant)
+        for measurement in spec.measurements
+        if measurement.name in runs
+        for variant in _variants(measurement, runs)
     }
     noisy = disturbances(forks)
     published = any(row.published for row in spec.comparisons)
@@ -313,8 +313,11 @@ def analyse_experiment(
         schema_version=SCHEMA_VERSION,
         experiment=record.id,
         forks={
-            one.name: {name: len(forks.get(f"{one.name}/{name}", ())) for name in _variants(one, runs)}
-            for one in spec.measurements
+            measurement.name: {
+                name: len(forks.get(f"{measurement.name}/{name}", ()))
+                for name in _variants(measurement, runs)
+            }
+            for measurement in spec.measurements
         },
         tables=tables,
         expectations=judge_expectations(
@@ -330,7 +333,9 @@ def _of_effects(spec: ExperimentSpec) -> Iterator[ComparisonSpec]:
     """Yield the comparisons of one effect with another that expectations ask for."""
     known = {row.name: row for row in spec.comparisons}
     asked = dict.fromkeys(
-        (one.comparisons[0], one.than) for one in spec.expectations if one.than and one.comparisons
+        (expectation.comparisons[0], expectation.than)
+        for expectation in spec.expectations
+        if expectation.than and expectation.comparisons
     )
     yield from (over(known[first], known[than]) for first, than in asked)
 
@@ -364,9 +369,9 @@ def _caveats(
 ) -> Iterator[Caveat]:
     if spec.test_mode:
         yield Caveat("test-mode", "it was a trial (--test-mode): its values mean nothing")
-    for one in spec.measurements:
-        if one.name in runs:
-            yield from _run_caveats(one.name, runs[one.name])
+    for measurement in spec.measurements:
+        if measurement.name in runs:
+            yield from _run_caveats(measurement.name, runs[measurement.name])
     busy = busy_host(fork for group in forks.values() for fork in group)
     yield from [] if busy is None else [busy]
     off = dict.fromkeys(forks, 0)

@@ -168,12 +168,14 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         params={**spec.params, **changes.overrides},
         measurements=tuple(
             msgspec.structs.replace(
-                one,
+                measurement,
                 # Other parameters are the experiment's.
-                params={name: changes.overrides.get(name, value) for name, value in one.params.items()},
+                params={
+                    name: changes.overrides.get(name, value) for name, value in measurement.params.items()
+                },
                 **sizes,
             )
-            for one in spec.measurements
+            for measurement in spec.measurements
         ),
         until_decided=decided,
         test_mode=changes.test_mode,
@@ -199,34 +201,34 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
-    known = [one.name for one in spec.measurements]
+    known = [measurement.name for measurement in spec.measurements]
     wanted = set(only)
     for name in only:
         if name not in known:
             raise UsageError(
                 f"--measurement: '{spec.name}' has no measurement '{name}'", hint=suggestion(name, known)
             )
-    measurements = tuple(one for one in spec.measurements if one.name in wanted)
+    measurements = tuple(measurement for measurement in spec.measurements if measurement.name in wanted)
     tables = tuple(
         msgspec.structs.replace(table, rows=rows)
         for table in spec.tables
         if (rows := tuple(row for row in table.rows if {ref.measurement for ref in row.refs} <= wanted))
     )
     compared = {row.name for table in tables for row in table.rows}
-    sites = {one.name for one in spec.call_sites if one.measurement in wanted}
-    used = {variant for one in measurements for variant in one.variants}
+    sites = {call_site.name for call_site in spec.call_sites if call_site.measurement in wanted}
+    used = {variant for measurement in measurements for variant in measurement.variants}
     return msgspec.structs.replace(
         spec,
         variants=tuple(one for one in spec.variants if one.name in used),
         measurements=measurements,
         tables=tables,
         expectations=tuple(
-            one
-            for one in spec.expectations
-            if {*(one.comparisons or ()), *filter(None, (one.than,))} <= compared
-            and (one.fate is None or one.fate.call_site in sites)
+            expectation
+            for expectation in spec.expectations
+            if {*(expectation.comparisons or ()), *filter(None, (expectation.than,))} <= compared
+            and (expectation.fate is None or expectation.fate.call_site in sites)
         ),
-        call_sites=tuple(one for one in spec.call_sites if one.name in sites),
+        call_sites=tuple(call_site for call_site in spec.call_sites if call_site.name in sites),
     )
 
 
@@ -278,7 +280,10 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
     """Add digests of the plans: what is opened after an interruption must be unchanged."""
-    sealed = (msgspec.structs.replace(one, digest=plans[one.name].plan.digest) for one in spec.measurements)
+    sealed = (
+        msgspec.structs.replace(measurement, digest=plans[measurement.name].plan.digest)
+        for measurement in spec.measurements
+    )
     return msgspec.structs.replace(spec, measurements=tuple(sealed))
 
 
@@ -361,7 +366,7 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
     """Check that each task whose figure is shown with a call site exists, and will have one."""
     nodes = {one.name: len(one.node_names) for one in spec.variants}
-    asked = {one.name for one in spec.call_sites}
+    asked = {call_site.name for call_site in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):
         if site.name in asked:
             with source.at("call-sites", place, "task"):

@@ -400,12 +400,16 @@ class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="keb
     @property
     def without_nodes(self) -> bool:
         """True if it measures microbenchmarks only."""
-        return all(one.micro is not None for one in self.measurements)
+        return all(measurement.micro is not None for measurement in self.measurements)
 
     @property
     def expected_sides(self) -> frozenset[str]:
         """`MEASUREMENT/VARIANT` of all that expectations rest on."""
-        names = {name for one in self.expectations for name in (*(one.comparisons or ()), one.than)}
+        names = {
+            name
+            for expectation in self.expectations
+            for name in (*(expectation.comparisons or ()), expectation.than)
+        }
         refs = (ref for row in self.comparisons if row.name in names for ref in row.refs)
         return frozenset(f"{ref.measurement}/{ref.variant}" for ref in refs)
 
@@ -422,7 +426,7 @@ class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="keb
     @property
     def total_forks(self) -> int:
         """Of all measurements."""
-        return sum(self.planned(one) for one in self.measurements)
+        return sum(self.planned(measurement) for measurement in self.measurements)
 
 
 ExperimentStatus = Literal["running", "complete", "interrupted", "failed"]

@@ -95,8 +95,8 @@ def _fate_table(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Table | N
     """Return a line for every fate of every call site and variant; None without call sites."""
     if not spec.call_sites:
         return None
-    results = {one.name: one for one in analysis.call_sites}
-    units = " or ".join(dict.fromkeys(one.unit for one in results.values()))
+    results = {call_site.name: call_site for call_site in analysis.call_sites}
+    units = " or ".join(dict.fromkeys(result.unit for result in results.values()))
     tasks = list(dict.fromkeys(site.task for site in spec.call_sites))
     alone = tasks[0] if len(tasks) == 1 else ""
     task = named("Task")
@@ -112,14 +112,14 @@ def _fate_table(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Table | N
 def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[str]:
     if not spec.call_sites:
         return
-    results = {one.name: one for one in analysis.call_sites}
+    results = {call_site.name: call_site for call_site in analysis.call_sites}
     for site in spec.call_sites:
         about = " ".join(site.about.split())
         yield f"{site.label}: {site.callee} in {site.method}, measurement {site.measurement}. {about}".strip()
         yield from _missing(site, results[site.name])
     variants = [one for result in results.values() for one in result.variants]
     yield _READING
-    if any(len(one.groups) > 1 for one in variants):
+    if any(len(variant.groups) > 1 for variant in variants):
         yield _AFTER_THE_FACT
 
 
@@ -155,19 +155,19 @@ def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...
 
 def _receivers(group: FateGroup) -> str:
     # Without packages, and a nested class without its outer class, unless it is numbered.
-    named = ", ".join(f"{_AROUND.sub('', one.name)} {one.calls:,}" for one in group.receivers)
-    others = group.calls - sum(one.calls for one in group.receivers)
+    named = ", ".join(f"{_AROUND.sub('', receiver.name)} {receiver.calls:,}" for receiver in group.receivers)
+    others = group.calls - sum(receiver.calls for receiver in group.receivers)
     return f"{named}, others {others:,}" if named and others > 0 else named
 
 
 def _missing(site: CallSite, result: SiteResult) -> Iterator[str]:
-    for one in result.variants:
-        name = f"{site.measurement}/{one.variant}"
-        for block, words in ((each.block, each.words) for each in one.unread):
+    for variant in result.variants:
+        name = f"{site.measurement}/{variant.variant}"
+        for block, words in ((each.block, each.words) for each in variant.unread):
             yield f"No inlining log of {name}, block {block}: {words}."
-        if not one.groups and not one.unread:
+        if not variant.groups and not variant.unread:
             yield f"No fork of {name} with an inlining log has finished."
-        blocks = sorted(each.block for group in one.groups for each in group.forks if each.given_up)
+        blocks = sorted(each.block for group in variant.groups for each in group.forks if each.given_up)
         if blocks:
             listed = ", ".join(map(str, blocks))
             yield f"{name}: the JVM stopped using that compilation later on, in block {listed}."
@@ -187,7 +187,10 @@ _WORDS: Final[dict[Outcome, str]] = {"confirmed": "confirmed", "refuted": "refut
 
 
 def _collect_notes(analysis: ExperimentAnalysis) -> Notes:
-    caveats = [*(one.caveats for one in analysis.expectations), *(row.caveats for row in analysis.rows)]
+    caveats = [
+        *(expectation.caveats for expectation in analysis.expectations),
+        *(row.caveats for row in analysis.rows),
+    ]
     return Notes(tuple(dict.fromkeys(doubt for own in caveats for doubt in own)), analysis.caveats)
 
 
@@ -240,7 +243,7 @@ def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis)
     if record.status != "complete":
         return
     more = f"benchctl extend {record.id}"
-    if any(one.undecided for one in analysis.expectations):
+    if any(expectation.undecided for expectation in analysis.expectations):
         yield f"Next, for what is open: {more} --until-decided"
     elif few := _forks_for_quoting(analysis):
         yield f"Next, with {FORKS_FOR_QUOTING} forks it may be quoted: {more} --forks {few}"
@@ -424,12 +427,12 @@ def _difference_lines(runs: _Runs, analysis: ExperimentAnalysis) -> Iterator[str
 
 def run_lines(record: ExperimentRecord) -> Iterator[str]:
     """Return each measurement, and the commands that show its run and its evidence."""
-    width = max((len(one.name) for one in record.spec.measurements), default=0)
-    for one in record.spec.measurements:
-        run = record.runs.get(one.name)
-        looks = ["show"] if one.evidence is None else ["show", "explain"]
+    width = max((len(measurement.name) for measurement in record.spec.measurements), default=0)
+    for measurement in record.spec.measurements:
+        run = record.runs.get(measurement.name)
+        looks = ["show"] if measurement.evidence is None else ["show", "explain"]
         shown = "; ".join(f"benchctl {word} {run}" for word in looks) if run else "not begun"
-        yield f"{one.name:<{width}}  {shown}"
+        yield f"{measurement.name:<{width}}  {shown}"
 
 
 def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
@@ -447,7 +450,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
             "unit."
         )
     if analysis.expectations:
-        listed = sorted({one.asked.tolerance[::-1] for one in analysis.expectations})
+        listed = sorted({expectation.asked.tolerance[::-1] for expectation in analysis.expectations})
         margins = ", ".join(with_unit(f"{margin:g}", unit) for unit, margin in listed)
         yield (
             f"Outcomes follow from verdicts, with margins of {margins}, and p of a difference adjusted over "

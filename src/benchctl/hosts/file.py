@@ -122,7 +122,7 @@ class Hosts:
         """
         if spreads is None:
             spreads = (self.placed("", [NodeSpec("", host=name) for name in self.nodes]),)
-        here = [one for one in spreads if "" in one]
+        here = [spread for spread in spreads if "" in spread]
         if not here:
             return
         away = self.load_elsewhere

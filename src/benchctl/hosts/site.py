@@ -178,12 +178,12 @@ class Site:
         scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home, jdk.major)
         self._uncollected.pop(name, None)
         self._collectors[name] = hook("collectors").collectors(kinds, scene)
-        return tuple(flag for one in self._collectors[name] for flag in one.flags())
+        return tuple(flag for collector in self._collectors[name] for flag in collector.flags())
 
     def collect_from(self, name: str, step: Literal["begin", "measured"]) -> None:
         """Do a step of `Collector`."""
-        for one in self._collectors[name]:
-            getattr(one, step)(self._nodes[name])
+        for collector in self._collectors[name]:
+            getattr(collector, step)(self._nodes[name])
 
     def check_collected(self, name: str) -> None:
         """Return whether the collectors of a node, which has ended, did so in peace.
@@ -284,7 +284,7 @@ class Site:
             for there, folders, files in os.walk(root):
                 if Path(there) == root and _NOT_FETCHED in folders:
                     folders.remove(_NOT_FETCHED)
-                for path in (Path(there, one) for one in sorted(files)):
+                for path in (Path(there, file) for file in sorted(files)):
                     # Its user may replace anything by a link or a pipe, at any moment.
                     with suppress(OSError), open_regular(path, follow=False) as source:
                         info = tarfile.TarInfo(str(path.relative_to(root)))

@@ -112,7 +112,7 @@ Wire = MeasuredClient | SharedWires
 
 def first_failure(answers: Sequence[Answer]) -> Answer:
     """Return the first answer that is not OK; OK when there is none."""
-    return next((one for one in answers if one.outcome is not Outcome.OK), Answer(Outcome.OK))
+    return next((answer for answer in answers if answer.outcome is not Outcome.OK), Answer(Outcome.OK))
 
 
 class NodeGone(BenchctlError):  # noqa: N818 - what happened, not a kind of mistake

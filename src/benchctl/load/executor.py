@@ -384,7 +384,7 @@ class WorkerPool:
         self._workers += [LocalWorker() for _ in range(self.size)]
 
     def _end(self) -> None:
-        end([(one.line, one.process) for one in self._workers if isinstance(one, LocalWorker)])
+        end([(worker.line, worker.process) for worker in self._workers if isinstance(worker, LocalWorker)])
         self._workers.clear()
 
     @contextmanager

@@ -162,8 +162,8 @@ def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None
     if not isinstance(params.get(key), list):
         return None
     rest = {name: value for name, value in params.items() if name != key}
-    entries = [one if isinstance(one, list) else [one] for one in params[key]]
-    return [{**rest, **dict(zip(names, one, strict=False))} for one in entries]
+    entries = [param if isinstance(param, list) else [param] for param in params[key]]
+    return [{**rest, **dict(zip(names, entry, strict=False))} for entry in entries]
 
 
 def _in_turn(programs: Iterable[Program]) -> Script:

@@ -305,10 +305,10 @@ def judge_profiled(status: int, body: bytes) -> Answer:
     spent_ns = Counter({"query": 0, "aggs": 0})
     for shard in shards:
         spent_ns["query"] += sum(one.time_in_nanos for search in shard.searches for one in search.query)
-        for one in shard.aggregations:
-            spent_ns["aggs"] += one.time_in_nanos
-            if one.description:
-                spent_ns[f"aggs.{one.description}"] += one.time_in_nanos
+        for aggregation in shard.aggregations:
+            spent_ns["aggs"] += aggregation.time_in_nanos
+            if aggregation.description:
+                spent_ns[f"aggs.{aggregation.description}"] += aggregation.time_in_nanos
     return msgspec.structs.replace(answer, profile_ns=spent_ns)
 
 

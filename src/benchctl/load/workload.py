@@ -513,10 +513,12 @@ def with_assertions(operation: Operation, workload: Workload) -> Workload:
 def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
     if answer.outcome is not Outcome.OK:
         return answer
-    for one in assertions:
-        found = _PROPERTIES[one.property](answer)
-        if not _holds(found, one):
-            reason = f"expected {one.property} {one.condition} {one.value}, and it is {found}"
+    for assertion in assertions:
+        found = _PROPERTIES[assertion.property](answer)
+        if not _holds(found, assertion):
+            reason = (
+                f"expected {assertion.property} {assertion.condition} {assertion.value}, and it is {found}"
+            )
             return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
     return answer
 

@@ -127,7 +127,7 @@ def run_command(
     store = open_store(home, runs_folder)
     check_settings(form)
     micro = _asked(source, include, params, threads, arguments, timeout_s)
-    specs = [parse_variant(one) for one in variants or ("jvm",)]
+    specs = [parse_variant(variant) for variant in variants or ("jvm",)]
     collected = None if evidence is None else EvidenceSpec(("inlining",), 1)
     store.open()
     with measuring(on_busy, quiet=quiet) as observer:
@@ -199,12 +199,19 @@ def profile_command(
     if record.plan.micro is None:
         raise UsageError(f"run {run} has no microbenchmarks", hint="make one with: benchctl micro run")
     seen = set()
-    for one in profiles(folder):
-        told = (one.variant, one.label)
-        fits = variant in {None, one.variant} and block in {None, one.block} and wanted.search(one.label)
+    for profile in profiles(folder):
+        told = (profile.variant, profile.label)
+        fits = (
+            variant in {None, profile.variant}
+            and block in {None, profile.block}
+            and wanted.search(profile.label)
+        )
         if fits and told not in seen:
             seen.add(told)
-            say(f"{one.label}, {one.variant}, fork {one.block}\n{textwrap.indent(one.text, '  ')}\n")
+            say(
+                f"{profile.label}, {profile.variant}, fork {profile.block}\n"
+                f"{textwrap.indent(profile.text, '  ')}\n"
+            )
     if not seen:
         raise UsageError(
             f"run {run} has nothing of a profiler that fits",
@@ -232,7 +239,7 @@ def _asked(
     source: Path, include: str, params: tuple[str, ...], threads: str, arguments: str, timeout_s: float
 ) -> MicroSpec:
     try:
-        counts = tuple(int(one) for one in threads.split(",")) if threads else ()
+        counts = tuple(int(thread) for thread in threads.split(",")) if threads else ()
     except ValueError as err:
         raise UsageError(f"--threads {threads}: {err}", hint="write --threads 1,2") from err
     return micro_spec(

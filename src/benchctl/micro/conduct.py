@@ -166,7 +166,7 @@ def plan_micro(
         raise UsageError(f"variant '{twice}' is a duplicate", hint="give each a unique name")
     if forks < 1:
         raise UsageError("--forks must be at least 1")
-    if evidence is not None and (other := [one for one in evidence.kinds if one != "inlining"]):
+    if evidence is not None and (other := [kind for kind in evidence.kinds if kind != "inlining"]):
         raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
     bench = jmh.Workbench(home, provide_jdk(home, None), progress)
     jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
@@ -215,7 +215,7 @@ def prepare_micro(home: Home, plan: Plan, progress: Progress) -> list[jmh.MicroS
 def micro_caveats(plan: Plan) -> tuple[str, ...]:
     """Return caveats of a plan on this host."""
     cpus = len(allowed_cpus())
-    most = max((task.clients for one in plan.schedules for task in one.schedule), default=1)
+    most = max((task.clients for schedule in plan.schedules for task in schedule.schedule), default=1)
     if plan.micro is None or most <= cpus:
         return ()
     text = (

@@ -207,7 +207,7 @@ class Workbench:
             UsageError: If a jar does not exist.
             BenchctlError: If a jar cannot be downloaded or patched.
         """
-        named = {one.rsplit(":", 1)[0]: one for one in micro.dependencies}
+        named = {dependency.rsplit(":", 1)[0]: dependency for dependency in micro.dependencies}
         files: list[Path] = []
         patches: list[str] = []
         for text in spec.jars:
@@ -337,23 +337,23 @@ def tasks_of(
     Raises:
         UsageError: If no benchmark has such a parameter.
     """
-    known = {name for one in benchmarks for name in one.params}
+    known = {name for benchmark in benchmarks for name in benchmark.params}
     for name in params:
         if name not in known:
             raise UsageError(
                 f"--param {name}: no benchmark has such a parameter",
                 hint=f"known: {', '.join(sorted(known)) or 'none'}",
             )
-    names = short_names({one.name for one in benchmarks})
+    names = short_names({benchmark.name for benchmark in benchmarks})
     found = []
-    for one in benchmarks:
-        values = [params.get(name, known_values) for name, known_values in one.params.items()]
+    for benchmark in benchmarks:
+        values = [params.get(name, known_values) for name, known_values in benchmark.params.items()]
         for chosen in product(*values):
-            given = dict(zip(one.params, chosen, strict=True))
+            given = dict(zip(benchmark.params, chosen, strict=True))
             for count in threads:
                 told = count if len(threads) > 1 or count > 1 else None
-                label = label_of(names[one.name], given, told)
-                meta = {"benchmark": one.name, "params": given, "threads": count}
+                label = label_of(names[benchmark.name], given, told)
+                meta = {"benchmark": benchmark.name, "params": given, "threads": count}
                 # Each is an operation of its own: nothing says that two of them do the same.
                 found.append(Task(label, clients=max(count, 1), meta=meta))
     return tuple(found)
@@ -441,7 +441,7 @@ def _last_words(folder: Path) -> str:
     start = next((place for place, line in enumerate(lines) if _RAISED.match(line)), None)
     if start is not None:
         frames = (line.strip() for line in lines[start + 1 : start + 30] if line.lstrip().startswith("at "))
-        where = next((one for one in frames if not _JDK_FRAME.match(one)), "")
+        where = next((frame for frame in frames if not _JDK_FRAME.match(frame)), "")
         return f"{lines[start].strip()} {where}".strip()
     ended = [line.strip(" <>") for line in lines if "forked VM failed" in line or "ERROR:" in line]
     return (ended or [line.lstrip("# ") for line in lines[-1:]] or ["no output"])[-1]

@@ -300,7 +300,7 @@ def record_of_jmh(
     labels: list[str] = []
     for path in paths:
         entries = read_entries(path)
-        counts = {one.forks for one in entries}
+        counts = {entry.forks for entry in entries}
         if len(counts) != 1 or counts == {0}:
             raise BenchctlError(
                 f"{path}: its benchmarks have {' and '.join(map(str, sorted(counts))) or 'no'} forks",
@@ -371,22 +371,24 @@ def _check_alike(path: Path, entries: Sequence[JmhEntry], read: Mapping[Path, Se
 
 def _remarks(path: Path, entries: Sequence[JmhEntry]) -> Iterator[str]:
     """Yield what JMH's own forks were not."""
-    without = [one.benchmark for one in entries if one.asked_forks == 0]
+    without = [entry.benchmark for entry in entries if entry.asked_forks == 0]
     if without:
         yield (
             f"{', '.join(without)} ran without a fork (-f 0) in {path.name}: in JMH's own JVM, whose "
             "earlier work affects their values"
         )
-    fewer = [one for one in entries if one.asked_forks > one.forks]
+    fewer = [entry for entry in entries if entry.asked_forks > entry.forks]
     if fewer:
         lost = ", ".join(f"{one.forks} of {one.asked_forks} of {one.benchmark}" for one in fewer)
         yield f"{path.name} lacks forks that were asked for: it has {lost}"
 
 
 def _labels(entries: Sequence[JmhEntry]) -> list[str]:
-    names = short_names({one.benchmark for one in entries})
-    many = len({one.threads for one in entries}) > 1
-    return [label_of(names[one.benchmark], one.params, one.threads if many else None) for one in entries]
+    names = short_names({entry.benchmark for entry in entries})
+    many = len({entry.threads for entry in entries}) > 1
+    return [
+        label_of(names[entry.benchmark], entry.params, entry.threads if many else None) for entry in entries
+    ]
 
 
 def _created(path: Path) -> str:

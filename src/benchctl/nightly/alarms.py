@@ -132,7 +132,7 @@ class Desk:
             case "host":
                 return "" if self.tonight.canary_moved else "the canary is at its level again"
             case "unwatched":
-                off = {one.key.variant for one in self.tonight.findings if one.status in _OPEN}
+                off = {finding.key.variant for finding in self.tonight.findings if finding.status in _OPEN}
                 quiet = self.tonight.forks_done and present and variant not in off
                 return "values are back to their usual levels, or were acknowledged" if quiet else ""
 
@@ -141,7 +141,7 @@ class Desk:
     ) -> list[Raised]:
         """Return new alarms of all kinds; what recovers tonight, `back`, explains changes of answers."""
         new = (
-            *(self._of_finding(one) for one in findings if one.status == "confirmed"),
+            *(self._of_finding(finding) for finding in findings if finding.status == "confirmed"),
             *self._of_answers(answers, {one.alarm for one in back}),
             *self._of_host(),
             *self._of_unwatched(),
@@ -214,13 +214,15 @@ class Desk:
             for operation in alarm.raised.operations
         }
         new = sorted(
-            (one for one in answers if (one.variant, one.operation) not in known),
+            (answer for answer in answers if (answer.variant, answer.operation) not in known),
             key=lambda one: one.variant,
         )
         for variant, group in groupby(new, key=lambda one: one.variant):
             changes = list(group)
             since = changes[0].since
-            shown = [f"{one.operation}: {one.after}, {one.before} before" for one in changes[:_SHOWN]]
+            shown = [
+                f"{change.operation}: {change.after}, {change.before} before" for change in changes[:_SHOWN]
+            ]
             more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
             searches = counted(len(changes), "search") if len(changes) == 1 else f"{len(changes)} searches"
             yield self._raise(
@@ -228,11 +230,13 @@ class Desk:
                 f"{variant} answers {searches} otherwise than in night {number_of(since)}: "
                 f"{'; '.join(shown)}{more}",
                 SeriesKey(variant, "", "", ""),
-                operations=tuple(one.operation for one in changes),
+                operations=tuple(change.operation for change in changes),
                 since=self.tonight.id,
                 last_good=since,
                 command=f"benchctl show {self.tonight.run}",
-                detail="\n".join(f"{one.operation}: {one.before} -> {one.after}" for one in changes),
+                detail="\n".join(
+                    f"{change.operation}: {change.before} -> {change.after}" for change in changes
+                ),
             )
 
     def _of_host(self) -> Iterator[Raised]:
@@ -277,19 +281,21 @@ class Desk:
                 since=largest.since,
                 last_good=largest.last_good,
                 command=f"benchctl show {self.tonight.run}",
-                detail="\n".join(f"{_figure(one)}, {one.status}: {one.reason}" for one in findings),
+                detail="\n".join(
+                    f"{_figure(finding)}, {finding.status}: {finding.reason}" for finding in findings
+                ),
             )
 
     def _stuck(self) -> Iterator[Finding]:
         """Yield tonight's findings that were off in the nights before, too, with the first of these."""
         before = [night for night in self._measured[1:] if night.era == self.tonight.era]
         before = before[: NIGHTS_UNTIL_BLIND - 1]
-        for one in self.tonight.findings if len(before) == NIGHTS_UNTIL_BLIND - 1 else ():
-            earlier = [_same_in(night, one) for night in before]
+        for finding in self.tonight.findings if len(before) == NIGHTS_UNTIL_BLIND - 1 else ():
+            earlier = [_same_in(night, finding) for night in before]
             first = earlier[-1]
-            if one.status in _OPEN and first is not None and None not in earlier:
+            if finding.status in _OPEN and first is not None and None not in earlier:
                 # Those nights never became usual, so that tonight by itself seems to be the first.
-                yield msgspec.structs.replace(one, since=first.since)
+                yield msgspec.structs.replace(finding, since=first.since)
 
 
 def mark_known(findings: Iterable[Finding], returning: Mapping[SeriesKey, Return]) -> list[Finding]:
@@ -318,9 +324,9 @@ def _title(finding: Finding, effect: float | None, low: float | None, high: floa
 
 def _same_in(night: NightRecord, now: Finding) -> Finding | None:
     same = (
-        one
-        for one in night.findings
-        if one.key == now.key and one.direction == now.direction and one.status in _OPEN
+        finding
+        for finding in night.findings
+        if finding.key == now.key and finding.direction == now.direction and finding.status in _OPEN
     )
     return next(same, None)
 

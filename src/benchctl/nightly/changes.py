@@ -340,7 +340,7 @@ def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> Non
     Raises:
         BenchctlError: If the disk is full or cannot be written, or the answers cannot be read.
     """
-    found = {one.label: run.read_answers(one.label) for one in night.variants}
+    found = {variant.label: run.read_answers(variant.label) for variant in night.variants}
     kept = {label: answers for label, answers in found.items() if answers is not None}
     if kept:
         folder.write_answers(night.id, kept)

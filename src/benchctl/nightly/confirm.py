@@ -108,7 +108,7 @@ class Confirmer:
         plan = msgspec.structs.replace(
             plan,
             variants=pair,
-            schedules=only_about(plan, {_task(one) for one in findings}),
+            schedules=only_about(plan, {_task(finding) for finding in findings}),
             forks=self.limits.most_forks,
             index_builds=min(plan.index_builds, self.limits.most_forks),
             paired=True,
@@ -117,8 +117,8 @@ class Confirmer:
         stop = StopSpec(
             decided=True,
             least_forks=FIRST_LOOK,
-            margin=min(self._margin(one.key.metric) for one in findings),
-            only=tuple((*places[_task(one)], one.key.metric) for one in findings),
+            margin=min(self._margin(finding.key.metric) for finding in findings),
+            only=tuple((*places[_task(finding)], finding.key.metric) for finding in findings),
         )
         return msgspec.structs.replace(plan, stop=stop)
 
@@ -128,10 +128,10 @@ class Confirmer:
         again = command(msgspec.structs.replace(record.plan, stop=stop))
         places = {name: place for place, name in task_names(record.plan).items()}
         judged = []
-        for one in findings:
-            row = compared.get((*_task(one), one.key.metric))
+        for finding in findings:
+            row = compared.get((*_task(finding), finding.key.metric))
             if row is None:
-                judged += _ended([one], "unconfirmed", f"run {record.id} has no figures for it")
+                judged += _ended([finding], "unconfirmed", f"run {record.id} has no figures for it")
                 continue
             (comparison,) = row.comparisons
             doubts = reservations(comparison, row.figures)
@@ -145,15 +145,15 @@ class Confirmer:
                 high_percent=comparison.high_percent,
                 p_adjusted=comparison.p_adjusted,
                 command=again,
-                shifts=profile_shifts(folder, record, places[_task(one)], LAST_GOOD, TONIGHT)
+                shifts=profile_shifts(folder, record, places[_task(finding)], LAST_GOOD, TONIGHT)
                 if status == "confirmed"
                 else (),
             )
             judged.append(
                 msgspec.structs.replace(
-                    one,
+                    finding,
                     status=status,
-                    direction=comparison.verdict if status == "confirmed" else one.direction,
+                    direction=comparison.verdict if status == "confirmed" else finding.direction,
                     reason=_reason(comparison, doubts),
                     confirmation=confirmation,
                 )
@@ -228,8 +228,8 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
 def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Group findings about one variant with the same last-good night; those with the largest change first."""
     found: dict[tuple[str, str], list[Finding]] = {}
-    for one in sorted(findings, key=lambda one: -abs(math.log1p(one.effect_percent / 100))):
-        found.setdefault((one.key.variant, one.last_good), []).append(one)
+    for finding in sorted(findings, key=lambda one: -abs(math.log1p(one.effect_percent / 100))):
+        found.setdefault((finding.key.variant, finding.last_good), []).append(finding)
     return list(found.values())
 
 
@@ -238,4 +238,4 @@ def _task(finding: Finding) -> tuple[str, str]:
 
 
 def _ended(findings: Iterable[Finding], status: str, reason: str) -> list[Finding]:
-    return [msgspec.structs.replace(one, status=status, reason=reason) for one in findings]
+    return [msgspec.structs.replace(finding, status=status, reason=reason) for finding in findings]

@@ -67,7 +67,7 @@ def figure_rows(
     plan = record.plan
     names = task_names(plan)
     done = {spec.name: record.compared(spec.name) for spec in plan.variants}
-    off = {(one.variant, one.block) for one in disturbances(done)}
+    off = {(disturbance.variant, disturbance.block) for disturbance in disturbances(done)}
     versions = {facts.variant: facts.version for facts in record.engines}
     for name, label in labels.items():
         for place, metric, fork, summary in _figures(plan, done.get(name, ())):
@@ -110,7 +110,7 @@ def only_about(plan: Plan, tasks: Collection[tuple[str, str]]) -> tuple[Challeng
     if plan.restart == "never":
         return plan.schedules
     wanted = {plan.schedules[place[0]].name for place, name in task_names(plan).items() if name in tasks}
-    return tuple(one for one in plan.schedules if one.name in wanted)
+    return tuple(schedule for schedule in plan.schedules if schedule.name in wanted)
 
 
 def _figures(
@@ -254,7 +254,11 @@ class Measuring:
         if run is None:
             raise NotResumable(f"its run is not in {self.bench.store.root}")
         # A release since then is not what the user edited.
-        was = {one.spec.engine: one.spec.version for one in record.variants if f"@{LATEST}" in one.asked}
+        was = {
+            variant.spec.engine: variant.spec.version
+            for variant in record.variants
+            if f"@{LATEST}" in variant.asked
+        }
         variants = resolve(self.suite, lambda engine: was.get(engine) or latest_version(engine))
         plan, _, _ = self._plan(record.number, variants)
         if self._digest(plan) != record.plan_digest:
@@ -287,7 +291,7 @@ class Measuring:
 
     def _plan(self, night: int, variants: Sequence[NightVariant]) -> tuple[Plan, Track, FileOptions]:
         suite = self.suite
-        specs = tuple(one.spec for one in variants)
+        specs = tuple(variant.spec for variant in variants)
         if suite.micro is None:
             options = plan_options(suite, night, specs, self.bench.home)
             return *plan_run(options), options.files
@@ -317,14 +321,14 @@ class Measuring:
             runs=(run.id,),
             era=era_of(run.plan, run.environment, track),
             environment=run.environment,
-            variants=tuple(self._complete(one, run, track) for one in variants),
+            variants=tuple(self._complete(variant, run, track) for variant in variants),
             forks_planned=run.plan.forks,
             forks_done=min(len(run.compared(spec.name)) for spec in run.plan.variants),
             caveats=tuple(dict.fromkeys(caveats)),
         )
 
     def _complete(self, variant: NightVariant, run: RunRecord, track: Track) -> NightVariant:
-        facts = next((one for one in run.engines if one.variant == variant.label), None)
+        facts = next((engine for engine in run.engines if engine.variant == variant.label), None)
         index = run.indices.get(variant.label)
         return msgspec.structs.replace(
             variant,
@@ -390,13 +394,13 @@ def _failed_requests(run: RunRecord) -> Iterator[str]:
     for spec in run.plan.variants:
         found: dict[str, list[TaskSummary]] = {}
         for fork in run.compared(spec.name):
-            for one in fork.summaries:
-                found.setdefault(one.label, []).append(one)
+            for summary in fork.summaries:
+                found.setdefault(summary.label, []).append(summary)
         for label, summaries in found.items():
-            failed = sum(sum(one.failures.values()) for one in summaries)
+            failed = sum(sum(summary.failures.values()) for summary in summaries)
             if failed:
-                sent = failed + sum(one.samples for one in summaries)
-                reason = next((why for one in summaries for why in one.failure_reasons), "")
+                sent = failed + sum(summary.samples for summary in summaries)
+                reason = next((why for summary in summaries for why in summary.failure_reasons), "")
                 because = f": {reason}" if reason else ""
                 yield f"{failed:,} of {sent:,} requests of {label} failed on {spec.name}{because}"
 
@@ -419,7 +423,7 @@ def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]
             forks = list(_counted(folder, profiles, place))
             listed = shares(forks)[:_METHODS_KEPT]
             if listed:
-                samples = sum(one.samples for one in forks)
+                samples = sum(fork.samples for fork in forks)
                 methods = tuple((one.stack[0], one.share) for one in listed)
                 found.append(TaskProfile(spec.name, challenge, task, samples, methods))
     return tuple(found)
@@ -435,7 +439,9 @@ def profile_shifts(
     sides = [list(_counted(folder, _profiles(folder, run, name), place)) for name in (baseline, contender)]
     if any(sum(one.samples for one in side) < LEAST_SAMPLES for side in sides):
         return ()
-    beyond = [one for one in differences(*sides) if abs(one.difference) > one.noise]
+    beyond = [
+        difference for difference in differences(*sides) if abs(difference.difference) > difference.noise
+    ]
     return tuple(Shift(one.stack[0], one.baseline.share, one.contender.share) for one in beyond[:_SHIFTS])
 
 
@@ -448,7 +454,7 @@ def _profiles(folder: RunFolder, run: RunRecord, variant: str) -> list[ForkProfi
 
 
 def _counted(folder: RunFolder, profiles: Sequence[ForkProfile], place: Place) -> Iterator[Counted]:
-    for one in profiles:
+    for profile in profiles:
         # Nor do samples count of which nobody knows when they were taken.
         with suppress(UnknownTimesError):
-            yield without_lines(count_fork(one, Choice(), folder=folder, tasks=[place]))
+            yield without_lines(count_fork(profile, Choice(), folder=folder, tasks=[place]))

@@ -72,7 +72,7 @@ class Ended:
     @property
     def raised(self) -> list[Raised]:
         """The alarms that it raised."""
-        return [one for one in self.events if isinstance(one, Raised) and one.night == self.record.id]
+        return [event for event in self.events if isinstance(event, Raised) and event.night == self.record.id]
 
 
 def run_night(shift: Shift) -> Ended:
@@ -199,7 +199,7 @@ class _Night:
 
     def _confirmed(self, measured: Measured, findings: Sequence[Finding]) -> list[Finding]:
         """Return findings in the order of the schedule, with the outcomes of confirmations."""
-        open_ones = [one for one in findings if one.status == "unconfirmed"]
+        open_ones = [finding for finding in findings if finding.status == "unconfirmed"]
         if not open_ones:
             return list(findings)
         confirmer = Confirmer(
@@ -217,7 +217,7 @@ class _Night:
         done, runs = confirmer.confirm(open_ones)
         self._save(runs=(*self.record.runs, *runs))
         by_key = {one.key: one for one in done}
-        return [by_key.get(one.key, one) for one in findings]
+        return [by_key.get(finding.key, finding) for finding in findings]
 
     def _say_what_is_not_watched(self, found: Detected, earlier: int) -> None:
         texts = []
@@ -315,5 +315,5 @@ class _Night:
 
 def _unsaid(new: Sequence[Event], events: Sequence[Event]) -> list[Event]:
     """Return alarms except those that the same night raised before it was cut off."""
-    said = {(one.night, one.kind, one.key) for one in events if isinstance(one, Raised)}
+    said = {(event.night, event.kind, event.key) for event in events if isinstance(event, Raised)}
     return [one for one in new if not isinstance(one, Raised) or (one.night, one.kind, one.key) not in said]

@@ -95,7 +95,9 @@ class RunUse(msgspec.Struct, frozen=True, rename="kebab"):
     def keys(self) -> frozenset[str]:
         """Digests of archives and of prepared indices."""
         indices = [*self.indices.values(), *(one for builds in self.builds.values() for one in builds)]
-        return frozenset([one.archive_sha256 for one in self.engines] + [one.key for one in indices])
+        return frozenset(
+            [engine.archive_sha256 for engine in self.engines] + [index.key for index in indices]
+        )
 
 
 class _Engine(msgspec.Struct, frozen=True, rename="kebab"):

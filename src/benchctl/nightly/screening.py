@@ -308,8 +308,8 @@ def canary_moved(
 
 def _mean_of(members: Sequence[Nights]) -> Nights:
     """Return the mean of several series, night by night; nights as units, without their forks."""
-    numbers, place = np.unique(np.concatenate([one.numbers for one in members]), return_inverse=True)
-    sums = np.bincount(place, np.concatenate([one.means for one in members]), minlength=numbers.size)
+    numbers, place = np.unique(np.concatenate([member.numbers for member in members]), return_inverse=True)
+    sums = np.bincount(place, np.concatenate([member.means for member in members]), minlength=numbers.size)
     means = sums / np.bincount(place, minlength=numbers.size)
     return Nights(numbers, means, np.zeros(numbers.size), np.ones(numbers.size, np.int64))
 

@@ -349,7 +349,7 @@ def _listed(title: str, entries: Sequence[str], width: int, most: int, wrapped: 
     """Return a heading with its entries below it; those that do not fit are counted."""
     if not entries:
         return []
-    lines = [line for one in entries[:most] for line in _wrapped(one, width - 2, "  ", wrapped)]
+    lines = [line for entry in entries[:most] for line in _wrapped(entry, width - 2, "  ", wrapped)]
     more = [f"  and {len(entries) - most} more"] if len(entries) > most else []
     return [f"{title}:", *lines, *more]
 

@@ -494,7 +494,7 @@ class BulkIndex(Runner):
     def simple_stats(self, bulk_size: int, unit: str, response: Mapping[str, Any]) -> dict[str, Any]:
         """Counts of accepted and refused documents."""
         del unit
-        refused = [one for one in _items(response) if one.get("status", 200) > _LAST_OK]
+        refused = [item for item in _items(response) if item.get("status", 200) > _LAST_OK]
         return {
             "took": response.get("took"),
             "success": not refused,

@@ -143,9 +143,9 @@ class DocumentCorpus:
 
     def number_of_documents(self, source_format: str = Documents.SOURCE_FORMAT_BULK) -> int:
         return sum(
-            one.number_of_documents  # type: ignore[attr-defined]
-            for one in self.documents
-            if one.source_format == source_format  # type: ignore[attr-defined]
+            document.number_of_documents  # type: ignore[attr-defined]
+            for document in self.documents
+            if document.source_format == source_format  # type: ignore[attr-defined]
         )
 
     def filter(
@@ -161,9 +161,9 @@ class DocumentCorpus:
             "target_data_stream": target_data_streams,
         }
         kept = [
-            one
-            for one in self.documents
-            if all(not names or getattr(one, key) in names for key, names in wanted.items())
+            document
+            for document in self.documents
+            if all(not names or getattr(document, key) in names for key, names in wanted.items())
         ]
         return DocumentCorpus(self.name, kept, dict(self.meta_data))
 
@@ -244,12 +244,12 @@ class Track:
 
     @property
     def default_challenge(self) -> Challenge | None:
-        marked = [one for one in self.challenges if one.default]
+        marked = [challenge for challenge in self.challenges if challenge.default]
         return marked[0] if marked else self.challenges[0] if len(self.challenges) == 1 else None
 
     @property
     def selected_challenge(self) -> Challenge | None:
-        return next((one for one in self.challenges if one.selected), None)
+        return next((challenge for challenge in self.challenges if challenge.selected), None)
 
     @property
     def selected_challenge_or_default(self) -> Challenge | None:
@@ -270,7 +270,7 @@ class Track:
         """
         if not name:
             return self.default_challenge
-        found = next((one for one in self.challenges if one.name == name), None)
+        found = next((challenge for challenge in self.challenges if challenge.name == name), None)
         if found is None:
             raise InvalidName(f"Unknown challenge [{name}] for track [{self.name}]")
         return found
@@ -300,14 +300,16 @@ def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) 
             for one in known.values()
         ],
         indices=[
-            Index(one.name, msgspec.to_builtins(one.body), [TypeName(kind) for kind in one.types])
-            for one in track.indices
+            Index(index.name, msgspec.to_builtins(index.body), [TypeName(kind) for kind in index.types])
+            for index in track.indices
         ],
         data_streams=[DataStream(name) for name in track.data_streams],
         templates=_templates(track, "index"),
         composable_templates=_templates(track, "composable"),
         component_templates=[
-            ComponentTemplate(one.name, _copy(one.body)) for one in track.templates if one.kind == "component"
+            ComponentTemplate(template.name, _copy(template.body))
+            for template in track.templates
+            if template.kind == "component"
         ],
         corpora=[_corpus(one, root) for one in track.corpora],
         dependencies=list(track.dependencies),
@@ -369,9 +371,11 @@ def _challenge(challenge: model.Challenge, track: model.Track, *, selected: bool
 
 def _templates(track: model.Track, kind: model.TemplateKind) -> list[IndexTemplate]:
     return [
-        IndexTemplate(one.name, one.index_pattern, _copy(one.body), one.delete_matching_indices)
-        for one in track.templates
-        if one.kind == kind
+        IndexTemplate(
+            template.name, template.index_pattern, _copy(template.body), template.delete_matching_indices
+        )
+        for template in track.templates
+        if template.kind == kind
     ]
 
 
@@ -380,19 +384,19 @@ def _corpus(corpus: Corpus, root: Path) -> DocumentCorpus:
         corpus.name,
         [
             Documents(
-                one.source_format,
-                str(root / one.source_file),
-                base_url=one.base_url,
-                includes_action_and_meta_data=one.includes_action_and_meta_data,
-                number_of_documents=one.document_count or 0,
-                compressed_size_in_bytes=one.compressed_bytes,
-                uncompressed_size_in_bytes=one.uncompressed_bytes,
-                target_index=one.target_index,
-                target_data_stream=one.target_data_stream,
-                target_type=one.target_type,
-                meta_data=_copy(one.meta),
+                document.source_format,
+                str(root / document.source_file),
+                base_url=document.base_url,
+                includes_action_and_meta_data=document.includes_action_and_meta_data,
+                number_of_documents=document.document_count or 0,
+                compressed_size_in_bytes=document.compressed_bytes,
+                uncompressed_size_in_bytes=document.uncompressed_bytes,
+                target_index=document.target_index,
+                target_data_stream=document.target_data_stream,
+                target_type=document.target_type,
+                meta_data=_copy(document.meta),
             )
-            for one in corpus.documents
+            for document in corpus.documents
         ],
         _copy(corpus.meta),
     )

@@ -277,8 +277,8 @@ def redline_curves(
 ) -> RedlineCurves:
     """Put the steps of finished forks together, by label; the plan says which rates a factor is about."""
     summaries = [one for forks in done.values() for fork in forks for one in fork.summaries]
-    unit = next((one.redline_unit for one in summaries if one.redline_unit), "queries/s")
-    units = {one.task: one.unit for one in summaries}
+    unit = next((summary.redline_unit for summary in summaries if summary.redline_unit), "queries/s")
+    units = {summary.task: summary.unit for summary in summaries}
     tasks = plan.schedules[0].schedule if plan is not None and search.by == "factor" else ()
     scaled = tuple(
         ScaledTask(task.label, units.get(place, "units"), task.rate_per_s * task.per_request)
@@ -293,7 +293,7 @@ def _curve(variant: str, forks: Sequence[ForkRecord]) -> Curve:
     rungs = sorted({point.rung for fork in forks for point in fork.curve})
     rows = tuple(_row(rung, list(_tried(rung, forks))) for rung in rungs)
     curves = tuple(_fork_curve(fork) for fork in forks)
-    searched = [one.redline for one in curves if one.end is not None]
+    searched = [curve.redline for curve in curves if curve.end is not None]
     known = [load for load in searched if load is not None]
     whole = bool(known) and len(known) == len(searched)
     found = Curve(variant, rows, curves, geometric_mean(known) if whole else None)
@@ -302,7 +302,7 @@ def _curve(variant: str, forks: Sequence[ForkRecord]) -> Curve:
 
 
 def _fork_curve(fork: ForkRecord) -> ForkCurve:
-    ended = next((one for one in fork.summaries if one.redline_end is not None), None)
+    ended = next((summary for summary in fork.summaries if summary.redline_end is not None), None)
     if ended is None:
         return ForkCurve(fork.block, fork.curve)
     return ForkCurve(fork.block, fork.curve, ended.redline_per_s, ended.redline_end)

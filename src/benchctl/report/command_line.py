@@ -65,8 +65,11 @@ def command(
         **_documents(plan, corpus_documents),
         variants=_variant_texts(variants),
         **_targets(variants),
-        jdks=tuple(f"{one.name}={one.jdk}" for one in variants if one.jdk),
-        warmup_challenges=tuple(plan.sources.get(one.name, one.name) for one in plan.warmup_challenges),
+        jdks=tuple(f"{variant.name}={variant.jdk}" for variant in variants if variant.jdk),
+        warmup_challenges=tuple(
+            plan.sources.get(warmup_challenge.name, warmup_challenge.name)
+            for warmup_challenge in plan.warmup_challenges
+        ),
         track=plan.track,
         seed=None if plan.seed == 1 else plan.seed,
         workers=AS_MANY_WORKERS_AS_NEEDED if plan.workers == 1 else plan.workers,
@@ -91,7 +94,7 @@ def command(
 def _micro_words(plan: Plan, micro: MicroSpec) -> list[str]:
     words = [micro.source, *(["--include", micro.include] if micro.include else [])]
     for spec in plan.variants:
-        options = [f"jar:{one}" for one in spec.jars] + [f"jvm:{one}" for one in spec.jvm_flags]
+        options = [f"jar:{jar}" for jar in spec.jars] + [f"jvm:{jvm_flag}" for jvm_flag in spec.jvm_flags]
         options += [] if spec.jdk is None else [f"jdk:{spec.jdk}"]
         words += ["--variant", f"{spec.name}={','.join(options)}" if options else spec.name]
     words += _repeated("--param", [f"{name}={','.join(values)}" for name, values in micro.params.items()])
@@ -101,8 +104,8 @@ def _micro_words(plan: Plan, micro: MicroSpec) -> list[str]:
 
 def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
     """Return whether a challenge's own counts are kept where a run would choose others by itself."""
-    names = [one.name for one in plan.schedules]
-    names = names if plan.swept is None else [one.of for one in plan.swept.schedules]
+    names = [schedule.name for schedule in plan.schedules]
+    names = names if plan.swept is None else [schedule.of for schedule in plan.swept.schedules]
     shipped = [one for name, one in zip(names, plan.schedules, strict=True) if name not in plan.sources]
     choosing = plan.redline is None and not plan.test_mode and not PurePath(plan.track).is_absolute()
     return choosing and any(one.only_counts(params) for one in shipped)
@@ -143,7 +146,7 @@ def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
     # Without being told, benchctl looks in the track's folder.
     known = track.parent if track.suffix == ".json" else track
     folders = dict.fromkeys(PurePath(file.path).parent for file in tracks)
-    return found | {"corpus_dirs": tuple(str(one) for one in folders if one != known)}
+    return found | {"corpus_dirs": tuple(str(folder) for folder in folders if folder != known)}
 
 
 def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:

@@ -149,7 +149,7 @@ def cost_table(analysis: Analysis) -> Table | None:
 
 
 def _title(cost: EvidenceCost) -> str:
-    carrying = {one.evidence for one in cost.tasks}
+    carrying = {task.evidence for task in cost.tasks}
     forks = " or ".join(counted(count, "fork") for count in sorted(carrying))
     alone = "; one fork: no interval" if carrying == {1} else ", with 95% intervals"
     return (

@@ -45,7 +45,7 @@ def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
         return
     _, environment, car = record.environment.fingerprint.split(":", 2)
     yield f"environment '{environment}', nodes '{car or UNKNOWN}': all that is known of host and heap"
-    names = ", ".join(one.name for one in plan.schedules)
+    names = ", ".join(schedule.name for schedule in plan.schedules)
     yield f"track {plan.track}, challenge {names}; corpus, order and node restarts unknown"
     if plan.params:
         yield f"parameters: {' '.join(f'{key}={brief(value)}' for key, value in sorted(plan.params.items()))}"
@@ -114,7 +114,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield record.stopped
     yield from _measured_lines(plan)
     if plan.warmup_challenges:
-        yield f"warm-up after every boot: {', '.join(one.name for one in plan.warmup_challenges)}"
+        yield f"warm-up after every boot: {', '.join(challenge.name for challenge in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
         yield f"warm-up of {name} before that: {', '.join(one.name for one in own)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
@@ -434,7 +434,10 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     notes = collect_notes(msgspec.structs.replace(found, rows=rows))
     for row in rows:
         numbers = f" [{told}]" if (told := notes.cell(row.caveats).text) else ""
-        yield from (f"{metric_title(row)}: {comparison_text(row, one)}{numbers}" for one in row.comparisons)
+        yield from (
+            f"{metric_title(row)}: {comparison_text(row, comparison)}{numbers}"
+            for comparison in row.comparisons
+        )
     yield from [builds_legend(found)] if rows else []
     yield from (f"[{number}] {doubt.text}" for number, doubt in enumerate(notes.numbered, 1))
     yield from (doubt.text for doubt in notes.general if doubt not in found.caveats)
@@ -483,8 +486,8 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
             if fates:
                 yield f"fork {fork.block} of {fork.variant}: {', '.join(fates)}"
     variants = [spec.name for spec in record.plan.variants]
-    for one in disturbances({name: record.compared(name) for name in variants}):
-        yield f"noisy host around fork {one.block} of {one.variant}: {one.text}"
+    for disturbance in disturbances({name: record.compared(name) for name in variants}):
+        yield f"noisy host around fork {disturbance.block} of {disturbance.variant}: {disturbance.text}"
     yield from _other_lines(record)
 
 
@@ -521,12 +524,12 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
             where = ", ".join(f"{node.name} on {node.host or 'this host'}" for node in starts)
         yield f"{spec.name}: {where}{found}"
         summaries = [one for fork in forks for one in fork.summaries if one.reported]
-        for task in dict.fromkeys(one.label for one in summaries):
+        for task in dict.fromkeys(summary.label for summary in summaries):
             cpu = {
                 name: [
                     part["cpu"]
-                    for one in summaries
-                    if one.label == task and "cpu" in (part := one.node_meters.get(name, {}))
+                    for summary in summaries
+                    if summary.label == task and "cpu" in (part := summary.node_meters.get(name, {}))
                 ]
                 for name in names
             }

@@ -57,11 +57,11 @@ def plan_tables(found: ForkPlan) -> list[Table]:
     challenge = worded("Challenge")
     cv = "CV of ratios" if found.paired else "CV of forks"
     columns = (challenge, OPERATION, worded("Metric"), VARIANT, cv, unit, _TIME)
-    lines = [_line(one) for one in found.requirements]
+    lines = [_line(requirement) for requirement in found.requirements]
     if found.hardest is not None and len(lines) > 1:
         lines.append(("", "all of them", "", "", "", *_need(found.hardest.need)))
     grid = Table.of(title, columns, lines).without_empty(_TIME)
-    who = [one.prospect for one in found.requirements]
+    who = [requirement.prospect for requirement in found.requirements]
     if len({one.schedule for one in who}) == 1:
         grid = grid.without(challenge.title)
     return [grid if len({one.contender for one in who}) > 1 else grid.without(VARIANT.title)]
@@ -72,7 +72,7 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
     lines: list[str | Command] = []
     if not found.requirements:
         lines.append("No earlier run of this on this machine says how much its forks differ.")
-    if any(_other_sizes(one) for one in found.requirements):
+    if any(_other_sizes(requirement) for requirement in found.requirements):
         lines.append(
             f"{_OTHER} from runs of the same task with other sizes or settings: the CV may be another here"
         )
@@ -110,9 +110,9 @@ def _beside_lines(found: ForkPlan) -> Iterator[str]:
 def _verdict_lines(found: ForkPlan) -> Iterator[str]:
     """Yield which verdict is planned for, where one cannot be had, and that a run may end earlier."""
     within = dict.fromkeys(
-        (metric_of(one.prospect.metric).title, one.margin_percent)
-        for one in found.requirements
-        if found.effect_percent <= one.margin_percent
+        (metric_of(requirement.prospect.metric).title, requirement.margin_percent)
+        for requirement in found.requirements
+        if found.effect_percent <= requirement.margin_percent
     )
     if within:
         margins = ", ".join(f"{title} {margin:g}%" for title, margin in within)
@@ -120,10 +120,12 @@ def _verdict_lines(found: ForkPlan) -> Iterator[str]:
             f"{found.effect_percent:g}% is not beyond the margin ({margins}): it can only be called "
             "different, and these forks find that"
         )
-    if any(found.effect_percent > one.margin_percent for one in found.requirements):
+    if any(found.effect_percent > requirement.margin_percent for requirement in found.requirements):
         yield "Found is faster or slower, with p adjusted for the other rows of the metric."
-    if any(one.need.forks.forks is None for one in found.requirements):
-        unlikely = [one for one in found.requirements if not one.need.forks.within_reach]
+    if any(requirement.need.forks.forks is None for requirement in found.requirements):
+        unlikely = [
+            requirement for requirement in found.requirements if not requirement.need.forks.within_reach
+        ]
         names = ", ".join(dict.fromkeys(one.prospect.label for one in unlikely))
         if names:
             yield f"Hardly to be found within {unlikely[0].need.forks.within:,}: {names}"
@@ -132,8 +134,11 @@ def _verdict_lines(found: ForkPlan) -> Iterator[str]:
 def plan_csv(found: ForkPlan) -> str:
     """Return one line a comparison, in full precision; empty fields where nothing is known."""
     lines = [
-        (*(getattr(one.prospect, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]), *_values(one.need))
-        for one in found.requirements
+        (
+            *(getattr(requirement.prospect, name) for name in _CSV_COLUMNS[:_OF_PROSPECT]),
+            *_values(requirement.need),
+        )
+        for requirement in found.requirements
     ]
     empty = ("",) * _CSV_COLUMNS.index("match")
     assumed = () if found.requirements else found.assumed

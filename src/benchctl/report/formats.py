@@ -174,7 +174,7 @@ def analysis_part(
 def _csv(analysis: Analysis) -> str:
     lines = []
     for row in (*analysis.rows, *analysis.beside):
-        figures = {one.variant: one for one in row.figures}
+        figures = {figure.variant: figure for figure in row.figures}
         for comparison in row.comparisons:
             fields = {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS}
             sides = figures[comparison.baseline], figures[comparison.contender]
@@ -239,7 +239,11 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         counts["tests"] += 1
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
-    lost = [(one.text, one.code) for one in analysis.caveats if one.code in {"failed-forks", "unfinished"}]
+    lost = [
+        (caveat.text, caveat.code)
+        for caveat in analysis.caveats
+        if caveat.code in {"failed-forks", "unfinished"}
+    ]
     if not any(analysis.forks.values()) and not analysis.build_rows:
         lost.append(("nothing was measured", "failed-forks"))
     for text, code in lost:

@@ -76,13 +76,15 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
     forks = proposed_forks(analysis)
     # More forks do not make the slowest request of a fork more precise.
     precise = [
-        one
-        for one in _comparisons(analysis)
-        if one.judged and one.mde_percent and not any(doubt.code == "few-samples" for doubt in one.caveats)
+        comparison
+        for comparison in _comparisons(analysis)
+        if comparison.judged
+        and comparison.mde_percent
+        and not any(doubt.code == "few-samples" for doubt in comparison.caveats)
     ]
     noisiest = max(precise, key=lambda one: one.mde_percent or 0.0, default=None)
     if noisiest is not None:
-        family = [one for one in _comparisons(analysis) if one.metric == noisiest.metric]
+        family = [comparison for comparison in _comparisons(analysis) if comparison.metric == noisiest.metric]
         lines.append(_precision_text(noisiest, forks, family_weight(family)))
     if plan is not None and plan.schedules:
         proposal = _proposal("To see more", analysis, plan)
@@ -102,13 +104,17 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
         return Command(
             "Next (unless it is still running)", shlex.join(["benchctl", "resume", analysis.runs[0]])
         )
-    done = all(one.verdict in DECIDED and not one.provisional for one in _comparisons(analysis) if one.judged)
+    done = all(
+        comparison.verdict in DECIDED and not comparison.provisional
+        for comparison in _comparisons(analysis)
+        if comparison.judged
+    )
     if done and len(analysis.variants) > 1 and not any(_unfinished(analysis)):
         return None
     lacking = [
-        (one.further.forks * one.block_s / _S_PER_MINUTE, one.further.forks)
-        for one in analysis.costs
-        if one.further is not None and one.further.forks is not None
+        (cost.further.forks * cost.block_s / _S_PER_MINUTE, cost.further.forks)
+        for cost in analysis.costs
+        if cost.further is not None and cost.further.forks is not None
     ]
     settled = not _codes(analysis) & {"not-steady", "busy-host"}
     fewest = min(analysis.forks.values(), default=0)
@@ -136,7 +142,9 @@ def _unfinished(analysis: Analysis) -> Iterator[str]:
 
 
 def _ends(analysis: Analysis) -> set[RedlineEnd | None]:
-    return {fork.end for one in (analysis.redline.curves if analysis.redline else ()) for fork in one.forks}
+    return {
+        fork.end for curve in (analysis.redline.curves if analysis.redline else ()) for fork in curve.forks
+    }
 
 
 def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tuple[Plan, list[str]]:
@@ -177,13 +185,13 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     )
     reasons: list[str] = []
     if plan.redline is not None:
-        if analysis.redline is not None and all(one.redline is None for one in analysis.redline.curves):
+        if analysis.redline is not None and all(curve.redline is None for curve in analysis.redline.curves):
             return None
         plan, reasons = _search_further(analysis, plan, plan.redline)
         # Where it has to be made anew, it can be seen first whether it ends.
         forks = plan.forks if reasons else forks
     if _by_build(analysis):
-        built = min(min(one.replicates) for one in _comparisons(analysis))
+        built = min(min(comparison.replicates) for comparison in _comparisons(analysis))
         builds = _proposed_builds(built)
         forks = builds * math.ceil(max(fewest, builds) / builds)
         reasons.append(f"more than {counted(built, 'index build')}")
@@ -229,7 +237,7 @@ def _comparisons(analysis: Analysis) -> list[Comparison]:
 
 def _by_build(analysis: Analysis) -> bool:
     """Return whether intervals count index builds."""
-    return any(one.replicate == "build" for one in _comparisons(analysis))
+    return any(comparison.replicate == "build" for comparison in _comparisons(analysis))
 
 
 def _proposed_builds(fewest: int) -> int:
@@ -242,8 +250,8 @@ def _can_lengthen(plan: Plan) -> bool:
         plan.redline is None
         and not plan.sweeps("warmup_iterations")
         and any(
-            not any(task.time_period or task.warmup_time_period for task in one.schedule)
-            for one in plan.schedules
+            not any(task.time_period or task.warmup_time_period for task in schedule.schedule)
+            for schedule in plan.schedules
         )
     )
 
@@ -265,7 +273,7 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int 
     """
     if plan.sweeps("iterations"):
         return None
-    counts = [task.iterations for one in plan.schedules for task in one.schedule if task.iterations]
+    counts = [task.iterations for schedule in plan.schedules for task in schedule.schedule if task.iterations]
     if plan.settled:
         return max(counts) if pilot and counts else None
     wanting = {"few-samples"} if pilot else {"few-samples", "not-steady"}
@@ -285,7 +293,7 @@ def _metrics(analysis: Analysis, plan: Plan) -> str:
 def _proposed_documents(analysis: Analysis, plan: Plan) -> int:
     """More of a small corpus that did not settle; a running cluster has what it has."""
     size = analysis.documents
-    given = any(one.target is not None and not one.target.writes for one in plan.variants)
+    given = any(variant.target is not None and not variant.target.writes for variant in plan.variants)
     if not given and {"small-scale", "not-steady"} <= _codes(analysis) and size < _MOST_DOCUMENTS:
         return min(_MOST_DOCUMENTS, _DOCUMENT_GROWTH * size)
     return size

@@ -271,31 +271,40 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         strength = (row.metric == REDLINE.key, 0.0)
         headers = (short[only.variant], f"CV of {of}" if figures[1] else "")
         yield _Line(("", unit), headers, name, figures, marks, strength)
-    for one in row.comparisons:
-        word = _WORDS.get(one.verdict) or said(one, one.verdict).upper()
-        word += "?" if one.provisional else ""
-        if one.verdict == "inconclusive" and one.mde_percent is not None:
-            large = one.mde_percent > _LARGE_PERCENT
-            word += f" (detects {f'over {_LARGE_PERCENT}' if large else rough(one.mde_percent)}%)"
+    for comparison in row.comparisons:
+        word = _WORDS.get(comparison.verdict) or said(comparison, comparison.verdict).upper()
+        word += "?" if comparison.provisional else ""
+        if comparison.verdict == "inconclusive" and comparison.mde_percent is not None:
+            large = comparison.mde_percent > _LARGE_PERCENT
+            word += f" (detects {f'over {_LARGE_PERCENT}' if large else rough(comparison.mde_percent)}%)"
         yield _Line(
-            block=(one.contender, unit),
-            headers=(short[one.baseline], short[one.contender], _change_header(row, one), "95% CI", "p"),
+            block=(comparison.contender, unit),
+            headers=(
+                short[comparison.baseline],
+                short[comparison.contender],
+                _change_header(row, comparison),
+                "95% CI",
+                "p",
+            ),
             name=name,
             figures=(
-                value_text(sides[one.baseline], one),
-                value_text(sides[one.contender], one),
-                _change(one, row.figures),
-                _interval(one, row.figures),
-                p_value(one.p_adjusted),
+                value_text(sides[comparison.baseline], comparison),
+                value_text(sides[comparison.contender], comparison),
+                _change(comparison, row.figures),
+                _interval(comparison, row.figures),
+                p_value(comparison.p_adjusted),
             ),
-            verdict=judged(one.verdict, word, *_marks(row, one)),
+            verdict=judged(comparison.verdict, word, *_marks(row, comparison)),
             # Of what never happened on either side there is nothing to see.
             strength=(
                 row.metric == REDLINE.key
-                or (one.verdict in DECIDED and any((one.baseline_value, one.contender_value))),
-                _size(one.effect_percent or 0.0),
+                or (
+                    comparison.verdict in DECIDED
+                    and any((comparison.baseline_value, comparison.contender_value))
+                ),
+                _size(comparison.effect_percent or 0.0),
             ),
-            mde_percent=one.mde_percent if one.verdict == "inconclusive" else None,
+            mde_percent=comparison.mde_percent if comparison.verdict == "inconclusive" else None,
         )
 
 

@@ -83,7 +83,7 @@ def additions(analysis: Analysis, notes: Notes | None = None) -> list[Addition]:
 
 def headline(analysis: Analysis) -> str:
     """Return `big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
-    names = list(dict.fromkeys(one.challenge for one in analysis.sections if one.level == "task"))
+    names = list(dict.fromkeys(section.challenge for section in analysis.sections if section.level == "task"))
     variants: Iterable[str] = analysis.variants
     size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
     if analysis.curves:
@@ -143,7 +143,9 @@ def verdict(analysis: Analysis) -> str:
         found += [_sentence(reason) for reason in unready if reason not in reasons]
     found[0] = f"{lead}{found[0]}" if lead else f"{found[0][:1].upper()}{found[0][1:]}" if busy else found[0]
     ordered = dict.fromkeys(
-        one.operation for one in analysis.order_effects if one.comparison.verdict in DECIDED - {"equivalent"}
+        order_effect.operation
+        for order_effect in analysis.order_effects
+        if order_effect.comparison.verdict in DECIDED - {"equivalent"}
     )
     places = f"At several places of a fork, after different tasks, {_listed(list(ordered))} differs."
     found += [places] if ordered else []
@@ -173,7 +175,7 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
     fast = [row for row in analysis.task_rows if row.metric not in HELD]
     named = _NAMED if fast else {**_NAMED, **_NAMED_HELD}
     for row in fast or analysis.task_rows:
-        own = [one for one in row.comparisons if one.contender == contender]
+        own = [comparison for comparison in row.comparisons if comparison.contender == contender]
         tasks.setdefault(analysis.where(row), []).extend(own)
     outcomes = {name: _outcome(comparisons) for name, comparisons in tasks.items()}
     deciding = {name: _unusual(tasks[name]) for name in tasks} if fast else {}
@@ -214,7 +216,11 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
 
 def _sized(comparisons: Sequence[Comparison], outcome: str, manner: str) -> tuple[str, str]:
     """Return `21% ` and ` (95% CI: 19 to 24%)` of the first metric that shows a task's outcome."""
-    one = next(one for one in comparisons if one.verdict == outcome and one.provisional == bool(manner))
+    one = next(
+        comparison
+        for comparison in comparisons
+        if comparison.verdict == outcome and comparison.provisional == bool(manner)
+    )
     if one.effect_percent is None or one.compared_as == "difference":
         return "", ""
     size = rough(abs(one.effect_percent))
@@ -243,16 +249,16 @@ def _about_cpu(contender: str, analysis: Analysis) -> str:
             for one in other.comparisons
             if one.contender == contender
         ]
-        for one in row.comparisons:
-            if one.contender != contender or _outcome(judged).word != "inconclusive":
+        for comparison in row.comparisons:
+            if comparison.contender != contender or _outcome(judged).word != "inconclusive":
                 continue
-            own = costs.setdefault(_outcome([one]).manner, [])
-            if one.verdict in _SIZED and one.effect_percent is not None:
-                way = "more" if one.effect_percent > 0 else "less"
-                first = "" if own else f" CPU on the node than {one.baseline}"
-                own.append(f"{abs(one.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
-            elif one.verdict == "equivalent":
-                first = "" if own else f" CPU on the node as {one.baseline}"
+            own = costs.setdefault(_outcome([comparison]).manner, [])
+            if comparison.verdict in _SIZED and comparison.effect_percent is not None:
+                way = "more" if comparison.effect_percent > 0 else "less"
+                first = "" if own else f" CPU on the node than {comparison.baseline}"
+                own.append(f"{abs(comparison.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
+            elif comparison.verdict == "equivalent":
+                first = "" if own else f" CPU on the node as {comparison.baseline}"
                 own.append(f"as much{first} on {analysis.where(row)}")
     sentences = []
     for manner, own in costs.items():
@@ -267,11 +273,13 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
     told: dict[str, list[str]] = {}
     baseline = ""
     for row in analysis.build_rows:
-        for one in row.comparisons:
-            if one.contender == contender:
-                baseline = one.baseline
-                size = f" ({signed_percent(one.effect_percent)}%)" if one.verdict in _SIZED else ""
-                word = marked_word(one)
+        for comparison in row.comparisons:
+            if comparison.contender == contender:
+                baseline = comparison.baseline
+                size = (
+                    f" ({signed_percent(comparison.effect_percent)}%)" if comparison.verdict in _SIZED else ""
+                )
+                word = marked_word(comparison)
                 word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
                 told.setdefault(word, []).append(f"{metric_title(row)}{size}")
     if not told:
@@ -287,7 +295,9 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
     """Of the only task, where no metric shows a difference, metrics with the same outcome together."""
     titles: dict[_Outcome, list[str]] = {}
     for row in rows:
-        outcome = _outcome([one for one in row.comparisons if one.contender == contender])
+        outcome = _outcome(
+            [comparison for comparison in row.comparisons if comparison.contender == contender]
+        )
         titles.setdefault(outcome, []).append(metric_title(row))
     told = (f"{manner}{_COUNTED[word]} by {_listed(names)}" for (word, manner), names in titles.items())
     return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
@@ -295,15 +305,17 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
 
 def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
-    found = [metric_of(one.metric).figure for one in comparisons if one.verdict in _SIZED]
+    found = [
+        metric_of(comparison.metric).figure for comparison in comparisons if comparison.verdict in _SIZED
+    ]
     usual = any(figure.usual or figure.loop == "search" for figure in found)
     return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
 
 
 def _outcome(comparisons: Sequence[Comparison]) -> _Outcome:
     """Of one task over its metrics; what a metric leaves open does not undo what another one shows."""
-    firm = {one.verdict for one in comparisons if not one.provisional}
-    for found in (firm, {one.verdict for one in comparisons}):
+    firm = {comparison.verdict for comparison in comparisons if not comparison.provisional}
+    for found in (firm, {comparison.verdict for comparison in comparisons}):
         if {"faster", "slower"} <= found:
             return _Outcome("mixed", _MANNERS[found is not firm])
         decided = [verdict for verdict in ("slower", "faster", "different") if verdict in found]
@@ -407,7 +419,7 @@ def legend(analysis: Analysis) -> list[str]:
     if analysis.build_rows:
         lines.append(builds_legend(analysis))
     comparisons = [one for row in analysis.rows for one in row.comparisons]
-    if any(one.compared_as == "difference" for one in comparisons):
+    if any(comparison.compared_as == "difference" for comparison in comparisons):
         lines.append("Differences: of arithmetic means; p and interval on the values, not on logarithms.")
     elif any(metric_of(row.metric).additive for row in analysis.rows):
         lines.append(
@@ -432,7 +444,7 @@ def builds_legend(analysis: Analysis) -> str:
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
     """Return the test that looks at a run before its end ask for; empty if there were none."""
-    sequential = any(one.sequential for one in comparisons)
+    sequential = any(comparison.sequential for comparison in comparisons)
     return "; both hold however often the run was looked at (mixture t-test)" if sequential else ""
 
 

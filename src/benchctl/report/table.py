@@ -144,7 +144,9 @@ class Table(msgspec.Struct, frozen=True):
         cls, title: str, columns: Iterable[Column | str], lines: Iterable[tuple[object, ...]]
     ) -> "Table":
         """Return a list, which may be long; a column given as text is one of words."""
-        return cls(title, tuple(worded(one) if isinstance(one, str) else one for one in columns), lines)
+        return cls(
+            title, tuple(worded(column) if isinstance(column, str) else column for column in columns), lines
+        )
 
     @property
     def titles(self) -> tuple[str, ...]:

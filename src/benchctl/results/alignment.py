@@ -189,7 +189,7 @@ class _MovedSamples:
 
 
 def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) -> tuple[TaskSummary, ...]:
-    targets = ((one, places[one.schedule, one.task]) for one in summaries)
+    targets = ((summary, places[summary.schedule, summary.task]) for summary in summaries)
     return tuple(
         msgspec.structs.replace(one, schedule=schedule, task=task) for one, (schedule, task) in targets
     )

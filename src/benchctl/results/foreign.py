@@ -190,17 +190,17 @@ def _unfit(race: Race, others: list[Race]) -> str:
                 name = what.replace("_", " ")
                 theirs, own = (UNKNOWN if value == "" else brief(value) for value in values)
                 return f"no fork of the same run: its {name} is {own}, not {theirs}"
-        if [one.task for one in race.tasks] != [one.task for one in other.tasks]:
+        if [task.task for task in race.tasks] != [task.task for task in other.tasks]:
             return f"no fork of the same run: its tasks are not those of {other.path}"
     return ""
 
 
 def _check_units(results: tuple[TaskResult, ...], path: Path) -> None:
-    for one in results:
-        for times in (one.latency, one.service_time, one.processing_time):
+    for result in results:
+        for times in (result.latency, result.service_time, result.processing_time):
             unit = (times or {}).get("unit") or "ms"
             if unit not in NS:
-                raise BenchctlError(f"{path}: a time of {one.task} is in '{unit}', not in {', '.join(NS)}")
+                raise BenchctlError(f"{path}: a time of {result.task} is in '{unit}', not in {', '.join(NS)}")
 
 
 def _tool(document: _Document, path: Path, wanted: Tool | None) -> Tool:
@@ -269,7 +269,9 @@ def record_of(
     """
     first = races[0]
     spec = msgspec.structs.replace(variant, version=first.engine_version or variant.version)
-    tasks = tuple(Task(one.task if one.operation is None else one.operation, one.task) for one in first.tasks)
+    tasks = tuple(
+        Task(task.task if task.operation is None else task.operation, task.task) for task in first.tasks
+    )
     forks = tuple(
         ForkRecord.of_figures(
             spec.name, block, tuple(_summary(*placed) for placed in enumerate(race.tasks)), race.created

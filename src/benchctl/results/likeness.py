@@ -246,7 +246,9 @@ def _bare(value: object) -> object:
 def _difference(first: object, second: object) -> str:
     """The first difference, with the way to it: `documents: 1, 2`."""
     if isinstance(first, tuple) and isinstance(second, tuple):
-        names = ["+".join(one.name for one in challenges) or "none" for challenges in (first, second)]
+        names = [
+            "+".join(challenge.name for challenge in challenges) or "none" for challenges in (first, second)
+        ]
         if names[0] != names[1]:
             return f"{names[0]}, {names[1]}"
         one, other = next(pair for pair in zip(first, second, strict=True) if pair[0] != pair[1])
@@ -324,8 +326,8 @@ class Resolved:
 
 def resolved(record: RunRecord) -> tuple[Resolved, ...]:
     """Return the variants of a run, in its order."""
-    facts = {one.variant: one for one in record.engines}
-    if record.plan.swept is not None and set(facts) - {one.name for one in record.plan.swept.bases}:
+    facts = {engine.variant: engine for engine in record.engines}
+    if record.plan.swept is not None and set(facts) - {base.name for base in record.plan.swept.bases}:
         # What the points of a sweep differ by is what it says anyway.
         return tuple(Resolved(spec.name, spec, None) for spec in record.plan.swept.bases)
     return tuple(Resolved(spec.name, spec, facts.get(spec.name)) for spec in record.plan.variants)
@@ -337,7 +339,7 @@ def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
     A variant is compared with the first plain one of its engine and version, else with the first of that
     engine at all; without any other, it is described.
     """
-    return tuple(line for one in variants if (line := _line(one, variants)))
+    return tuple(line for variant in variants if (line := _line(variant, variants)))
 
 
 def beyond(spec: VariantSpec) -> tuple[str, ...]:

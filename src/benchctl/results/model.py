@@ -132,7 +132,7 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         """
         if not self.node_starts:
             return (NodeRecord("", self.start_s, self.command, self.logs, self.origin_ns),)
-        return tuple(node for node in self.node_starts if node.name not in {one.node for one in self.fates})
+        return tuple(node for node in self.node_starts if node.name not in {fate.node for fate in self.fates})
 
 
 ForkStatus = Literal["done", "failed"]
@@ -592,7 +592,9 @@ def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:
     after failed and cancelled requests; more always are: a search that nobody sent is one that the JIT
     learned from.
     """
-    refused = any(one.failures or one.cancelled or one.unsupported is not None for one in fork.summaries)
+    refused = any(
+        summary.failures or summary.cancelled or summary.unsupported is not None for summary in fork.summaries
+    )
     return tuple(
         boot
         for boot in fork.boots

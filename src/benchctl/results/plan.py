@@ -355,7 +355,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     @property
     def challenges(self) -> tuple[str, ...]:
         """The challenges without the sweep, in order."""
-        return tuple(dict.fromkeys(one.of for one in self.schedules))
+        return tuple(dict.fromkeys(schedule.of for schedule in self.schedules))
 
     def rounds(self) -> tuple[tuple[int, ...], ...]:
         """Return positions of the challenges of each point, in order."""
@@ -427,12 +427,16 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     @property
     def challenges(self) -> tuple[str, ...]:
         """Names of the measured challenges, without what a sweep adds to them."""
-        return tuple(one.name for one in self.schedules) if self.swept is None else self.swept.challenges
+        return (
+            tuple(schedule.name for schedule in self.schedules)
+            if self.swept is None
+            else self.swept.challenges
+        )
 
     @property
     def families(self) -> tuple[str, ...]:
         """Names of the variants, without what a sweep makes of them."""
-        return tuple(one.name for one in (self.variants if self.swept is None else self.swept.bases))
+        return tuple(variant.name for variant in (self.variants if self.swept is None else self.swept.bases))
 
     @property
     def all_warmups(self) -> tuple[Challenge, ...]:
@@ -521,7 +525,7 @@ def task_named(plan: Plan, name: str) -> Place:
     readings = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(1, len(parts))]
     found = dict.fromkeys(
         place
-        for challenge, task in (("", name), *(one for one in readings if one[0]))
+        for challenge, task in (("", name), *(reading for reading in readings if reading[0]))
         for place in _fitting(plan, _schedules(plan, challenge), task)
     )
     if not found:
@@ -538,7 +542,7 @@ def task_of_challenge(plan: Plan, challenge: str, task: str, called: str) -> Pla
     """
     schedules = _schedules(plan, challenge)
     if not schedules:
-        names = (one.name for one in plan.schedules)
+        names = (schedule.name for schedule in plan.schedules)
         raise UsageError(f"'{called}': no challenge '{challenge}'", hint=suggestion(challenge, names))
     found = _fitting(plan, schedules, task)
     if not found:
@@ -561,7 +565,7 @@ def _places(plan: Plan) -> Iterator[Place]:
 
 def _schedules(plan: Plan, challenge: str) -> list[int]:
     """Positions of the challenges of this name, or all if it is empty."""
-    names = [one.name for one in plan.schedules]
+    names = [schedule.name for schedule in plan.schedules]
     return [place for place in range(len(names)) if not challenge or _means(challenge, names, place)]
 
 

@@ -144,9 +144,9 @@ class Race:
     def summaries(self) -> tuple[TaskSummary, ...]:
         """Of its tasks; administrative ones only where something failed."""
         return tuple(
-            one
-            for one in self.fork.summaries
-            if one.schedule == self.schedule and (one.reported or one.failures)
+            summary
+            for summary in self.fork.summaries
+            if summary.schedule == self.schedule and (summary.reported or summary.failures)
         )
 
     @property
@@ -154,7 +154,7 @@ class Race:
         """Return what only benchctl knows of it; every record has it."""
         plan, variant = self.record.plan, self.fork.variant
         spec = next((one for one in plan.variants if one.name == variant), None)
-        facts = next((one for one in self.record.engines if one.variant == variant), None)
+        facts = next((engine for engine in self.record.engines if engine.variant == variant), None)
         meta: dict[str, Any] = {"run": self.record.id, "variant": variant, "fork": self.fork.block}
         if spec is not None:
             meta |= {"engine": spec.engine, "distribution_version": spec.version}
@@ -194,7 +194,9 @@ class Race:
         """Return the race itself, with all results."""
         meta = self.meta
         targeted = any(
-            one.target is not None for one in self.record.plan.variants if one.name == self.fork.variant
+            variant.target is not None
+            for variant in self.record.plan.variants
+            if variant.name == self.fork.variant
         )
         caveats = {"caveats": list(self.record.caveats)} if self.record.caveats else {}
         return self._stamped(
@@ -209,7 +211,7 @@ class Race:
                     "revision": meta.get("source_revision"),
                     "distribution-version": meta.get("distribution_version"),
                 },
-                "results": {"op_metrics": [self._task(one) for one in self.summaries]},
+                "results": {"op_metrics": [self._task(summary) for summary in self.summaries]},
                 "meta": meta | caveats,
             }
         )
@@ -227,24 +229,24 @@ class Race:
             "user-tags": self._tags,
             "active": True,
         }
-        for one in self.summaries:
-            task = self._task(one)
+        for summary in self.summaries:
+            task = self._task(summary)
             head = common | {name: task.pop(name) for name in ("task", "operation", "meta")}
             for name, value in task.items():
                 if value is not None:
                     told = value if isinstance(value, dict) else {"single": value}
                     yield (
-                        f"{self.digest}-{one.task}-{name}",
+                        f"{self.digest}-{summary.task}-{name}",
                         self._stamped(head | {"name": name, "value": told}),
                     )
 
     def metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Return (id, record) of the throughput of every task, which samples lack."""
-        for one in self.summaries:
-            if one.throughput_per_s is not None:
+        for summary in self.summaries:
+            if summary.throughput_per_s is not None:
                 yield (
-                    f"{self.digest}-{one.task}-throughput",
-                    self.metric("throughput", one.throughput_per_s, f"{one.unit}/s", one),
+                    f"{self.digest}-{summary.task}-throughput",
+                    self.metric("throughput", summary.throughput_per_s, f"{summary.unit}/s", summary),
                 )
 
     def metric(self, name: str, value: float, unit: str, task: TaskSummary | None = None) -> dict[str, Any]:
@@ -309,7 +311,7 @@ class Race:
 
 def races_of(record: RunRecord, fork: ForkRecord, layout: Layout) -> list[Race]:
     """Return a fork's races: one per challenge with figures, in order."""
-    schedules = dict.fromkeys(one.schedule for one in fork.summaries)
+    schedules = dict.fromkeys(summary.schedule for summary in fork.summaries)
     return [Race(layout, record, fork, schedule) for schedule in sorted(schedules)]
 
 
@@ -428,7 +430,11 @@ class _SampleLines:
         if task not in self._tasks:
             race = self._race
             found = next(
-                (one for one in race.fork.summaries if (one.schedule, one.task) == (race.schedule, task)),
+                (
+                    summary
+                    for summary in race.fork.summaries
+                    if (summary.schedule, summary.task) == (race.schedule, task)
+                ),
                 None,
             )
             begun = []

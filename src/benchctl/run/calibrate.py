@@ -172,6 +172,6 @@ def needs_calibration(plan: Plan) -> bool:
 def with_workers(plan: Plan, calibration: Calibration, cpus: int) -> Plan:
     """The plan with as many processes as its load needs on each of its hosts, at most one per CPU."""
     drivers = calibration.hosts.values() or [calibration]
-    comfortable = _COMFORTABLE * min(max(one.clients_per_s, one.one_client_per_s) for one in drivers)
+    comfortable = _COMFORTABLE * min(max(driver.clients_per_s, driver.one_client_per_s) for driver in drivers)
     needed = math.ceil(most_offered_per_s(plan) / comfortable / len(drivers))
     return msgspec.structs.replace(plan, workers=max(1, min(needed, cpus)))

@@ -110,8 +110,8 @@ def check_index_settings(
     name = next((spec.name for spec in variants if spec.index_settings), None)
     if name is None:
         return
-    operations = (track.operations[task.operation] for one in schedules for task in one.schedule)
-    made = any(isinstance(one, CreateIndex) and one.body is None for one in operations)
+    operations = (track.operations[task.operation] for schedule in schedules for task in schedule.schedule)
+    made = any(isinstance(operation, CreateIndex) and operation.body is None for operation in operations)
     # Data streams have theirs in templates, and no track has both.
     if (origin == "empty" and not made) or not places(track).indices:
         raise UsageError(
@@ -171,7 +171,7 @@ def check_away(options: "RunSpec", placed: Mapping[str, Sequence[str]]) -> None:
 
 def check_metrics(plan: Plan, track: Track) -> None:
     """Refuse a requested metric that no task that is shown, or index, has."""
-    tasks = [task for one in plan.schedules for task in one.schedule]
+    tasks = [task for schedule in plan.schedules for task in schedule.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
     for one in map(metric, figure_names(plan.metrics)):
         tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]

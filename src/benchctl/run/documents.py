@@ -77,7 +77,9 @@ def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOri
     found = []
     for corpus in track.corpora:
         documents = tuple(
-            one for one in corpus.documents if any(_asks_for(operation, corpus, one) for operation in sending)
+            document
+            for document in corpus.documents
+            if any(_asks_for(operation, corpus, document) for operation in sending)
         )
         if documents:
             found.append(msgspec.structs.replace(corpus, documents=documents))
@@ -445,7 +447,7 @@ def _replaced(file: CorpusFile, track: Track) -> str:
     names = [
         corpus.name
         for corpus in track.corpora
-        if len(track.corpora) == 1 or any(_target(one) == target for one in corpus.documents)
+        if len(track.corpora) == 1 or any(_target(document) == target for document in corpus.documents)
     ]
     return names[0] if len(names) == 1 else ""
 
@@ -461,7 +463,8 @@ def _without(track: Track, target: str) -> Track:
         UsageError: If an index is left without any.
     """
     kept = [
-        (corpus, tuple(one for one in corpus.documents if target != _target(one))) for corpus in track.corpora
+        (corpus, tuple(document for document in corpus.documents if target != _target(document)))
+        for corpus in track.corpora
     ]
     corpora = tuple(msgspec.structs.replace(corpus, documents=files) for corpus, files in kept if files)
     filled = {_target(one) for corpus in corpora for one in corpus.documents}

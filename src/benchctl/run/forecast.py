@@ -85,7 +85,9 @@ class Indexing:
         alike = [facts for name, facts in own if name.endswith(f"-{track}")] or [facts for _, facts in own]
         built = sum(facts.documents for facts in alike)
         reports = [facts.ingest for facts in alike]
-        built_s = sum(one.ingest_s + one.refresh_s + one.force_merge_s + one.flush_s for one in reports)
+        built_s = sum(
+            report.ingest_s + report.refresh_s + report.force_merge_s + report.flush_s for report in reports
+        )
         return documents * (built_s / built if built else 1 / DOCUMENTS_PER_S)
 
 
@@ -134,9 +136,9 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
     download = disk = seconds = 0.0
     engines = dict.fromkeys(
         (spec.engine, spec.version)
-        for one in runs
-        for spec in one.plan.variants
-        if spec.target is None and one.plan.micro is None
+        for run in runs
+        for spec in run.plan.variants
+        if spec.target is None and run.plan.micro is None
     )
     for engine, version in engines:
         if not (home.root / "artifacts" / f"{engine}-{version}.zip").exists():
@@ -147,19 +149,19 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
     if engines and not any((home.root / "jdks").glob("*")):
         disk += _RUNTIME_BYTES
     corpora = dict.fromkeys(
-        (one.plan.corpus.generator, one.plan.of(spec).corpus.documents, one.plan.corpus.seed)
-        for one in runs
-        for spec in one.plan.variants
-        if one.is_generated and (one.plan.origin == "empty" or needs_documents(one.plan.variants))
+        (run.plan.corpus.generator, run.plan.of(spec).corpus.documents, run.plan.corpus.seed)
+        for run in runs
+        for spec in run.plan.variants
+        if run.is_generated and (run.plan.origin == "empty" or needs_documents(run.plan.variants))
     )
     for generator, documents, seed in corpora:
         if not (home.root / "corpora" / corpus_name(generator, documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
             disk += needed_bytes(generator, documents)
     fetched = {
-        file.path: _published_bytes(file, one.track)
-        for one in runs
-        for file in one.plan.corpus.files
+        file.path: _published_bytes(file, run.track)
+        for run in runs
+        for file in run.plan.corpus.files
         if is_elsewhere(file)
     }
     for path, size in fetched.items():
@@ -178,18 +180,18 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
         disk += build.documents * (BYTES_PER_DOCUMENT + (times - 1) * BYTES_PER_DOCUMENT_AT_REST)
         seconds += times * (_INDEX_S + past.indexing.seconds(build.engine, build.track, build.documents))
     measured = 0
-    about = "about " if any(one.plan.by_time for one in runs) else ""
-    about = "up to " if any(one.plan.stop and one.plan.stop.looks_on for one in runs) else about
-    for one in runs:
-        plan = one.plan
-        block_s = past.block_s(plan, one.track)
+    about = "about " if any(run.plan.by_time for run in runs) else ""
+    about = "up to " if any(run.plan.stop and run.plan.stop.looks_on for run in runs) else about
+    for run in runs:
+        plan = run.plan
+        block_s = past.block_s(plan, run.track)
         forks = _forks(plan, block_s)
         measured += forks * len(plan.variants)
         seconds += forks * block_s
     if measured:
         steps.append(f"measure {about}{counted(measured, 'fork')}")
     # Of what challenges make, every fork is the first.
-    own = (_given(spec) for one in runs if one.plan.origin == "empty" for spec in one.plan.variants)
+    own = (_given(spec) for run in runs if run.plan.origin == "empty" for spec in run.plan.variants)
     untried = dict.fromkeys(given for each in (*(build.given for build in counts), *own) for given in each)
     return Steps(tuple(steps), download, disk, seconds, tuple(untried))
 
@@ -225,14 +227,14 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
     """The builds of prepared indices that are not there: each once, whichever variants share it."""
     kept = {name for name, _ in known_builds(home)}
     found: dict[object, _Build | None] = {}
-    for one in runs:
-        plan, track = one.plan, one.track
+    for run in runs:
+        plan, track = run.plan, run.track
         for spec in plan.variants if plan.origin == "prepared" else ():
             if spec.target is not None:
                 continue
             own = plan.of(spec)
             build = _Build(spec.engine, spec.version, track.name, own.corpus.documents, _given(spec))
-            names = _folder_names(spec, own, track, home, generated=one.is_generated)
+            names = _folder_names(spec, own, track, home, generated=run.is_generated)
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
@@ -271,13 +273,13 @@ def rough_fork_s(
 ) -> float:
     """Seconds of a fork that nothing like it was made of; `request_s` are those of an operation's request."""
     if plan.micro is not None:
-        return MICRO_S * sum(len(one.schedule) for one in plan.schedules)
+        return MICRO_S * sum(len(schedule.schedule) for schedule in plan.schedules)
     plan = plan.of(spec)
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
     starts = len(boots(plan))
     warmups = [task for one in plan.warmups_of(spec.name) for task in one.schedule]
     seconds = FORK_S + starts * BOOT_S
-    for task in [*starts * warmups, *(task for one in plan.schedules for task in one.schedule)]:
+    for task in [*starts * warmups, *(task for schedule in plan.schedules for task in schedule.schedule)]:
         operation = operations[task.operation]
         if task.iterations is None and task.time_period is None and is_bulk(operation):
             documents = documents_sent(operation, track, plan.corpus.documents)
@@ -427,10 +429,10 @@ class Past:
             own = millions and record.environment.fingerprint == self._fingerprint
             engines = {spec.name: spec.engine for spec in record.plan.variants}
             for fork in record.forks if own else ():
-                for one in fork.summaries:
-                    if one.mean_ns and fork.variant in engines:
-                        key = (engines[fork.variant], one.operation)
-                        found.setdefault(key, []).append(one.mean_ns / 1e9 / millions)
+                for summary in fork.summaries:
+                    if summary.mean_ns and fork.variant in engines:
+                        key = (engines[fork.variant], summary.operation)
+                        found.setdefault(key, []).append(summary.mean_ns / 1e9 / millions)
         return {key: statistics.median(values) for key, values in found.items()}
 
 

@@ -263,7 +263,7 @@ def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
 
     Builds that are the same index are no replicates of one.
     """
-    contents = {one.content for one in builds}
+    contents = {build.content for build in builds}
     if len(contents) == 1 and contents != {""}:
         return 0
     return block % max(len(builds), 1)
@@ -538,7 +538,7 @@ class ForkRunner:
 
 def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
     """The segments that tasks which index left, committed; none where none did, or the nodes are not ours."""
-    if isinstance(serving, Cluster) and any(one.indexes for one in load.outcomes):
+    if isinstance(serving, Cluster) and any(outcome.indexes for outcome in load.outcomes):
         # What is not known is no reason for a fork to fail.
         with suppress(BenchctlError):
             settle(serving.client, EVERYTHING)
@@ -571,10 +571,10 @@ def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -
     """Summaries whose reasons, such as why a node did not come back, name where its logs are now."""
     return [
         msgspec.structs.replace(
-            one,
-            failure_reasons=tuple(text.replace(str(folder), str(kept)) for text in one.failure_reasons),
+            summary,
+            failure_reasons=tuple(text.replace(str(folder), str(kept)) for text in summary.failure_reasons),
         )
-        for one in summaries
+        for summary in summaries
     ]
 
 

@@ -135,7 +135,7 @@ def refuse_problems(typed: Typed[_C]) -> None:
     """
     for setting, problem in problems(typed.value):
         name = setting.within or setting.name
-        key = next(one.encode_name for one in msgspec.structs.fields(typed.value) if one.name == name)
+        key = next(field.encode_name for field in msgspec.structs.fields(typed.value) if field.name == name)
         raise typed.document.refuse((key, *((setting.name,) if setting.within else ())), problem)
 
 
@@ -145,7 +145,7 @@ def placed(form: _C, folder: Path) -> _C:
         form,
         track=named_path(form.track, folder, track_names()),
         corpus=form.corpus and placed_corpus(form.corpus, folder),
-        corpus_dirs=tuple(absolute(one, folder) for one in form.corpus_dirs),
+        corpus_dirs=tuple(absolute(corpus_dir, folder) for corpus_dir in form.corpus_dirs),
         hosts=form.hosts and absolute(form.hosts, folder),
     )
 
@@ -154,7 +154,7 @@ def placed_work(form: Work, folder: Path) -> tuple[tuple[str, ...], tuple[str, .
     """Return challenges and warm-ups of a form with absolute paths."""
     known = challenge_names()
     challenges, warmups = (
-        tuple(named_path(one, folder, known) for one in names)
+        tuple(named_path(name, folder, known) for name in names)
         for names in (form.challenges, form.warmup_challenges)
     )
     return challenges, warmups

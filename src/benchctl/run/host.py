@@ -58,7 +58,9 @@ def describe_host() -> Environment:
         libcurl=f"libcurl/{pycurl.version_info()[1]}",
         load_before=os.getloadavg(),
         # Java processes share caches, memory and cores with the nodes.
-        other_java=tuple(f"pid {one.info['pid']}" for one in processes if one.info["name"] == "java"),
+        other_java=tuple(
+            f"pid {process.info['pid']}" for process in processes if process.info["name"] == "java"
+        ),
     )
 
 

@@ -184,7 +184,7 @@ def index_meters(segments: Sequence[SegmentFacts], files: Mapping[str, int]) -> 
     """
     if not segments:
         return {}
-    size = sum(one.size_bytes for one in segments)
+    size = sum(segment.size_bytes for segment in segments)
     found = {"index_size": size / _BYTES_PER_MB, "index_segments": float(len(segments))}
     # Of a merge that was under way, there are files that belong to no segment yet.
     if abs(sum(files.values()) - files.get("translog", 0) - size) > _MOST_UNCLAIMED * size:

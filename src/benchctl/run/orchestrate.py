@@ -138,11 +138,11 @@ def lacking_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
 def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     """Return caveats of hosts that share one machine, with one set of CPUs, memory and disks."""
     return tuple(
-        f"hosts of {one.spec.name} are one machine ({', '.join(name or 'this host' for name in names)}), as "
-        "containers are: this says nothing about how it scales over hosts"
-        for one in subjects
-        if isinstance(one, Subject) and one.spread is not None
-        for names in one.spread.machines
+        f"hosts of {subject.spec.name} are one machine ({', '.join(name or 'this host' for name in names)}), "
+        "as containers are: this says nothing about how it scales over hosts"
+        for subject in subjects
+        if isinstance(subject, Subject) and subject.spread is not None
+        for names in subject.spread.machines
     )
 
 

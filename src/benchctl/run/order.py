@@ -34,7 +34,7 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     if plan.swept is not None:
         rounds = list(plan.swept.rounds())
         dice.shuffle(rounds)
-        order = [schedule for one in rounds for schedule in one]
+        order = [schedule for round_ in rounds for schedule in round_]
     by_schedule = [
         tuple(
             tuple((schedule, task) for task in step)

@@ -263,7 +263,7 @@ def _schedules(
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
-            if any(f"--{unused.replace('_', '-')}" in one.options for one in run_settings()):
+            if any(f"--{unused.replace('_', '-')}" in run_setting.options for run_setting in run_settings()):
                 raise UsageError(
                     f"--sweep {unused}: --{unused.replace('_', '-')} is one for the whole run",
                     hint="make two measurements of an experiment that differ in it",
@@ -314,7 +314,7 @@ def settled(challenge: Challenge, track: Track) -> Challenge:
 def track_remarks(plan: Plan) -> tuple[str, ...]:
     """Return what the track's loader remarks on the plan's challenges, for readers."""
     challenges = (*plan.all_warmups, *plan.schedules)
-    return tuple(dict.fromkeys(remark for one in challenges for remark in one.remarks))
+    return tuple(dict.fromkeys(remark for challenge in challenges for remark in challenge.remarks))
 
 
 def settling_text(plan: Plan) -> str:
@@ -365,7 +365,7 @@ def freeze(
         settings["hosts"], names = str(hosts.path), hosts.load
         if placed:
             check_away(options, placed)
-    elif away := next((node for one in options.variants for node in one.nodes if node.host), None):
+    elif away := next((node for variant in options.variants for node in variant.nodes if node.host), None):
         raise UsageError(
             f"node '{away.name}' is to be on host '{away.host}', and no file says which hosts there are",
             hint="give --hosts hosts.yml",

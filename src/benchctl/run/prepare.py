@@ -269,14 +269,16 @@ def _archived(subject: Subject, home: Home, observer: Observer) -> str:
 
 def started_alike(subjects: Sequence[Subject], observer: Observer) -> list[Subject]:
     """Return subjects whose nodes all start with an archive of classes, or none: loading differs by it."""
-    lacking = {one.spec.name: one.unarchived for one in subjects if one.unarchived}
+    lacking = {subject.spec.name: subject.unarchived for subject in subjects if subject.unarchived}
     if not lacking:
         return list(subjects)
     for name, reason in lacking.items():
         observer.note(f"{name}: no archive of the engine's classes: {reason}")
-    if others := [one.spec.name for one in subjects if one.starts is not None and not one.unarchived]:
+    if others := [
+        subject.spec.name for subject in subjects if subject.starts is not None and not subject.unarchived
+    ]:
         observer.note(f"{', '.join(others)}: started without an archive of classes, too, to be comparable")
-    return [one.without_archive() for one in subjects]
+    return [subject.without_archive() for subject in subjects]
 
 
 def started_as_before(
@@ -287,7 +289,7 @@ def started_as_before(
     if "direct" not in manners or ARCHIVED in manners:
         return list(subjects)
     observer.note("nodes start without an archive of the engine's classes, as in the run's first forks")
-    return [one.without_archive() if isinstance(one, Subject) else one for one in subjects]
+    return [subject.without_archive() if isinstance(subject, Subject) else subject for subject in subjects]
 
 
 def _equipped_elsewhere(
@@ -337,7 +339,10 @@ def _identity(equipment: Equipment) -> tuple[str, ...]:
     found, jdk = equipment.installation, equipment.jdk
     return (
         f"{found.engine} {found.version}, archive {found.archive_sha256[:12]}",
-        f"the plug-ins {', '.join(f'{one.name} {one.sha256[:12]}' for one in found.plugins) or 'none'}",
+        (
+            "the plug-ins "
+            f"{', '.join(f'{plugin.name} {plugin.sha256[:12]}' for plugin in found.plugins) or 'none'}"
+        ),
         f"the jars {', '.join(f'{name} {sha256[:12]}' for name, sha256 in found.jars) or 'none'}",
         f"Java {jdk.vendor} {jdk.version}",
     )
@@ -432,10 +437,12 @@ def check_answers(
         most = max(shards[name] for name in own)
         checks.append(compare_answers(operations, own, group[0].spec.name, most))
     check = AnswerCheck(
-        tuple(one.name for one in operations),
+        tuple(operation.name for operation in operations),
         {
-            one.name: {name: hits for each in checks for name, hits in each.exact_hits[one.name].items()}
-            for one in operations
+            operation.name: {
+                name: hits for each in checks for name, hits in each.exact_hits[operation.name].items()
+            }
+            for operation in operations
         },
         tuple(finding for each in checks for finding in each.findings),
     )

@@ -267,7 +267,7 @@ class Subject:
 
     @property
     def _plugins(self) -> dict[str, str]:
-        return {one.name: one.version for one in self.installation.plugins}
+        return {plugin.name: plugin.version for plugin in self.installation.plugins}
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def work_context(
     """
     plan = plan.of(variant)
     declared = with_settings(Places(track.indices, ()), variant.index_settings)
-    bodies = {one.name: msgspec.to_builtins(one.body) for one in declared.indices}
+    bodies = {index.name: msgspec.to_builtins(index.body) for index in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
         index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
@@ -182,7 +182,9 @@ def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]
             if is_followed:
                 found.update((number, place) for place in step)
             operations = [track.operations[challenge.schedule[place].operation] for place in step]
-            is_followed = is_followed or any(one.reported and not is_bulk(one) for one in operations)
+            is_followed = is_followed or any(
+                operation.reported and not is_bulk(operation) for operation in operations
+            )
     return frozenset(found)
 
 
@@ -234,7 +236,7 @@ class Load:
             index: figures of what they had indexed then; empty where that is not known.
         """
         earlier = [replace(node, direct_bytes=None) for node in nodes]
-        summaries = [_summary(one, _still(one.job, self.outcomes)) for one in self.outcomes]
+        summaries = [_summary(outcome, _still(outcome.job, self.outcomes)) for outcome in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
         left = dict(index) | _merged(self.outcomes, summaries)
@@ -459,10 +461,10 @@ def _within(challenge: Challenge, stage: Stage) -> Stage:
 def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
     """True if a task's requests are identical, and no parallel task is meant to change documents."""
     beside = [
-        one.job.operation
-        for one in outcomes
+        outcome.job.operation
+        for outcome in outcomes
         if job.task.group is not None
-        and (one.job.schedule, one.job.task.group) == (job.schedule, job.task.group)
+        and (outcome.job.schedule, outcome.job.task.group) == (job.schedule, job.task.group)
     ]
     return job.operation.constant and all(isinstance(operation, Asking) for operation in beside)
 

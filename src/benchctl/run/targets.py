@@ -242,7 +242,7 @@ def refuse_filling(track: Track, wanted: Places) -> None:
         return
     raise UsageError(
         f"`fill: true` makes one index, and track '{track.name}' wants "
-        f"{', '.join((*wanted.names, *(f'template {one.name}' for one in track.templates)))}",
+        f"{', '.join((*wanted.names, *(f'template {template.name}' for template in track.templates)))}",
         hint="fill the cluster yourself, and leave `fill` out",
     )
 
@@ -367,7 +367,7 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
 
 def corpus_of_targets(plan: Plan, subjects: Collection[TargetSubject]) -> Plan | None:
     """The plan of a run whose targets were all filled before: its corpus is what they hold; else None."""
-    held = [one.index_facts for one in subjects if one.index_facts is not None]
+    held = [subject.index_facts for subject in subjects if subject.index_facts is not None]
     if len(held) < len(plan.variants) or any(one.key for one in held):
         return None
     spec = msgspec.structs.replace(plan.corpus, documents=held[0].documents)

@@ -58,7 +58,10 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
         return found
 
     def with_items(challenges: Sequence[Challenge]) -> tuple[Challenge, ...]:
-        return tuple(msgspec.structs.replace(one, operations=filled(one.operations)) for one in challenges)
+        return tuple(
+            msgspec.structs.replace(challenge, operations=filled(challenge.operations))
+            for challenge in challenges
+        )
 
     asked = msgspec.structs.replace(
         plan, schedules=with_items(plan.schedules), warmup_challenges=with_items(plan.warmup_challenges)

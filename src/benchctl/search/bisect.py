@@ -308,8 +308,8 @@ def conclusion(record: SearchRecord) -> Iterator[str]:
         )
     else:
         yield f"{first} is the first that differs: {size} against {before}."
-    for one in doubts(len(points), asked):
-        yield f"Doubt: {_doubt(points, one)}."
+    for doubt in doubts(len(points), asked):
+        yield f"Doubt: {_doubt(points, doubt)}."
     if is_part(len(points), asked):
         whole = signed_percent(asked[0].effect_percent)
         yield f"Doubt: that is only a part of {whole}% between the ends; the rest changes elsewhere."
@@ -328,7 +328,7 @@ def _doubt(points: Sequence[Point], one: Question) -> str:
 def explanation(record: SearchRecord) -> Iterator[str]:
     """Yield how to read the table, and what it took."""
     points = bisect_spec(record).points
-    pairs = sum(len(one.pairs) for one in record.questions)
+    pairs = sum(len(question.pairs) for question in record.questions)
     leading = counted(questions_at_most(len(points)), "question")
     yield (
         f"Error bound: with a chance of {percent(100 * ALPHA)} at most, over the {leading} that lead to it, "

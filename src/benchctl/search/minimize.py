@@ -159,7 +159,14 @@ class _UntriedError(Exception):
 
 def begun_of(record: SearchRecord) -> Question | None:
     """Return the question that found the effect."""
-    return next((one for one in record.questions if one.phase != "remove" and one.verdict == "present"), None)
+    return next(
+        (
+            question
+            for question in record.questions
+            if question.phase != "remove" and question.verdict == "present"
+        ),
+        None,
+    )
 
 
 def progress(record: SearchRecord) -> Progress | None:
@@ -205,7 +212,9 @@ def rule_of(record: SearchRecord, phase: Phase, number: int) -> Rule:
     whole = sum(pairs) / len(pairs)
     # Half of it persists, or as much as was asked for.
     middle = whole / 2 if spec.by is None else least
-    removal = 1 + sum(one.phase == "remove" and one.number < number for one in record.questions)
+    removal = 1 + sum(
+        question.phase == "remove" and question.number < number for question in record.questions
+    )
     alpha = spec.alpha * 6 / (math.pi * removal) ** 2
     return Rule(least, whole, middle, alpha, BETA, record.most)
 
@@ -371,12 +380,12 @@ def conclusion(record: SearchRecord) -> Iterator[str]:
 def _minimal(record: SearchRecord, left: Question) -> str:
     names = ", ".join(
         name
-        for one in record.questions
-        if one.phase == "remove"
-        and one.verdict == "undecided"
-        and len(one.about) == len(left.about) - 1
-        and {*one.about} < {*left.about}
-        for name in one.against
+        for question in record.questions
+        if question.phase == "remove"
+        and question.verdict == "undecided"
+        and len(question.about) == len(left.about) - 1
+        and {*question.about} < {*left.about}
+        for name in question.against
     )
     if not left.about:
         return "Nothing in front of it is needed."

@@ -146,15 +146,15 @@ class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     def answered(self) -> list[Question]:
         """The questions that have an answer; one that stayed open may take more pairs by now."""
         return [
-            one
-            for one in self.questions
-            if one.is_answered and (one.verdict != "undecided" or one.most >= self.most)
+            question
+            for question in self.questions
+            if question.is_answered and (question.verdict != "undecided" or question.most >= self.most)
         ]
 
     @property
     def spent_s(self) -> float:
         """Seconds that it took so far."""
-        return sum(one.seconds for one in self.questions)
+        return sum(question.seconds for question in self.questions)
 
     def question(self, phase: Phase, about: tuple[int, ...]) -> Question | None:
         """Return a question that was begun."""

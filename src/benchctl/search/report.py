@@ -84,7 +84,7 @@ def _table(record: SearchRecord) -> Table:
         heads = (worded("Point"), worded("Against"), worded("Differs"))
     columns = ("#", *heads[:2], "Diff %", INTERVAL, heads[2], "Pairs", "Time")
     of_steps = isinstance(record.spec, MinimizeSpec)
-    return Table.of(title, columns, (_line(one, of_steps=of_steps) for one in record.questions))
+    return Table.of(title, columns, (_line(question, of_steps=of_steps) for question in record.questions))
 
 
 def _line(one: Question, *, of_steps: bool) -> Iterator[Cell | str]:
@@ -108,11 +108,11 @@ def _csv(record: SearchRecord) -> str:
     """Return a line per question, in full precision; labels are joined by vertical bars."""
     lines = (
         (
-            *(getattr(one, name) for name in _CSV_COLUMNS),
-            len(one.pairs),
-            "|".join(one.subject),
-            "|".join(one.against),
+            *(getattr(question, name) for name in _CSV_COLUMNS),
+            len(question.pairs),
+            "|".join(question.subject),
+            "|".join(question.against),
         )
-        for one in record.questions
+        for question in record.questions
     )
     return "".join(csv_pieces((*_CSV_COLUMNS, "pairs", "subject", "against"), lines))

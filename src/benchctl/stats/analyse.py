@@ -142,7 +142,7 @@ def versions_of(record: RunRecord) -> dict[str, str]:
     found = {facts.variant: facts.version for facts in record.engines}
     # Nodes that only filled an index leave no facts; a target's version is known to itself alone.
     if not record.forks and not found:
-        found = {one.name: one.version for one in record.plan.variants if one.target is None}
+        found = {variant.name: variant.version for variant in record.plan.variants if variant.target is None}
     families: dict[str, set[str]] = {}
     for name, swept in record.plan.swept.variants.items() if record.plan.swept else ():
         families.setdefault(swept.of, set()).add(found.get(name, ""))
@@ -606,7 +606,9 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     if len({found.files for found in foreign.values()}) > 1:
         said.append(Caveat("imported", "no record shows that they were measured on the same host"))
     # Tasks of one operation may be different requests: files do not say what they sent.
-    orders = tuple(one for one in analysis.order_effects if one.variant not in foreign)
+    orders = tuple(
+        order_effect for order_effect in analysis.order_effects if order_effect.variant not in foreign
+    )
     return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)
 
 

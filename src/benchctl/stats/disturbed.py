@@ -52,12 +52,12 @@ def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
 def cpus_used(loads: Sequence[OtherLoad], during: str = "") -> str:
     """Return `1.7 of 2 CPUs (java pid 4711: 1.2, cc1: 0.4)`: means, with `during` before the names."""
     used = Counter[str]()
-    for one in loads:
-        used.update({name: cpus / len(loads) for name, cpus in one.processes.items()})
+    for load in loads:
+        used.update({name: cpus / len(loads) for name, cpus in load.processes.items()})
     cpus = loads[0].cpus
     named = [f"{name}: {own:.1f}" for name, own in used.most_common(_MOST_NAMED) if own >= _LEAST_NAMED]
     who = ", ".join(named) or "of hidden or short-lived processes"
-    return f"{mean(one.used for one in loads):.1f} of {counted(cpus, 'CPU')}{during} ({who})"
+    return f"{mean(load.used for load in loads):.1f} of {counted(cpus, 'CPU')}{during} ({who})"
 
 
 class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +185,7 @@ def large_stalls(summary: TaskSummary) -> list[Stall]:
 
 def most_stalled(summaries: Iterable[TaskSummary]) -> float:
     """Return the largest such share of any fork; 0 where it is little in every fork."""
-    return max((stall.share for one in summaries for stall in large_stalls(one)), default=0.0)
+    return max((stall.share for summary in summaries for stall in large_stalls(summary)), default=0.0)
 
 
 def _stall(what: str, seconds: float, window_s: float) -> Stall:

@@ -175,7 +175,7 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         for boot in stray_boots(fork)
         if boot.searches_counted is not None
     ]
-    if less := [one for one in counts if one[1] < one[2] * _LEAST_SHARE_COUNTED]:
+    if less := [count for count in counts if count[1] < count[2] * _LEAST_SHARE_COUNTED]:
         _, known, sent = max(less, key=lambda one: one[2] - one[1])
         yield Caveat(
             "counted-less",
@@ -183,7 +183,7 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
             f"{numbered([block for block, *_ in less])}: something else, such as a caching proxy, answered "
             "the rest, and the figures are not the nodes'",
         )
-    if more := [one for one in counts if one[1] > one[2]]:
+    if more := [count for count in counts if count[1] > count[2]]:
         _, known, sent = max(more, key=lambda one: one[1] - one[2])
         yield Caveat(
             "counted-more",

@@ -128,7 +128,9 @@ def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[Hos
             clients=max(host.clients for host in hosts),
             start_late_ns=known_median([host.start_late_ns for host in hosts]),
             clock_error_ns=max(host.clock_error_ns for host in hosts),
-            lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
+            lag_max_ns=max(
+                (driver.lag_max_ns for driver in drivers if driver.lag_max_ns is not None), default=None
+            ),
             **_medians(drivers, "offered_per_s", "lag_p50_ns", "lag_p99_ns", "cpu_share"),
         )
         for place, task, label, summaries in _tasks(done, plan)
@@ -178,7 +180,9 @@ def _medians(drivers: Sequence[DriverFigures], *names: str) -> dict[str, float |
 
 
 def _typical_ns(summaries: Sequence[TaskSummary]) -> float | None:
-    return known_median([one.service_time.p50 for one in summaries if one.service_time is not None])
+    return known_median(
+        [summary.service_time.p50 for summary in summaries if summary.service_time is not None]
+    )
 
 
 def _limit(text: str, *loops: str) -> list[DriverLimit]:

@@ -249,7 +249,7 @@ class _Collected:
             wanted: Place | None = place
         else:
             wanted = _place_of(plan, self._plan.schedules[place[0]].name, task_at(self._plan, place))
-        return (one for one in fork.summaries if (one.schedule, one.task) == wanted)
+        return (summary for summary in fork.summaries if (summary.schedule, summary.task) == wanted)
 
     def history(self) -> History:
         """Return the noise of runs of the same sizes if they have any, else that of the others."""

@@ -259,7 +259,7 @@ def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = N
         for metric in metrics_of(plan, task) if metrics is None else metrics:
             for baseline, contender in compared_pairs(plan):
                 sides = [history.noise(place, metric, spec) for spec in (baseline, contender)]
-                known = [one for one in sides if one is not None]
+                known = [side for side in sides if side is not None]
                 pairs = history.noise(place, metric, baseline, contender) if plan.paired else None
                 if pairs is not None and pairs.sd > NO_SPREAD:
                     sd, df, known = pairs.sd, float(pairs.df), [pairs]
@@ -276,7 +276,7 @@ def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = N
 
 def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
     """Tasks about which no earlier run says anything, but for those that tables never show."""
-    known = {(one.schedule, one.task) for one in prospects(history, plan)} | history.hidden
+    known = {(prospect.schedule, prospect.task) for prospect in prospects(history, plan)} | history.hidden
     return tuple(
         f"{plan.schedules[place[0]].name}: {task_at(plan, place).label}"
         for place in places(plan)
@@ -355,7 +355,7 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
 
 def summed_noise(sides: Sequence[Noise], share: float = 1.0) -> tuple[float, float]:
     """Return SD and degrees of freedom of a sum whose variance is a share of theirs."""
-    variances = [(share * one.sd**2, one.df) for one in sides]
+    variances = [(share * side.sd**2, side.df) for side in sides]
     return math.sqrt(math.fsum(variance for variance, _ in variances)), _satterthwaite(variances)
 
 

@@ -78,7 +78,7 @@ def operation_scale(
     blog_hits, blog_requests = BLOG_HITS.get(operation), BLOG_REQUESTS.get(challenge)
     if blog_hits is None or blog_requests is None:
         return None
-    measured = [one for one in summaries if one.samples > 0]
+    measured = [summary for summary in summaries if summary.samples > 0]
     exact = answers.exact_hits.get(operation, {}).values() if answers else ()
     known = [*exact, *(one.hits for one in measured if one.hits_exact and one.hits is not None)]
     hits = known[0] if known else round(documents * blog_hits / BLOG_DOCUMENTS)

@@ -253,7 +253,9 @@ def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadine
             or documents changed, says nothing.
     """
     drifts = {
-        key: np.asarray([one.drift for one in summaries if one.drift is not None and _is_of_engine(one)])
+        key: np.asarray(
+            [summary.drift for summary in summaries if summary.drift is not None and _is_of_engine(summary)]
+        )
         for key, summaries in tasks.items()
     }
     tests = {key: test for key, values in drifts.items() if (test := contrast([values], [1.0])) is not None}
@@ -327,10 +329,14 @@ def advice(
     if task.iterations is None and task.time_period is None:
         return ""
     if trend == "little warm-up":
-        count = max(one.lacking_warmup for one in summaries) / task.clients + (task.warmup_iterations or 0)
+        count = max(summary.lacking_warmup for summary in summaries) / task.clients + (
+            task.warmup_iterations or 0
+        )
         by_time = task.time_period is not None
         return "raise warmup-time-period" if by_time else f"raise warmup-iterations to {_rounded_up(count):,}"
-    courses = [one.course for one in summaries if one.course is not None and _is_of_engine(one)]
+    courses = [
+        summary.course for summary in summaries if summary.course is not None and _is_of_engine(summary)
+    ]
     if not courses:
         return ""
     need, amount = _needed(courses, margin)

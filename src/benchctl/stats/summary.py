@@ -378,9 +378,9 @@ def took_quantiles(tooks: Sequence[Mapping[int, int]], failed: int) -> tuple[Qua
     Requests that `failed` are in none of them.
     """
     found = []
-    for one in tooks:
+    for took in tooks:
         times = ValueCounts()
-        times.add(np.repeat(np.array([*one]) * _NS_PER_MS, [*one.values()]))
+        times.add(np.repeat(np.array([*took]) * _NS_PER_MS, [*took.values()]))
         found.append(quantiles(times, failed))
     return tuple(one for one in found if one is not None)
 

@@ -132,7 +132,9 @@ class _Fit(msgspec.Struct, frozen=True):
         )
 
     def _mean(self, values: Sequence[float | None]) -> Bounded | None:
-        series = Series.of([math.nan if one is None else one for one in values], additive=self.arithmetic)
+        series = Series.of(
+            [math.nan if value is None else value for value in values], additive=self.arithmetic
+        )
         ends = own_interval(values, additive=self.arithmetic) or (None, None)
         return None if series.value is None else Bounded(series.value, *ends)
 
@@ -167,8 +169,8 @@ class _Fit(msgspec.Struct, frozen=True):
         places = list(blocks[0].places)
         labels = [self.axis.labels[place] for place in places]
         told = PowerLaw(
-            blocks=min(len(one.values) for one in blocks),
-            left_out=max(one.left_out for one in blocks),
+            blocks=min(len(block.values) for block in blocks),
+            left_out=max(block.left_out for block in blocks),
             without=tuple(label for label in self.axis.labels if label not in labels),
         )
         if refused := self._no_power():
@@ -211,7 +213,7 @@ class _Fit(msgspec.Struct, frozen=True):
 
     def _estimate(self, blocks: Sequence[_Blocks], weights: Floats) -> Bounded:
         """A weighted sum of a block's points, over blocks."""
-        values = [one.values @ weights for one in blocks]
+        values = [block.values @ weights for block in blocks]
         found = contrast(values, [1, -1][: len(values)], sequential=self.sequential)
         if found is None:
             return Bounded(float(values[0].mean() - sum(other.mean() for other in values[1:])))
@@ -231,7 +233,7 @@ class _Fit(msgspec.Struct, frozen=True):
         polynomials = (basis * np.sign(np.diag(upper))).T[_TWO:]
         signs = [1, -1][: len(blocks)]
         found = [
-            contrast([one.values @ weights for one in blocks], signs, sequential=self.sequential)
+            contrast([block.values @ weights for block in blocks], signs, sequential=self.sequential)
             for weights in polynomials
         ]
         if not found or None in found:

@@ -128,7 +128,7 @@ class Sweep:
                 raise UsageError(f"{where}{err.message}", hint=err.hint) from err
             if base_track is not None:
                 _check_data(base_track, track, point)
-                challenges = tuple(_own(one, base_track, track, point) for one in challenges)
+                challenges = tuple(_own(challenge, base_track, track, point) for challenge in challenges)
             loaded.append((point, challenges))
         return _in_order(loaded)
 
@@ -146,9 +146,12 @@ class Sweep:
                 "--sweep docs: only generated documents come in any number",
                 hint="run a track of files once for each --docs, and compare the runs",
             )
-        nameless = [msgspec.structs.replace(one, name="") for one in plan.schedules]
+        nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]
         refuse_alike(
-            ((swept.schedules[one[0]].at, [nameless[place] for place in one]) for one in swept.rounds()),
+            (
+                (swept.schedules[round_[0]].at, [nameless[place] for place in round_])
+                for round_ in swept.rounds()
+            ),
             f"challenge {' and '.join(swept.challenges)}",
         )
 

@@ -73,7 +73,9 @@ def _where(curve: SweepCurve, place: int) -> str:
     for (word, why), group in groupby(points, key=lambda point: (_word(point[1]), point[2])):
         labels, comparisons, _ = zip(*group, strict=True)
         in_unit = comparisons[0].compared_as == "difference"
-        effects = [one.difference if in_unit else one.effect_percent for one in comparisons]
+        effects = [
+            comparison.difference if in_unit else comparison.effect_percent for comparison in comparisons
+        ]
         known = [effect for effect in effects if effect is not None]
         size = ""
         if known and comparisons[0].verdict in {"faster", "slower", "different"}:

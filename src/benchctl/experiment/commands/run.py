@@ -143,7 +143,7 @@ class BegunExperiment:
                 confirm_plugin(run.plan, consent)
             check_quiet(
                 self.home,
-                [*(run.plan for run in runs), *(one.plan for one in plans.values())],
+                [*(run.plan for run in runs), *(plan.plan for plan in plans.values())],
                 observer.note,
                 on_busy,
             )

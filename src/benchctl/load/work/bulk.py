@@ -47,7 +47,7 @@ class Portion:
 def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
     """The files that an operation takes documents from, in order."""
     if context.sources:
-        found = [one for one in context.sources if _is_meant(operation, one)]
+        found = [source for source in context.sources if _is_meant(operation, source)]
     elif context.documents is not None and operation.corpora is None:
         found = [Source(context.documents, context.document_count)]
     else:
@@ -70,16 +70,16 @@ def portions(operation: Bulk, sources: Sequence[Source]) -> list[Portion]:
     """
     wanted = operation.ingest_doc_count
     if wanted is None:
-        return [_share(operation, one) for one in sources]
-    total = sum(one.document_count for one in sources)
+        return [_share(operation, source) for source in sources]
+    total = sum(source.document_count for source in sources)
     if wanted > total:
         raise BenchctlError(
             f"operation '{operation.name}': ingest-doc-count is {wanted:,}, and there are {total:,} documents"
         )
     found = []
-    for one in sources:
-        taken = min(wanted, one.document_count)
-        found.append(Portion(one, taken))
+    for source in sources:
+        taken = min(wanted, source.document_count)
+        found.append(Portion(source, taken))
         wanted -= taken
     return found
 

@@ -117,7 +117,7 @@ class BegunNight:
             note(f"{self.title} is {record.status}; nothing is measured")
             return
         path = Path(recall(self.folder).file)
-        newest = max(one.number for one in self.folder.nights(note))
+        newest = max(night.number for night in self.folder.nights(note))
         reason = reason_to_discard(load_suite(path), record, datetime.now(UTC))
         if record.number < newest:
             reason = "a later night has begun"

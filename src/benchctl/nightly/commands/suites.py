@@ -59,7 +59,9 @@ def _status(folder: SuiteFolder) -> str:
     name = folder.root.name
     nights = folder.nights(note)
     # A running night stands in the line of whoever holds the lock.
-    last = max((one for one in nights if one.status != "running"), key=lambda one: one.number, default=None)
+    last = max(
+        (night for night in nights if night.status != "running"), key=lambda one: one.number, default=None
+    )
     try:
         site = f"{recall(folder).site}/{name}/index.html"
     except BenchctlError:

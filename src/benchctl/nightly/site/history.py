@@ -116,8 +116,8 @@ class SuitePages:
         """Label of a variant -> its role, as of the newest night that has it; watched ones first."""
         found: dict[str, Role] = {}
         for night in reversed(self.nights):
-            for one in night.variants:
-                found.setdefault(one.label, one.role)
+            for variant in night.variants:
+                found.setdefault(variant.label, variant.role)
         for series in self.series:
             found.setdefault(series.key.variant, "watched")
         return dict(sorted(found.items(), key=lambda one: one[1] == "canary"))

@@ -178,18 +178,18 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
     answers = Table.of(
         "Answers that changed",
         map(worded, ("Operation", "Variant", "Before", "Tonight")),
-        ((one.operation, one.variant, one.before, one.after) for one in night.answers),
+        ((answer.operation, answer.variant, answer.before, answer.after) for answer in night.answers),
     )
     profiles = [
         Group(
-            f"{one.variant}: {one.task} of {one.challenge}, {one.samples:,} samples",
-            (Items("", tuple(f"{100 * share:.1f}% {method}" for method, share in one.methods)),),
+            f"{profile.variant}: {profile.task} of {profile.challenge}, {profile.samples:,} samples",
+            (Items("", tuple(f"{100 * share:.1f}% {method}" for method, share in profile.methods)),),
             folded=True,
         )
-        for one in suite.profiles(night.id)
+        for profile in suite.profiles(night.id)
     ]
     how = "Methods that ran when threads were sampled, in separate forks; shares of the samples of a task."
-    variants = [block for one in night.variants for block in _listed(one.label, _variant(one))]
+    variants = [block for variant in night.variants for block in _listed(variant.label, _variant(variant))]
     parts = [
         Part("", "", [Verdict(sentence(row.headline), row.standing), *_listed("", links)]),
         Part("alarms", "Alarms", [_alarm(alarm, pages, "../") for alarm in alarms]),
@@ -197,7 +197,7 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
         Part(
             "findings",
             "Findings",
-            [_finding(one, pages) for one in night.findings] or ["No series left its usual range."],
+            [_finding(finding, pages) for finding in night.findings] or ["No series left its usual range."],
         ),
         Part("answers", "Answers that changed", [answers] if answers.lines else []),
         Part(

@@ -58,7 +58,8 @@ def forest_charts(analysis: Analysis) -> list[Chart]:
 
 def _drawable(row: Row) -> bool:
     return not any(side.at_least for side in row.figures) and any(
-        one.effect_percent is not None and one.effect_percent > _NOTHING_PERCENT for one in row.comparisons
+        comparison.effect_percent is not None and comparison.effect_percent > _NOTHING_PERCENT
+        for comparison in row.comparisons
     )
 
 
@@ -311,7 +312,7 @@ def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
         side.values,
         side.units,
         additive=metric_of(row.metric).additive
-        or any(one.compared_as == "difference" for one in row.comparisons),
+        or any(comparison.compared_as == "difference" for comparison in row.comparisons),
     )
 
 

@@ -450,7 +450,7 @@ def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Gette
     if not found:
         return None
     times = [one for forks in found.values() for _, one in forks]
-    curved = any(_carried(one.requests, _MARKED[0]) for one in times)
+    curved = any(_carried(time.requests, _MARKED[0]) for time in times)
     data: list[go.Scatter] = []
     for label, forks in found.items():
         data += _share_traces(label, frame.position(label), forks)
@@ -530,7 +530,7 @@ def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> go.Lay
     below: dict[str, Any] = {}
     if curved:
         # Up to the first marked quantile beyond which nothing is drawn.
-        most = max(ODDS[carries(one.requests)].max(initial=1.0) for one in times)
+        most = max(ODDS[carries(time.requests)].max(initial=1.0) for time in times)
         reach = float(np.log10(next(odd for odd in _MARKED if odd >= most)))
         below["xaxis2"] = {
             "title": {"text": "Percentile (one request in 2, 10, 100, 1,000 takes longer)"},
@@ -544,7 +544,7 @@ def _layout(kind: str, times: Sequence[Distribution], *, curved: bool) -> go.Lay
         f"{kind}, ms",
         "Share of requests",
         height=_HEIGHT if curved else round(_HEIGHT * (1 - _ECDF_DOMAIN[0])),
-        xaxis={**time_axis([one.values_ns[[0, -1]] for one in times]), "anchor": "y"},
+        xaxis={**time_axis([time.values_ns[[0, -1]] for time in times]), "anchor": "y"},
         yaxis={
             "domain": _ECDF_DOMAIN if curved else (0.0, 1.0),
             "range": [0, 1.01],
@@ -569,7 +569,7 @@ def _distribution_about(kind: str, found: Mapping[str, _DistributionForks], *, c
 
 def _limits(times: Sequence[Distribution], *, curved: bool) -> str:
     """Return which quantiles are missing, and why."""
-    sizes = [one.requests for one in times]
+    sizes = [time.requests for time in times]
     missing = [name for name, odd in zip(_NAMES, _MARKED, strict=True) if not _carried(min(sizes), odd)]
     if not missing:
         return ""

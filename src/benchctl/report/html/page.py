@@ -130,7 +130,9 @@ def _parts(subject: Subject) -> Iterator[Part]:
     effects = tuple(figure(chart) for chart in charts if chart.group == OVERVIEW)
     yield Part("effects", "Effects", [Figures(effects)] if effects else [])
     orders = order_tables(analysis)
-    added = [block for one in additions(analysis, notes) for section in one.results for block in section]
+    added = [
+        block for addition in additions(analysis, notes) for section in addition.results for block in section
+    ]
     yield Part(
         "results",
         "Results",

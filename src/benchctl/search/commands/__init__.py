@@ -170,7 +170,7 @@ def new_folder(home: Home, plan: Plan) -> SearchFolder:
 def files_of(options: FileOptions) -> Files:
     """Return options about documents, as records have them."""
     local = "" if options.local is None else str(options.local.absolute())
-    folders = tuple(str(one.absolute()) for one in options.folders)
+    folders = tuple(str(folder.absolute()) for folder in options.folders)
     return Files(local, folders, options.docs, options.local_index)
 
 

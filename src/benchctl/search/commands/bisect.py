@@ -287,11 +287,11 @@ def _history(
         for name, ref in (("good", options.good), ("bad", options.bad))
     )
     commits = workshop.repository.between(good, bad)
-    points = tuple(Point(one.short, one.subject) for one in commits)
+    points = tuple(Point(commit.short, commit.subject) for commit in commits)
     source = msgspec.structs.replace(
         workshop.source,
         repository=str(workshop.repository.path),
-        shas=tuple(one.sha for one in commits),
+        shas=tuple(commit.sha for commit in commits),
     )
     spec = BisectSpec(points=points, variants=(engine,), source=source)
     return _History(spec, workshop.identity, workshop)
@@ -336,7 +336,9 @@ def opened_bisection(
     """
     spec = bisect_spec(record)
     if folder is None:
-        same = (one for one in all_searches(home, note) if getattr(one[1].spec, "key", "") == spec.key)
+        same = (
+            search for search in all_searches(home, note) if getattr(search[1].spec, "key", "") == spec.key
+        )
         folder, record = next(same, (new_folder(home, record.plan), record))
         record = msgspec.structs.replace(record, id=folder.path.name)
     source = spec.source

@@ -125,7 +125,7 @@ def minimize_command(
         usual=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1],
     )
     spec = MinimizeSpec(
-        effect=parse_effect(sentence, [one.name for one in asked.variants]),
+        effect=parse_effect(sentence, [variant.name for variant in asked.variants]),
         by=by,
         prefix_iterations=prefix_iterations or None,
         output="" if output is None else str(output.absolute()),
