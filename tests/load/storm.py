@@ -19,10 +19,9 @@ from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.run import metering
 from benchctl.run.bench import SilentObserver
 from benchctl.run.session import Serving
-from benchctl.run.steps import Load, StepRunner
+from benchctl.run.steps import EndedNode, Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
@@ -122,6 +121,6 @@ def run_step_of(line: Connection, url: str, plan: Plan) -> None:
     job, load = Job(Task("range", iterations=300), Search(name="range"), 0, 0), Load()
     try:
         runner.run_step(cast("Serving", SimpleNamespace(glance=lambda: None, fates=())), [job], stage, load)
-        line.send(load.summaries(0, [metering.Node({}, None)])[0].driver)
+        line.send(load.summaries(0, [EndedNode({}, None)])[0].driver)
     except BenchctlError as err:
         line.send(err.message)

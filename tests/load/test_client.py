@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.client import Client, NodeGone, TaskAborted
+from benchctl.load.client import Client, NodeGone, Recorder, TaskAborted
 from benchctl.load.pace import arrivals, turns
-from benchctl.load.recorder import Recorder
 from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, Place

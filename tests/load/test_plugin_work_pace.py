@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.driver_overhead import driver_figures
 from benchctl.load.executor import run_step
 from benchctl.load.pace import Extent
 from benchctl.load.plugin_work import PluginPace
@@ -16,6 +15,7 @@ from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.plugin.session import PluginError, PluginUse
+from benchctl.stats.summary import driver_figures
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import PluginOperation

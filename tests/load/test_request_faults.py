@@ -16,9 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.client import Client, NodeGone, TaskAborted
+from benchctl.load.client import Client, NodeGone, Recorder, TaskAborted
 from benchctl.load.pace import Waiter
-from benchctl.load.recorder import Recorder
 from benchctl.load.request import (
     Exchange,
     Request,

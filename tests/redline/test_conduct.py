@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from benchctl.errors import UsageError
+from benchctl.load.client import Failure
 from benchctl.load.executor import run_step
 from benchctl.load.pace import Waiter, turns
-from benchctl.load.recorder import Failure
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext

@@ -14,7 +14,7 @@ from benchctl.home import Home
 from benchctl.results.plan import NodeSpec, VariantSpec
 from benchctl.run.checks import check_acting, check_index_settings
 from benchctl.run.plan import RunSpec
-from benchctl.run.steps import work_context
+from benchctl.run.work import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.admin import CreateIndex, Failover

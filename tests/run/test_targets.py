@@ -18,7 +18,6 @@ from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import TargetSpec
 from benchctl.run.session import TargetSubject
-from benchctl.run.steps import work_context
 from benchctl.run.targets import (
     check_targets,
     corpus_of_targets,
@@ -26,6 +25,7 @@ from benchctl.run.targets import (
     refuse_writes,
     target_caveats,
 )
+from benchctl.run.work import work_context
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Template, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, make_plan

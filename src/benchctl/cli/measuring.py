@@ -39,8 +39,8 @@ from benchctl.run.form import pin_of_form
 from benchctl.run.host import describe_host
 from benchctl.run.plan import settling_text, track_remarks
 from benchctl.run.prepare import check_host
-from benchctl.run.steps import check_work
 from benchctl.run.targets import corpus_of_targets, look_at, seen_text
+from benchctl.run.work import check_work
 from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, BusyAction, RunForm, setting
 from benchctl.track.model import Track
 

@@ -28,7 +28,7 @@ from benchctl.results.folders import LATEST
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.orchestrate import More, add_blocks, extended, resume_run
 from benchctl.run.plan import reload_track
-from benchctl.run.plugin import confirm_plugin
+from benchctl.run.work import confirm_plugin
 from benchctl.slices import hooks
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, BusyAction
 

@@ -33,8 +33,8 @@ from benchctl.results.plan import VariantSpec
 from benchctl.run.form import forks_of, read_form, run_spec, stop_of
 from benchctl.run.host import AUTO
 from benchctl.run.plan import RunSpec
-from benchctl.run.plugin import plugin_problems
 from benchctl.run.trial import TEST_MODE_DOCUMENTS, TEST_MODE_FORKS
+from benchctl.run.work import plugin_problems
 from benchctl.spec import (
     AS_MANY_WORKERS_AS_NEEDED,
     EvidenceEntry,

@@ -62,6 +62,10 @@ class Reading:
     open_files: int | None = None  # that it has now, sockets included; None where the kernel does not say
 
 
+Readings = Mapping[int, Reading]
+"""Of nodes, by process id; what cannot be read is missing."""
+
+
 @dataclass
 class Meter:
     """A reader of a process of this host; a context manager that keeps a descriptor per thread.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.driver_overhead import driver_figures
 from benchctl.load.executor import run_task
 from benchctl.load.task_clients import TaskResult
 from benchctl.results.figures import Calibration, DriverFigures, PacedLag
@@ -122,6 +121,9 @@ def _run(task: Task, base_url: str, stop: threading.Event) -> tuple[TaskResult, 
             f"{failure.count:,} requests of the calibration failed ({failure.outcome.name.lower()}): "
             + ", ".join(failure.details)
         )
+    # Statistics take a while to load, which whoever is not calibrated need not wait for.
+    from benchctl.stats.summary import driver_figures  # noqa: PLC0415 - see above
+
     figures = driver_figures(result.samples, task, cpu_s=result.driver_cpu_s, wall_s=result.wall_s)
     if stop.is_set() or figures.lag_p50_ns is None:
         raise BenchctlError("the calibration was ended before it was done")

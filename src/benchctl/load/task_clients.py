@@ -13,14 +13,12 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from benchctl.load.client import Client, Wire, greet
-from benchctl.load.driver_overhead import Pulse, Span, suspended_ns
+from benchctl.load.client import Client, Recorder, Tally, Wire, greet
 from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
-from benchctl.load.recorder import Recorder, Tally
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
-from benchctl.results.samples import Chunks, Columns, Place, RowFile, SampleSpool, concatenate
+from benchctl.results.samples import Chunks, Columns, Place, RowFile, SampleSpool, Span, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 
@@ -256,6 +254,43 @@ class StartLine:
     def abort(self) -> None:
         """Let nobody start any more."""
         self._barrier.abort()
+
+
+# Threads on a busy machine wake up some ten milliseconds late; what is longer is not their usual wait.
+_LEAST_STOP_NS = 250_000_000
+
+
+class Pulse:
+    """Detects stops of the process from the waits of an otherwise idle thread.
+
+    A wait that ends much later than planned is a stop, unless the process used CPU meanwhile: then other
+    threads held the interpreter. Costs three clock readings per wait. Both clocks count nanoseconds:
+    monotonic, and CPU time of the process.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int] = time.monotonic_ns,
+        cpu_clock: Callable[[], int] = time.process_time_ns,
+    ) -> None:
+        self._clock = clock
+        self._cpu_clock = cpu_clock
+        self.stops: list[Span] = []  # so far; each may have begun up to one wait earlier
+
+    @contextmanager
+    def wait(self, most_s: float) -> Iterator[None]:
+        """Watch the block, which takes no longer than `most_s` unless the process is stopped."""
+        begun_ns, begun_cpu_ns = self._clock(), self._cpu_clock()
+        yield
+        ended_ns = self._clock()
+        late_ns = ended_ns - begun_ns - round(most_s * NS_PER_S)
+        if late_ns >= _LEAST_STOP_NS and 2 * (self._cpu_clock() - begun_cpu_ns) < late_ns:
+            self.stops.append((ended_ns - late_ns, ended_ns))
+
+
+def suspended_ns() -> int:
+    """Return for how long the host was suspended since boot, in ns; the monotonic clock excludes that."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
 
 
 class Crew:

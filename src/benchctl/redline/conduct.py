@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.load.driver_overhead import driver_figures
 from benchctl.load.task_clients import Job, TaskResult
 from benchctl.nearest import suggestion
 from benchctl.quantities import DURATION
@@ -25,7 +24,7 @@ from benchctl.run.fork import SearchResult
 from benchctl.run.plan import RunSpec, freeze, plan_run, refuse_sweep
 from benchctl.run.steps import WARMUP_SCHEDULE
 from benchctl.run.targets import check_targets
-from benchctl.stats.summary import summarise
+from benchctl.stats.summary import driver_figures, summarise
 from benchctl.track.load import load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track, TrackOperation
 from benchctl.track.operations.catalogue import PluginOperation

@@ -31,6 +31,9 @@ SCHEMA_VERSION = 2
 
 Columns = dict[str, npt.NDArray[Any]]
 
+Span = tuple[int, int]
+"""Begin and end in nanoseconds of the monotonic clock, or of that clock from a fork's origin on."""
+
 
 class Outcome(IntEnum):
     """The end of a request; only OK counts in latency and throughput."""

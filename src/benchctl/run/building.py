@@ -28,7 +28,7 @@ from benchctl.engine.prepared_index import (
     content_digest,
     keep,
 )
-from benchctl.engine.usage import cpu_by_kind
+from benchctl.engine.usage import Readings, cpu_by_kind
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.hosts.file import Spread
@@ -37,7 +37,6 @@ from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.results.plan import EngineName
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
-from benchctl.run.metering import Readings
 from benchctl.run.session import Workspace, reaching
 
 

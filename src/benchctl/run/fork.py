@@ -47,7 +47,6 @@ from benchctl.results.model import (
 from benchctl.results.plan import Plan
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
-from benchctl.run import metering
 from benchctl.run.bench import Observer
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
@@ -56,7 +55,7 @@ from benchctl.run.host import look, probe_host, thread_on, used_by_others
 from benchctl.run.order import Step, boots
 from benchctl.run.plan import SETTLING_DOCUMENTS
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject, Workspace
-from benchctl.run.steps import Load, StepRunner
+from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
@@ -432,7 +431,7 @@ class ForkRunner:
             # Only a single one has the name that benchctl gives it.
             buffers = direct.get(node.name, {}) if node.name else next(iter(direct.values()), {})
             known.append(
-                metering.Node(kinds.get(node.pid, {}), pauses, buffers.get("direct_bytes"), node.name, pids)
+                EndedNode(kinds.get(node.pid, {}), pauses, buffers.get("direct_bytes"), node.name, pids)
             )
         asking, readings = load.asking, None
         if asking is not None and asking.readings:
@@ -442,7 +441,7 @@ class ForkRunner:
             )
         progress.requests_s += load.requests_s
         if search is None:
-            index = metering.index_meters(segments, place.workspace.files() if segments else {})
+            index = index_meters(segments, place.workspace.files() if segments else {})
             progress.summaries += with_kept_logs(load.summaries(place.origin_ns, known, index), folder, kept)
         else:
             progress.curve += search.curve

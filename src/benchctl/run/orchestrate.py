@@ -39,7 +39,6 @@ from benchctl.run.open_run import (
 )
 from benchctl.run.pilot import PilotBench, run_pilot
 from benchctl.run.plan import track_remarks
-from benchctl.run.plugin import plugin_changes
 from benchctl.run.prepare import (
     check_memory,
     prepare_corpus,
@@ -48,11 +47,11 @@ from benchctl.run.prepare import (
     started_as_before,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
-from benchctl.run.steps import check_work
 from benchctl.run.stopping import ByRule, budget_behind, reason_to_stop, shortfall, within
 from benchctl.run.study import Study, ending
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.terms import with_terms
+from benchctl.run.work import check_work, plugin_changes
 from benchctl.slices import hook
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 from benchctl.track.model import Track

@@ -40,8 +40,8 @@ from benchctl.run.documents import (
     needs_documents,
     origin_of,
 )
-from benchctl.run.plugin import allowed_plugin
 from benchctl.run.targets import check_targets
+from benchctl.run.work import allowed_plugin
 from benchctl.slices import hook
 from benchctl.spec import (
     RunSettings,

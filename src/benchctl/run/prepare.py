@@ -41,7 +41,7 @@ from benchctl.run.documents import Parcel
 from benchctl.run.host import allowed_cpus
 from benchctl.run.plan import operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
-from benchctl.run.steps import default_target
+from benchctl.run.work import default_target
 from benchctl.slices import hook
 from benchctl.track.model import GeneratorName, Track
 from benchctl.track.operations.common import Asking

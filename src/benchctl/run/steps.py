@@ -1,7 +1,6 @@
-"""The tasks of one node start: their context, warm-ups, then step by step."""
+"""The tasks of one node start: warm-ups, then step by step, and what they come to: times, costs, levels."""
 
 import math
-import re
 import threading
 import time
 from collections import Counter
@@ -9,183 +8,68 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from benchctl.engine.client import WRITE_CLOCKS, totals
-from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.engine.readings import ClusterMeter, ClusterReading
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.engine.usage import GcPause, Reading, Readings, cpu_by_kind
+from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
-from benchctl.load.driver_overhead import driver_figures, start_late_ns
 from benchctl.load.executor import WorkerPool, run_step
 from benchctl.load.task_clients import HostPart, Job, Stage, TaskResult
 from benchctl.load.transport import open_client
-from benchctl.load.work.programs import open_workload
-from benchctl.load.workload import WorkContext
-from benchctl.report.numbers import counted
-from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.figures import DOCUMENTS, FILES, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.checks import acting
-from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources
-from benchctl.run.metering import Node, Readings, meters, sent_per_s, told
 from benchctl.run.order import Step
-from benchctl.run.plugin import plugin_use
 from benchctl.run.session import Serving
+from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.stats.disturbed import LARGE_SHARE
-from benchctl.track.model import Challenge, Task, Track, TrackOperation
-from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
-from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
+from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.common import Asking
-from benchctl.track.operations.search import Bulk, RawRequest
-
-
-def work_context(
-    plan: Plan, track: Track, home: Home, variant: VariantSpec, session: int = 0, version: str = ""
-) -> WorkContext:
-    """The context of a plan's tasks.
-
-    Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
-    by name
-    if those certainly exist, else whatever the challenge has created by then. Tasks of the same `session`
-    share the
-    state of the plug-in's modules; `version` is the engine's, empty while no node is up.
-    """
-    plan = plan.of(variant)
-    declared = with_settings(Places(track.indices, ()), variant.index_settings)
-    bodies = {index.name: msgspec.to_builtins(index.body) for index in declared.indices}
-    return WorkContext(
-        index_name=default_target(plan, track),
-        index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
-        indices=bodies,
-        mark={} if variant.target is None else OWN,
-        data_streams=track.data_streams,
-        templates=track.templates,
-        seed=plan.seed,
-        documents=GeneratedReader(home, plan.corpus) if is_generated(plan) else None,
-        document_count=plan.corpus.documents,
-        sources=sources(plan, track, home),
-        engine=variant.engine,
-        assertions=plan.assertions,
-        plugin=plugin_use(plan, track, session),
-        version=version,
-    )
-
-
-def default_target(plan: Plan, track: Track) -> str:
-    """The target of operations that name no index, as a path component."""
-    wanted = places(track, plan.corpus.files)
-    return wanted.target if plan.origin == "prepared" or len(wanted.names) == 1 else EVERYTHING
-
-
-def check_work(plan: Plan, track: Track, home: Home) -> None:
-    """Prepare every task's work once, without a node, to find out what is missing.
-
-    Raises:
-        UsageError: If something that an operation needs is missing.
-    """
-    context = work_context(plan, track, home, plan.variants[0])
-    for challenge in (*plan.all_warmups, *plan.schedules):
-        operations = {**track.operations, **challenge.operations}
-        for task in challenge.schedule:
-            operation = operations[task.operation]
-            if isinstance(operation, PluginOperation):
-                # Its code may do anything when it is opened; it was checked when it was allowed.
-                continue
-            try:
-                open_workload(operation, context, clients=task.clients, key=task.label).close()
-            except BenchctlError as err:
-                raise UsageError(f"challenge '{challenge.name}', {err.message}", hint=err.hint) from err
-
+from benchctl.track.operations.search import Bulk
 
 # Schedule number of warm-up challenges' samples: kept, but never part of a figure.
 WARMUP_SCHEDULE = -1
+_FORCE_MERGE = "force-merge"
 
 # Two busy CPUs may keep a thread waiting for a quarter of a second.
 _LEAST_STOP_S = 0.5
 
 
-_RESTORE = "restore-snapshot"
-_FORCE_MERGE = "force-merge"
-# All other PUT requests configure something.
-_OF_DOCUMENTS = re.compile(r"/_(doc|create|bulk)\b")
+_NS_PER_MS = 1e6
+_BYTES_PER_KB = 1e3
+_BYTES_PER_MB = 1e6
+# Of which half a millisecond, by which took is off, is 5%.
+_LEAST_TOOK_NS = 10_000_000
+# Between its first and its last collection: outside of these nobody knows what is allocated.
+_LEAST_COVERED = 0.5
+_MOST_UNCLAIMED = 0.02
+_MOST_FOREIGN = 0.05
+# A JVM counts its CPU time in ticks of the kernel: of this much, one is 5%.
+_LEAST_CPU_MS = 200
+_COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", "collections", 0))
 
 
-def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, searched: bool) -> None:
-    """Fail if a task could not make or change what later tasks work on: their figures would be of other work.
+@dataclass(frozen=True)
+class EndedNode:
+    """Facts about a node that has ended."""
 
-    Args:
-        job: the task.
-        result: its outcome.
-        given: the variant's index settings.
-        searched: whether later tasks search the documents that this one sends.
-
-    Raises:
-        BenchctlError: If it failed, in the node's words; except for tasks whose failures are not fatal.
-    """
-    if not result.failures or job.task.ignore_response_error_level == "non-fatal":
-        return
-    count = sum(failure.count for failure in result.failures)
-    reason = next((detail for failure in result.failures for detail in failure.details), "no reason given")
-    operation = job.operation
-    if is_bulk(operation):
-        if searched:
-            raise BenchctlError(
-                f"task {job.task.label}: {counted(count, 'request')} failed, so later tasks would search "
-                f"other documents: {reason}",
-                hint=_COUNTED_INSTEAD,
-            )
-        return
-    # Succeeding after retries is not a failure; part 0 is the operation itself.
-    if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
-        return
-    # A plug-in's operations are known by the names of their types alone.
-    kind = OPERATION_TYPES.get(operation.type_name, PluginOperation)
-    if issubclass(kind, CreateIndex | CreateDataStream | CreateTemplate) or operation.type_name == _RESTORE:
-        raise refusal(f"what task {job.task.label} makes", reason, given)
-    # What the node lacks altogether is n/a.
-    if result.unsupported is None and _configures(operation, kind):
-        raise BenchctlError(
-            f"task {job.task.label} failed, which later tasks depend on: {reason}", hint=_COUNTED_INSTEAD
-        )
-
-
-_COUNTED_INSTEAD = (
-    "correct the track, or leave the task out with --exclude-tasks; a task with "
-    '"ignore-response-error-level": "non-fatal" has its failures counted instead'
-)
-
-
-def _configures(operation: TrackOperation, kind: type[TrackOperation]) -> bool:
-    """Return whether an operation changes what others find, rather than being what is measured."""
-    if isinstance(operation, RawRequest):
-        hidden = operation.include_in_reporting is False and operation.method not in {"GET", "HEAD"}
-        return hidden or (operation.method == "PUT" and not _OF_DOCUMENTS.search(operation.path))
-    return kind is not PluginOperation and not (kind.shown or kind.reads)
-
-
-def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]]:
-    """Return (schedule, task) of all tasks before the last step in which more than indexing is measured."""
-    found: set[tuple[int, int]] = set()
-    is_followed = False
-    # A search for a red-line repeats its tasks.
-    schedules = plan.schedules if plan.redline is None else ()
-    for number, challenge in reversed(list(enumerate(schedules))):
-        for step in reversed(challenge.steps):
-            if is_followed:
-                found.update((number, place) for place in step)
-            operations = [track.operations[challenge.schedule[place].operation] for place in step]
-            is_followed = is_followed or any(
-                operation.reported and not is_bulk(operation) for operation in operations
-            )
-    return frozenset(found)
+    kinds: Mapping[int, str]  # of threads, by their numbers in the kernel; empty if it was not asked
+    # Of the collector, on the clock of the samples; None without a log of them.
+    pauses: Sequence[GcPause] | None
+    direct_bytes: float | None = None  # of direct buffers, after the task; None if it was not asked
+    name: str = ""  # empty for a single node
+    pids: tuple[int, ...] = ()  # several if it was started again
 
 
 @dataclass(frozen=True)
@@ -226,7 +110,7 @@ class Load:
     asking: ClusterMeter | None = None
 
     def summaries(
-        self, origin_ns: int, nodes: Sequence[Node], index: Mapping[str, float] = MappingProxyType({})
+        self, origin_ns: int, nodes: Sequence[EndedNode], index: Mapping[str, float] = MappingProxyType({})
     ) -> tuple[TaskSummary, ...]:
         """The figures of the measured tasks; made when the nodes are gone, so that none costs them time.
 
@@ -249,9 +133,9 @@ class Load:
             needed = 0 if operation.name in self.warmed else operation.settles_after or 0
             lacking = math.ceil(needed * self.needed_share) - before
             known = nodes if place == len(summaries) - 1 else earlier
-            metered = meters(one.readings, one.result, origin_ns, known, one.written)
+            costs, by_node = meters(one.readings, one.result, origin_ns, known, one.written)
             figures = (
-                metered.figures
+                costs
                 | told(one.told, one.result, origin_ns, one.gap_s)
                 | sent_per_s(summary, one.result.sent_bytes)
                 | (left if place in indexing[-1:] else {})
@@ -260,7 +144,7 @@ class Load:
                 msgspec.structs.replace(
                     summary,
                     meters=figures,
-                    node_meters=metered.parts,
+                    node_meters=by_node,
                     lacking_warmup=max(lacking, 0),
                 )
             )
@@ -324,11 +208,13 @@ class StepRunner:
         for challenge in warmups:
             for together in challenge.steps:
                 tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in together]
-                self.run_step(serving, [self._job(*task) for task in tasks], _within(challenge, stage), load)
+                self.run_step(
+                    serving, [self._job(*task) for task in tasks], _stage_of(challenge, stage), load
+                )
         for step in steps:
             tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]
-            within = _within(schedules[step[0][0]], stage)
-            self.run_step(serving, [self._job(*task) for task in tasks], within, load)
+            own_stage = _stage_of(schedules[step[0][0]], stage)
+            self.run_step(serving, [self._job(*task) for task in tasks], own_stage, load)
         load.requests_s += time.monotonic() - clock
 
     def run_step(
@@ -450,7 +336,7 @@ def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
     return {} if load.read is None else totals(serving.client.statistics(*WRITE_CLOCKS))
 
 
-def _within(challenge: Challenge, stage: Stage) -> Stage:
+def _stage_of(challenge: Challenge, stage: Stage) -> Stage:
     """The stage for tasks of a challenge, which the track's plug-in may look at."""
     plugin = stage.context.plugin
     if plugin is None:
@@ -497,6 +383,8 @@ def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001
 
 def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
     """Return the figures of one of several hosts of a task."""
+    from benchctl.stats.summary import driver_figures, start_late_ns  # noqa: PLC0415 - as in `_summary`
+
     clients = len(_clients(part))
     figures = driver_figures(
         part.samples,
@@ -521,6 +409,8 @@ def _clients(part: HostPart) -> set[int]:
 
 
 def _driver(job: Job, result: TaskResult) -> DriverFigures:
+    from benchctl.stats.summary import driver_figures  # noqa: PLC0415 - as in `_summary`
+
     figures = driver_figures(
         result.samples,
         job.task,
@@ -550,3 +440,211 @@ def requests_of(jobs: Sequence[Job]) -> int:
     if any(job.operation.ends and job.task.iterations is None for job in jobs):
         return 0
     return sum(task.clients * ((task.iterations or 1) + (task.warmup_iterations or 0)) for task in tasks)
+
+
+# The cost of a task on its nodes and the levels after it, from readings at its bounds and the GC log.
+
+
+def meters(
+    readings: Sequence[Readings],
+    result: TaskResult,
+    origin_ns: int,
+    nodes: Sequence[EndedNode],
+    written: Mapping[str, float],
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+    """Return what a task cost its nodes.
+
+    Args:
+        readings: of the nodes, before the first measured request and after the last one; empty for a task
+            that ran beside others.
+        result: of the task.
+        origin_ns: what samples and pauses count from, on the clock of the readings.
+        nodes: that were read.
+        written: name of a figure -> milliseconds over the whole task.
+
+    Returns:
+        The metered figures of `FIGURES` that are known, summed over all nodes where each knows them; and by
+        node, of several.
+    """
+    first, last = readings if len(readings) == 2 else ({}, {})  # noqa: PLR2004 - the two ends
+    since_ns = max((reading.at_ns for reading in first.values()), default=origin_ns) - origin_ns
+    sent = measured = answered = answer_bytes = timed = took_ns = service_ns = 0
+    for chunk in result.samples:
+        whole = chunk["part"] == 0
+        done = whole & ~chunk["warmup"] & (chunk["outcome"] == Outcome.OK)
+        sent += int(whole.sum())
+        measured += int((whole & (chunk["start_ns"] >= since_ns)).sum())
+        answered += int(done.sum())
+        answer_bytes += int(chunk["response_bytes"][done].sum())
+        known = done & (chunk["took_ms"] >= 0)
+        timed += int(known.sum())
+        took_ns += int(chunk["took_ms"][known].sum()) * round(_NS_PER_MS)
+        service_ns += int((chunk["end_ns"] - chunk["start_ns"])[known].sum())
+    found = {"answer": answer_bytes / _BYTES_PER_KB / answered} if answered else {}
+    if timed:
+        found["engine_time"] = took_ns / _NS_PER_MS / timed
+    # Whole milliseconds say nothing about what is left of quicker answers.
+    if timed and took_ns >= timed * _LEAST_TOOK_NS and service_ns >= took_ns:
+        found["client_time"] = (service_ns - took_ns) / _NS_PER_MS / timed
+    if result.tooks and service_ns >= timed * _LEAST_TOOK_NS:
+        summed_ms = sum(took_ms * times for took_ms, times in result.tooks[0].items())
+        found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
+    if answered:
+        found |= {f"profile_{kind}": ns / _NS_PER_MS / answered for kind, ns in result.profile_ns.items()}
+    if readings and sent:
+        found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
+        found |= {name: spent / sent for name, spent in written.items()}
+    if not measured:
+        return found, {}
+    # What several clients sent as a warm-up while another one was measured already cost the node as much.
+    parts = {node.name: _part(first, last, origin_ns, node, measured) for node in nodes}
+    known = set.intersection(*map(set, parts.values())) if parts else set()
+    found |= {name: sum(part[name] for part in parts.values()) for name in known}
+    return found, parts if len(nodes) > 1 else {}
+
+
+def _part(
+    first: Readings, last: Readings, origin_ns: int, node: EndedNode, measured: int
+) -> dict[str, float]:
+    """Return what a node cost, for one operation of all; nothing of one that was not up all the time."""
+    pid = next((pid for pid in node.pids if pid in first and pid in last), None)
+    if pid is None:
+        return {}
+    begin, end = first[pid], last[pid]
+    found = {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
+    return found | _levels(end, origin_ns, node)
+
+
+def told(
+    readings: Sequence[ClusterReading | None], result: TaskResult, origin_ns: int, gap_s: float
+) -> dict[str, float]:
+    """Return what a task cost a running cluster, by the clocks of its own nodes, over all of them.
+
+    Its nodes look at their processes once a second. Costs are those between two such looks, for the requests
+    that began between them, warm-up included. None where more than a twentieth of that time belongs to the
+    task before, whose requests would count, or is not known better.
+
+    Args:
+        readings: when the first measured request was sent, and when the last one was answered.
+        result: of the task.
+        origin_ns: what samples count from, on the clock of the readings.
+        gap_s: from the end of the task before to the start of this one, seconds.
+    """
+    begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
+    if end is None:
+        return {}
+    levels = (("heap_used", "heap_used_bytes", 1e6), ("direct_buffers", "direct_bytes", 1e6))
+    found = {
+        name: end.total(field) for name, field in (("open_files", "open_files"), ("segments", "segments"))
+    }
+    found |= {name: value / unit for name, field, unit in levels if (value := end.total(field)) is not None}
+    if begin is not None and begin.nodes.keys() == end.nodes.keys():
+        window_ns = end.at_ns - begin.at_ns
+        foreign_ns = max(result.start_ns - gap_s * 1e9 - begin.at_ns, 0) + begin.unsure_ns + end.unsure_ns
+        since_ns, until_ns = begin.at_ns - origin_ns, end.at_ns - origin_ns
+        sent = 0
+        for chunk in result.samples:
+            within = (chunk["start_ns"] >= since_ns) & (chunk["start_ns"] < until_ns)
+            sent += int((within & (chunk["part"] == 0)).sum())
+        if sent and foreign_ns <= _MOST_FOREIGN * window_ns:
+            for name, field, least in _COSTS:
+                before, after = begin.total(field), end.total(field)
+                if before is not None and after is not None and after - before >= least:
+                    found[name] = (after - before) / sent
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _levels(end: Reading, origin_ns: int, node: EndedNode) -> dict[str, float]:
+    """Return what a node held when a task was over, however many operations that had."""
+    heaps = [
+        pause.after_bytes
+        for pause in node.pauses or ()
+        if pause.after_bytes and pause.start_ns < end.at_ns - origin_ns
+    ]
+    known = {
+        "heap": heaps[-1] / _BYTES_PER_MB if heaps else None,
+        "direct_buffers": None if node.direct_bytes is None else node.direct_bytes / _BYTES_PER_MB,
+        "open_files": end.open_files,
+    }
+    return {name: value for name, value in known.items() if value}
+
+
+def sent_per_s(summary: TaskSummary, sent_bytes: int) -> dict[str, float]:
+    """Return how fast documents came in; nothing for tasks that index none."""
+    window_s = None if summary.driver is None else summary.driver.window_s
+    if summary.unit != DOCUMENTS or not window_s or not sent_bytes:
+        return {}
+    return {"sent": sent_bytes / _BYTES_PER_MB / window_s}
+
+
+def index_meters(segments: Sequence[SegmentFacts], files: Mapping[str, int]) -> dict[str, float]:
+    """Return the metrics of an index that a challenge has filled.
+
+    Args:
+        segments: of all its shards; none where that is not known.
+        files: bytes by what they are for, translogs included.
+    """
+    if not segments:
+        return {}
+    size = sum(segment.size_bytes for segment in segments)
+    found = {"index_size": size / _BYTES_PER_MB, "index_segments": float(len(segments))}
+    # Of a merge that was under way, there are files that belong to no segment yet.
+    if abs(sum(files.values()) - files.get("translog", 0) - size) > _MOST_UNCLAIMED * size:
+        return found
+    return found | {f"index_{kind.replace(' ', '_')}": files.get(kind, 0) / _BYTES_PER_MB for kind in FILES}
+
+
+def _totals(begin: Reading, end: Reading, origin_ns: int, node: EndedNode) -> dict[str, float]:
+    window = begin.at_ns - origin_ns, end.at_ns - origin_ns
+    found: dict[str, float] = {
+        "cpu": (end.cpu_ns - begin.cpu_ns) / _NS_PER_MS,
+        "major_faults": end.major_faults - begin.major_faults,
+    }
+    if node.kinds:
+        by_kind = cpu_by_kind(begin, end, node.kinds)
+        found |= {f"cpu_{kind}": used / _NS_PER_MS for kind, used in by_kind.items()}
+    if begin.read_bytes is not None and end.read_bytes is not None:
+        found["storage_read"] = (end.read_bytes - begin.read_bytes) / _BYTES_PER_KB
+    if begin.compiled is not None and end.compiled is not None:
+        found["compilations"] = end.compiled[0] - begin.compiled[0]
+        found["compiling"] = (end.compiled[1] - begin.compiled[1]) / _NS_PER_MS
+    if node.pauses is not None:
+        found["collections"] = sum(window[0] <= pause.start_ns < window[1] for pause in node.pauses)
+        found["gc"] = sum(_within(_span(pause), window) for pause in node.pauses) / _NS_PER_MS
+        allocated = allocated_bytes(node.pauses, window)
+        if allocated is not None:
+            found["allocated"] = allocated / _BYTES_PER_KB
+    return found
+
+
+def allocated_bytes(pauses: Sequence[GcPause], window: tuple[int, int]) -> float | None:
+    """Estimate what a JVM allocated in a time, from how full its heap was before and after collections.
+
+    Between two of them allocation counts as even, and before the first and behind the last as between.
+
+    Args:
+        pauses: in order.
+        window: from and to, on the clock of the pauses.
+
+    Returns:
+        None where collections cover less than half of the time.
+    """
+    found = covered = 0.0
+    for first, second in pairwise(pauses):
+        between = _span(first)[1], second.start_ns
+        if first.after_bytes is None or second.before_bytes is None or between[1] <= between[0]:
+            continue
+        inside = _within(between, window)
+        covered += inside
+        # Concurrent collectors free memory between pauses, too: then less is known than was allocated.
+        found += max(second.before_bytes - first.after_bytes, 0) * inside / (between[1] - between[0])
+    length = window[1] - window[0]
+    return found * length / covered if covered > _LEAST_COVERED * length else None
+
+
+def _span(pause: GcPause) -> tuple[int, int]:
+    return pause.start_ns, pause.start_ns + pause.pause_ns
+
+
+def _within(span: tuple[int, int], window: tuple[int, int]) -> int:
+    return max(min(span[1], window[1]) - max(span[0], window[0]), 0)

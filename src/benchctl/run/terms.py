@@ -15,7 +15,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
-from benchctl.run.steps import default_target
+from benchctl.run.work import default_target
 from benchctl.track.model import Challenge, Track, TrackOperation
 from benchctl.track.values import POOL_LIMIT, Terms
 

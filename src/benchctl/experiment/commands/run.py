@@ -43,8 +43,8 @@ from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.fitness import check_quiet
 from benchctl.run.orchestrate import More
-from benchctl.run.plugin import confirm_plugin
 from benchctl.run.prepare import check_host
+from benchctl.run.work import confirm_plugin
 from benchctl.spec import BusyAction
 
 

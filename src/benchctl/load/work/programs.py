@@ -1,14 +1,19 @@
 """Turns an operation into what its task's clients send."""
 
+import operator
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from benchctl.errors import BenchctlError
 from benchctl.load.plugin_work import as_processed, open_plugin
+from benchctl.load.request import Answer, Judge, Request
 from benchctl.load.work.admin import (
     DECLARED,
     PROGRESS,
@@ -42,20 +47,26 @@ from benchctl.load.workload import (
     DEFAULT_TIMEOUT_S,
     LONG_TIMEOUT_S,
     Envelope,
+    Item,
+    Program,
+    Reply,
+    Script,
     WorkContext,
     Workload,
     WorkOrder,
+    ask,
     cannot,
-    open_cannot,
+    follow,
+    lacking,
     own_query,
     repeated,
-    with_assertions,
-    with_retries,
+    scripted,
 )
 from benchctl.plugin.session import PluginNeedsError
+from benchctl.results.samples import Outcome
 from benchctl.track.operations import admin, composite, search
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import Cannot, Form, Operation, Retried, Varying
+from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, Varying
 
 _KEY = re.compile(r"\{(/?)(\w+)\}")
 
@@ -97,6 +108,165 @@ def _path(operation: Operation, form: Form, order: WorkOrder) -> str:
         return "" if slash and target is None else slash + order.index(target)
 
     return _KEY.sub(value, own or form.path)
+
+
+# These outcomes may change on a retry; what a node refuses, it refuses again.
+_WRONG = frozenset({Outcome.BAD_BODY, Outcome.PARTIAL})
+
+
+def with_retries(operation: Retried, workload: Workload) -> Workload:
+    """Return the workload, retried as the operation says; unchanged when it says nothing.
+
+    Every answered request is recorded as a success: only the operation's own sample tells how it ended.
+    """
+    if not operation.retry_until_success and not operation.retries:
+        return workload
+
+    def program(client: int) -> Program:
+        inner = workload.program(client)
+
+        def again() -> Script | None:
+            first = inner()
+            return None if first is None else _tries(operation, first, inner)
+
+        return again
+
+    return replace(workload, program=program)
+
+
+def _tries(operation: Retried, work: Request | Script, inner: Program) -> Script:
+    left = sys.maxsize if operation.retry_until_success else operation.retries
+    while True:
+        last: Reply | None = None
+
+        def send(request: Request) -> Generator[Item, Reply | None, Reply]:
+            nonlocal last
+            last = yield from _send(request)
+            return last
+
+        answer = (yield from follow(work, send)) or (Answer(Outcome.OK) if last is None else last.answer)
+        status = 0 if last is None else last.exchange.status
+        if answer.outcome is Outcome.OK or not left or not _is_worth_it(operation, status, answer):
+            return answer
+        left -= 1
+        yield operation.retry_wait_period
+        following = inner()
+        if following is None:
+            return answer
+        work = following
+
+
+def _is_worth_it(operation: Retried, status: int, answer: Answer) -> bool:
+    if answer.outcome is Outcome.TIMEOUT or status == HTTPStatus.REQUEST_TIMEOUT:
+        return operation.retry_on_timeout or operation.retry_until_success
+    wanted = operation.retry_on_error or operation.retry_until_success
+    return wanted and answer.outcome in _WRONG
+
+
+def _send(request: Request) -> Generator[Item, Reply | None, Reply]:
+    """Send a request that is recorded as a success whatever its answer, but judge it all the same."""
+    reply = yield from ask(msgspec.structs.replace(request, judge=_any_answer))
+    if reply.exchange.failure is not None:
+        return reply
+    return Reply(reply.exchange, request.judge(reply.exchange.status, reply.exchange.body))
+
+
+def _any_answer(_status: int, _body: bytes) -> Answer:
+    return Answer(Outcome.OK)
+
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+_PROPERTIES: Mapping[str, Callable[[Answer], object]] = {
+    "hits": lambda answer: answer.hits if answer.hits >= 0 else None,
+    "hits_relation": lambda answer: "eq" if answer.hits_exact else "gte",
+    "took": lambda answer: answer.took_ms if answer.took_ms >= 0 else None,
+    "timed_out": lambda answer: answer.outcome is Outcome.TIMEOUT,
+    "success": lambda answer: answer.outcome is Outcome.OK,
+}
+"""Metadata of every response, by Rally's names."""
+
+
+def with_assertions(operation: Operation, workload: Workload) -> Workload:
+    """Return the workload with the operation's assertions checked; unchanged when it has none.
+
+    Raises:
+        BenchctlError: If an assertion is about an unknown property.
+    """
+    if not operation.assertions:
+        return workload
+    for assertion in operation.assertions:
+        if assertion.property not in _PROPERTIES:
+            raise BenchctlError(
+                f"operation '{operation.name}' asserts unknown property '{assertion.property}'",
+                hint=f"properties are {', '.join(_PROPERTIES)}; to skip all assertions: --no-assertions",
+            )
+
+    def judged(judge: Judge) -> Judge:
+        return lambda status, body: _checked(operation.assertions, judge(status, body))
+
+    def script(work: Script) -> Script:
+        answer = yield from work
+        return None if answer is None else _checked(operation.assertions, answer)
+
+    def program(client: int) -> Program:
+        inner = workload.program(client)
+        # The same request stays the same object: the wire need not load it again.
+        before: tuple[Request, Request] | None = None
+
+        def next_one() -> Request | Script | None:
+            nonlocal before
+            work = inner()
+            if not isinstance(work, Request):
+                return None if work is None else script(work)
+            if before is None or before[0] is not work:
+                before = (work, msgspec.structs.replace(work, judge=judged(work.judge)))
+            return before[1]
+
+        return next_one
+
+    return replace(workload, program=program)
+
+
+def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
+    if answer.outcome is not Outcome.OK:
+        return answer
+    for assertion in assertions:
+        found = _PROPERTIES[assertion.property](answer)
+        if not _holds(found, assertion):
+            reason = (
+                f"expected {assertion.property} {assertion.condition} {assertion.value}, and it is {found}"
+            )
+            return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
+    return answer
+
+
+def _holds(found: object, assertion: Assertion) -> bool:
+    try:
+        return _COMPARE[assertion.condition](found, assertion.value)
+    except TypeError:
+        # An unknown value cannot be compared.
+        return False
+
+
+def open_cannot(operation: Cannot, _order: WorkOrder) -> Workload:
+    """Unsupported by benchctl; or by the node, where it refuses the request that the type has."""
+    if operation.wire is None:
+        return cannot(operation.reason)
+    probe = Envelope(operation).request(operation.wire.method, operation.wire.path)
+
+    def script() -> Script:
+        reply = yield from ask(probe)
+        if reply.answer.outcome is not Outcome.OK:
+            return reply.answer
+        return (yield from lacking(operation.reason))
+
+    return scripted(script, endless=False)
 
 
 # Operations of several requests, and those that depend on more than they declare, have an opener each.

@@ -20,10 +20,10 @@ from benchctl.load.request import (
     judge_profiled,
     shorten,
 )
-from benchctl.load.values import Bodies
 from benchctl.load.workload import (
     JSON,
     NDJSON,
+    Bodies,
     Envelope,
     Reply,
     Script,

@@ -11,7 +11,7 @@ from benchctl.home import Home
 from benchctl.plugin.code import Consent
 from benchctl.run.orchestrate import More
 from benchctl.run.plan import reload_track
-from benchctl.run.plugin import confirm_plugin
+from benchctl.run.work import confirm_plugin
 from benchctl.search.commands.bisect import opened_bisection
 from benchctl.search.commands.minimize import opened_minimize
 from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.load import recorder as recorder_module
-from benchctl.load.recorder import Failure, Recorder, Tally, count_tooks, merge_failures, merge_tooks
+from benchctl.load import client as recorder_module
+from benchctl.load.client import Failure, Recorder, Tally, count_tooks, merge_failures, merge_tooks
 from benchctl.load.request import Answer, Exchange
 from benchctl.results.samples import (
     ROW_DTYPE,

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.recorder import Failure
+from benchctl.load.client import Failure
 from benchctl.load.task_clients import Job, TaskResult
 from benchctl.results.samples import Outcome
-from benchctl.run.steps import check_prepared, tasks_before_searches
+from benchctl.run.work import check_prepared, tasks_before_searches
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import make_plan

@@ -9,7 +9,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusFile, CorpusSpec, Plan
-from benchctl.run.steps import check_work, default_target, work_context
+from benchctl.run.work import check_work, default_target, work_context
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, OS, make_plan

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchctl.corpus.random_bits import words
-from benchctl.load.values import Bodies, _word, zipf_table
+from benchctl.load.workload import Bodies, _word, zipf_table
 from benchctl.track.values import (
     Choice,
     Date,

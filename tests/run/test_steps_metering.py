@@ -16,9 +16,16 @@ from benchctl.load.task_clients import Job, TaskResult
 from benchctl.results.figures import FIGURES, DriverFigures
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run import metering
-from benchctl.run.metering import Node, allocated_bytes, index_meters, sent_per_s, told
-from benchctl.run.steps import Load, MeasuredTask
+from benchctl.run import steps
+from benchctl.run.steps import (
+    EndedNode,
+    Load,
+    MeasuredTask,
+    allocated_bytes,
+    index_meters,
+    sent_per_s,
+    told,
+)
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
 from benchctl.track.operations.admin import ForceMerge
@@ -46,13 +53,17 @@ def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0, took_ms: 
 
 
 def meters(
-    ends: Sequence[Reading | None], task: TaskResult, origin_ns: int, node: Node, written: Mapping[str, float]
+    ends: Sequence[Reading | None],
+    task: TaskResult,
+    origin_ns: int,
+    node: EndedNode,
+    written: Mapping[str, float],
 ) -> dict[str, float]:
     """Of a single node, whose process is number 7."""
     readings = [{} if end is None else {7: end} for end in ends]
-    found = metering.meters(readings, task, origin_ns, [replace(node, pids=(7,))], written)
-    assert not found.parts
-    return found.figures
+    figures, parts = steps.meters(readings, task, origin_ns, [replace(node, pids=(7,))], written)
+    assert not parts
+    return figures
 
 
 def reading(
@@ -72,7 +83,7 @@ def test_figures_are_those_of_an_operation():
         reading(900, 130, {1: 60, 2: 40, 3: 10}, 8_000, (12, 7 + 20 * MS)),
     )
     pauses = [GcPause(50 * MS, 100 * MS, "Young"), GcPause(500 * MS, 4 * MS, "Young")]
-    node = Node({1: "search", 2: "compilers", 3: "collector"}, pauses)
+    node = EndedNode({1: "search", 2: "compilers", 3: "collector"}, pauses)
     found = meters(ends, result([0, 50, 150, 200, 300, 400], warmups=2, failed=1), ORIGIN_NS, node, {})
     assert found == pytest.approx(
         {
@@ -87,7 +98,7 @@ def test_figures_are_those_of_an_operation():
 def test_every_figure_is_declared():
     declared = {figure.name for figure in FIGURES if not figure.field and figure.of_tasks}
     bulk = make_summary("index", 10.0, unit="docs", driver=DriverFigures(3, window_s=2.0))
-    node = Node({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
+    node = EndedNode({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
     profile_ns = dict.fromkeys(("query", "aggs"), 6 * MS)
@@ -107,18 +118,18 @@ def test_the_heap_is_that_of_the_last_collection_before_the_end():
     ends = [reading(100, 1, {}), reading(200, 2, {})]
     pauses = [GcPause(at * MS, MS, "Young", 9_000_000, at * 100_000) for at in (40, 120, 180, 230)]
     for number, expected in ((1, 4), (3, 18), (4, 18)):
-        found = meters(ends, result([150]), ORIGIN_NS, Node({}, pauses[:number]), {})
+        found = meters(ends, result([150]), ORIGIN_NS, EndedNode({}, pauses[:number]), {})
         assert found["heap"] == expected
     unsized = [*pauses[:1], GcPause(150 * MS, MS, "Remark")]
-    assert meters(ends, result([150]), ORIGIN_NS, Node({}, unsized), {})["heap"] == 4
-    assert "heap" not in meters(ends, result([150]), ORIGIN_NS, Node({}, pauses[3:]), {})
+    assert meters(ends, result([150]), ORIGIN_NS, EndedNode({}, unsized), {})["heap"] == 4
+    assert "heap" not in meters(ends, result([150]), ORIGIN_NS, EndedNode({}, pauses[3:]), {})
 
 
 def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
     job = Job(Task("range"), Search(name="range", body={}), 0, 0, measured=True)
     ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
     load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
-    found = load.summaries(ORIGIN_NS, [Node({}, None, 5_000_000, pids=(7,))])
+    found = load.summaries(ORIGIN_NS, [EndedNode({}, None, 5_000_000, pids=(7,))])
     assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
 
 
@@ -150,7 +161,7 @@ def test_documents_that_change_under_the_same_requests_are_noted(
             answers.samples[0]["hits_exact"][:] = True
             job = Job(Task(one.name, group=group), one, 0, 0, measured=True)
             tasks.append(MeasuredTask(job, answers, 0.0, ends))
-    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, [Node({}, None, pids=(7,))])
+    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))])
     assert (found.hits_least, found.hits_most) == expected
 
 
@@ -165,7 +176,7 @@ def test_warm_up_is_held_against_what_the_operation_needs():
             answers = result([5, 6, 7, 8], warmups=count)
             answers.samples[0]["task"][:] = place
             load.outcomes.append(MeasuredTask(job, answers, 0.0, ends))
-        return [one.lacking_warmup for one in load.summaries(ORIGIN_NS, [Node({}, None, pids=(7,))])]
+        return [one.lacking_warmup for one in load.summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))])]
 
     assert lacking(3) == [3]
     # What an earlier task of the same operation sent on this node has warmed it up, too.
@@ -177,19 +188,19 @@ def test_warm_up_is_held_against_what_the_operation_needs():
 
 def test_of_several_nodes_figures_are_sums_where_each_is_known():
     nodes = [
-        Node({1: "search"}, [GcPause(50 * MS, 10 * MS, "Young")], 5_000_000, "a", (7,)),
-        Node({2: "search"}, [], None, "b", (8, 9)),
+        EndedNode({1: "search"}, [GcPause(50 * MS, 10 * MS, "Young")], 5_000_000, "a", (7,)),
+        EndedNode({2: "search"}, [], None, "b", (8, 9)),
     ]
     first = {7: reading(0, 10, {1: 10}), 8: reading(0, 5, {2: 5})}
     last = {7: reading(900, 50, {1: 50}), 8: reading(900, 25, {2: 25})}
-    found = metering.meters([first, last], result([1, 2]), ORIGIN_NS, nodes, {"merge": 8})
-    assert (found.parts["a"]["cpu"], found.parts["b"]["cpu"], found.figures["cpu"]) == (20, 10, 30)
-    assert (found.parts["a"]["gc"], found.parts["b"]["gc"], found.figures["gc"]) == (5, 0, 5)
-    assert (found.figures["cpu_search"], found.figures["merge"]) == (30, 4)
-    assert (found.parts["a"]["direct_buffers"], "direct_buffers" in found.figures) == (5, False)
+    figures, parts = steps.meters([first, last], result([1, 2]), ORIGIN_NS, nodes, {"merge": 8})
+    assert (parts["a"]["cpu"], parts["b"]["cpu"], figures["cpu"]) == (20, 10, 30)
+    assert (parts["a"]["gc"], parts["b"]["gc"], figures["gc"]) == (5, 0, 5)
+    assert (figures["cpu_search"], figures["merge"]) == (30, 4)
+    assert (parts["a"]["direct_buffers"], "direct_buffers" in figures) == (5, False)
     # A node that was started again is another process.
-    again = metering.meters([first, {7: last[7], 9: last[8]}], result([1, 2]), ORIGIN_NS, nodes, {})
-    assert (again.parts["a"]["cpu"], again.parts["b"], "cpu" in again.figures) == (20, {}, False)
+    figures, parts = steps.meters([first, {7: last[7], 9: last[8]}], result([1, 2]), ORIGIN_NS, nodes, {})
+    assert (parts["a"]["cpu"], parts["b"], "cpu" in figures) == (20, {}, False)
 
 
 def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_merging_it_took():
@@ -203,7 +214,7 @@ def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_mer
     tasks = [(fill, "docs"), (fill, "docs"), (merge, "ops"), (Search(name="range", body={}), "")]
     load = Load(outcomes=[done(*one) for one in tasks])
     index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")], FILES_HELD)
-    found = load.summaries(ORIGIN_NS, [Node({}, None, pids=(7,))], index)
+    found = load.summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))], index)
     assert [one.meters.get("index_size") for one in found] == [None, 1.0, None, None]
     last = found[1].meters
     assert (last["index_segments"], last["index_points"], last["index_norms"]) == (2.0, 0.9, 0.0)
@@ -220,7 +231,7 @@ def test_files_that_no_segment_accounts_for_leave_their_kinds_unknown():
 
 
 def test_what_cannot_be_known_is_left_out():
-    node = Node({}, None)
+    node = EndedNode({}, None)
     assert meters([], result([5]), ORIGIN_NS, node, {}).keys() == {"answer"}
     assert meters([None, None], result([5]), ORIGIN_NS, node, {}).keys() == {"answer", "cpu_driver"}
     ends = [reading(1, 1, {}, None, None), reading(9, 9, {}, None, None)]
@@ -254,10 +265,10 @@ def test_too_few_collections_tell_nothing_of_allocation():
 
 
 def test_the_time_outside_the_engine_is_what_took_leaves_of_slow_answers():
-    slow = meters([], result([5, 6, 7], warmups=1, took_ms=10), ORIGIN_NS, Node({}, None), {})
+    slow = meters([], result([5, 6, 7], warmups=1, took_ms=10), ORIGIN_NS, EndedNode({}, None), {})
     assert (slow["engine_time"], slow["client_time"]) == (10, 5)
     for took_ms in (9, 16):
-        quick = meters([], result([5, 6, 7], took_ms=took_ms), ORIGIN_NS, Node({}, None), {})
+        quick = meters([], result([5, 6, 7], took_ms=took_ms), ORIGIN_NS, EndedNode({}, None), {})
         assert quick.keys() == {"answer", "engine_time"}
 
 
@@ -265,7 +276,7 @@ def test_searches_run_at_a_time_as_their_own_times_exceed_that_of_their_batch():
     batch = replace(
         result([5, 60, 90], warmups=1, took_ms=14), tooks=({40: 1, 50: 1}, {20: 2}, {20: 1, 30: 1})
     )
-    assert meters([], batch, ORIGIN_NS, Node({}, None), {})["parallelism"] == 90 / (2 * 15)
+    assert meters([], batch, ORIGIN_NS, EndedNode({}, None), {})["parallelism"] == 90 / (2 * 15)
 
 
 def test_data_sent_is_known_of_what_indexes_documents():

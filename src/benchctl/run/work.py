@@ -1,0 +1,262 @@
+"""The work of a plan's tasks: their context, what has to be there for it, and the track's plug-in."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
+from benchctl.load.task_clients import Job, TaskResult
+from benchctl.load.work.programs import open_workload
+from benchctl.load.workload import WorkContext
+from benchctl.plugin.code import Code, Consent, read_code
+from benchctl.plugin.code import refusal as plugin_refusal
+from benchctl.plugin.session import PluginError, PluginUse, check_registered
+from benchctl.report.numbers import counted
+from benchctl.results.plan import Plan, PluginSpec, VariantSpec
+from benchctl.results.samples import Outcome
+from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources
+from benchctl.track.library import find_track
+from benchctl.track.load import reject_lacking
+from benchctl.track.model import Challenge, Track, TrackOperation
+from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
+from benchctl.track.operations.search import RawRequest
+
+
+def allowed_plugin(
+    name: str, track: Track, challenges: Iterable[Challenge], consent: Consent | None
+) -> PluginSpec | None:
+    """The plug-in that challenges need, executed once to check it; None when none is needed.
+
+    A plug-in that only changes the track is executed if the user trusts it.
+
+    Args:
+        name: of the track, as given.
+        track: as it was read.
+        challenges: that are to be run.
+        consent: to execute plug-ins; None for none at all.
+
+    Raises:
+        UsageError: If the plug-in is needed and may not be executed, is missing, fails, or lacks something.
+    """
+    needing = [challenge for challenge in challenges if track.lacking(challenge)]
+    code = read_code(find_track(name).parent)
+    if not needing and (code is None or not code.processes or consent is None or not consent.covers(code)):
+        return None
+    if code is None or consent is None or not consent.covers(code):
+        try:
+            reject_lacking(track, needing[0])
+        except UsageError as err:
+            raise plugin_refusal(err.message, code) from err
+    if code is None:
+        return None
+    for problem in plugin_problems(code, track, needing):
+        raise problem
+    return PluginSpec(str(code.path), code.digest)
+
+
+def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -> list[UsageError]:
+    """Execute a trusted plug-in, and check whether it provides what challenges need.
+
+    Returns:
+        What is missing, one error for each challenge that cannot be run.
+
+    Raises:
+        UsageError: If the plug-in fails.
+    """
+    asked = list(challenges)
+    try:
+        found = check_registered(code, [_needed(track, challenge) for challenge in asked])
+    except PluginError as err:
+        raise UsageError(err.message, hint=err.hint) from err
+    return [
+        UsageError(
+            f"challenge '{challenge.name}' needs what the plug-in {code.path} does not register: "
+            f"{'; '.join(missing)}"
+        )
+        for challenge, missing in zip(asked, found, strict=True)
+        if missing
+    ]
+
+
+def confirm_plugin(plan: Plan, consent: Consent) -> None:
+    """Check consent again when a run is resumed, which somebody else may have started.
+
+    Raises:
+        UsageError: If the user of this home has not consented.
+    """
+    if plan.plugin is None:
+        return
+    code = read_code(Path(plan.plugin.path).parent)
+    # A changed plug-in is not executed at all: `plugin_changes` reports it.
+    if code is not None and code.digest == plan.plugin.digest and not consent.covers(code):
+        raise plugin_refusal("the run needs the Python plug-in of its track", code)
+
+
+def plugin_use(plan: Plan, track: Track, session: int = 0) -> PluginUse | None:
+    """Describe how the load finds the plan's plug-in; tasks of one `session` share its modules' state."""
+    if plan.plugin is None:
+        return None
+    return PluginUse(Path(plan.plugin.path).parent, plan.plugin.digest, track, session=session)
+
+
+def plugin_changes(plan: Plan) -> list[str]:
+    """Return how the plan's plug-in has changed."""
+    if plan.plugin is None:
+        return []
+    code = read_code(Path(plan.plugin.path).parent)
+    if code is None:
+        return [f"the plug-in {plan.plugin.path} is gone"]
+    if code.digest == plan.plugin.digest:
+        return []
+    return [f"the plug-in {plan.plugin.path} was {plan.plugin.digest[:12]}, is {code.digest[:12]}"]
+
+
+def _needed(track: Track, challenge: Challenge) -> dict[str, frozenset[str]]:
+    """Names that have to be registered, by kind."""
+    known = track.operations | challenge.operations
+    operations = [known[task.operation] for task in challenge.schedule]
+    foreign = [operation for operation in operations if isinstance(operation, PluginOperation)]
+    return {
+        "param source": frozenset(one.param_source for one in foreign if one.param_source is not None),
+        "operation type": frozenset(one.type for one in foreign if one.type not in OPERATION_TYPES),
+        "scheduler": frozenset(task.scheduler for task in challenge.schedule if task.scheduler is not None),
+    }
+
+
+def work_context(
+    plan: Plan, track: Track, home: Home, variant: VariantSpec, session: int = 0, version: str = ""
+) -> WorkContext:
+    """The context of a plan's tasks.
+
+    Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
+    by name
+    if those certainly exist, else whatever the challenge has created by then. Tasks of the same `session`
+    share the
+    state of the plug-in's modules; `version` is the engine's, empty while no node is up.
+    """
+    plan = plan.of(variant)
+    declared = with_settings(Places(track.indices, ()), variant.index_settings)
+    bodies = {index.name: msgspec.to_builtins(index.body) for index in declared.indices}
+    return WorkContext(
+        index_name=default_target(plan, track),
+        index_body=next(iter(bodies.values())) if len(bodies) == 1 else {},
+        indices=bodies,
+        mark={} if variant.target is None else OWN,
+        data_streams=track.data_streams,
+        templates=track.templates,
+        seed=plan.seed,
+        documents=GeneratedReader(home, plan.corpus) if is_generated(plan) else None,
+        document_count=plan.corpus.documents,
+        sources=sources(plan, track, home),
+        engine=variant.engine,
+        assertions=plan.assertions,
+        plugin=plugin_use(plan, track, session),
+        version=version,
+    )
+
+
+def default_target(plan: Plan, track: Track) -> str:
+    """The target of operations that name no index, as a path component."""
+    wanted = places(track, plan.corpus.files)
+    return wanted.target if plan.origin == "prepared" or len(wanted.names) == 1 else EVERYTHING
+
+
+def check_work(plan: Plan, track: Track, home: Home) -> None:
+    """Prepare every task's work once, without a node, to find out what is missing.
+
+    Raises:
+        UsageError: If something that an operation needs is missing.
+    """
+    context = work_context(plan, track, home, plan.variants[0])
+    for challenge in (*plan.all_warmups, *plan.schedules):
+        operations = {**track.operations, **challenge.operations}
+        for task in challenge.schedule:
+            operation = operations[task.operation]
+            if isinstance(operation, PluginOperation):
+                # Its code may do anything when it is opened; it was checked when it was allowed.
+                continue
+            try:
+                open_workload(operation, context, clients=task.clients, key=task.label).close()
+            except BenchctlError as err:
+                raise UsageError(f"challenge '{challenge.name}', {err.message}", hint=err.hint) from err
+
+
+_RESTORE = "restore-snapshot"
+# All other PUT requests configure something.
+_OF_DOCUMENTS = re.compile(r"/_(doc|create|bulk)\b")
+
+
+def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, searched: bool) -> None:
+    """Fail if a task could not make or change what later tasks work on: their figures would be of other work.
+
+    Args:
+        job: the task.
+        result: its outcome.
+        given: the variant's index settings.
+        searched: whether later tasks search the documents that this one sends.
+
+    Raises:
+        BenchctlError: If it failed, in the node's words; except for tasks whose failures are not fatal.
+    """
+    if not result.failures or job.task.ignore_response_error_level == "non-fatal":
+        return
+    count = sum(failure.count for failure in result.failures)
+    reason = next((detail for failure in result.failures for detail in failure.details), "no reason given")
+    operation = job.operation
+    if is_bulk(operation):
+        if searched:
+            raise BenchctlError(
+                f"task {job.task.label}: {counted(count, 'request')} failed, so later tasks would search "
+                f"other documents: {reason}",
+                hint=_COUNTED_INSTEAD,
+            )
+        return
+    # Succeeding after retries is not a failure; part 0 is the operation itself.
+    if any(((chunk["outcome"] == Outcome.OK) & (chunk["part"] == 0)).any() for chunk in result.samples):
+        return
+    # A plug-in's operations are known by the names of their types alone.
+    kind = OPERATION_TYPES.get(operation.type_name, PluginOperation)
+    if issubclass(kind, CreateIndex | CreateDataStream | CreateTemplate) or operation.type_name == _RESTORE:
+        raise refusal(f"what task {job.task.label} makes", reason, given)
+    # What the node lacks altogether is n/a.
+    if result.unsupported is None and _configures(operation, kind):
+        raise BenchctlError(
+            f"task {job.task.label} failed, which later tasks depend on: {reason}", hint=_COUNTED_INSTEAD
+        )
+
+
+_COUNTED_INSTEAD = (
+    "correct the track, or leave the task out with --exclude-tasks; a task with "
+    '"ignore-response-error-level": "non-fatal" has its failures counted instead'
+)
+
+
+def _configures(operation: TrackOperation, kind: type[TrackOperation]) -> bool:
+    """Return whether an operation changes what others find, rather than being what is measured."""
+    if isinstance(operation, RawRequest):
+        hidden = operation.include_in_reporting is False and operation.method not in {"GET", "HEAD"}
+        return hidden or (operation.method == "PUT" and not _OF_DOCUMENTS.search(operation.path))
+    return kind is not PluginOperation and not (kind.shown or kind.reads)
+
+
+def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]]:
+    """Return (schedule, task) of all tasks before the last step in which more than indexing is measured."""
+    found: set[tuple[int, int]] = set()
+    is_followed = False
+    # A search for a red-line repeats its tasks.
+    schedules = plan.schedules if plan.redline is None else ()
+    for number, challenge in reversed(list(enumerate(schedules))):
+        for step in reversed(challenge.steps):
+            if is_followed:
+                found.update((number, place) for place in step)
+            operations = [track.operations[challenge.schedule[place].operation] for place in step]
+            is_followed = is_followed or any(
+                operation.reported and not is_bulk(operation) for operation in operations
+            )
+    return frozenset(found)
