@@ -17,8 +17,8 @@ SECTION = re.compile(r"Raises:\n((?:    .*\n?|\n)*)")
 FAULT = re.compile(
     r"(?<=[\d}]) %(?![a-zA-Z(0-9{%}]|$)"
     r"|\b(anew|meanwhile|so often|so many|in between|befall|befell|calm down|folders?|somebody|nobody|unlike"
-    r"|of (?:its|their) own|goes on|go on|leave (?:it )?out|stands for|per cent|as usual|there (?:is|are) no"
-    r"|is no|(?:is|are) there|sa(?:y|ys|id) that)\b",
+    r"|of (?:its|their) own|goes on|go on|leave [^;,.]{0,60}\bout|stands for|per cent|as usual"
+    r"|there (?:is|are) no|is no|(?:is|are) there|sa(?:y|ys|id) that)\b",
     re.IGNORECASE,
 )
 

@@ -316,8 +316,7 @@ def read_typed(path: Path, kind: type[T]) -> Typed[T]:
     try:
         text = read_file(path, 4 * MOST_CHARACTERS).decode()
     except OSError as err:
-        hint = "check the path" if isinstance(err, FileNotFoundError) else ""
-        raise UsageError(f"cannot read {path}: {err.strerror or err}", hint=hint) from err
+        raise UsageError(f"cannot read {path}: {err.strerror or err}") from err
     except ValueError as err:
         raise UsageError(f"{path} is not UTF-8 text: {err}") from err
     document = Document(text, str(path))

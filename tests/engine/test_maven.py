@@ -89,7 +89,7 @@ def test_a_missing_version_is_told_with_its_neighbours(server: Server, tmp_path:
     server.list_versions("elasticsearch", *listed)
     with pytest.raises(UsageError, match=r"elasticsearch 8\.11\.2 not found") as caught:
         get(server, tmp_path, "8.11.2")
-    assert caught.value.hint == "nearest versions: 8.10.2, 8.11.0, 8.11.1, 8.11.3, 8.13.0"
+    assert caught.value.hint == "nearest versions: 8.11.0, 8.11.1, 8.11.3, 8.13.0, 8.19.0"
 
 
 def test_neighbours_that_no_listing_has_are_told(server: Server, tmp_path: Path):
@@ -99,6 +99,14 @@ def test_neighbours_that_no_listing_has_are_told(server: Server, tmp_path: Path)
     with pytest.raises(UsageError) as caught:
         get(server, tmp_path, "9.3.0")
     assert caught.value.hint == "nearest versions: 8.19.21, 9.2.0, 9.3.2, 9.4.3"
+
+
+def test_next_to_a_version_of_the_future_are_the_newest(server: Server, tmp_path: Path):
+    listed = ["8.0.0", "8.1.1", "8.17.4", "8.18.0", "8.19.0", "8.19.1", "8.19.2"]
+    server.list_versions("elasticsearch", *listed)
+    with pytest.raises(UsageError) as caught:
+        get(server, tmp_path, "99.1.0")
+    assert caught.value.hint == "nearest versions: 8.17.4, 8.18.0, 8.19.0, 8.19.1, 8.19.2"
 
 
 def test_a_missing_version_without_any_listing_is_told(server: Server, tmp_path: Path):

@@ -173,7 +173,7 @@ def test_sides_with_other_numbers_of_index_builds_are_not_compared(tmp_path: Pat
 
 
 def test_where_builds_count_forks_decide_nothing(tmp_path: Path):
-    with pytest.raises(UsageError, match="the build is what counts"):
+    with pytest.raises(UsageError, match="it counts forks, not builds"):
         load(tmp_path, f"index-builds: 2\n{EXPERIMENT}", Changes(until_decided=True))
 
 

@@ -85,7 +85,7 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"challenges": ()}, "missing option --challenge"),
         ({"variants": ()}, "no variant"),
         ({"variants": (msgspec.structs.replace(ES, warmups=("nothing",)),)}, "nothing"),
-        ({"variants": (ES, ES)}, "named twice"),
+        ({"variants": (ES, ES)}, "duplicate variant"),
         ({"segments": 0}, "--segments"),
         ({"ingest_clients": 0}, "--ingest-clients"),
         ({"index_builds": 0}, "--index-builds: must be at least 1"),

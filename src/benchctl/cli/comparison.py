@@ -321,7 +321,7 @@ def require_pairs(selection: Selection) -> None:
         if not run.plan.paired:
             raise UsageError(
                 f"run {run.id} was declared as unpaired, and pairs are declared before a run",
-                hint="leave --unpaired out the next time",
+                hint="remove --unpaired next time",
             )
 
 

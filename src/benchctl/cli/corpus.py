@@ -96,7 +96,7 @@ def fetch_command(
     values = param_options.read()
     if track_path is None:
         if values:
-            raise UsageError("parameters are a track's", hint="give --track, or leave --param out")
+            raise UsageError("parameters are a track's", hint="give --track, or remove --param")
         corpora: Sequence[Corpus] = [_published(name, size, packing, source)]
     else:
         if size is not None:

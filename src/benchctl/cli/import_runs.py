@@ -52,7 +52,7 @@ def import_command(
     no host data, so some metrics and checks are unavailable.
     """
     if missing := next((file for file in files if not file.exists()), None):
-        raise UsageError(f"no such file: {missing}", hint="check the path")
+        raise UsageError(f"no such file: {missing}")
     if variant_text is None:
         raise UsageError(
             "no file says what was measured",

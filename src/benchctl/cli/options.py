@@ -354,9 +354,7 @@ def check_node(record: RunRecord, node: str) -> None:
     if node and node not in names:
         raise UsageError(
             f"run {record.id} has no node '{node}'",
-            hint=f"it has: {', '.join(names)}"
-            if names
-            else "its variants have one node each; leave --node out",
+            hint=f"it has: {', '.join(names)}" if names else "its variants have one node each; remove --node",
         )
 
 

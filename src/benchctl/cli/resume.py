@@ -197,7 +197,7 @@ def _check(forks: int | None, budget_s: float | None) -> None:
     if forks is not None and forks < 1:
         raise UsageError("--forks must be at least 1")
     if budget_s is not None and budget_s <= 0:
-        raise UsageError("--budget must be more than no time")
+        raise UsageError("--budget must be more than 0s")
 
 
 def _require_latest(name: str, runs_folder: Path | None) -> None:

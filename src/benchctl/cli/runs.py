@@ -137,10 +137,10 @@ def _named(store: RunStore, name: str) -> RunFolder:
     "--older-than",
     "age_s",
     type=AmountType(DURATION),
-    metavar="TIME",
+    metavar="DURATION",
     help="Only runs older than this, such as 30d.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
+@click.option("--dry-run", is_flag=True, help="Print what would be deleted.")
 @runs_option
 def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | None, *, dry_run: bool) -> None:
     """Delete old runs by count or age.
@@ -149,7 +149,7 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
     runs referenced by experiments, nightly suites or searches are always kept.
     """
     if keep is None and age_s is None:
-        raise UsageError("say which runs are old", hint="--keep 20, --older-than 30d, or both")
+        raise UsageError("missing option --keep or --older-than", hint="e.g. --keep 20 or --older-than 30d")
     home = resolve_home()
     store = open_store(home, runs_folder)
     before = None if age_s is None else datetime.now().astimezone() - timedelta(seconds=age_s)

@@ -387,7 +387,7 @@ def _shares(files: Sequence[CorpusFile], docs: int | None) -> tuple[CorpusFile, 
     if docs > sum(held):
         raise UsageError(
             f"the corpora hold {sum(held):,} documents, fewer than the {docs:,} of --docs",
-            hint="give fewer, or leave --docs out for all of them",
+            hint="give fewer, or remove --docs to use all",
         )
     return tuple(
         msgspec.structs.replace(file, documents=documents)

@@ -66,7 +66,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
         names = [one.facts.name for one in found]
         duplicate = next((one for one in names if names.count(one) > 1), None)
         if duplicate is not None:
-            raise UsageError(f"plug-in {duplicate} is a duplicate", hint="leave one out")
+            raise UsageError(f"plug-in {duplicate} is a duplicate", hint="remove one")
 
         def change(root: Path) -> None:
             for one in found:
@@ -186,7 +186,7 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
         if name in put:
             raise UsageError(
                 f"{put[name][0].asked} and {jar.asked} would both replace lib/{name}",
-                hint="leave one out; jars are added to those of what a variant extends",
+                hint="remove one; jars are added to those of what a variant extends",
             )
         with disk_errors(f"read {jar.path}"):
             put[name] = (jar, digest(jar.path, "sha256"))

@@ -9,6 +9,7 @@ import re
 import tempfile
 import time
 import zipfile
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -254,10 +255,8 @@ class MavenSource:
         wanted = _numbers(version)
         if wanted is not None:
             listed = sorted({*listed, *_served(_neighbours(wanted), self.serves)})
-            listed.sort(
-                key=lambda release: [abs(ours - theirs) for ours, theirs in zip(release, wanted, strict=True)]
-            )
-            listed = sorted(listed[:_NEAREST_SHOWN])
+            first = bisect(listed, wanted) - _NEAREST_SHOWN // 2
+            listed = listed[max(0, min(first, len(listed) - _NEAREST_SHOWN)) :][:_NEAREST_SHOWN]
         names = ", ".join(_text(release) for release in listed[-_NEAREST_SHOWN:])
         return (
             f"nearest versions: {names}"

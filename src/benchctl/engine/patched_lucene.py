@@ -230,7 +230,7 @@ def _changed_files(path: Path, copy: Path) -> tuple[dict[str, str], tuple[str, .
         else:
             raise UsageError(
                 f"{path} changes {name}, which cannot be built into Lucene's jars",
-                hint="leave all but src/java/org/apache/lucene/**/*.java out of it",
+                hint="restrict it to src/java/org/apache/lucene/**/*.java",
             )
     if not changed:
         raise UsageError(f"{path} changes no class of Lucene", hint="make one with: git diff > FILE.diff")

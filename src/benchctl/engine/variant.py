@@ -79,7 +79,7 @@ def flat(name: str, value: object) -> dict[str, object]:
         more = flat(f"{name}.{key}", inner)
         duplicate = next((one for one in more if one in found), None)
         if duplicate is not None:
-            raise UsageError(f"'{duplicate}' is a duplicate", hint="leave one out")
+            raise UsageError(f"'{duplicate}' is a duplicate", hint="remove one")
         found |= more
     return found
 
@@ -213,7 +213,7 @@ def check_parts(spec: VariantSpec) -> None:
                 missing = path is not None and not path.is_file()
             if missing:
                 told = f"diff {diff}" if diff is not None else f"{what} {text}"
-                raise UsageError(f"variant '{spec.name}': no such {told}", hint="check the path")
+                raise UsageError(f"variant '{spec.name}': no such {told}")
 
 
 T = TypeVar("T")
@@ -354,7 +354,7 @@ def check_filler(spec: VariantSpec) -> None:
     if len(spec.nodes) > 1:
         raise UsageError(
             f"variant '{spec.name}': an index of another version takes a single node",
-            hint="leave nodes: out",
+            hint="remove nodes:",
         )
 
 
@@ -483,7 +483,7 @@ def _merged(
             for name, inner in flat(first, value).items():
                 (known,) = check({name: inner})
                 if known in seen:
-                    raise UsageError(f"'{known}' is a duplicate", hint="leave one out")
+                    raise UsageError(f"'{known}' is a duplicate", hint="remove one")
                 seen.add(known)
                 merged.pop(known, None)
                 if inner is not None:
@@ -688,12 +688,15 @@ def _unknown_piece(text: str, head: str, piece: str) -> UsageError:
     if colon:
         hint = guess(option, _OPTIONS) or f"the form is {_FORMS}"
         return UsageError(f"variant '{text}': unknown key '{option}'", hint=hint)
-    if piece.partition("@")[0] in ENGINE_WORDS or "=" in piece:
-        return UsageError(
-            f"variant '{text}': '{piece}' is not an option",
-            hint=f"repeat --variant: --variant {head} --variant {piece}",
-        )
-    return UsageError(f"variant '{text}': '{piece}' is not an option", hint=f"the form is {_FORMS}")
+    hint = f"the form is {_FORMS}"
+    key, equals, value = piece.partition("=")
+    if equals and key in _OPTIONS:
+        hint = f"write {key}:{value}"
+    elif equals and "." in key:
+        hint = f"write setting:{piece} for a node setting, index:{piece} for an index setting"
+    elif equals or piece.partition("@")[0] in ENGINE_WORDS:
+        hint = f"repeat --variant: --variant {head} --variant {piece}"
+    return UsageError(f"variant '{text}': '{piece}' is not a key and value", hint=hint)
 
 
 def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:

@@ -433,7 +433,7 @@ def choose(
     if node not in {None, *nodes}:
         raise UsageError(
             f"{variant} has no inlining log of a node '{node}'",
-            hint=f"these have: {', '.join(nodes)}" if any(nodes) else "it is a single node; leave --node out",
+            hint=f"these have: {', '.join(nodes)}" if any(nodes) else "it is a single node; remove --node",
         )
     own = [log for log in own if log.node == (nodes[0] if node is None else node)]
     fitting = [log for log in own if block is None or log.block == block]

@@ -363,7 +363,7 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
         raise UnknownTimesError(err.message, hint="give --recorded to count all that was sampled") from err
     for side in sides:
         if not side.heading.samples:
-            ways = "leave --thread or --mode out" if form.recorded else "leave --thread, --task or --mode out"
+            ways = "remove --thread or --mode" if form.recorded else "remove --thread, --task or --mode"
             raise UsageError(
                 f"none of the {side.heading.total} samples of {side.heading.name} is among those asked for",
                 hint=ways if form.recorded else f"{ways}, or give --recorded",

@@ -86,8 +86,8 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
             if spec.until_decided and plan.schedules:
                 if plan.index_builds > 1:
                     raise UsageError(
-                        "--until-decided counts forks, and with `index-builds` the build is what counts",
-                        hint="leave one of the two out",
+                        "--until-decided cannot be used with `index-builds`: it counts forks, not builds",
+                        hint="remove one of the two",
                     ) from None
                 plan = msgspec.structs.replace(plan, stop=DECIDED)
             return Planned(plan, track, options.files, frozenset(unused))
@@ -152,7 +152,7 @@ def change(spec: ExperimentSpec, changes: Changes) -> ExperimentSpec:
         UsageError: If a measurement does not exist, or there would be no fork, or more than can be.
     """
     if changes.budget_s is not None and changes.budget_s <= 0:
-        raise UsageError("--budget must be more than no time")
+        raise UsageError("--budget must be more than 0s")
     decided = changes.until_decided
     fewest, most = (FIRST_LOOK if decided else 1), MOST_FORKS_IN_FILE
     if changes.forks is not None and not fewest <= changes.forks <= most:

@@ -207,7 +207,7 @@ def load_hosts(path: Path) -> Hosts:
         raise document.refuse(
             ("hosts", locals_[1]),
             f"'{locals_[1]}' and '{locals_[0]}' are both local, and there is one host that benchctl runs on",
-            hint="leave one of them out",
+            hint="use only one of them",
         )
     if loaded.remote:
         _check_way(loaded, document)

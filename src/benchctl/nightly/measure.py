@@ -30,6 +30,7 @@ from benchctl.evidence.profile import (
 from benchctl.evidence.profile_report import LEAST_SAMPLES
 from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
+from benchctl.network import Progress
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.folder import FigureRow, SuiteFolder
 from benchctl.nightly.model import CUT_OFF, NightRecord, NightVariant, Shift, TaskProfile
@@ -179,6 +180,37 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
     return run_spec(work, specs, consent=Consent(home))
 
 
+def night_plan(
+    suite: Suite, night: int, variants: Sequence[NightVariant], home: Home, progress: Progress
+) -> tuple[Plan, Track, FileOptions]:
+    """Plan a night's own run, without its budget.
+
+    Raises:
+        UsageError: If the suite, its track or its challenges do not fit each other.
+    """
+    specs = tuple(variant.spec for variant in variants)
+    if suite.micro is None:
+        options = plan_options(suite, night, specs, home)
+        return *plan_run(options), options.files
+    plan = plan_micro(
+        home,
+        suite.micro.spec(Path()),
+        specs,
+        forks=suite.forks,
+        seed=night_seed(suite, night),
+        stop=None,
+        evidence=EvidenceSpec.of(suite.evidence),
+        progress=progress,
+    )
+    return plan, reload_track(plan), FileOptions()
+
+
+def within_budget(suite: Suite, plan: Plan) -> Plan:
+    """Return a night's plan that also ends with the suite's budget."""
+    budget_s = suite.budget_s
+    return plan if budget_s is None else msgspec.structs.replace(plan, stop=within(plan.stop, budget_s))
+
+
 @dataclass(frozen=True)
 class Measured:
     """Measured values."""
@@ -261,7 +293,7 @@ class Measuring:
         }
         variants = resolve(self.suite, lambda engine: was.get(engine) or latest_version(engine))
         plan, _, _ = self._plan(record.number, variants)
-        if self._digest(plan) != record.plan_digest:
+        if within_budget(self.suite, plan).digest != record.plan_digest:
             raise NotResumable("the suite, or a file that it names, has been edited since")
         folder, begun = run
         track = reload_track(begun.plan)
@@ -272,7 +304,7 @@ class Measuring:
         self.keep(variants=variants, forks_planned=self.suite.forks)
         plan, track, files = self._plan(record.number, variants)
         # Known before the first node starts: what is cut off is gone on with only as it was meant.
-        self.keep(plan_digest=self._digest(plan))
+        self.keep(plan_digest=within_budget(self.suite, plan).digest)
         extras = Extras(
             calibration=calibration_of(self.bench, plan),
             tags=(*tags, *self.suite.tags),
@@ -283,29 +315,8 @@ class Measuring:
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
 
-    def _digest(self, plan: Plan) -> str:
-        budget_s = self.suite.budget_s
-        return (
-            plan if budget_s is None else msgspec.structs.replace(plan, stop=within(plan.stop, budget_s))
-        ).digest
-
     def _plan(self, night: int, variants: Sequence[NightVariant]) -> tuple[Plan, Track, FileOptions]:
-        suite = self.suite
-        specs = tuple(variant.spec for variant in variants)
-        if suite.micro is None:
-            options = plan_options(suite, night, specs, self.bench.home)
-            return *plan_run(options), options.files
-        plan = plan_micro(
-            self.bench.home,
-            suite.micro.spec(Path()),
-            specs,
-            forks=suite.forks,
-            seed=night_seed(suite, night),
-            stop=None,
-            evidence=EvidenceSpec.of(suite.evidence),
-            progress=self.bench.observer.progress,
-        )
-        return plan, reload_track(plan), FileOptions()
+        return night_plan(self.suite, night, variants, self.bench.home, self.bench.observer.progress)
 
     def _with_run(
         self, record: NightRecord, run: RunRecord, track: Track, variants: Sequence[NightVariant]

@@ -216,7 +216,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
             "a night watches figures, and a sweep draws curves",
             "name the variants and challenges to watch; sweep by hand when one of them moves",
         ),
-        (suite.budget_s == 0, ("budget",), "a night needs more than no time", ""),
+        (suite.budget_s == 0, ("budget",), "must be more than 0s", ""),
         (
             suite.micro is not None and suite.evidence is not None and suite.evidence.kinds != ("inlining",),
             ("evidence", "kinds"),

@@ -107,7 +107,7 @@ def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
         raise UsageError(
             f"challenge '{challenge.name}' needs the track's Python plug-in, and red-lines are searched "
             f"without plug-ins: {lacking[0]}",
-            hint="leave these tasks out: --exclude-tasks",
+            hint="exclude these tasks: --exclude-tasks",
         )
     throttled = [task for task in challenge.schedule if task.throttled]
     if not throttled:

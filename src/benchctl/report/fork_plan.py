@@ -88,7 +88,9 @@ def plan_lines(found: ForkPlan) -> list[str | Command]:
             "required, which no number of forks can replace."
         )
     if found.command:
-        words = "To measure it" if found.requirements else "First measure a few forks, then ask again"
+        words = (
+            "To measure it" if found.requirements else "First measure a few forks, then repeat this command"
+        )
         lines.append(Command(words, found.command))
     return lines
 

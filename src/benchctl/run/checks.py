@@ -46,7 +46,7 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
         raise UsageError(
             f"--evidence: '{target}' is a cluster that runs already (--target), and benchctl cannot give its "
             "JVM any flags",
-            hint="leave --evidence out, or measure nodes that benchctl starts (--variant)",
+            hint="remove --evidence, or measure nodes that benchctl starts (--variant)",
         )
 
 
@@ -165,7 +165,7 @@ def check_away(options: "RunSpec", placed: Mapping[str, Sequence[str]]) -> None:
         if broken:
             raise UsageError(
                 f"{option}: nodes are on {away}, and {why}",
-                hint=f"leave {option} out, or let only the local host carry nodes",
+                hint=f"remove {option}, or let only the local host carry nodes",
             )
 
 
@@ -203,8 +203,8 @@ def check_options(options: "RunSpec") -> None:
     for name in names:
         if names.count(name) > 1:
             raise UsageError(
-                f"variant '{name}' is named twice",
-                hint="give one of them a label, such as --variant es-again=es",
+                f"duplicate variant '{name}'",
+                hint=f"label one of them, e.g. --variant again={name}",
             )
     on_target = any(variant.target is not None for variant in options.variants)
     rules = (
@@ -217,12 +217,12 @@ def check_options(options: "RunSpec") -> None:
         (
             options.index_builds > 1 and on_target,
             "--index-builds: a cluster that runs already has the one index that it has",
-            "leave --index-builds out, or measure nodes that benchctl starts (--variant)",
+            "remove --index-builds, or measure nodes that benchctl starts (--variant)",
         ),
         (
             options.index_build != "fast" and on_target,
             "--index-build: a cluster that runs already has the index that it has",
-            "leave --index-build out, or measure nodes that benchctl starts (--variant)",
+            "remove --index-build, or measure nodes that benchctl starts (--variant)",
         ),
         (
             # A default is no demand.
@@ -234,17 +234,17 @@ def check_options(options: "RunSpec") -> None:
         (
             options.index_build == "deterministic" and any(spec.layout for spec in options.variants),
             "--index-build deterministic: nodes of a cluster index their copies of shards in their own time",
-            "leave --index-build out, or measure single nodes",
+            "remove --index-build, or measure single nodes",
         ),
         (
             options.page_cache != "as-is" and on_target,
             "--page-cache: benchctl does not start the node, and may not be where it is",
-            "leave --page-cache out, or measure nodes that benchctl starts (--variant)",
+            "remove --page-cache, or measure nodes that benchctl starts (--variant)",
         ),
         (
             options.pin is not None and on_target,
             "--pin: benchctl has no say in the CPUs of a cluster that runs already",
-            "leave --pin out, or measure nodes that benchctl starts (--variant)",
+            "remove --pin, or measure nodes that benchctl starts (--variant)",
         ),
     )
     check_settings(options)
@@ -264,36 +264,36 @@ def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
     """Refuse a stop rule that cannot be met."""
     name = "--until-decided" if stop.decided else "--precision"
     rules = (
-        (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than no time", ""),
+        (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than 0s", ""),
         (
             stop.margin is not None and not (stop.decided and stop.margin > 0),
-            "--margin is more than 0%, and belongs to --until-decided",
-            "compare has a --margin, too",
+            "--margin requires --until-decided and must be more than 0%",
+            "for a finished run: benchctl compare RUN --margin 5%",
         ),
         (
             stop.decided and stop.precision is not None,
-            "--until-decided and --precision are two rules",
-            "leave one of them out",
+            "--until-decided cannot be used with --precision",
+            "",
         ),
         (
             stop.decided and not options.paired,
-            "--until-decided judges pairs",
-            "leave --unpaired out",
+            "--until-decided cannot be used with --unpaired",
+            "",
         ),
         (
             stop.decided and options.index_builds > 1,
-            "--until-decided counts forks, and with --index-builds the build is what counts",
-            "leave one of them out",
+            "--until-decided cannot be used with --index-builds: it counts forks, not builds",
+            "",
         ),
         (
             stop.precision is not None and stop.precision <= 0,
             "--precision must be more than 0%",
-            "an interval always has some width",
+            "",
         ),
         (
             (stop.decided or stop.precision is not None) and len(options.variants) == 1,
-            f"{name} is about a difference, and there is only one variant",
-            "give another --variant",
+            f"{name} requires at least two variants",
+            "add another --variant",
         ),
         (
             (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,

@@ -172,7 +172,7 @@ def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[S
     if len(allowed) < 2:  # noqa: PLR2004 - one each
         raise UsageError(
             f"--pin needs at least 2 CPUs: this process may use only CPU {cpu_list(allowed)}",
-            hint="leave --pin out, or let benchctl have more CPUs (taskset, cpuset)",
+            hint="remove --pin, or let benchctl have more CPUs (taskset, cpuset)",
         )
     pin = _choose(workers, allowed, cores) if text == AUTO else _parse(text)
     check_available(pin, allowed)

@@ -55,7 +55,7 @@ def check_lengthening(plan: Plan) -> None:
     if plan.sweeps("warmup_iterations"):
         raise UsageError(
             "--warmup pilot chooses the same warm-up for all points, and --sweep warmup_iterations varies it",
-            hint="leave one of them out",
+            hint="use only one of them",
         )
     if not any(_counted(challenge) for challenge in plan.schedules):
         raise UsageError(

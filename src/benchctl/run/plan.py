@@ -181,7 +181,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     if plugin is not None and options.hosts:
         raise UsageError(
             "--hosts: the track's plug-in is executed where the load is made, and is only on this host",
-            hint="leave --hosts out, or take a track without a plug-in",
+            hint="remove --hosts, or take a track without a plug-in",
         )
     track = track.with_challenges(*all_warmups, *schedules)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
@@ -233,14 +233,14 @@ def _swept_options(options: RunSpec, sweep: Axes) -> RunSpec:
     options = msgspec.structs.replace(options, variants=variants)
     given = next((axis.name for axis in sweep.axes if axis.name.removeprefix("param:") in options.params), "")
     if given:
-        raise UsageError(f"--param and --sweep both set {given}", hint="leave one of them out")
+        raise UsageError(f"--param and --sweep both set {given}", hint="use only one of them")
     if not sweep.documents:
         return options
     # A trial brings a number of its own, which nobody asked for.
     asked = options.files.docs is not None and not options.files.at_most
     if asked or options.files.local is not None:
         other = "--docs" if options.files.local is None else "--corpus"
-        raise UsageError(f"--sweep docs and {other} do not mix", hint="leave one of them out")
+        raise UsageError(f"--sweep docs and {other} do not mix", hint="use only one of them")
     corpus = msgspec.structs.replace(options.corpus, documents=max(sweep.documents))
     return msgspec.structs.replace(options, corpus=corpus)
 

@@ -243,7 +243,7 @@ def refuse_filling(track: Track, wanted: Places) -> None:
     raise UsageError(
         f"`fill: true` makes one index, and track '{track.name}' wants "
         f"{', '.join((*wanted.names, *(f'template {template.name}' for template in track.templates)))}",
-        hint="fill the cluster yourself, and leave `fill` out",
+        hint="fill the cluster yourself, and remove `fill`",
     )
 
 

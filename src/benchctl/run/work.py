@@ -232,7 +232,7 @@ def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, se
 
 
 _COUNTED_INSTEAD = (
-    "correct the track, or leave the task out with --exclude-tasks; a task with "
+    "correct the track, or exclude the task with --exclude-tasks; a task with "
     '"ignore-response-error-level": "non-fatal" has its failures counted instead'
 )
 

@@ -79,7 +79,7 @@ def check_search(plan: Plan, track: Track, record: SearchRecord) -> Candidates:
     if spec.by is not None and spec.by <= 0:
         raise UsageError("--by must be more than 0%")
     if record.budget_s is not None and record.budget_s <= 0:
-        raise UsageError("--budget must be more than no time")
+        raise UsageError("--budget must be more than 0s")
     operations = track.with_challenges(challenge).operations
     candidates = candidates_of(challenge, spec.effect.task, operations, spec.prefix_iterations)
     target = operations[candidates.target.operation]

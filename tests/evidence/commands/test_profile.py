@@ -150,13 +150,13 @@ def test_files_of_others_are_not_overwritten_and_own_ones_are(tmp_path: Path):
 
 def test_what_makes_no_sense_is_refused(run: RunFolder):
     assert "no variant 'ess'" in refused("--variant", "ess")
-    assert "leave --variant out" in refused("--variant", "es", "--diff", "es", "os")
+    assert "remove --variant" in refused("--variant", "es", "--diff", "es", "os")
     assert "two different variants" in refused("--diff", "es", "es")
     assert "--collapsed is for one variant" in refused("--diff", "es", "os", "--collapsed", "x")
     assert "is not a regular expression" in refused("--thread", "[")
     assert "none of the 6 samples of es" in refused("--thread", "merge")
     assert "or give --recorded" in refused("--thread", "merge")
-    assert "hint: leave --thread or --mode out" in refused("--thread", "merge", "--recorded")
+    assert "hint: remove --thread or --mode" in refused("--thread", "merge", "--recorded")
     assert "unknown task 'ranje'" in refused("--task", "ranje")
     (run.evidence_folder("os", 2, 0) / PROFILE_NAME).unlink()
     assert "no profile of os" in refused("--diff", "es", "os")

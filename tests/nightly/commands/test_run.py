@@ -58,6 +58,24 @@ def test_a_challenge_that_nobody_has_is_found_before_any_lock(
     assert not list(tmp_path.glob("home/nightly/*"))
 
 
+def test_a_dry_run_plans_the_next_night_and_begins_none(world: World):
+    def dry(more: str) -> Result:
+        path = world.write_suite(more=more)
+        return CliRunner().invoke(run.run_command, [str(path), "--dry-run"], catch_exceptions=True)
+
+    nights = world.folder.nights(pytest.fail)
+    ended = dry("budget: 30m")
+    assert ended.exit_code == ExitCode.OK
+    assert "range-only-short with candidate, steady, forks for 30m, at most 5 per variant" in ended.stdout
+    assert "resume" not in ended.stdout
+    assert isinstance(dry("include-tasks: none-such").exception, UsageError)
+    assert (world.folder.nights(pytest.fail), len(world.runs)) == (nights, 2)
+    begun = world.folder.begin("suite", datetime.now(UTC))
+    assert f"would resume night {begun.id}" in dry("").stdout
+    assert "resume" not in dry("on-cut-off: discard").stdout
+    assert last(world) == begun
+
+
 def test_a_webhook_that_was_down_gets_the_message_with_the_next_night(world: World, web: Web):
     notify = f"notify: [{{webhook: {web.url}}}]"
     web.status = 503
@@ -107,7 +125,13 @@ def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
     monkeypatch.setattr(run.run_command, "callback", lambda **words: asked.append(words))
     assert CliRunner().invoke(root, ["resume", begun.id, "-q"]).exception is None
     (words,) = asked
-    assert words == {"path": path, "output_format": "text", "on_busy": None, "quiet": True}
+    assert words == {
+        "path": path,
+        "output_format": "text",
+        "dry_run": False,
+        "on_busy": None,
+        "quiet": True,
+    }
     late = msgspec.structs.replace(begun, started="2026-01-01T03:00:00+00:00")
     world.folder.save(late)
     assert "would be two nights in one" in str(CliRunner().invoke(root, ["resume", begun.id]).exception)

@@ -127,9 +127,9 @@ def profile_command(
     Collect profiles with `benchctl run --evidence profile`.
     """
     if diff is not None and variant is not None:
-        raise UsageError("--diff names its variants itself", hint="leave --variant out")
+        raise UsageError("--diff names its variants itself", hint="remove --variant")
     if counting.recorded and counting.task:
-        raise UsageError("--task and --recorded say two things about when", hint="leave one of them out")
+        raise UsageError("--task and --recorded say two things about when", hint="use only one of them")
     if diff is not None and len(set(diff)) == 1:
         raise UsageError("--diff needs two different variants")
     if diff is not None and files.collapsed is not None:

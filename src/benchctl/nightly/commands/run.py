@@ -13,7 +13,7 @@ from typing import Literal
 import click
 import msgspec
 
-from benchctl.cli.measuring import measuring_options
+from benchctl.cli.measuring import dry_run_option, measuring_options, only_say
 from benchctl.cli.options import printed_as
 from benchctl.cli.resume import How
 from benchctl.cli.streams import complain, emit, note, say
@@ -22,7 +22,13 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import HostBusy, host_lock, measuring_pid, process_hours
 from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, recall, remember
-from benchctl.nightly.measure import RESUME_WITHIN_H, reason_to_discard
+from benchctl.nightly.measure import (
+    RESUME_WITHIN_H,
+    night_plan,
+    reason_to_discard,
+    resolve,
+    within_budget,
+)
 from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Message, NightRecord
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.notify import NIGHTS_TO_RETRY, Notifying, undelivered
@@ -40,10 +46,16 @@ LONGEST_NIGHT_H = 24
 
 @click.command("run")
 @click.argument("path", type=click.Path(path_type=Path), metavar="SUITE.yml")
+@dry_run_option
 @measuring_options
 @printed_as("text", "json", about="Output: text for people, json as notifiers get it.")
 def run_command(
-    path: Path, output_format: Literal["text", "json"], *, on_busy: BusyAction | None, quiet: bool
+    path: Path,
+    output_format: Literal["text", "json"],
+    *,
+    dry_run: bool,
+    on_busy: BusyAction | None,
+    quiet: bool,
 ) -> None:
     """Run a suite once, confirm changes and send alerts.
 
@@ -58,6 +70,9 @@ def run_command(
     waiting = suite.on_busy == "wait"
     check_name(folder, str(path.absolute()))
     notifying = Notifying(suite.notify, os.environ, path.absolute().parent)
+    if dry_run:
+        _only_say(suite, home, folder)
+        return
     late: list[Message] = []
     try:
         with (
@@ -91,6 +106,18 @@ def run_command(
     if ended.bug is not None:
         raise ended.bug
     _conclude(ended, message, trouble, late)
+
+
+def _only_say(suite: Suite, home: Home, folder: SuiteFolder) -> None:
+    """Describe the next night, after checking all that can be checked without it."""
+    nights = folder.nights(note)
+    last = nights[-1] if nights else None
+    if last and last.status in CUT_OFF and not reason_to_discard(suite, last, datetime.now(UTC)):
+        say(f"would resume night {last.id}, which was interrupted")
+    number = 1 + (last.number if last else 0)
+    with watching(quiet=True) as observer:
+        plan, track, files = night_plan(suite, number, resolve(suite), home, observer.progress)
+    only_say(within_budget(suite, plan), track, files, home, _store(suite, home), suite.on_busy)
 
 
 @dataclass(frozen=True)
@@ -127,7 +154,7 @@ class BegunNight:
                 hint=f"begin another: benchctl nightly run {path}",
             )
         click.get_current_context().invoke(
-            run_command, path=path, output_format=printed, on_busy=how.on_busy, quiet=how.quiet
+            run_command, path=path, output_format=printed, dry_run=False, on_busy=how.on_busy, quiet=how.quiet
         )
 
     def extend(self, more: More, how: How) -> None:
@@ -181,7 +208,7 @@ def _interrupted(suite: Suite, path: Path) -> BenchctlError:
 def _night(
     suite: Suite, path: Path, home: Home, folder: SuiteFolder, observer: Observer, *, waiting: bool
 ) -> tuple[Ended, Message]:
-    store = RunStore(home.runs if suite.runs is None else Path(suite.runs))
+    store = _store(suite, home)
     site = home.nightly / "site" if suite.report is None else Path(suite.report)
     known = Known(suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins)
     with host_lock(
@@ -200,6 +227,10 @@ def _night(
             ended = _not_begun(suite, err)
     index = "" if ended.index is None else str(ended.index)
     return ended, message_of(ended.record, ended.events, site=index)
+
+
+def _store(suite: Suite, home: Home) -> RunStore:
+    return RunStore(home.runs if suite.runs is None else Path(suite.runs))
 
 
 def _not_begun(suite: Suite, err: BenchctlError) -> Ended:

@@ -158,7 +158,7 @@ def _night(folder: SuiteFolder, number: int | None) -> tuple[int, NightRecord | 
         newest = max((night.number for night in nights), default=0)
         raise UsageError(
             f"{folder.root.name} has no night {number}",
-            hint=f"nights so far: up to {newest}; leave --night out for the next one",
+            hint=f"nights so far: up to {newest}; without --night, the next one",
         )
     return number, found
 

@@ -257,7 +257,7 @@ def _subject(options: HistoryOptions, build: BuildOptions, form: RunForm) -> Run
     if options.versions is None:
         return form
     if form.variants:
-        raise UsageError("--versions are the variants", hint="leave --variant out")
+        raise UsageError("--versions are the variants", hint="remove --variant")
     # A comma belongs to a variant where one of its options follows.
     versions = re.split(rf",(?!(?:{'|'.join(VARIANT_OPTIONS)}):)", options.versions)
     return msgspec.structs.replace(form, variants=tuple(filter(None, map(str.strip, versions))))
@@ -436,7 +436,7 @@ def bisect_command(
     """
     home = resolve_home()
     if not form.paired:
-        raise UsageError("the blocks of a bisection are pairs in any case", hint="leave --unpaired out")
+        raise UsageError("the blocks of a bisection are pairs in any case", hint="remove --unpaired")
     form = msgspec.structs.replace(_subject(history_options, build_options, form), forks=search_options.most)
     consent = Consent(home, given=trust)
     asked = asked_run(form, param_options, usual=BUILT_IN[:1], consent=consent)

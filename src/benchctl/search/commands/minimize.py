@@ -115,7 +115,7 @@ def minimize_command(
         check_new_file("--output", output, [alone(output.absolute())], ours=False)
     home = resolve_home()
     if not form.paired:
-        raise UsageError("the blocks of a search are pairs in any case", hint="leave --unpaired out")
+        raise UsageError("the blocks of a search are pairs in any case", hint="remove --unpaired")
     asked = asked_run(
         msgspec.structs.replace(
             form, restart="never", forks=search_options.most, challenges=(challenge,), warmup="as-written"
