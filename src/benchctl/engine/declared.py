@@ -110,13 +110,19 @@ def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
         return wanted
 
     def changed(index: Index) -> Index:
-        own: dict[str, Any] = {}
-        for name, value in index.body.settings.items():
-            own |= whole_names(flat(name, value))
-        body = msgspec.structs.replace(index.body, settings={**own, **settings})
+        body = msgspec.structs.replace(index.body, settings={**whole_settings(index), **settings})
         return msgspec.structs.replace(index, body=body)
 
     return replace(wanted, indices=tuple(map(changed, wanted.indices)))
+
+
+def whole_settings(index: Index) -> dict[str, Any]:
+    """Return the settings in an index's body by complete names, beginning with `index.`."""
+    return {
+        name: value
+        for prefix, values in index.body.settings.items()
+        for name, value in whole_names(flat(prefix, values)).items()
+    }
 
 
 MARK = "benchctl"

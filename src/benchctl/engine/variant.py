@@ -826,7 +826,7 @@ _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
 _EXAMPLES: Final = {
     "setting": "setting:indices.queries.cache.size=5%",
     "env": "env:MALLOC_ARENA_MAX=2",
-    "index": "index:codec=best_compression",
+    "index": "index:codec=default",
     "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION or jar:patched:FILE.diff",
     "plugin": "plugin:PATH, plugin:URL or plugin:GROUP:ARTIFACT:VERSION",
     "warmup": "warmup:CHALLENGE",

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from benchctl.engine.declared import places
+import msgspec
+
+from benchctl.engine.declared import places, whole_settings
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.results.plan import (
@@ -105,8 +107,9 @@ def check_index_settings(
 
     Raises:
         UsageError: If a variant has index settings, and no index is made of the track's body that could get
-            them.
+            them, or its settings make it the same as another variant.
     """
+    variants = tuple(variants)
     name = next((spec.name for spec in variants if spec.index_settings), None)
     if name is None:
         return
@@ -118,6 +121,21 @@ def check_index_settings(
             f"variant '{name}' has index settings, but no index is made of the track's body to have them",
             hint="set them where the data are made: in the challenge, or in the track's templates",
         )
+    for first, second in itertools.combinations(variants, 2):
+        if first.index_settings != second.index_settings and _whole(first, track) == _whole(second, track):
+            own = second.index_settings or first.index_settings
+            settings = ", ".join(f"{key}={value}" for key, value in own.items())
+            raise UsageError(
+                f"variants '{first.name}' and '{second.name}' are the same: the track has {settings}, too",
+                hint="choose another value",
+            )
+
+
+def _whole(spec: VariantSpec, track: Track) -> tuple[VariantSpec, list[dict[str, str]]]:
+    """Return a variant without name and index settings, and all settings of its indices."""
+    settings = [{**whole_settings(index), **spec.index_settings} for index in places(track).indices]
+    texts = [{key: str(value) for key, value in of_index.items()} for of_index in settings]
+    return msgspec.structs.replace(spec, name="", index_settings={}), texts
 
 
 def checked_hosts(plan: "RunSpec | Plan") -> tuple[Hosts, dict[str, tuple[str, ...]]]:
