@@ -1,6 +1,5 @@
 """The register of features on top of the core, and the hooks that the core calls."""
 
-import importlib
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
@@ -10,10 +9,10 @@ Hook = Literal[
     "redline", "redline_search", "references", "report", "schemas", "sql_view", "sweep", "swept_curves",
     "whole",
 ]  # fmt: skip
-"""Hooks that a slice may give in its `hooks.py`, or their `module` or `module:name`, imported when called:
+"""Hooks that a slice may give, each a `module` or `module:name` of it, imported when called:
 
 - collectors: the module with check_runtime(kinds of evidence, Java home), which refuses a runtime that cannot
-  provide them, and collectors(kinds of evidence, `engine.collecting.Scene`) -> their `Collector`s
+  provide them, and collectors(kinds of evidence, `engine.cluster.Scene`) -> their `Collector`s
 - evidence: the module with evidence_cost(record) -> a `stats.parts.EvidenceCost`, and
   evidence_everywhere(kinds) -> a `Caveat`
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
@@ -42,13 +41,18 @@ class Slice(NamedTuple):
     Commands: name -> (heading in `benchctl --help`, `module:attribute`, help in one line).
     """
 
-    hooks: tuple[Hook, ...]
+    hooks: Mapping[Hook, str]
     commands: Mapping[str, tuple[str, str, str]] = {}
 
 
 SLICES: Mapping[str, Slice] = {
     "redline": Slice(
-        ("page", "redline", "redline_search", "report"),
+        {
+            "page": "charts:page",
+            "redline": "judge",
+            "redline_search": "conduct:search_redline",
+            "report": "report:report",
+        },
         {
             "redline": (
                 "Measure",
@@ -58,7 +62,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "experiment": Slice(
-        ("references", "whole"),
+        {"references": "execution:references", "whole": "execution:whole"},
         {
             "experiment": (
                 "Search and experiment",
@@ -68,7 +72,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "search": Slice(
-        ("listing", "references", "whole"),
+        {"listing": "stored:listing", "references": "record:references", "whole": "stored:whole"},
         {
             "ab": (
                 "Automate",
@@ -88,7 +92,12 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "evidence": Slice(
-        ("collectors", "evidence", "foreign_lines", "page"),
+        {
+            "collectors": "collectors",
+            "evidence": "activity",
+            "foreign_lines": "inlining_log:foreign_lines",
+            "page": "charts:page",
+        },
         {
             "explain": (
                 "Read results",
@@ -98,7 +107,12 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "nightly": Slice(
-        ("references", "schemas", "sql_view", "whole"),
+        {
+            "references": "folder:references",
+            "schemas": "model:SCHEMAS",
+            "sql_view": "folder:sql_view",
+            "whole": "folder:whole",
+        },
         {
             "nightly": (
                 "Automate",
@@ -108,7 +122,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "micro": Slice(
-        ("imported", "micro", "micro_source"),
+        {"imported": "results:imported", "micro": "conduct", "micro_source": "jmh:read_source"},
         {
             "micro": (
                 "Search and experiment",
@@ -117,15 +131,24 @@ SLICES: Mapping[str, Slice] = {
             ),
         },
     ),
-    "sweep": Slice(("page", "report", "sweep", "swept_curves")),
+    "sweep": Slice(
+        {
+            "page": "charts:page",
+            "report": "report:report",
+            "sweep": "points:Sweep.of",
+            "swept_curves": "curve:swept_curves",
+        }
+    ),
 }
 
 
 def hooks(name: Hook) -> list[Any]:
     """Return what the slices give by that name."""
-    givers = [giver for giver, slice_ in SLICES.items() if name in slice_.hooks]
-    found = [getattr(importlib.import_module(f"benchctl.{giver}.hooks"), name) for giver in givers]
-    return [resolve_name(one) if isinstance(one, str) else one for one in found]
+    return [
+        resolve_name(f"benchctl.{giver}.{slice_.hooks[name]}")
+        for giver, slice_ in SLICES.items()
+        if name in slice_.hooks
+    ]
 
 
 def hook(name: Hook) -> Any:

@@ -12,8 +12,7 @@ import yaml
 from msgspec import inspect
 
 from benchctl.disk import read_file
-from benchctl.errors import UsageError
-from benchctl.nearest import guess, suggestion
+from benchctl.errors import UsageError, guess, suggestion
 
 MOST_CHARACTERS: Final = 256 * 1024
 """Limit of a file: people write these by hand, and PyYAML takes seconds for more."""

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.nightly.hooks import nights_view
+from benchctl.nightly.folder import nights_view
 from benchctl.results.model import RunRecord
 from benchctl.results.sql import ONE_ROW, view_columns
 from benchctl.results.store import RunFolder, RunStore

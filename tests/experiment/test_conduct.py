@@ -15,11 +15,10 @@ from benchctl.experiment.execution import experiment_of, forks_missing, runs_of,
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import Changes, Experiment
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import FIRST_LOOK, Plan
 from benchctl.run.open_run import NotResumable
 from benchctl.run.orchestrate import More
 from benchctl.spec import MOST_FORKS
-from benchctl.stats.anytime import FIRST_LOOK
 from experiment.laboratory import Fork, World, not_resumable
 from experiment_files import EXPERIMENT, load
 

@@ -26,8 +26,8 @@ from benchctl.results.model import (
 )
 from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.analyse import analyse_run
+from benchctl.stats.inference import adjusted_p
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.multiplicity import adjusted_p
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs

@@ -8,8 +8,8 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.experiment.plan import Changes, change, left_out
 from benchctl.experiment.record import Expectation
+from benchctl.results.plan import FIRST_LOOK
 from benchctl.spec import MOST_FORKS
-from benchctl.stats.anytime import FIRST_LOOK
 from experiment_files import load
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from benchctl.nightly.confirm import status_of
 from benchctl.nightly.model import FindingStatus
 from benchctl.nightly.screening import DEFAULT_MARGIN, Nights, Screened, screen
-from benchctl.stats.anytime import FIRST_LOOK
+from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.arrays import Floats
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.decisions import DECIDED

@@ -12,10 +12,9 @@ from benchctl.nightly.confirm import LAST_GOOD, TONIGHT, Confirmer, pinned_pair,
 from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan, StopSpec, VariantSpec
+from benchctl.results.plan import FIRST_LOOK, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
-from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.compare import compare
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary

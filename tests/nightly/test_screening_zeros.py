@@ -8,14 +8,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from benchctl.nightly.change_points import change_points
 from benchctl.nightly.detection import Baselines, Detector
 from benchctl.nightly.folder import read_series, write_figures
 from benchctl.nightly.measure import figure_rows
 from benchctl.nightly.model import Series
 from benchctl.nightly.screening import Screened, canary_moved, nights_of, screen
 from benchctl.nightly.site.charts import sparkline
-from benchctl.nightly.site.history import history_of
+from benchctl.nightly.site.history import change_points, history_of
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 from night_records import KEY, night

@@ -5,8 +5,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.nightly.folder import SuiteFolder
-from benchctl.nightly.hooks import nights_view
+from benchctl.nightly.folder import SuiteFolder, nights_view
 from benchctl.results.sql import VIEWS, StoredRun, answered, export_parquet, view_columns
 from stored import ROWS, stored
 from three_years import make_store

@@ -5,8 +5,7 @@ import duckdb
 import msgspec
 import pytest
 
-from benchctl.nightly.folder import SuiteFolder
-from benchctl.nightly.hooks import nights_view
+from benchctl.nightly.folder import SuiteFolder, nights_view
 from benchctl.results.figures import CurvePoint
 from benchctl.results.sql import (
     ONE_ROW,

@@ -92,9 +92,9 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
 @pytest.mark.parametrize(
     ("modules", "slow"),
     [
-        ("benchctl.report.planning, benchctl.cli.show", "scipy.stats"),
+        ("benchctl.report.planning, benchctl.cli.compare", "scipy.stats"),
         (
-            "benchctl.cli.show, benchctl.evidence.commands.activity, benchctl.experiment.commands.show",
+            "benchctl.cli.compare, benchctl.evidence.commands.activity, benchctl.experiment.commands.show",
             "plotly",
         ),
     ],

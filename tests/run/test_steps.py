@@ -12,8 +12,8 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.results.plan import boots
 from benchctl.run.fork import with_kept_logs
-from benchctl.run.order import boots
 from benchctl.run.session import Serving
 from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track

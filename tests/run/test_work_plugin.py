@@ -9,9 +9,9 @@ from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.plugin.code import Consent
 from benchctl.results.plan import Plan, PluginSpec
+from benchctl.run.form import in_test_mode
 from benchctl.run.orchestrate import track_changes
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.trial import in_test_mode
 from benchctl.run.work import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.track.load import load_track
 from benchctl.track.model import Track

@@ -10,8 +10,7 @@ import pytest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
-from benchctl.search.conduct import failure
-from benchctl.search.nodes import Job
+from benchctl.search.conduct import Job, failure
 from benchctl.search.record import SearchFolder, SearchRecord, find_search
 from builders import CORPUS, make_fork, make_record
 from search.world import World, bisected, minimized

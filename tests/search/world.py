@@ -15,9 +15,8 @@ from benchctl.results.plan import VariantSpec
 from benchctl.run.bench import SilentObserver
 from benchctl.search.bisect import Bisecting
 from benchctl.search.candidates import Candidates, candidates_of
-from benchctl.search.conduct import SearchContext, conduct
+from benchctl.search.conduct import Job, SearchContext, conduct
 from benchctl.search.minimize import Minimizing
-from benchctl.search.nodes import Job
 from benchctl.search.record import BisectSpec, Effect, MinimizeSpec, Point, SearchFolder, SearchRecord
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task

@@ -15,8 +15,8 @@ from benchctl.results.figures import FIGURES, FILES, THREADS
 from benchctl.results.model import IndexFacts, RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Row
+from benchctl.stats.inference import adjusted_p
 from benchctl.stats.metrics import metric
-from benchctl.stats.multiplicity import adjusted_p
 from builders import make_fork, make_plan, make_summary
 from made_builds import builds, built, built_record
 

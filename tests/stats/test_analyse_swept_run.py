@@ -12,8 +12,7 @@ from benchctl.report.formats import render
 from benchctl.report.numbers import signed_figure
 from benchctl.results.figures import OPERATIONS
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import MicroSpec, VariantSpec
-from benchctl.run.order import boots
+from benchctl.results.plan import MicroSpec, VariantSpec, boots
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
 
-from benchctl.stats.anytime import FIRST_LOOK, critical
+from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.arrays import log_points
 from benchctl.stats.compare import compare
 from benchctl.stats.forecast import Rule, Spread, forks_to_find
-from benchctl.stats.inference import Ratio, difference_of
-from benchctl.stats.multiplicity import adjusted_p
+from benchctl.stats.inference import Ratio, adjusted_p, difference_of, sequential_critical
 from stats.processes import (
     PHIS,
     SIGMAS,
@@ -195,7 +194,7 @@ def half_widths(pairs: Values, confidence: float = 0.95) -> Values:
     means = pairs.cumsum(axis=1) / counts
     squares = np.maximum((pairs**2).cumsum(axis=1) - counts * means**2, 0)
     errors = np.sqrt(squares / np.maximum(counts - 1, 1) / counts)
-    reach = np.array([critical(confidence, n - 1, n) if n > 1 else math.inf for n in counts])
+    reach = np.array([sequential_critical(confidence, n - 1, n) if n > 1 else math.inf for n in counts])
     half = np.full(pairs.shape, math.inf)
     usable = np.isfinite(reach)
     half[:, usable] = reach[usable] * errors[:, usable]
@@ -318,8 +317,8 @@ def verdicts_of(pairs: Values, look: int, *, margin: float = MARGIN) -> tuple[Va
     limit = math.log1p(margin)
     mean = pairs[:, :look].mean(axis=1)
     error = pairs[:, :look].std(axis=1, ddof=1) / math.sqrt(look)
-    significant = np.abs(mean) > critical(0.95, look - 1, look) * error
-    equal = np.abs(mean) + critical(0.90, look - 1, look) * error < limit
+    significant = np.abs(mean) > sequential_critical(0.95, look - 1, look) * error
+    equal = np.abs(mean) + sequential_critical(0.90, look - 1, look) * error < limit
     beyond = np.abs(mean) > limit
     return significant & beyond & ~equal, significant & ~beyond & ~equal, equal
 

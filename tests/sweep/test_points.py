@@ -14,10 +14,9 @@ from benchctl.errors import UsageError
 from benchctl.report.command_line import command
 from benchctl.results.figures import Course
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Axis, Plan, Swept, TargetSpec
+from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boots
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
-from benchctl.run.order import boots
 from benchctl.run.pilot import check_lengthening, choose_counts
 from benchctl.run.plan import RunSpec, plan_run, reload_track, with_params
 from benchctl.sweep.points import Sweep

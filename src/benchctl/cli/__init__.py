@@ -30,7 +30,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Prepare": {
         "doctor": ("benchctl.cli.doctor:doctor_command", "Check whether this host is fit to measure."),
         "plan": (
-            "benchctl.cli.plan:plan_command",
+            "benchctl.cli.run:plan_command",
             "Estimate the forks and time needed to detect a difference.",
         ),
         "list": (
@@ -44,7 +44,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "benchctl.cli.compare:compare_command",
             "Compare stored results, optionally as a CI gate.",
         ),
-        "show": ("benchctl.cli.show:show_command", "Show the results of a stored run."),
+        "show": ("benchctl.cli.compare:show_command", "Show the results of a stored run."),
         "runs": ("benchctl.cli.runs:runs_group", "List, delete, import and export stored runs."),
     },
     "Automate": {},

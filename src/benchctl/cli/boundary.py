@@ -17,8 +17,7 @@ from types import FrameType
 import click
 
 from benchctl.cli.streams import accept_all_characters, complain
-from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.nearest import guess, nearest
+from benchctl.errors import BenchctlError, ExitCode, UsageError, guess, nearest
 
 GRACE_S = 2.0
 """For threads that are about to end, or that the interpreter ends on its way out."""

@@ -21,10 +21,10 @@ from benchctl.cli.options import (
     runs_option,
     verbose_option,
 )
-from benchctl.cli.output import print_comparison, print_page
+from benchctl.cli.output import Part, print_comparison, print_page, print_run
 from benchctl.cli.run_options import BUILT_IN
 from benchctl.cli.streams import complain
-from benchctl.errors import BenchctlError, ExitCode
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
 from benchctl.report.formats import Format
@@ -181,3 +181,55 @@ def conclude_gate(result: GateResult) -> None:
     if result.outcome in _EXIT_CODES:
         raise BenchctlError(text, exit_code=_EXIT_CODES[result.outcome])
     complain(f"benchctl: {text}")
+
+
+# `benchctl show`: a stored run on a screen, in full, or as an HTML report.
+
+
+@click.command("show")
+@click.argument("run", shell_complete=complete_runs)
+@click.option("--notes", "part", flag_value="notes", help="Print all warnings and their tasks.")
+@click.option(
+    "--precision",
+    "part",
+    flag_value="precision",
+    help="Print what the run could detect, and what more would take.",
+)
+@click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
+@click.option("-v", "--verbose", "part", flag_value="all", help="Print every section.")
+@metric_option
+@diff_option
+@format_option
+@html_option
+@runs_option
+def show_command(
+    run: str,
+    part: Part | None,
+    metrics: tuple[str, ...],
+    diff: Diff | None,
+    runs_folder: Path | None,
+    output_format: Format,
+    html: Path | None,
+) -> None:
+    """Show the results of a stored run.
+
+    RUN is a run id, a unique prefix or suffix of one, a path, or `latest`.
+    """
+    check_html(html, output_format)
+    if part in ("notes", "precision", "host") and output_format != "text":
+        raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
+    require_runs(runs_folder, run)
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    folder = store.find(run)
+    record = print_run(
+        folder,
+        output_format,
+        usual=home.runs,
+        part=part,
+        figures=metrics,
+        diff=diff,
+        html=html,
+    )
+    # Its figures are worth being printed whatever became of the files beside them.
+    folder.require_files(record)

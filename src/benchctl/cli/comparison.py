@@ -7,8 +7,7 @@ import click
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.alignment import JoinedRuns
-from benchctl.results.likeness import resolved, variant_differences
+from benchctl.results.likeness import JoinedRuns, resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import fork_sources
@@ -17,6 +16,7 @@ from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of, with_imports
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, run_doubts
+from benchctl.stats.inference import Method, sequential
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
@@ -27,7 +27,6 @@ from benchctl.stats.metrics import (
     metrics_in,
     percentile,
 )
-from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import describe_before, ran_before
 from benchctl.stats.quantiles import requantiled
 

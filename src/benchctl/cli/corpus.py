@@ -12,9 +12,8 @@ from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.corpus.generated import GENERATORS, list_corpora
 from benchctl.corpus.published import BIG5, BIG5_SIZES, Fetch, Packing, big5_corpus, fetched_files
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
-from benchctl.nearest import suggestion
 from benchctl.quantities import COUNT
 from benchctl.run.prepare import prepare_corpus
 from benchctl.spec import BusyAction

@@ -24,16 +24,14 @@ from benchctl.cli.streams import say
 from benchctl.cli.targets import unasked_targets
 from benchctl.engine.variant import ENGINE_WORDS, check_jdks, parse_variant
 from benchctl.engine.variant_file import check_spec, load_variants, with_newest
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
-from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.quantities import Kind
 from benchctl.results.plan import VariantSpec
-from benchctl.run.form import forks_of, read_form, run_spec, stop_of
+from benchctl.run.form import TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, forks_of, read_form, run_spec, stop_of
 from benchctl.run.host import AUTO
 from benchctl.run.plan import RunSpec
-from benchctl.run.trial import TEST_MODE_DOCUMENTS, TEST_MODE_FORKS
 from benchctl.run.work import plugin_problems
 from benchctl.spec import (
     AS_MANY_WORKERS_AS_NEEDED,

@@ -17,9 +17,8 @@ from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_at, read
 from benchctl.endpoint import OptionNames, read_hosts
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
-from benchctl.nearest import suggestion
 from benchctl.plugin.code import Code, Consent
 from benchctl.quantities import COUNT
 from benchctl.report.table import Table, pieces

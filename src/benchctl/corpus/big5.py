@@ -25,8 +25,7 @@ import numpy as np
 
 from benchctl.corpus import random_bits, tables
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.rows import RowLayout, Span, check_slice
-from benchctl.corpus.tables import NAMES, NOUN_PAIRS, Texts
+from benchctl.corpus.tables import NAMES, NOUN_PAIRS, RowLayout, Span, Texts, check_slice
 
 # Days and part files: pure arithmetic on the size of the corpus.
 #

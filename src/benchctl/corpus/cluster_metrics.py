@@ -15,8 +15,7 @@ import numpy as np
 
 from benchctl.corpus import random_bits
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.rows import RowLayout, Span, check_slice
-from benchctl.corpus.tables import Texts, integers, thousandths
+from benchctl.corpus.tables import RowLayout, Span, Texts, check_slice, integers, thousandths
 
 GENERATOR_VERSION = 1
 FILE_BYTES_A_DOCUMENT = 17  # 15 measured, and a tenth to spare

@@ -25,7 +25,7 @@ import zstandard
 
 from benchctl.child import follow_parent
 from benchctl.corpus import big5, cluster_metrics
-from benchctl.corpus.rows import Span, check_slice
+from benchctl.corpus.tables import Span, check_slice
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home

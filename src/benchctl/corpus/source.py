@@ -16,7 +16,7 @@ from benchctl.corpus.published import (
     is_published,
     not_found,
 )
-from benchctl.corpus.rows import check_slice
+from benchctl.corpus.tables import check_slice
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress

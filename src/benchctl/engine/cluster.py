@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
@@ -520,3 +521,37 @@ def _check(
     wrong = next((line for sign in signs for line in lines if sign in line), "")
     told = wrong or (lines[-1] if lines else f"nothing: it {describe_exit(status)}")
     raise BenchctlError(f"Lucene's check of shard {shard.name} says: {told} (all of it: {said})")
+
+
+# The collection of evidence from one node start: where it goes, and what collects it.
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Destination of the evidence of one node start while it runs."""
+
+    # empty, and writable for the node's user; what is in it when the node is gone is kept with the run
+    folder: Path
+    java_home: Path  # of the node's runtime, whose `bin` may have jcmd and jfr
+    java_major: int  # its feature release, such as 21
+    cpus: tuple[int, ...] | None = None  # that helpers may use; None for all
+
+
+class Collector(Protocol):
+    """Collects evidence of one node start. Its methods are called in this order, each once.
+
+    `end` is called even if the node fails or never gets ready. None of them may send the node a request: a
+    search, and to a lesser degree anything else, changes what is measured.
+    """
+
+    def flags(self) -> tuple[str, ...]:
+        """Return JVM flags, appended to all others."""
+
+    def begin(self, node: Member) -> None:
+        """Begin: the first task of a measured challenge, or its warm-up, is about to start."""
+
+    def measured(self, node: Member) -> None:
+        """Handle the end of the last measured task; the node is still up."""
+
+    def end(self) -> None:
+        """Convert what the node, now gone, left into the form that is kept."""

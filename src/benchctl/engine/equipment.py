@@ -33,9 +33,8 @@ from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, UsageError, nearest
 from benchctl.home import Home
-from benchctl.nearest import nearest
 from benchctl.network import Progress
 from benchctl.results.plan import VariantSpec
 

@@ -15,8 +15,7 @@ from msgspec import Meta
 from benchctl.disk import disk_errors, expanded
 from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flag, check_settings
-from benchctl.errors import BenchctlError, UsageError
-from benchctl.nearest import guess, nearest, suggestion
+from benchctl.errors import BenchctlError, UsageError, guess, nearest, suggestion
 from benchctl.quantities import SIZE
 from benchctl.results.plan import EngineName, NodeSpec, StartMode, VariantSpec
 from benchctl.track.library import challenge_names

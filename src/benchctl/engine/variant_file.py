@@ -22,8 +22,7 @@ from benchctl.engine.variant import (
     check_name,
     check_parts,
 )
-from benchctl.errors import UsageError
-from benchctl.nearest import suggestion
+from benchctl.errors import UsageError, suggestion
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.yaml_file import Document, Step, read_typed
 

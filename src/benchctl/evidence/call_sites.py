@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, nearest
 from benchctl.evidence.inlining_log import PACKED_SUFFIX, InliningLog
 from benchctl.evidence.inlining_tree import (
     Call,
@@ -21,7 +21,6 @@ from benchctl.evidence.inlining_tree import (
     simple,
     stable,
 )
-from benchctl.nearest import nearest
 from benchctl.results.model import C2_LEVEL, ForkRecord, NodeRecord, RunRecord
 from benchctl.results.store import RunFolder
 

@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.collecting import Collector, Scene
+from benchctl.engine.cluster import Collector, Scene
 from benchctl.engine.node import Member
 from benchctl.engine.usage import Gauge, GcPause, ProcessGauge
 from benchctl.errors import BenchctlError, UsageError

@@ -12,7 +12,7 @@ import msgspec
 from markupsafe import Markup
 
 import benchctl
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.evidence.profile import (
     Choice,
     Counted,
@@ -30,7 +30,6 @@ from benchctl.evidence.profile import (
     shares,
     without_lines,
 )
-from benchctl.nearest import suggestion
 from benchctl.report.html.parts import STYLE, embedded, templates, text_of
 from benchctl.report.numbers import counted, json_text
 from benchctl.report.table import Table, worded

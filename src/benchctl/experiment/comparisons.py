@@ -34,6 +34,7 @@ from benchctl.stats.disturbed import Disturbance
 from benchctl.stats.doubts import unfit_values, unit_doubts
 from benchctl.stats.driver import LoadCheck, check_load
 from benchctl.stats.forecast import Forecast
+from benchctl.stats.inference import sequential
 from benchctl.stats.metrics import (
     ForkSummaries,
     Metric,
@@ -46,7 +47,6 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import sequential
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.steady import Steadiness
 from benchctl.track.model import Task

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from benchctl.cli.streams import note
 from benchctl.errors import BenchctlError
 from benchctl.evidence.call_sites import RunLog, logs_of, read_called
 from benchctl.evidence.inlining_log import InliningLog
@@ -18,9 +19,13 @@ from benchctl.experiment.record import (
     SeenCall,
     SeenReceiver,
 )
+from benchctl.home import Home
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import boots
 from benchctl.results.store import RunStore
-from benchctl.run.order import boots
+
+if TYPE_CHECKING:
+    from benchctl.cli.resume import Whole
 
 _EXPERIMENT: Final = "experiment-"
 _MEASUREMENT: Final = "measurement-"
@@ -140,3 +145,22 @@ def _seen(site: CallSite, variant: str, block: int, log: InliningLog) -> SeenCal
         calls=called.calls,
         given_up=called.given_up_ms is not None,
     )
+
+
+def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """Yield the runs that experiments refer to."""
+    for _, experiment in ExperimentStore(home.root / "experiments").records(unread):
+        for run in experiment.runs.values():
+            yield run, f"experiment {experiment.id}"
+
+
+def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
+    """Return the experiment that a name means, or that a run with such tags is a measurement of."""
+    store = ExperimentStore(home.root / "experiments")
+    found = experiment_of(tags) or name
+    if not store.names(found):
+        return None
+    # The commands load statistics, which whoever only deletes runs need not wait for.
+    from benchctl.experiment.commands.run import BegunExperiment  # noqa: PLC0415 - see above
+
+    return BegunExperiment(home, store.find(found, note))

@@ -14,7 +14,7 @@ from msgspec import Meta
 from benchctl.disk import read_file
 from benchctl.engine.variant import LATEST, VariantEntry, base_variant, placed_challenge
 from benchctl.engine.variant_file import resolve_variants_mapping
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, guess, suggestion
 from benchctl.experiment.record import (
     Asked,
     CallSite,
@@ -31,7 +31,6 @@ from benchctl.experiment.record import (
     side_text,
 )
 from benchctl.micro.conduct import MicroEntry, parse_variant, placed_variant
-from benchctl.nearest import guess, suggestion
 from benchctl.quantities import DURATION, PERCENT, Percent
 from benchctl.redline.conduct import parse_clients, parse_objective, search_of, searched_by
 from benchctl.report.numbers import counted

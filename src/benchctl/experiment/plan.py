@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.experiment.file import Source, read_experiment
 from benchctl.experiment.record import (
     ComparisonSpec,
@@ -20,17 +20,14 @@ from benchctl.experiment.record import (
 )
 from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
-from benchctl.nearest import suggestion
 from benchctl.plugin.code import Consent
 from benchctl.redline.conduct import judged_tasks, plan_redline
 from benchctl.report.numbers import counted
-from benchctl.results.plan import EvidenceSpec, MicroSpec, Place, Plan, StopSpec
+from benchctl.results.plan import FIRST_LOOK, EvidenceSpec, MicroSpec, Place, Plan, StopSpec
 from benchctl.run.documents import FileOptions
-from benchctl.run.form import run_spec
+from benchctl.run.form import in_test_mode, run_spec
 from benchctl.run.plan import RunSpec, axes_of, plan_ingest, plan_run, reload_track
-from benchctl.run.trial import in_test_mode
 from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE
-from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track

@@ -16,8 +16,7 @@ from typing import Any, Literal, Self
 import psutil
 
 from benchctl.disk import disk_errors, free_bytes, open_regular, require_space
-from benchctl.engine.cluster import archive_classes
-from benchctl.engine.collecting import Collector, Scene
+from benchctl.engine.cluster import Collector, Scene, archive_classes
 from benchctl.engine.equipment import Equipment, equip
 from benchctl.engine.launch import Starts, starts_of
 from benchctl.engine.node import Ground, Node, Wanted, place_of

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors, read_file
-from benchctl.engine.collecting import Collector, Scene
+from benchctl.engine.cluster import Collector, Scene
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.settings import check_flag
 from benchctl.engine.variant import check_name, placed_jar

@@ -16,13 +16,12 @@ from benchctl.nightly.suite import ConfirmLimits
 from benchctl.report.command_line import command
 from benchctl.report.numbers import interval, signed_percent
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan, StopSpec, VariantSpec
+from benchctl.results.plan import FIRST_LOOK, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import BUSY_HOST, Row, reservations
-from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metrics_in
 from benchctl.stats.outlook import further_forks

@@ -23,14 +23,17 @@ from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
-from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
+from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
 from benchctl.results.figures import FIGURES, about, described_fields
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.model import VariantAnswers
 from benchctl.results.samples import DuckDiskError, DuckError, database, quoted
+from benchctl.results.sql import FileView
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+    from benchctl.cli.resume import Whole
 
 
 # The figures of a night as Parquet, one row a fork, task and metric; and many such files as series.
@@ -531,3 +534,53 @@ def _number(name: str) -> int | None:
     """Return the number of a night, by the name of its folder; None for a name that is not an id."""
     match = _NIGHT_ID.fullmatch(name)
     return None if match is None else int(match["number"])
+
+
+# What the core asks of suites: see the register of slices.
+
+
+def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """Return the runs that nights refer to."""
+    for suite in suites(home):
+        for night in suite.nights(unread):
+            for run in filter(None, (night.run, *night.runs)):
+                yield run, f"night {night.id} of {suite.root.name}"
+
+
+def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
+    """Return the night of that id, or the one that was cut off and that a run with such tags is of."""
+    names = {name} if name else set(tags)
+    for suite in suites(home):
+        for one in names if name or suite.root.name in names else ():
+            if "/" in one or not one.strip(".") or not suite.night_path(one).is_dir():
+                continue
+            # The commands load all that measures, which whoever only deletes runs need not wait for.
+            from benchctl.nightly.commands.run import BegunNight  # noqa: PLC0415 - see above
+
+            night = BegunNight(suite, one)
+            if name or _cut_off(suite, one):
+                return night
+    return None
+
+
+def _cut_off(suite: SuiteFolder, night_id: str) -> bool:
+    try:
+        return suite.load(night_id).status in CUT_OFF
+    except BenchctlError:
+        return False
+
+
+def sql_view(home: Home) -> FileView:
+    """Return the figures of all nights."""
+    return nights_view(lambda: suites(home))
+
+
+def nights_view(found: Callable[[], Iterable[SuiteFolder]]) -> FileView:
+    """Return the view of the figures of the nights of suites, which are read on use."""
+    return FileView(
+        "nights",
+        "one row a fork, task and metric of every night of every suite; read as the query asks",
+        {"suite": ("VARCHAR", "name of the suite")},
+        COLUMNS,
+        lambda: [(str(path.absolute()), one.root.name) for one in found() for path in one.figure_files()],
+    )

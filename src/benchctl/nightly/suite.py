@@ -19,11 +19,10 @@ from benchctl.nightly.model import Role
 from benchctl.nightly.notify import Notifier
 from benchctl.nightly.retention import Retention
 from benchctl.quantities import DURATION, PERCENT, Duration, Percent
-from benchctl.results.plan import VariantSpec
+from benchctl.results.plan import FIRST_LOOK, VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.form import absolute, placed, placed_work, refuse_problems
 from benchctl.spec import DEFAULT_FORKS, OnBusy, Text, Work
-from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
 from benchctl.track.library import challenge_names, find_challenge
 from benchctl.track.load import load_track

@@ -10,9 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, UsageError, suggestion
 from benchctl.load.task_clients import Job, TaskResult
-from benchctl.nearest import suggestion
 from benchctl.quantities import DURATION
 from benchctl.redline.judge import Offer, hardest, judge_step
 from benchctl.redline.search import MOST_STEPS, ClientLadder, Found, Ladder, Phase, Search

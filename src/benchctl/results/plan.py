@@ -1,14 +1,14 @@
 """Plan of a run, decided and validated before any node starts."""
 
 import hashlib
+import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.nearest import suggestion
+from benchctl.errors import UsageError, suggestion
 from benchctl.quantities import DURATION
 from benchctl.results.figures import about
 from benchctl.spec import (
@@ -247,6 +247,10 @@ class MicroSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     timeout_s: float = 600.0
     # Coordinates of jars off the class path; NAME's path is the system property `benchctl.NAME`.
     apart: dict[str, str] = {}
+
+
+FIRST_LOOK = 5
+"""Pairs before the first interim analysis: for an effect's size; the test itself holds from two on."""
 
 
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -598,3 +602,62 @@ def _numbered(names: Sequence[str], place: int) -> str:
 
 def _label(plan: Plan, place: Place) -> str:
     return plan.schedules[place[0]].schedule[place[1]].label
+
+
+# The order of forks in a block, and the node starts of a fork with their steps: random, and reproducible.
+
+Step = tuple[Place, ...]
+"""Tasks that run concurrently: one, or those of a parallel element."""
+
+
+def block_order(plan: Plan, block: int, run: int = 0) -> tuple[VariantSpec, ...]:
+    """The order of variants in one block: random, but reproducible; `run` is its number in a study."""
+    return tuple(sorted(plan.variants, key=lambda spec: place_in_block(plan.seed, block, run, spec.name)))
+
+
+def place_in_block(seed: int, block: int, run: int, variant: str) -> float:
+    """Return the sort key of a fork in its block, of the run of that number among those of the block."""
+    return random.Random(f"{seed}/{block}/{run}/{variant}").random()  # noqa: S311 - reproducible, not secret
+
+
+def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
+    """Group the steps by node start, in order, by the restart policy; `task` restarts per step.
+
+    The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
+    differ in their clients, and the steps of a challenge that asks for it.
+    """
+    dice = random.Random(f"{plan.seed}/{block}/points")  # noqa: S311 - reproducible, not secret
+    order = list(range(len(plan.schedules)))
+    if plan.swept is not None:
+        rounds = list(plan.swept.rounds())
+        dice.shuffle(rounds)
+        order = [schedule for round_ in rounds for schedule in round_]
+    by_schedule = [
+        tuple(
+            tuple((schedule, task) for task in step)
+            for step in _shuffled_steps(plan.schedules[schedule], dice)
+        )
+        for schedule in order
+    ]
+    steps = tuple(step for own in by_schedule for step in own)
+    if plan.restart == "never":
+        return (steps,)
+    if plan.restart == "task" or plan.micro is not None:
+        return tuple((step,) for step in steps)
+    return tuple(by_schedule)
+
+
+def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:
+    """The steps of a challenge, the points of each of its curves in random order among their places."""
+    steps = list(challenge.steps)
+    if challenge.order == "random":
+        dice.shuffle(steps)
+        return steps
+    tasks = challenge.schedule
+    for curve in dict.fromkeys(task.swept for task in tasks if task.swept):
+        places = [place for place, step in enumerate(steps) if tasks[step[0]].swept == curve]
+        points = [steps[place] for place in places]
+        dice.shuffle(points)
+        for place, point in zip(places, points, strict=True):
+            steps[place] = point
+    return steps

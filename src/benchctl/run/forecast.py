@@ -21,11 +21,10 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.model import IndexFacts, RunRecord
-from benchctl.results.plan import CorpusFile, EngineName, Plan, VariantSpec
+from benchctl.results.plan import CorpusFile, EngineName, Plan, VariantSpec, boots
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
-from benchctl.run.order import boots
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
 from benchctl.stats.history import History, collect_history, kind_of

@@ -19,8 +19,7 @@ import zstandard
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.client import totals
-from benchctl.engine.cluster import Cluster
-from benchctl.engine.collecting import Collector, Scene
+from benchctl.engine.cluster import Cluster, Collector, Scene
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.filling import settle
 from benchctl.engine.node import Member, place_of
@@ -44,7 +43,7 @@ from benchctl.results.model import (
     NodeRecord,
     SegmentFacts,
 )
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Plan, Step, boots
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Observer
@@ -52,7 +51,6 @@ from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
 from benchctl.run.host import look, probe_host, thread_on, used_by_others
-from benchctl.run.order import Step, boots
 from benchctl.run.plan import SETTLING_DOCUMENTS
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject, Workspace
 from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters

@@ -13,13 +13,12 @@ from benchctl.lock import SHARE_VARIABLE, shares_host
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Plan, block_order
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, Runner, pool_of
 from benchctl.run.host import pinned
-from benchctl.run.order import block_order
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
 from benchctl.slices import hook

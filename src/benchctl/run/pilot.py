@@ -14,12 +14,11 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.report.command_line import command
 from benchctl.results.model import ForkRecord, Pilot, PilotFork
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Plan, block_order
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.host import pinned
-from benchctl.run.order import block_order
 from benchctl.run.plan import param_prefix, with_params
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Challenge, Track

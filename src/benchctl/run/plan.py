@@ -10,8 +10,7 @@ import msgspec
 
 from benchctl.engine.answers import Compared
 from benchctl.engine.variant import VARIANT_OPTIONS
-from benchctl.errors import UsageError
-from benchctl.nearest import guess
+from benchctl.errors import UsageError, guess
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (

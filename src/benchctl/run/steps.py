@@ -25,12 +25,11 @@ from benchctl.load.task_clients import HostPart, Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.results.figures import DOCUMENTS, FILES, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.model import SegmentFacts
-from benchctl.results.plan import Plan, VariantSpec
+from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.checks import acting
-from benchctl.run.order import Step
 from benchctl.run.session import Serving
 from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.stats.disturbed import LARGE_SHARE

@@ -12,10 +12,10 @@ from typing import Final, Literal, NamedTuple
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import place_in_block
 from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob
 from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
-from benchctl.run.order import place_in_block
 
 TIME_UP: Final = "the time was up"
 """Beginning of the reason if no time was left for a block."""

@@ -2,7 +2,7 @@
 
 Pairs are logarithms of ratios, one a block, so that what drifts from block to block cancels. A question has
 two landmarks: the mean of pairs where the difference is gone, and where it is there. It is answered as soon
-as the interval of the mean, which holds at all looks together (`stats.anytime`), excludes one of them while
+as the interval of the mean, which holds at all looks together (`stats.inference`), excludes one of them while
 the mean is nearer to the other. To test the middle between them instead would take four times as many pairs.
 
 How much pairs differ is taken from all questions of the search together, since forks of one host and task

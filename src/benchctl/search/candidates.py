@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.nearest import suggestion
+from benchctl.errors import UsageError, suggestion
 from benchctl.search.answers import Answer
 from benchctl.search.record import Direction, Effect
 from benchctl.track.model import Challenge, Task, TrackOperation

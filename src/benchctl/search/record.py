@@ -305,3 +305,10 @@ def all_searches(
         BenchctlError: If records cannot be read.
     """
     return readable(map(SearchFolder, shelf(home).folders()), SearchFolder.load, unreadable)
+
+
+def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """Yield the runs that searches rest on, which lie in their directories."""
+    del unread
+    for run in shelf(home).root.glob("*/runs/*"):
+        yield str(run.resolve()), f"search {run.parents[1].name}"

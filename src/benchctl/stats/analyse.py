@@ -49,6 +49,7 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.driver import LoadCheck, check_load, driver_rows, host_rows
+from benchctl.stats.inference import Method, sequential
 from benchctl.stats.metrics import (
     INDEX_BUILDS,
     REDLINE,
@@ -70,7 +71,6 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.multiplicity import Method, sequential
 from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.outlook import verdict_costs, with_least_effects
 from benchctl.stats.scale import operation_scale

@@ -8,8 +8,8 @@ import msgspec
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
+from benchctl.stats.inference import Method
 from benchctl.stats.metrics import MetricKey
-from benchctl.stats.multiplicity import Method
 from benchctl.stats.order import OrderEffect
 from benchctl.stats.outlook import VerdictCost
 from benchctl.stats.parts import EvidenceCost, RedlineCurves, SweepCurve, TaskCost

@@ -11,12 +11,10 @@ from scipy.special import stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
 from benchctl.spec import ComparedAs
-from benchctl.stats.anytime import p_of_signs
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat, CaveatCode, Replicate, missed_percent
-from benchctl.stats.inference import Contrast, Ratio, difference_of
+from benchctl.stats.inference import Contrast, Method, Ratio, adjusted_p, difference_of, p_of_signs
 from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
-from benchctl.stats.multiplicity import Method, adjusted_p
 
 
 class Series(msgspec.Struct, frozen=True):

@@ -7,9 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.results.plan import StopSpec
+from benchctl.results.plan import FIRST_LOOK, StopSpec
 from benchctl.stats.analysis import Analysis, Row, reservations
-from benchctl.stats.anytime import FIRST_LOOK
 from benchctl.stats.caveat import WITHOUT_VERDICT
 from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
 from benchctl.stats.forecast import Forecast

@@ -17,9 +17,10 @@ import numpy as np
 from scipy.special import chdtri, ndtr, stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.results.plan import FIRST_LOOK
 from benchctl.spec import MOST_FORKS
-from benchctl.stats.anytime import FIRST_LOOK, critical
 from benchctl.stats.arrays import Floats, Mask
+from benchctl.stats.inference import sequential_critical
 
 POWER: Final = 0.8
 UNBOUNDED: Final = 100_000
@@ -85,7 +86,7 @@ class Rule(msgspec.Struct, frozen=True):
         if df < _LEAST_DF:
             return math.inf
         if self.sequential:
-            return critical(1 - level, df, forks / self.sides)
+            return sequential_critical(1 - level, df, forks / self.sides)
         return float(stdtrit(df, 1 - level / 2))
 
 

@@ -1,14 +1,68 @@
-"""Tests of differences of means: linear contrasts and Fieller's ratio."""
+"""Tests of differences of means: contrasts, Fieller's ratio, the mixture t-test; adjustment of p-values."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from benchctl.stats.anytime import critical, p_value
+from benchctl.results.model import RunRecord
 from benchctl.stats.arrays import Floats
+
+# The mixture t-test: p-values and intervals that hold however often they are looked at.
+#
+# Whoever looks at figures and goes on while nothing is found finds something in the end. Here the truth is
+# weighed against no effect by a likelihood ratio whose expectation never exceeds 1 while there is none: so it
+# ever exceeds 1 / alpha with a chance of alpha at most, after as many looks as one likes (Ville's
+# inequality).
+# The SD is unknown with the right-Haar prior, the effect in SDs follows N(0, 1). It needs no bound on the
+# number of looks and no table.
+#
+# Lai, Annals of Statistics 4, 1976; Rouder et al., Psychonomic Bulletin & Review 16, 2009; Wang and Ramdas,
+# "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance", 2024.
+#
+# Estimate, interval and p are all those of the present look, so that they never contradict each other; the
+# largest evidence of earlier looks would be a valid p, too, beside an interval that may hold 0 again.
+
+
+def log_evidence(t: float, df: float, units: float) -> float:
+    """Return the logarithm of the likelihood ratio of some effect against none.
+
+    Args:
+        t: estimate / standard error.
+        df: degrees of freedom, above 0.
+        units: that the estimate rests on: (SD of a unit / standard error)^2, which is the number of pairs.
+    """
+    v = 1.0 + units
+    return -math.log(v) / 2 + (df + 1) / 2 * (math.log1p(t * t / df) - math.log1p(t * t / (v * df)))
+
+
+def sequential_p(t: float, df: float, units: float) -> float:
+    """Return the two-sided p over all looks; see `log_evidence`."""
+    return math.exp(min(0.0, -log_evidence(t, df, units)))
+
+
+def sequential_critical(confidence: float, df: float, units: float) -> float:
+    """Return half the width of an interval in standard errors; infinite while there is none.
+
+    Such intervals hold the truth at all looks together with the given confidence, between 0 and 1.
+    """
+    v = 1.0 + units
+    a = math.pow(v / (1 - confidence) ** 2, 1 / (df + 1))
+    return math.sqrt(df * (a - 1) / (1 - a / v)) if a < v else math.inf
+
+
+def p_of_signs(above: int, below: int) -> float:
+    """Return the two-sided p over all looks for pairs of which so many lie above 0 and below it.
+
+    The chance of a pair to lie above is 1/2 against uniformly distributed (Laplace's mixture).
+    """
+    pairs = above + below
+    log_ratio = pairs * math.log(2) + math.lgamma(above + 1) + math.lgamma(below + 1) - math.lgamma(pairs + 2)
+    return math.exp(min(0.0, -log_ratio))
+
 
 _MOST_SD = 10.0  # of which the CV is 10^21
 
@@ -47,7 +101,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def critical(self, confidence: float) -> float:
         """Return half the width of an interval in standard errors; infinite where there is none yet."""
         if self.sequential:
-            return critical(confidence, self.df, self.units)
+            return sequential_critical(confidence, self.df, self.units)
         return float(stdtrit(self.df, (1 + confidence) / 2))
 
     def interval(self, confidence: float) -> tuple[float, float]:
@@ -62,7 +116,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _two_sided(self, distance: float) -> float:
         t = abs(distance) / self.error
-        return p_value(t, self.df, self.units) if self.sequential else 2 * float(stdtr(self.df, -t))
+        return sequential_p(t, self.df, self.units) if self.sequential else 2 * float(stdtr(self.df, -t))
 
 
 def contrast(
@@ -175,3 +229,39 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return max(c / (b + reach), 1.0) if b + reach else 1.0, math.inf
         least = (b + reach) / a if a else 0.0
         return -math.inf, least if 0 < least < 1 else 1.0
+
+
+# Adjustment of p-values when several tasks are looked at.
+
+Method = Literal["benjamini-hochberg", "holm"]
+
+
+def sequential(runs: Iterable[RunRecord]) -> bool:
+    """Return whether any run was looked at more than once: by its stop rule, or before more was added."""
+    return any(run.looks > 1 or (run.plan.stop is not None and run.plan.stop.looks_on) for run in runs)
+
+
+def adjusted_p(p_values: Sequence[float], method: Method) -> list[float]:
+    """Adjust the p-values of one family, in the same order; to be compared with the level itself.
+
+    `benjamini-hochberg` bounds the share of false findings, `holm` the chance of any.
+    """
+    if not p_values:
+        return []
+    if method == "holm":
+        return holm(p_values)
+    # It takes most of a second to load, which reports of single forks need not wait for.
+    from scipy.stats import false_discovery_control  # noqa: PLC0415 - see above
+
+    return [float(p) for p in false_discovery_control(np.asarray(p_values, dtype=np.float64))]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down adjustment (Scandinavian Journal of Statistics 6, 1979)."""
+    raw = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(raw, kind="stable")
+    factors = np.arange(raw.size, 0, -1)
+    stepped = np.minimum(1.0, np.maximum.accumulate(raw[order] * factors))
+    adjusted = np.empty_like(raw)
+    adjusted[order] = stepped
+    return [float(p) for p in adjusted]

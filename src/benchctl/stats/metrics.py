@@ -8,8 +8,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.nearest import suggestion
+from benchctl.errors import UsageError, suggestion
 from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, RedlineSpec

@@ -24,7 +24,7 @@ from benchctl.stats.forecast import (
     least_effect,
 )
 from benchctl.stats.history import History, Match, Noise, compared_pairs, metrics_of
-from benchctl.stats.inference import NO_SPREAD, cv_of, sd_of
+from benchctl.stats.inference import NO_SPREAD, Method, cv_of, sd_of
 from benchctl.stats.metrics import (
     Metric,
     MetricKey,
@@ -35,7 +35,6 @@ from benchctl.stats.metrics import (
     places,
     task_at,
 )
-from benchctl.stats.multiplicity import Method
 
 SCHEMA_VERSION: Final = 2
 EFFECT: Final = 0.10

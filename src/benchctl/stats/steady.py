@@ -11,9 +11,8 @@ import numpy as np
 from benchctl.results.figures import Course, CourseKind, TaskSummary
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.disturbed import large_stalls
-from benchctl.stats.inference import Contrast, contrast
+from benchctl.stats.inference import Contrast, contrast, holm
 from benchctl.stats.metrics import THROUGHPUT
-from benchctl.stats.multiplicity import holm
 from benchctl.track.model import Task
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.nearest import guess, nearest
+from benchctl.errors import UsageError, guess, nearest
 from benchctl.track.template import Rendered
 from benchctl.track.template_source import cut
 from benchctl.yaml_file import COMPLAINT_PLACE, find_place, steps_of

@@ -3,8 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from benchctl.errors import UsageError
-from benchctl.nearest import guess
+from benchctl.errors import UsageError, guess
 
 MAIN_FILES = ("track.json", "workload.json")
 """Names of a track's main file: Rally's and OpenSearch Benchmark's."""

@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.nearest import guess, suggestion
+from benchctl.errors import UsageError, guess, suggestion
 from benchctl.track.document import Document, convert, encoded_names, know, read_document
 from benchctl.track.library import find_challenge, find_track
 from benchctl.track.model import (

@@ -8,8 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from benchctl.errors import UsageError
-from benchctl.nearest import guess, nearest, suggestion
+from benchctl.errors import UsageError, guess, nearest, suggestion
 from benchctl.quantities import DURATION
 from benchctl.track.document import LIKE, Document, convert, encoded_names, fitting_key, know, refused
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, StepOrder, Task, TrackOperation

@@ -11,7 +11,7 @@ from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import VariantSpec
-from benchctl.search.nodes import Job
+from benchctl.search.conduct import Job
 from golden import Cases
 from scripted_history import Step, git, write_history
 

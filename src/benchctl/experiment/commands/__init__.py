@@ -8,7 +8,7 @@ from benchctl.cli.lazy import LazyGroup
 
 _COMMANDS = {
     "list": (
-        "benchctl.experiment.commands.listing:list_command",
+        "benchctl.experiment.commands.show:list_command",
         "List shipped experiments and past executions.",
     ),
     "show": (

@@ -12,9 +12,12 @@ import msgspec
 from benchctl.cli.options import (
     AmountType,
     ParamOptions,
+    TableFormat,
     grouped,
     param_options,
+    print_table,
     printed_as,
+    table_format_option,
 )
 from benchctl.cli.run_options import setting_option, test_mode_option
 from benchctl.cli.streams import complain, emit, note, say, text_width
@@ -28,7 +31,7 @@ from benchctl.experiment.estimate import (
     overview_lines,
 )
 from benchctl.experiment.execution import runs_of, seen_calls
-from benchctl.experiment.file import find_experiment
+from benchctl.experiment.file import experiment_names, find_experiment, read_experiment
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import Changes, Experiment, left_out, load_experiment
 from benchctl.experiment.record import ExperimentRecord, ExperimentStore
@@ -36,14 +39,14 @@ from benchctl.experiment.report import Format, render, write
 from benchctl.home import Home, resolve_home
 from benchctl.quantities import COUNT, DURATION
 from benchctl.report.html.page import refuse_foreign, render_page, run_page
-from benchctl.report.table import Table, written
+from benchctl.report.table import Column, Table, written
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import FIRST_LOOK
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Ahead, Past, Steps, preparation
 from benchctl.run.host import describe_host
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.anytime import FIRST_LOOK
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -222,3 +225,39 @@ def report_command(name: str, output_format: Format, html_folder: Path | None) -
     # Whoever only looks makes no folder.
     folder = ExperimentStore(home.root / "experiments").find(name, note)
     print_report(folder.load(), RunStore(home.root / "runs"), output_format, html_folder)
+
+
+# `benchctl experiment list`: what there is to run, and what was run.
+
+Row = tuple[object, ...]
+
+
+@click.command("list")
+@table_format_option
+def list_command(output_format: TableFormat) -> None:
+    """List shipped experiments and past executions."""
+    home = resolve_home()
+    runs = RunStore(home.root / "runs")
+    rows: list[Row] = []
+    for name in experiment_names():
+        spec = read_experiment(find_experiment(name)).spec
+        rows.append((name, None, "shipped", len(spec.measurements), None, spec.title))
+    # Whoever only looks makes no folder.
+    for _, record in ExperimentStore(home.root / "experiments").records(note):
+        rows.append(_executed(record, runs))
+    columns = ("experiment", "id", "status", Column("measurements"), "forks", "title")
+    print_table(Table.listed("Experiments", columns, rows), output_format)
+
+
+def _executed(record: ExperimentRecord, store: RunStore) -> Row:
+    spec = record.spec
+    runs = runs_of(record, store, note).values()
+    done = sum(run.total - len(run.missing()) for run in runs)
+    return (
+        spec.name,
+        record.id,
+        record.status,
+        len(spec.measurements),
+        f"{done}/{spec.total_forks}",
+        spec.title,
+    )

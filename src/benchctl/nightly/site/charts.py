@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from benchctl.nightly.change_points import ChangePoint
 from benchctl.nightly.model import Alarm, Event, NightRecord, Raised, Series, annotations_of
-from benchctl.nightly.site.history import History, SuitePages
+from benchctl.nightly.site.history import ChangePoint, History, SuitePages
 from benchctl.nightly.text import alarm_sentence, change_text, effect_text, metric_title, moment
 from benchctl.nightly.text import marks as night_marks
 from benchctl.report.charts import tint, variant_style

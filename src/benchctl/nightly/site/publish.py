@@ -12,7 +12,6 @@ import msgspec
 
 import benchctl
 from benchctl.disk import read_file
-from benchctl.nightly.change_points import ChangePoint, change_points
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import (
     Acknowledged,
@@ -25,7 +24,7 @@ from benchctl.nightly.model import (
 )
 from benchctl.nightly.screening import nights_of
 from benchctl.nightly.site.charts import Locate, change_point_marks, night_data, suite_marks
-from benchctl.nightly.site.history import SuitePages
+from benchctl.nightly.site.history import ChangePoint, SuitePages, change_points
 from benchctl.nightly.site.pages import (
     ASSETS,
     FEED,

@@ -36,7 +36,7 @@ from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run, planning_lines
 from benchctl.report.sentences import additions, headline, legend, verdict
 from benchctl.report.table import OPERATION, Command, Items, Table, Verdict, worded
-from benchctl.results.alignment import JoinedRuns
+from benchctl.results.likeness import JoinedRuns
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.reading import fork_sources

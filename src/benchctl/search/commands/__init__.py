@@ -27,8 +27,7 @@ from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.fitness import check_quiet
 from benchctl.run.prepare import check_host
-from benchctl.search.conduct import SearchContext, conduct
-from benchctl.search.nodes import Nodes
+from benchctl.search.conduct import Nodes, SearchContext, conduct
 from benchctl.search.record import Files, SearchFolder, SearchRecord, Strategy, shelf
 from benchctl.search.report import Ended, inconclusive, render_search
 from benchctl.spec import BusyAction

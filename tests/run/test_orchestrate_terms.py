@@ -13,10 +13,10 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
-from benchctl.run import terms
+from benchctl.run import orchestrate
 from benchctl.run.bench import Bench, SilentObserver
+from benchctl.run.orchestrate import with_terms
 from benchctl.run.session import Subject
-from benchctl.run.terms import with_terms
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
@@ -74,7 +74,7 @@ class Made(Subject):
 
 @pytest.fixture(autouse=True)
 def pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terms, "_PAGE", 2)
+    monkeypatch.setattr(orchestrate, "_PAGE", 2)
 
 
 def planned(**source: Any) -> tuple[Plan, Track]:
@@ -139,7 +139,7 @@ def test_orders_of_magnitude_come_in_turn_where_fields_are_a_list(
     assert names()[2::3] == 2 * ["sshd"]
     assert len(names(size=1)) == 3
     # Filled up, they are never more than values may be.
-    monkeypatch.setattr(terms, "POOL_LIMIT", 5)
+    monkeypatch.setattr(orchestrate, "POOL_LIMIT", 5)
     assert len(names()) == 3
 
 

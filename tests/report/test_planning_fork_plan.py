@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.report.fork_plan import render_fork_plan
+from benchctl.report.planning import render_fork_plan
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.outlook import SCHEMA_VERSION, ForkPlan, Need, Prospect, Requirement

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nearest import guess, nearest, suggestion
+from benchctl.errors import guess, nearest, suggestion
 
 KNOWN = ("range", "range-only", "match-all")
 

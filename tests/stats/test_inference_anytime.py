@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import nct, t
 
-from benchctl.stats.anytime import FIRST_LOOK, critical, log_evidence, p_of_signs, p_value
+from benchctl.results.plan import FIRST_LOOK
+from benchctl.stats.inference import log_evidence, p_of_signs, sequential_critical, sequential_p
 
 
 @pytest.mark.parametrize(("pairs", "observed"), [(5, 0.0), (5, 4.0), (12, -2.5), (40, 3.1)])
@@ -25,17 +26,17 @@ def test_evidence_is_the_mixture_of_noncentral_t(pairs: int, observed: float) ->
 
 @given(st.floats(0.5, 0.999), st.integers(2, 400))
 def test_the_interval_ends_where_p_is_the_level(confidence: float, pairs: int) -> None:
-    edge = critical(confidence, pairs - 1, pairs)
+    edge = sequential_critical(confidence, pairs - 1, pairs)
     if math.isinf(edge):
-        assert p_value(1e9, pairs - 1, pairs) > 1 - confidence
+        assert sequential_p(1e9, pairs - 1, pairs) > 1 - confidence
     else:
-        assert p_value(edge, pairs - 1, pairs) == pytest.approx(1 - confidence)
+        assert sequential_p(edge, pairs - 1, pairs) == pytest.approx(1 - confidence)
 
 
 def test_four_pairs_have_no_interval_at_95_percent() -> None:
-    assert math.isinf(critical(0.95, 3, 4))
-    assert math.isfinite(critical(0.90, 3, 4))
-    assert critical(0.95, 4, 5) == pytest.approx(8.4532, abs=1e-4)
+    assert math.isinf(sequential_critical(0.95, 3, 4))
+    assert math.isfinite(sequential_critical(0.90, 3, 4))
+    assert sequential_critical(0.95, 4, 5) == pytest.approx(8.4532, abs=1e-4)
 
 
 def test_looks_after_every_pair_find_nothing_that_is_not_there() -> None:
@@ -45,7 +46,7 @@ def test_looks_after_every_pair_find_nothing_that_is_not_there() -> None:
     found = np.zeros(len(pairs), bool)
     for n in range(FIRST_LOOK, 51):
         error = pairs[:, :n].std(axis=1, ddof=1) / math.sqrt(n)
-        found |= np.abs(means[:, n - 1]) > critical(0.95, n - 1, n) * error
+        found |= np.abs(means[:, n - 1]) > sequential_critical(0.95, n - 1, n) * error
     assert found.mean() < 0.05
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.anytime import FIRST_LOOK, critical
+from benchctl.results.plan import FIRST_LOOK
+from benchctl.stats.inference import sequential_critical
 from stats.processes import Table, Values
 from stats.recorded_noise import recorded
 
@@ -48,7 +49,7 @@ def test_pairs_and_welch_on_recorded_noise(calibration: Table, blocks: int):
 def test_looking_after_every_block_of_recorded_noise(calibration: Table):
     found = []
     counts = range(FIRST_LOOK, 13)
-    quantiles = [critical(0.95, n - 1, n) for n in counts]
+    quantiles = [sequential_critical(0.95, n - 1, n) for n in counts]
     for series in SERIES.values():
         runs = drawn(series, 12, calibration.repetitions)
         differences = runs[..., 1] - runs[..., 0]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.run.form import in_test_mode
 from benchctl.run.open_run import load_caveats
 from benchctl.run.plan import RunSpec, plan_run
-from benchctl.run.trial import in_test_mode
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
 

@@ -12,7 +12,7 @@ from benchctl.run.bench import Bench
 from benchctl.run.documents import FileOptions
 from benchctl.run.open_run import OpenRun
 from benchctl.run.study import Side
-from benchctl.search.nodes import Job, Nodes, _CalmObserver, _Until
+from benchctl.search.conduct import Job, Nodes, _CalmObserver, _Until
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.nightly.change_points import change_points, q_hat
 from benchctl.nightly.screening import Nights
+from benchctl.nightly.site.history import change_points, q_hat
 from benchctl.stats.arrays import Floats
 
 

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.run.order import block_order, boots
+from benchctl.results.plan import block_order, boots
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

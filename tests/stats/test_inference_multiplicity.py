@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from benchctl.results.plan import StopSpec
-from benchctl.stats.multiplicity import adjusted_p, holm, sequential
+from benchctl.stats.inference import adjusted_p, holm, sequential
 from builders import make_plan, make_record
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from benchctl.results.alignment import JoinedRuns, common_schedules, joined, task_keys
+from benchctl.results.likeness import JoinedRuns, common_schedules, joined, task_keys
 from benchctl.results.model import Imported
 from benchctl.results.reading import fork_sources
 from benchctl.track.model import Challenge, Task
