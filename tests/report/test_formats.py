@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.formats import Document, Format, document, render
+from benchctl.report.formats import Document, document, render
 from benchctl.report.html.page import render_page, run_subject
 from benchctl.report.screen import render_screen
+from benchctl.report.table import Format
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse, analyse_run

@@ -7,12 +7,13 @@ import json
 import msgspec
 
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import Format, render
+from benchctl.report.formats import render
 from benchctl.report.html.page import render_page, run_subject
 from benchctl.report.layout import baseline_of
 from benchctl.report.planning import next_command, planning_lines
 from benchctl.report.screen import render_screen
 from benchctl.report.sentences import headline, verdict
+from benchctl.report.table import Format
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.decisions import gate

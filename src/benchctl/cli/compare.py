@@ -27,8 +27,7 @@ from benchctl.cli.streams import complain
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
-from benchctl.report.formats import Format
-from benchctl.report.table import Command
+from benchctl.report.table import Command, Format
 from benchctl.results.select import Archive, choose_sides
 from benchctl.spec import Diff
 from benchctl.stats.decisions import GateResult, gate

@@ -45,7 +45,7 @@ from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, BusyAction, RunForm, settin
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
-    from benchctl.report.formats import Format
+    from benchctl.report.table import Format
 
 
 # Commands that have the host to themselves: their options, and the time for which they hold it.

@@ -10,11 +10,11 @@ from rich.text import Text
 from benchctl.cli.comparison import Measures
 from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import Format, analysis_part, analysis_sections, render
+from benchctl.report.formats import analysis_part, analysis_sections, render
 from benchctl.report.numbers import counted
 from benchctl.report.planning import command_for_one_run
 from benchctl.report.screen import render_screen
-from benchctl.report.table import Items, Section, markdown, plain, text_of
+from benchctl.report.table import Format, Items, Section, markdown, plain, text_of
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side

@@ -33,7 +33,7 @@ from benchctl.slices import hooks
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, BusyAction
 
 if TYPE_CHECKING:
-    from benchctl.report.formats import Format
+    from benchctl.report.table import Format
 
 
 @dataclass(frozen=True)

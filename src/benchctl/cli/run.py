@@ -42,7 +42,7 @@ from benchctl.run.plan import plan_run
 from benchctl.spec import RunForm
 
 if TYPE_CHECKING:
-    from benchctl.report.formats import Format
+    from benchctl.report.table import Format
 
 
 from benchctl.cli.options import (

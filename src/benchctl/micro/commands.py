@@ -30,8 +30,7 @@ from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.micro import jmh
 from benchctl.micro.conduct import micro_spec, own_table, parse_variant, plan_micro, profiles
-from benchctl.report.formats import Format
-from benchctl.report.table import Column, Table
+from benchctl.report.table import Column, Format, Table
 from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench

@@ -48,7 +48,7 @@ from benchctl.redline.conduct import (
     search_of,
     searched_by,
 )
-from benchctl.report.formats import Format
+from benchctl.report.table import Format
 from benchctl.results.plan import SearchedBy
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.spec import BusyAction, RunForm

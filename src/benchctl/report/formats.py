@@ -15,6 +15,7 @@ from benchctl.report.sentences import additions, comparison_text, headline, lege
 from benchctl.report.table import (
     WIDE,
     Drawing,
+    Format,
     Items,
     Notes,
     Section,
@@ -84,9 +85,6 @@ def _source(record: RunRecord) -> Source:
         imported=record.imported,
     )
 
-
-Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github"]
-"""Formats of printed results; pages (html) are written by `report.html`, which draws samples, too."""
 
 _PLOT_LINES = 20
 

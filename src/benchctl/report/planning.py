@@ -9,13 +9,13 @@ import msgspec
 
 from benchctl.quantities import COUNT
 from benchctl.report.command_line import command
-from benchctl.report.formats import Format
 from benchctl.report.numbers import counted, duration, json_text, percent
 from benchctl.report.table import (
     OPERATION,
     VARIANT,
     WIDE,
     Command,
+    Format,
     Table,
     csv_pieces,
     page_of,

@@ -23,6 +23,9 @@ from rich.text import Text
 from benchctl.report.numbers import ends, signed_percent, visible
 from benchctl.stats.caveat import Caveat
 
+Format = Literal["text", "markdown", "csv", "json", "html", "junit", "github"]
+"""Formats of printed results; pages (html) are written by `report.html`, which draws samples, too."""
+
 Kind = Literal["name", "words", "verdict", "figure"]
 """Kind of a column's content: names, which break at their joints alone, words, verdicts, or figures."""
 
