@@ -359,12 +359,12 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     jdks: Annotated[
         tuple[Text, ...],
         _said(
-            "JDK for one variant or all: Java home, or major version to download. Repeatable.  [default: "
-            "bundled 21]",
+            "JDK for one variant or all: 17, temurin-21, bundled (the distribution's), or a Java home. "
+            "Repeatable.  [default: auto]",
             "Nodes and indices",
             option="--jdk",
             aliases=("--runtime-jdk",),
-            metavar="[VARIANT=]PATH|MAJOR",
+            metavar="[VARIANT=]JDK",
         ),
     ] = ()
     workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED

@@ -26,6 +26,7 @@ from benchctl.engine.settings import (
     hand_over,
     joining,
     secret_property,
+    switched_off,
     without_secrets,
     write_config,
 )
@@ -55,7 +56,9 @@ Installed = Callable[..., Installation]
 def installed(tmp_path: Path) -> Installed:
     """Make an installation with a read-only configuration, as unpacking leaves it."""
 
-    def make(engine: EngineName, *modules: str, plugins: tuple[str, ...] = ()) -> Installation:
+    def make(
+        engine: EngineName, *modules: str, plugins: tuple[str, ...] = (), version: str = "1.2.3"
+    ) -> Installation:
         root = tmp_path / engine
         config = root / "config"
         (config / "jvm.options.d").mkdir(parents=True)
@@ -66,7 +69,7 @@ def installed(tmp_path: Path) -> Installed:
             (root / "plugins" / plugin).mkdir(parents=True)
         for path in (*config.iterdir(), config):
             path.chmod(0o555 if path.is_dir() else 0o444)
-        return Installation(engine, "1.2.3", root, "0" * 64, modules, "9.8.0")
+        return Installation(engine, version, root, "0" * 64, modules, "9.8.0")
 
     return make
 
@@ -171,38 +174,53 @@ def test_requests_come_in_at_an_address_and_other_nodes_only_where_they_are_else
     assert spread["transport.host"] == "10.0.0.1"
 
 
-ES_EXTRAS = ("ingest-geoip", "x-pack-core", "x-pack-ml", "x-pack-security")
+ES_EXTRAS = (
+    "ingest-geoip",
+    "x-pack-core",
+    "x-pack-deprecation",
+    "x-pack-ilm",
+    "x-pack-ml",
+    "x-pack-security",
+)
+OS_EXTRAS = ("opensearch-alerting", "opensearch-ml", "opensearch-security", "opensearch-sql")
+OLD_ES_OFF = {
+    "indices.lifecycle.history_index_enabled": False,
+    "slm.history_index_enabled": False,
+    "xpack.ml.enabled": False,
+    "xpack.security.enabled": False,
+}
+ES_OFF = {
+    "cluster.deprecation_indexing.enabled": False,
+    "ingest.geoip.downloader.enabled": False,
+    **OLD_ES_OFF,
+}
+OLD_OS_OFF = {"plugins.scheduled_jobs.enabled": False, "plugins.security.disabled": True}
+OS_OFF = {"plugins.ml_commons.sync_up_job_interval_in_seconds": 0, **OLD_OS_OFF}
 
 
 @pytest.mark.parametrize(
-    ("engine", "modules", "plugins", "off"),
+    ("engine", "version", "plugins", "off"),
     [
-        (
-            "elasticsearch",
-            ES_EXTRAS,
-            (),
-            {
-                "xpack.security.enabled": False,
-                "xpack.ml.enabled": False,
-                "ingest.geoip.downloader.enabled": False,
-            },
-        ),
-        ("opensearch", ES_EXTRAS, ("opensearch-security",), {"plugins.security.disabled": True}),
+        ("elasticsearch", "8.11.0", (), ES_OFF),
+        ("elasticsearch", "7.13.4", ("x-pack-watcher",), {"xpack.watcher.enabled": False, **OLD_ES_OFF}),
+        # Its modules of these names know none of these settings.
+        ("opensearch", "2.11.0", (), {}),
+        ("opensearch", "2.11.0", OS_EXTRAS, OS_OFF),
+        ("opensearch", "2.3.0", OS_EXTRAS, OLD_OS_OFF),
     ],
 )
-def test_what_a_distribution_brings_is_switched_off_and_the_users_settings_win(
-    installed: Installed,
-    boot: BootFolders,
-    engine: EngineName,
-    modules: tuple[str, ...],
-    plugins: tuple[str, ...],
-    off: dict[str, bool],
+def test_what_a_distribution_brings_is_switched_off_where_it_knows_how(
+    installed: Installed, engine: EngineName, version: str, plugins: tuple[str, ...], off: dict[str, bool]
 ):
+    assert switched_off(installed(engine, *ES_EXTRAS, plugins=plugins, version=version)) == off
+
+
+def test_services_are_off_unless_the_user_wants_them(installed: Installed, boot: BootFolders):
     # Those at the end only sound like what would open a node to the network.
     own = {"http.port": 9209, "a.b": [1, "x"], "http.hostess": "x", "reindex.remote.host": "x"}
-    settings = configured(installed(engine, *modules, plugins=plugins), boot, settings=own)
-    assert settings.items() >= (off | own).items()
-    assert not any("geoip" in name for name in settings.keys() - off.keys())
+    own["xpack.ml.enabled"] = True
+    elastic = installed("elasticsearch", *ES_EXTRAS, version="8.11.0")
+    assert configured(elastic, boot, settings=own).items() >= (ES_OFF | own).items()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import (
     LATEST,
+    VariantEntry,
+    applied,
     canonical_engine,
     check_filler,
     check_jdks,
     parse_variant,
+    placed_variant,
     with_option,
 )
 from benchctl.errors import UsageError
@@ -70,6 +73,42 @@ def test_an_engine_from_elsewhere_or_started_otherwise_keeps_its_plain_name(name
         parse(f"{name},distribution:es.zip,jvm:-Xint")
     with pytest.raises(UsageError, match="plain engine"):
         parse(f"{name}={name},distribution:es.zip,jvm:-Xint")
+
+
+def test_a_distribution_of_the_makers_brings_its_runtime_and_follows_the_version():
+    spec = parse("es,distribution:official")
+    assert (spec.name, spec.distribution, spec.place, spec.jdk, spec.java) == (
+        "es",
+        "official",
+        None,
+        None,
+        "bundled",
+    )
+    assert parse("os,distribution:min,jdk:temurin-21").java == "temurin-21"
+    assert parse("os,distribution:min", {"": "17"}).java == "17"
+    assert parse("es").java is None
+    assert with_option(spec, "version", "8.19.0").distribution == "official"
+    assert with_option(parse("es,distribution:es.zip"), "version", "8.19.0").distribution is None
+
+
+@pytest.mark.parametrize(
+    ("option", "placed"),
+    [
+        ("distribution:official", "distribution:official"),
+        ("distribution:min", "distribution:min"),
+        ("distribution:./official", "distribution:/here/official"),
+        ("jdk:17", "jdk:17"),
+        ("jdk:temurin-21.0.5", "jdk:temurin-21.0.5"),
+        ("jdk:bundled", "jdk:bundled"),
+        ("jdk:jdk-21", "jdk:/here/jdk-21"),
+    ],
+)
+def test_names_of_distributions_and_jdks_are_no_paths(option: str, placed: str):
+    assert placed_variant(f"os,{option}", Path("/here")) == f"os,{placed}"
+    key, _, value = option.partition(":")
+    entry = VariantEntry(**{key: value})
+    spec = applied(entry, parse("os"), "os", Path("/here"))
+    assert f"{key}:{getattr(spec, key)}" == placed
 
 
 def test_a_label_stands_on_what_a_file_defines():

@@ -1,14 +1,18 @@
-"""Distributions of engines: from a repository, a URL or disk; verified, cached, unpacked once."""
+"""Distributions of engines: from a repository, their makers, a URL or disk; verified, unpacked once."""
 
 import hashlib
 import os
+import platform
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,12 +20,16 @@ import msgspec
 from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, settle, staging, stored, sweep
 from benchctl.download import Advice, Download, Piece
 from benchctl.engine.maven import (
+    ABSENT,
     Checksum,
     Coordinates,
     MavenSource,
+    Version,
+    ask,
     compare,
     digest,
     engine_coordinates,
+    nearest_versions,
     published_sha512,
 )
 from benchctl.engine.unpacking import unpack
@@ -31,6 +39,7 @@ from benchctl.network import Progress, network_errors, shown
 from benchctl.results.plan import EngineName, VariantSpec
 
 _SUFFIXES = (".zip", ".tar.gz", ".tgz")
+_URL = ("http://", "https://")
 _NETWORK_HINT = "check the network and its proxy settings, or give a distribution that is on this machine"
 _ADVICE = Advice(unreachable=_NETWORK_HINT, refused="check the URL", unfinished=_NETWORK_HINT)
 
@@ -97,15 +106,136 @@ def download_archive(
     cached = _cached(target)
     if cached is not None:
         return cached
+    with network_errors(f"download {shown(parts)}", hint=_NETWORK_HINT):
+        expected = published_sha512(parts)
+    return _downloaded(url, target, expected, progress, free, pause)
+
+
+def _downloaded(
+    url: str,
+    target: Path,
+    sha512: str,
+    progress: Progress,
+    free: FreeBytes,
+    pause: Callable[[float], None] = time.sleep,
+) -> Archive:
+    """Download into the cache, and compare with a checksum unless it is empty."""
+    parts = urlsplit(url)
+    name = Path(parts.path).name
     with staging(target.parent, f"download into {target.parent}") as folder:
         fetched = Download(
             [Piece(url)], folder / name, progress, _ADVICE, counted=name, free=free, pause=pause
         ).run()
-        with network_errors(f"download {shown(parts)}", hint=_NETWORK_HINT):
-            expected = published_sha512(parts)
-        if expected:
-            compare(fetched, "sha512", expected, shown(parts))
-        return _keep(fetched, target, "sha512" if expected else "none")
+        if sha512:
+            compare(fetched, "sha512", sha512, shown(parts))
+        return _keep(fetched, target, "sha512" if sha512 else "none")
+
+
+@dataclass(frozen=True)
+class _Site:
+    """The download site of an engine's makers."""
+
+    variable: str  # environment variable with the URL of a mirror
+    url: str
+    paths: Mapping[str, str]  # name of a distribution -> path of its archive
+    machines: Mapping[str, str]  # machine, as the kernel calls it -> as archives do
+
+
+_SITES: Final[Mapping[EngineName, _Site]] = {
+    "elasticsearch": _Site(
+        "BENCHCTL_ELASTICSEARCH_DOWNLOADS",
+        "https://artifacts.elastic.co",
+        {"official": "downloads/elasticsearch/elasticsearch-{version}-linux-{machine}.tar.gz"},
+        {"x86_64": "x86_64", "aarch64": "aarch64"},
+    ),
+    "opensearch": _Site(
+        "BENCHCTL_OPENSEARCH_DOWNLOADS",
+        "https://artifacts.opensearch.org",
+        {
+            "official": "releases/bundle/opensearch/{version}/opensearch-{version}-linux-{machine}.tar.gz",
+            "min": "releases/core/opensearch/{version}/opensearch-min-{version}-linux-{machine}.tar.gz",
+        },
+        {"x86_64": "x64", "aarch64": "arm64"},
+    ),
+}
+
+
+def check_named(name: str, engine: EngineName) -> str:
+    """Return the name of a distribution that an engine's makers publish.
+
+    Raises:
+        UsageError: If that engine has no such distribution.
+    """
+    if name not in _SITES[engine].paths:
+        raise UsageError(f"{engine} has no distribution '{name}'", hint="write distribution:official")
+    return name
+
+
+def _named_url(spec: VariantSpec, version: str) -> str:
+    site, machine = _SITES[spec.engine], platform.machine()
+    if machine not in site.machines:
+        raise UsageError(
+            f"variant '{spec.name}': {spec.engine} has no '{spec.distribution}' archive for {machine}",
+            hint=f"benchctl knows those for {' and '.join(site.machines)}; give another as distribution:PATH",
+        )
+    path = site.paths[check_named(spec.distribution or "", spec.engine)]
+    root = (os.environ.get(site.variable) or site.url).rstrip("/")
+    return f"{root}/{path.format(version=version, machine=site.machines[machine])}"
+
+
+def _named_sha512(spec: VariantSpec) -> str:
+    """Return the published checksum of a named distribution, which has to exist."""
+    parts = urlsplit(_named_url(spec, spec.version))
+    variable = _SITES[spec.engine].variable
+    advice = f"check the network and its proxy settings, or name a mirror in {variable}"
+    with network_errors(f"download {shown(parts)}", hint=advice):
+        status = ask("HEAD", parts.geturl()).status
+        sha512 = published_sha512(parts) if status == HTTPStatus.OK else ""
+    if status in ABSENT:
+        raise UsageError(
+            f"variant '{spec.name}': no such version: {shown(parts)}: HTTP {status}", hint=_nearest(spec)
+        )
+    if status != HTTPStatus.OK:
+        raise BenchctlError(f"cannot download {shown(parts)}: HTTP {status}", hint=f"try later, or {advice}")
+    if not sha512:
+        raise BenchctlError(
+            f"{shown(parts)}.sha512 is missing: the archive cannot be verified",
+            hint=f"name another mirror in {variable}, or give an archive that you trust as distribution:PATH",
+        )
+    return sha512
+
+
+def _named_path(home: Home, spec: VariantSpec) -> Path:
+    return _cache_path(home, Path(urlsplit(_named_url(spec, spec.version)).path).name)
+
+
+def _fetch_named(home: Home, spec: VariantSpec, progress: Progress, free: FreeBytes) -> Archive:
+    """Fetch a distribution of the engine's makers, or return it from the cache."""
+    target = _named_path(home, spec)
+    url = _named_url(spec, spec.version)
+    return _cached(target) or _downloaded(url, target, _named_sha512(spec), progress, free)
+
+
+@contextmanager
+def _in_maven(engine: EngineName) -> Iterator[MavenSource]:
+    """An engine's distributions in the Maven repository, to look at."""
+    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+        yield MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
+
+
+def _nearest(spec: VariantSpec) -> str:
+    """Return a hint with versions that the makers serve; they list none, so Maven's listing has to do."""
+
+    def serves(version: Version) -> bool:
+        return ask("HEAD", _named_url(spec, ".".join(map(str, version)))).status == HTTPStatus.OK
+
+    listed: list[Version] = []
+    with suppress(BenchctlError), _in_maven(spec.engine) as source:
+        listed = source.listed()
+    names: tuple[str, ...] = ()
+    with suppress(BenchctlError), network_errors("look for versions", hint=""):
+        names = nearest_versions(spec.version, listed, serves)
+    return f"nearest versions: {', '.join(names)}" if names else "see the versions that its makers list"
 
 
 def local_archive(path: Path) -> Archive:
@@ -184,6 +314,8 @@ _MANIFEST_NAME = "manifest.json"
 _ROOT_NAME = "distribution"
 OF_NODES = ("data", "logs")
 """Folders of a distribution that nodes write to."""
+RUNTIME = "jdk"
+"""Folder of a distribution with its own Java runtime, if it brings one."""
 _INCOMPLETE = "the distribution is incomplete or a mixture: get it afresh"
 _OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensearch": "elasticsearch"}
 
@@ -205,7 +337,7 @@ class Installation:
     version: str  # according to the engine's own core library
     root: Path  # the folder with `bin`, `config`, `lib` and `modules`
     archive_sha256: str  # of the archive; of the file listing for a distribution given as a folder
-    modules: tuple[str, ...]  # what the distribution carries, sorted
+    modules: tuple[str, ...]  # modules and plug-ins that the distribution carries, sorted
     lucene: str  # Lucene's version
     # the published checksum the archive was compared with; `none` when there is none
     verified_by: Checksum = "none"
@@ -230,16 +362,17 @@ def install(
 ) -> Installation:
     """Prepare a variant's distribution; immediate when it was prepared before.
 
-    A folder is used in place, with the version of its library; an archive, given or from the Maven
-    repository, is unpacked into the home. Half-finished work of killed processes there is removed first.
+    A folder is used in place, with the version of its library; an archive, given, of the engine's makers or
+    from the Maven repository, is unpacked into the home. Half-finished work of killed processes there is
+    removed first.
 
     Raises:
-        BenchctlError: If the distribution cannot be had, is damaged, is not that engine or version, or cannot
-            be read by the user that nodes run as.
+        BenchctlError: If the distribution cannot be had, is damaged, is not that engine or version or for
+            this machine, or cannot be read by the user that nodes run as.
     """
     sweep(home)
-    given = spec.distribution
-    if given is not None and not given.startswith(("http://", "https://")):
+    given = spec.place
+    if given is not None and not given.startswith(_URL):
         path = _existing(given, spec.name)
         if path.is_dir():
             return _use_folder(path, spec.engine, home.node_owner)
@@ -247,11 +380,11 @@ def install(
     else:
 
         def obtain() -> Archive:
-            if given is None:
-                return fetch_published(
-                    home, engine_coordinates(spec.engine), spec.version, progress, free=free
-                )
-            return download_archive(home, given, progress, free=free)
+            if given is not None:
+                return download_archive(home, given, progress, free=free)
+            if spec.distribution is not None:
+                return _fetch_named(home, spec, progress, free)
+            return fetch_published(home, engine_coordinates(spec.engine), spec.version, progress, free=free)
 
         archive = obtain()
         if _installed(home, spec.engine, archive) is None and _forgotten_if_damaged(archive):
@@ -270,16 +403,18 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
 
     Raises:
         UsageError: If there is no such version, file or folder, or it is something else.
-        BenchctlError: If the Maven repository cannot be reached.
+        BenchctlError: If the Maven repository or the makers' site cannot be reached.
     """
-    given = spec.distribution
+    given = spec.place
     if given is None:
-        if _cached(_published_path(home, engine_coordinates(spec.engine), spec.version)) is None:
-            coordinates = engine_coordinates(spec.engine)
-            with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-                source = MavenSource(coordinates, Path(folder), None, lambda *_: None, free_bytes)
-                source.require(spec.version)
-    elif not given.startswith(("http://", "https://")):
+        if cached_archive(home, spec) is not None:
+            return
+        if spec.distribution is not None:
+            _named_sha512(spec)
+            return
+        with _in_maven(spec.engine) as source:
+            source.require(spec.version)
+    elif not given.startswith(_URL):
         path = _existing(given, spec.name)
         if path.is_dir():
             _identify(path, spec.engine, "", str(path))
@@ -298,11 +433,18 @@ def _existing(given: str, variant: str) -> Path:
     return path
 
 
+def cached_archive(home: Home, spec: VariantSpec) -> Archive | None:
+    """Return the cached archive of a version; None if `install` has to download it."""
+    if spec.distribution is None:
+        return _cached(_published_path(home, engine_coordinates(spec.engine), spec.version))
+    return _cached(_named_path(home, spec))
+
+
 def installed(home: Home, spec: VariantSpec) -> Installation | None:
     """Return what `install` would find unpacked; None if it would have to unpack, or uses a given one."""
-    if spec.distribution is not None:
+    if spec.place is not None:
         return None
-    archive = _cached(_published_path(home, engine_coordinates(spec.engine), spec.version))
+    archive = cached_archive(home, spec)
     return None if archive is None else _installed(home, spec.engine, archive)
 
 
@@ -339,6 +481,21 @@ def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installa
     return _installation(manifest, root, "none")
 
 
+_MACHINES: Final = {62: "x86_64", 183: "aarch64"}  # of ELF's e_machine, as the kernel calls them
+
+
+def _check_machine(root: Path, source: str) -> None:
+    """Refuse a distribution whose own runtime is for another machine."""
+    with suppress(FileNotFoundError), (root / RUNTIME / "bin" / "java").open("rb") as java:
+        head = java.read(20)
+        made_for = _MACHINES.get(int.from_bytes(head[18:20], "little"), platform.machine())
+        if head.startswith(b"\x7fELF") and made_for != platform.machine():
+            raise UsageError(
+                f"{source} is for {made_for}, and this machine is {platform.machine()}",
+                hint=f"get the archive for {platform.machine()}",
+            )
+
+
 def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
     if not (root / "bin" / engine).is_file():
         other = _OTHER[engine]
@@ -349,10 +506,13 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
         )
     version = _library_version(root, engine, source)
     lucene = _library_version(root, "lucene-core", source)
-    modules = sorted(path.name for path in root.glob("modules/*") if path.is_dir())
+    _check_machine(root, source)
+    modules, plugins = (
+        [path.name for path in root.glob(f"{kind}/*") if path.is_dir()] for kind in ("modules", "plugins")
+    )
     if not modules:
         raise UsageError(f"{source} has nothing in modules", hint=_INCOMPLETE)
-    return _Manifest(engine, version, sha256, tuple(modules), lucene)
+    return _Manifest(engine, version, sha256, tuple(sorted(modules + plugins)), lucene)
 
 
 def _library_version(root: Path, library: str, source: str) -> str:

@@ -29,7 +29,7 @@ from benchctl.engine.distribution import (
     local_archive,
     tree_digest,
 )
-from benchctl.engine.jdk import Jdk, check_java_home, provide_jdk
+from benchctl.engine.jdk import Jdk, check_java, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
@@ -305,7 +305,7 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
         BenchctlError: If something cannot be downloaded, or does not fit the engine.
     """
     original = install(home, spec, progress)
-    jdk = provide_jdk(home, spec.jdk)
+    jdk = provide_jdk(home, spec.java, original)
     plain = fitted(home, original, jdk)
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
     builder = with_plugins(home, plain, plugins)
@@ -323,7 +323,7 @@ def check_asked(home: Home, spec: VariantSpec) -> None:
         UsageError: If there is no such version, distribution or Java home.
         BenchctlError: If the Maven repository cannot be reached.
     """
-    check_java_home(spec.jdk)
+    check_java(spec)
     check_distribution(home, spec)
 
 

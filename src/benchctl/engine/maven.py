@@ -32,17 +32,19 @@ Checksum = Literal["sha512", "sha1", "none"]
 DAMAGED = "the download or the source is damaged: try again, or use another source"
 _SHA512_HEX_DIGITS = 128
 _MAX_CHECKSUM_BYTES = 1 << 16
-_ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)  # object stores forbid what they lack
+ABSENT = (HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN)
+"""Statuses of files that do not exist: object stores forbid what they lack."""
 
 
-def _ask(method: str, url: str, max_bytes: int = _MAX_CHECKSUM_BYTES) -> Answer:
+def ask(method: str, url: str, max_bytes: int = _MAX_CHECKSUM_BYTES) -> Answer:
+    """Send a request for something small."""
     with outside() as courier:
         return courier.ask(method, url, deadline_s=TIMEOUT_S, max_bytes=max_bytes)
 
 
 def published_sha512(parts: SplitResult) -> str:
     """Return the checksum beside a URL; empty when none is served there."""
-    answer = _ask("GET", parts._replace(path=f"{parts.path}.sha512").geturl())
+    answer = ask("GET", parts._replace(path=f"{parts.path}.sha512").geturl())
     text = answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
     first = text.split(maxsplit=1)[:1]
     return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""
@@ -203,8 +205,8 @@ class MavenSource:
         kinds: tuple[Checksum, ...] = ("sha512", "sha1")
         for kind in kinds:
             with self._network_errors():
-                answer = _ask("GET", f"{self._url_of(version)}.{kind}")
-            if answer.status in _ABSENT:
+                answer = ask("GET", f"{self._url_of(version)}.{kind}")
+            if answer.status in ABSENT:
                 continue
             if answer.status != HTTPStatus.OK:
                 raise BenchctlError(
@@ -220,7 +222,7 @@ class MavenSource:
         """Return the releases in the repository's listing, ascending, without pre-releases."""
         url = f"{self._url}/{self._project.path_prefix.as_posix()}/maven-metadata.xml"
         with self._network_errors():
-            answer = _ask("GET", url, _MAX_LISTING_BYTES)
+            answer = ask("GET", url, _MAX_LISTING_BYTES)
         text = answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
         versions = map(_numbers, re.findall(r"<version>\s*([^<\s]+)\s*</version>", text))
         return sorted({version for version in versions if version is not None})
@@ -241,7 +243,7 @@ class MavenSource:
 
     def _head(self, version: str) -> int:
         with self._network_errors():
-            return _ask("HEAD", self._url_of(version)).status
+            return ask("HEAD", self._url_of(version)).status
 
     def _url_of(self, version: str) -> str:
         return _url_of(self._artifact(version))
@@ -251,13 +253,7 @@ class MavenSource:
         return component.artifact(classifier=self._file.classifier, packaging=self._file.packaging)
 
     def _suggestion(self, version: str) -> str:
-        listed = self.listed()
-        wanted = _numbers(version)
-        if wanted is not None:
-            listed = sorted({*listed, *_served(_neighbours(wanted), self.serves)})
-            first = bisect(listed, wanted) - _NEAREST_SHOWN // 2
-            listed = listed[max(0, min(first, len(listed) - _NEAREST_SHOWN)) :][:_NEAREST_SHOWN]
-        names = ", ".join(_text(release) for release in listed[-_NEAREST_SHOWN:])
+        names = ", ".join(nearest_versions(version, self.listed(), self.serves))
         return (
             f"nearest versions: {names}"
             if names
@@ -358,6 +354,19 @@ def _successors(version: Version) -> Iterator[Version]:
     yield from itertools.product([major + 1], range(3), range(4))
     yield from itertools.product([major], range(minor + 1, minor + 4), range(6))
     yield from itertools.product([major], [minor], range(patch + 1, patch + 5))
+
+
+def nearest_versions(
+    wanted: str, listed: Iterable[Version], serves: Callable[[Version], bool]
+) -> tuple[str, ...]:
+    """Return the few releases nearest to a version, ascending: listed ones, and others that are served."""
+    releases, numbers = sorted(listed), _numbers(wanted)
+    first = len(releases)
+    if numbers is not None:
+        releases = sorted({*releases, *_served(_neighbours(numbers), serves)})
+        first = bisect(releases, numbers) - _NEAREST_SHOWN // 2
+    first = max(0, min(first, len(releases) - _NEAREST_SHOWN))
+    return tuple(map(_text, releases[first : first + _NEAREST_SHOWN]))
 
 
 def _neighbours(version: Version) -> Iterator[Version]:

@@ -99,7 +99,7 @@ def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
     if jdk.major < _LEAST_JAVA:
         raise BenchctlError(
             f"ecj {_ECJ_VERSION} needs Java {_LEAST_JAVA} or newer, and {jdk.home} is Java {jdk.major}",
-            hint="compile on the bundled runtime",
+            hint="compile on the default runtime",
         )
     archive = fetch_published(home, _ECJ, _ECJ_VERSION, progress)
     return Compiler(_ECJ_VERSION, archive.path, archive.sha256, jdk)
@@ -154,7 +154,7 @@ def build_diff(
     Args:
         home: keeps them.
         library: what to change.
-        jdk: the compiler's runtime, Java 17 or newer: the bundled one serves every variant, whatever its
+        jdk: the compiler's runtime, Java 17 or newer: the default one serves every variant, whatever its
             nodes run on.
         path: of the diff.
         progress: of downloads.

@@ -399,21 +399,61 @@ def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> 
         # The default refuses shards on a disk that is 85% full; benchctl checks the space it needs itself.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
-    return settings | _optional_settings(installation)
+    return settings | switched_off(installation)
 
 
-def _optional_settings(installation: Installation) -> dict[str, Any]:
-    """Settings that only a module or plugin defines; without it they would stop the boot."""
-    if installation.engine == "opensearch":
-        secured = (installation.root / "plugins" / "opensearch-security").is_dir()
-        return {"plugins.security.disabled": True} if secured else {}
-    by_module: dict[str, tuple[str, bool]] = {
-        "x-pack-security": ("xpack.security.enabled", False),
-        "x-pack-ml": ("xpack.ml.enabled", False),
+# Module or plug-in -> settings that switch off what it does by itself, beside requests: with security, every
+# request would take credentials. One that nothing of the distribution defines would stop the boot.
+_SWITCHES: Mapping[EngineName, Mapping[str, Mapping[str, bool | int]]] = {
+    "elasticsearch": {
+        "x-pack-security": {"xpack.security.enabled": False},
+        "x-pack-ml": {"xpack.ml.enabled": False},
+        "x-pack-watcher": {"xpack.watcher.enabled": False},
+        # Histories are documents that a node indexes while it is measured; that of snapshots belongs to the
+        # module of indices in old versions.
+        "x-pack-ilm": {"indices.lifecycle.history_index_enabled": False, "slm.history_index_enabled": False},
+        "x-pack-deprecation": {"cluster.deprecation_indexing.enabled": False},
         # It would download databases during the measurement.
-        "ingest-geoip": ("ingest.geoip.downloader.enabled", False),
+        "ingest-geoip": {"ingest.geoip.downloader.enabled": False},
+    },
+    "opensearch": {
+        "opensearch-security": {"plugins.security.disabled": True},
+        "opensearch-performance-analyzer": {"cluster.metadata.perf_analyzer.state": 0},
+        "opensearch-index-management": {"plugins.index_state_management.enabled": False},
+        "opensearch-anomaly-detection": {"plugins.anomaly_detection.enabled": False},
+        "opensearch-alerting": {"plugins.scheduled_jobs.enabled": False},
+        "opensearch-ml": {"plugins.ml_commons.sync_up_job_interval_in_seconds": 0},
+        # It listens to every search.
+        "query-insights": {
+            f"search.insights.top_queries.{kind}.enabled": False for kind in ("latency", "cpu", "memory")
+        },
+    },
+}
+# Setting -> first version, major and minor, that has it, where its module is older.
+_SINCE: Mapping[str, tuple[int, int]] = {
+    "cluster.deprecation_indexing.enabled": (7, 16),
+    "ingest.geoip.downloader.enabled": (7, 14),
+    "indices.lifecycle.history_index_enabled": (7, 6),
+    "slm.history_index_enabled": (7, 5),
+    "plugins.ml_commons.sync_up_job_interval_in_seconds": (2, 4),
+}
+
+
+def switched_off(installation: Installation) -> dict[str, bool | int]:
+    """Return the settings by which nodes do without what a benchmark does not want.
+
+    These are security and background services; only settings that the installation defines.
+    """
+    plugins = (path.name for path in (installation.root / "plugins").glob("*"))
+    by_module = _SWITCHES[installation.engine]
+    switches = (by_module.get(name, {}) for name in sorted({*installation.modules, *plugins}))
+    release = tuple(int(number) for number in installation.version.split(".")[:2])
+    return {
+        setting: value
+        for settings in switches
+        for setting, value in settings.items()
+        if release >= _SINCE.get(setting, (0, 0))
     }
-    return dict(setting for module, setting in by_module.items() if module in installation.modules)
 
 
 def environment(

@@ -13,11 +13,13 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors, expanded
+from benchctl.engine.distribution import check_named
+from benchctl.engine.jdk import is_java_path
 from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import BenchctlError, UsageError, guess, nearest, suggestion
 from benchctl.quantities import SIZE
-from benchctl.results.plan import EngineName, NodeSpec, StartMode, VariantSpec
+from benchctl.results.plan import NAMED_DISTRIBUTIONS, EngineName, NodeSpec, StartMode, VariantSpec
 from benchctl.track.library import challenge_names
 from benchctl.yaml_file import Step
 
@@ -243,9 +245,12 @@ class VariantEntry(
     extends: Text | None = None
     # engine, instead of `extends`
     engine: EngineWord | None = None
-    version: Text | None = None  # version to download, or `latest`; replaces a distribution of the base
-    distribution: Text | None = None  # path or URL of an archive or directory
-    # major version to download, or path of a Java home
+    # version to download, or `latest`; replaces a path or URL in the base's `distribution`
+    version: Text | None = None
+    # `official`, `min` (OpenSearch without plug-ins), or path or URL of an archive or directory
+    distribution: Text | None = None
+    # major version or a name such as `temurin-21` to download, `bundled` for the distribution's own, or path
+    # of a Java home
     jdk: Annotated[int, Meta(ge=1)] | Text | None = None
     heap: Text | None = None  # heap per node, such as `1g`
     jvm: tuple[Text, ...] = ()  # JVM flags; of contradicting ones the last holds
@@ -503,8 +508,11 @@ def _environment(base: Mapping[str, str], own: Mapping[str, Word | None]) -> dic
 
 def _distribution(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | None:
     if entry.distribution is None:
-        return base.distribution if entry.version is None else None
+        is_kept = entry.version is None or base.distribution in NAMED_DISTRIBUTIONS
+        return base.distribution if is_kept else None
     with at("distribution"):
+        if entry.distribution in NAMED_DISTRIBUTIONS:
+            return check_named(entry.distribution, base.engine)
         return _check_source(entry.distribution) if folder is None else placed(entry.distribution, folder)
 
 
@@ -513,7 +521,15 @@ def _jdk(entry: VariantEntry, base: VariantSpec, folder: Path | None) -> str | N
         return base.jdk
     text = str(entry.jdk)
     with at("jdk"):
-        return _check_source(text) if folder is None or _DIGITS.fullmatch(text) else placed(text, folder)
+        return _check_source(text) if folder is None else _placed_jdk(text, folder)
+
+
+def _placed_jdk(text: str, folder: Path) -> str:
+    return placed(text, folder) if is_java_path(text) else text
+
+
+def _placed_distribution(text: str, folder: Path) -> str:
+    return text if text in NAMED_DISTRIBUTIONS else placed(text, folder)
 
 
 BUILT_IN_VERSIONS: Mapping[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
@@ -637,8 +653,7 @@ def placed_variant(text: str, folder: Path) -> str:
     found = [head]
     for option, value in pieces:
         place = _PLACED.get(option)
-        is_path = place is not None and value and not (option == "jdk" and value.isdigit())
-        found.append(f"{option}:{place(value, folder) if place and is_path else value}")
+        found.append(f"{option}:{place(value, folder) if place and value else value}")
     return ",".join(found)
 
 
@@ -819,8 +834,8 @@ _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
     "jar": placed_jar,
     "plugin": _placed_plugin,
     "warmup": placed_challenge,
-    "jdk": placed,
-    "distribution": placed,
+    "jdk": _placed_jdk,
+    "distribution": _placed_distribution,
 }
 _EXAMPLES: Final = {
     "setting": "setting:indices.queries.cache.size=5%",
@@ -829,9 +844,9 @@ _EXAMPLES: Final = {
     "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION or jar:patched:FILE.diff",
     "plugin": "plugin:PATH, plugin:URL or plugin:GROUP:ARTIFACT:VERSION",
     "warmup": "warmup:CHALLENGE",
-    "jdk": "jdk:17 or jdk:PATH",
+    "jdk": "jdk:17, jdk:temurin-21, jdk:bundled or jdk:PATH",
     "heap": "heap:1g",
-    "distribution": "distribution:PATH or distribution:URL",
+    "distribution": "distribution:official, distribution:PATH or distribution:URL",
     "start": "start:script or start:direct",
     "nodes": "nodes:3",
     "shards": "shards:3",

@@ -224,10 +224,10 @@ class Measured:
 
 def pinned(spec: VariantSpec, home: Home) -> VariantSpec:
     """Return a variant with fixed paths: both are in the home already, and found there."""
-    root = spec.distribution
-    if spec.distribution is not None:
-        root = str(install(home, spec, _silent).root)
-    return msgspec.structs.replace(spec, distribution=root, jdk=str(provide_jdk(home, spec.jdk).home))
+    installation = install(home, spec, _silent)
+    root = None if spec.distribution is None else str(installation.root)
+    jdk = provide_jdk(home, spec.java, installation)
+    return msgspec.structs.replace(spec, distribution=root, jdk=str(jdk.home))
 
 
 @dataclass(frozen=True)

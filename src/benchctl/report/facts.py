@@ -270,6 +270,9 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
             yield f"  lib/{name} replaced, SHA-256 {sha256[:12]}"
         for name, version in facts.plugins.items():
             yield f"  plug-in {name} {version}"
+        if facts.switched_off:
+            switches = (f"{name}={str(value).lower()}" for name, value in facts.switched_off.items())
+            yield f"  switched off: {' '.join(switches)}"
 
 
 def _start(manner: str) -> str:

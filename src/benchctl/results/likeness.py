@@ -615,7 +615,7 @@ def _jdk(one: Resolved) -> str:
     """The runtime's version, or its vendor if that is all there is."""
     if one.facts is not None:
         return one.facts.jdk.rpartition(" ")[2]
-    return one.spec.jdk or "bundled"
+    return one.spec.java or "default"
 
 
 def _jars(one: Resolved, other: Resolved) -> Iterator[str]:

@@ -14,7 +14,7 @@ from benchctl.spec import EvidenceKind
 C2_LEVEL = 4
 """Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
 
-RECORD_VERSION = 4
+RECORD_VERSION = 5
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -347,6 +347,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     plugins: dict[str, str] = {}  # name -> version of those that were installed beyond the distribution's own
     # How its nodes were started, such as `direct, classes archived`; empty where nobody knows.
     start: str = ""
+    # Node settings by which benchctl switched off security and background services of the distribution.
+    switched_off: dict[str, bool | int] = {}
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

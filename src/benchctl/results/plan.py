@@ -63,6 +63,11 @@ EngineName = Literal["elasticsearch", "opensearch", "jvm"]
 DataOrigin = Literal["prepared", "empty"]
 StartMode = Literal["direct", "script"]
 
+NAMED_DISTRIBUTIONS: Final = ("official", "min")
+"""Distributions of the engines' makers, by the names that `distribution:` takes; `min` is OpenSearch's."""
+BUNDLED: Final = "bundled"
+"""Name of the JDK that a distribution brings."""
+
 _LONGEST_VALUE: Final = 200
 
 
@@ -123,9 +128,10 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     name: str  # how tables call it, such as `es` or `es@8.19.0`
     engine: EngineName
     version: str  # the version to fetch; what a given distribution really is, is checked at its first start
-    # Path or URL of an archive or folder instead of Maven Central; None for Central.
+    # Path or URL of an archive or folder, or a name of NAMED_DISTRIBUTIONS; None for Maven Central.
     distribution: str | None = None
-    jdk: str | None = None  # path of a Java home, or a major version; None for the bundled runtime
+    # Major version, name such as `temurin-21`, path of a Java home, or BUNDLED; None for the default.
+    jdk: str | None = None
     jvm_flags: tuple[str, ...] = ()  # further flags, in order, behind the common ones
     settings: dict[str, Any] = {}
     # The running cluster that it is, with the engine and version found there; None for nodes that benchctl
@@ -146,6 +152,16 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     nodes: tuple[NodeSpec, ...] = ()  # of the cluster that it is; empty for a single node
     # Engine and version that fill its prepared index, such as `es@7.17.29`; None for its own.
     index_from: str | None = None
+
+    @property
+    def java(self) -> str | None:
+        """The JDK, by default that of a named distribution; None for benchctl's own runtime."""
+        return self.jdk or (BUNDLED if self.distribution in NAMED_DISTRIBUTIONS else None)
+
+    @property
+    def place(self) -> str | None:
+        """Path or URL of its distribution; None if that is found by the version."""
+        return None if self.distribution in NAMED_DISTRIBUTIONS else self.distribution
 
     @property
     def layout(self) -> tuple[NodeSpec, ...]:

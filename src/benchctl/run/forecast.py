@@ -14,7 +14,7 @@ import msgspec
 
 from benchctl.corpus.generated import corpus_name, load_corpus, needed_bytes
 from benchctl.corpus.source import is_elsewhere
-from benchctl.engine.distribution import installed
+from benchctl.engine.distribution import cached_archive, installed
 from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT, BYTES_PER_DOCUMENT_AT_REST, known_builds
 from benchctl.engine.variant import base_variant
 from benchctl.errors import BenchctlError
@@ -35,8 +35,14 @@ _MOST_RECORDS = 100
 
 
 # Bytes: an archive from Maven Central, unpacked with its class-data-sharing archive, and a Java runtime.
-_ARCHIVE_BYTES = {"elasticsearch": 81e6, "opensearch": 46e6}
-_UNPACKED_BYTES = {"elasticsearch": 175e6, "opensearch": 125e6}
+# Engine and named distribution -> size of the archive and unpacked. Roughly so for the makers' own.
+_BYTES = {
+    ("elasticsearch", None): (81e6, 175e6),
+    ("opensearch", None): (46e6, 125e6),
+    ("elasticsearch", "official"): (6e8, 12e8),
+    ("opensearch", "official"): (8e8, 12e8),
+    ("opensearch", "min"): (25e7, 45e7),
+}
 _RUNTIME_BYTES = 120e6
 _SHOWN_BYTES = 5e7
 # Seconds, measured on two cores: fetching and unpacking; an index without its documents, with its answers.
@@ -133,17 +139,18 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
     """The steps of runs, and roughly what they take; nothing is done, and the home is only looked at."""
     steps: list[str] = []
     download = disk = seconds = 0.0
-    engines = dict.fromkeys(
-        (spec.engine, spec.version)
+    engines = {
+        (spec.engine, spec.version, spec.distribution): spec
         for run in runs
         for spec in run.plan.variants
         if spec.target is None and run.plan.micro is None
-    )
-    for engine, version in engines:
-        if not (home.root / "artifacts" / f"{engine}-{version}.zip").exists():
-            steps.append(f"fetch {engine} {version}")
-            download += _ARCHIVE_BYTES[engine]
-            disk += _ARCHIVE_BYTES[engine] + _UNPACKED_BYTES[engine]
+    }
+    for spec in engines.values():
+        if spec.place is None and cached_archive(home, spec) is None:
+            steps.append(" ".join(filter(None, ("fetch", spec.engine, spec.version, spec.distribution))))
+            archive, unpacked = _BYTES[spec.engine, spec.distribution]
+            download += archive
+            disk += archive + unpacked
             seconds += _ENGINE_S
     if engines and not any((home.root / "jdks").glob("*")):
         disk += _RUNTIME_BYTES
@@ -252,7 +259,7 @@ def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, ge
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
     if spec.index_from is not None:
         spec = base_variant(spec.index_from)
-    if spec.distribution is None and not spec.plugins and (generated or plan.corpus.digest):
+    if spec.place is None and not spec.plugins and (generated or plan.corpus.digest):
         made = plan.corpus
         folder = home.root / "corpora" / corpus_name(made.generator, made.documents, made.seed)
         installation = installed(home, spec) if folder.exists() or not generated else None

@@ -7,6 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from benchctl.disk import expanded
+from benchctl.engine.jdk import is_java_path
 from benchctl.engine.variant import placed_variant
 from benchctl.errors import UsageError
 from benchctl.plugin.code import Consent
@@ -222,7 +223,7 @@ def _each(typed: Typed[RunForm], key: str, place: Callable[[str], str]) -> tuple
 
 def _placed_jdk(text: str, folder: Path) -> str:
     name, equals, path = text.rpartition("=")
-    return text if path.isdecimal() else f"{name}{equals}{absolute(path, folder)}"
+    return f"{name}{equals}{absolute(path, folder)}" if is_java_path(path) else text
 
 
 # `--test-mode`: everything is started, asked and compared as usual, but hardly repeated.

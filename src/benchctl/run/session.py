@@ -16,6 +16,7 @@ from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.node import ARCHIVED, DAMAGED_HINT
 from benchctl.engine.prepared_index import PreparedIndex, bytes_by_kind, copy_index
+from benchctl.engine.settings import switched_off
 from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
@@ -237,6 +238,11 @@ class Subject:
             jars=dict(self.installation.jars),
             plugins=self._plugins,
             start=serving.manner if isinstance(serving, Cluster) else "",
+            switched_off={
+                name: value
+                for name, value in switched_off(self.installation).items()
+                if name not in self.spec.settings
+            },
         )
 
     def changes(self, known: EngineFacts) -> list[str]:
