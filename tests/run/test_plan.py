@@ -217,15 +217,15 @@ def test_a_metric_that_no_task_has_is_refused(tmp_path: Path):
         path.write_text(json.dumps({"name": "mine", "schedule": schedule}))
         return plan_run(options(challenges=(str(path),), metrics=metrics))[0]
 
-    with pytest.raises(UsageError, match="--metric latency: no task has one; of 'term': the task is not thr"):
+    with pytest.raises(UsageError, match="--metric latency: no task reports it; 'term': the task is not thr"):
         planned("took,latency")
     with pytest.raises(
-        UsageError, match="--metric throughput: no task has one; of 'term': the task is throt"
+        UsageError, match="--metric throughput: no task reports it; 'term': the task is throt"
     ):
         planned("throughput", **{"target-throughput": 5})
     with pytest.raises(UsageError, match="--metric index_fields: only Elasticsearch tells"):
         planned("index_fields")
-    with pytest.raises(UsageError, match=r"profile_query: no task has one; of 'term': no search is prof"):
+    with pytest.raises(UsageError, match=r"profile_query: no task reports it; 'term': no search is prof"):
         planned("profile_query")
     assert planned("latency", **{"target-throughput": 5}).metrics == "latency"
 

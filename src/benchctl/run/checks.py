@@ -203,10 +203,10 @@ def check_metrics(plan: Plan, track: Track) -> None:
             continue
         reasons = [one.lacking(task, track.operations[task.operation]) for task in shown]
         if all(reasons):
-            # Of tasks that lack it for several reasons, the one that names what there is says most.
+            # Of tasks that lack it for several reasons, the longest is the most specific.
             reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
             raise UsageError(
-                f"--metric {one.figure.name}: no task has one; of '{task.label}': {reason}",
+                f"--metric {one.figure.name}: no task reports it; '{task.label}': {reason}",
                 hint="list metrics with: benchctl list metrics",
             )
 

@@ -125,7 +125,7 @@ class Metric(msgspec.Struct, frozen=True):
             case "closed" if task.mixed:
                 return f"the task is of a mix, and its {self.title} depends on the others"
             case "open" if not task.throttled:
-                return "the task is not throttled, and no request of it is ever due"
+                return "the task is not throttled, so its requests are never due"
             case "search":
                 return f"no measurement searches for a {self.title}"
             case _:

@@ -6,7 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home
 from benchctl.nightly.commands.suites import init_command
+from benchctl.nightly.measure import night_plan, resolve
 from benchctl.nightly.suite import load_suite
 
 
@@ -17,7 +19,14 @@ def test_the_template_is_printed_or_written_and_can_be_loaded(tmp_path: Path):
     assert written.stdout == ""
     assert f"benchctl nightly run {path}" in written.stderr
     assert path.read_text(encoding="utf-8") == printed.stdout
-    assert load_suite(path).name == "search"
+    suite = load_suite(path)
+    assert suite.name == "search"
+    variants = resolve(suite, lambda engine: {"elasticsearch": "9.2.0", "opensearch": "3.3.0"}[engine])
+    plan, _, _ = night_plan(suite, 1, variants, Home(tmp_path / "home"), lambda *_: None)
+    assert ([spec.name for spec in plan.variants], plan.settled) == (
+        ["es@latest", "os@latest", "canary"],
+        True,
+    )
 
 
 def test_a_file_that_is_there_is_left_alone(tmp_path: Path):
