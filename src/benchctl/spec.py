@@ -494,7 +494,7 @@ def _settings(form: type[msgspec.Struct], within: str = "") -> Iterator[Setting]
     hints = get_type_hints(form, include_extras=True)
     bases = [one for one in form.__mro__ if issubclass(one, msgspec.Struct) and one is not msgspec.Struct]
     later = {name: place for place, base in enumerate(bases) for name in base.__struct_fields__}
-    for field in sorted(msgspec.structs.fields(form), key=lambda one: later[one.name]):
+    for field in sorted(msgspec.structs.fields(form), key=lambda info: later[info.name]):
         hint = hints[field.name]
         plain, metas = _unwrapped(hint)
         members = [_unwrapped(arg) for arg in get_args(plain) or (plain,) if arg is not type(None)]

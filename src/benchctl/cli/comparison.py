@@ -121,7 +121,7 @@ class Measures:
         for name in dict.fromkeys(self.figures) or [one.figure.name for one in usual]:
             found = metric(name)
             one_of = [] if found.quantile is None else sorted({*self.quantiles})
-            chosen += [metric(name, one) for one in one_of] or [found]
+            chosen += [metric(name, value) for value in one_of] or [found]
         return chosen
 
 
@@ -233,7 +233,7 @@ def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
     """Return how the sides differ beyond engine and version, by their names here."""
     found = []
     for side in sides:
-        known = {one.label: one for one in resolved(side.run)}
+        known = {run.label: run for run in resolved(side.run)}
         found += [replace(known[side.variant], label=side.label)] if side.variant in known else []
     return variant_differences(found)
 

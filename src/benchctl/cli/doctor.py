@@ -217,7 +217,7 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
             if "nodes" in host.carries:
                 where = describe_site(host.address) if host.local else links[name].call("site", host.address)
                 lacks = lacking(
-                    facts, [one.address for one in hosts.hosts.values() if "nodes" in one.carries]
+                    facts, [host.address for host in hosts.hosts.values() if "nodes" in host.carries]
                 )
                 unfit = where.unfit or (
                     lacks and f"nodes of one cluster with others would not start: {lacks}"

@@ -79,16 +79,16 @@ def metrics_table() -> Table:
     """Return all metrics as they are declared."""
     rows = [
         (
-            one.name,
-            one.unit,
-            one.better,
-            Share(one.margin),
-            one.level,
-            "yes" if one.told_by_targets else "no",
-            f"{one.meaning}; of targets by {one.target}" if one.target else one.meaning,
-            used_by(one),
+            figure.name,
+            figure.unit,
+            figure.better,
+            Share(figure.margin),
+            figure.level,
+            "yes" if figure.told_by_targets else "no",
+            f"{figure.meaning}; of targets by {figure.target}" if figure.target else figure.meaning,
+            used_by(figure),
         )
-        for one in FIGURES
+        for figure in FIGURES
     ]
     columns = ("metric", "unit", "better", Column("margin"), "level", "target", "meaning", "used by")
     return Table.listed("Metrics", columns, rows)

@@ -180,8 +180,8 @@ def only_say(
         budget_s = plan.stop.budget_s
         length = f"up to {length}" + ("" if budget_s is None else f" or {DURATION.text(budget_s)} (--budget)")
     say(f"would measure {what} with {variants}, {length}{documents}")
-    for one in seen:
-        say(seen_text(one, plan.corpus.documents))
+    for subject in seen:
+        say(seen_text(subject, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))
     for line in plan_lines(plan, track):

@@ -85,7 +85,9 @@ class SectionedCommand(click.Command):
         shown = self.get_params(ctx)
         if self._first and not shows_everything(ctx):
             shown = [param for param in shown if param.name in self._first]
-        for param in sorted(shown, key=lambda one: self._first.get(one.name or "", len(self._first))):
+        for param in sorted(
+            shown, key=lambda parameter: self._first.get(parameter.name or "", len(self._first))
+        ):
             record = param.get_help_record(ctx)
             if record is not None:
                 usual = get_args(Heading)[-1] if {"--help", "--help-all"} & {*param.opts} else _OWN
@@ -231,7 +233,7 @@ def verbose_option(command: F) -> F:
     ))(command)  # fmt: skip
 
 
-_OF_TASKS = [one.name for one in FIGURES if one.loop != "search" and not one.built]
+_OF_TASKS = [figure.name for figure in FIGURES if figure.loop != "search" and not figure.built]
 
 
 def metric_option(command: F) -> F:

@@ -53,15 +53,15 @@ def stored_runs(store: RunStore, names: tuple[str, ...]) -> list[StoredRun]:
         stored: list[StoredRun] = []
         for folder in {folder.path.resolve(): folder for folder in map(store.find, names)}.values():
             record = folder.load()
-            if any(one.record.id == record.id for one in stored):
+            if any(run.record.id == record.id for run in stored):
                 note(f"{folder.path} is another copy of run {record.id}, which counts once")
             else:
                 stored.append(StoredRun(folder, record))
     else:
         stored = [StoredRun(folder, record) for folder, record in store.runs(note)]
-    for one in stored:
-        if moment(one.record.created) is None:
-            note(f"{one.folder.record_path}: '{one.record.created}' is not a time, and is left out")
+    for run in stored:
+        if moment(run.record.created) is None:
+            note(f"{run.folder.record_path}: '{run.record.created}' is not a time, and is left out")
     return stored
 
 

@@ -94,10 +94,10 @@ def fork_result(record: ForkRecord) -> str:
     if record.status == "failed":
         return f"FAILED: {record.reason}"
     # Of a node, there are samples.
-    by_jmh = record.samples is None and any(one.unit == OPERATIONS for one in record.summaries)
+    by_jmh = record.samples is None and any(summary.unit == OPERATIONS for summary in record.summaries)
     # The points of a sweep in its own order, whatever that of the fork was.
     parts: dict[str, list[str]] = {}
-    for summary in sorted(record.summaries, key=lambda one: (one.schedule, one.task)):
+    for summary in sorted(record.summaries, key=lambda summary: (summary.schedule, summary.task)):
         if summary.redline_end is not None:
             return f"{_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:

@@ -146,7 +146,7 @@ class Cluster:
             try:
                 node.check_alive(within_s)
             except BenchctlError:
-                others = [one for one in self.nodes if one is not node and not one.down]
+                others = [member for member in self.nodes if member is not node and not member.down]
                 if not self._tolerant or not others or node.host_lost:
                     raise
                 node.down = True
@@ -200,7 +200,7 @@ class Cluster:
         with SearchClient(self._installation.engine, node.endpoint) as client:
             while True:
                 node.check_alive(when="when it was started again")
-                up = [one for one in self.nodes if not one.down]
+                up = [member for member in self.nodes if not member.down]
                 try:
                     client.health(None, _HEALTH_S, len(up), whole=len(up) == len(self.nodes))
                 except NodeRequestError as err:

@@ -209,7 +209,7 @@ def require_free(client: SearchClient, wanted: Places) -> None:
     """
     for name in wanted.names:
         found = _mappings(client, name)
-        if found is not None and not all(MARK in one.mappings.meta for one in found.values()):
+        if found is not None and not all(MARK in mapped.mappings.meta for mapped in found.values()):
             raise BenchctlError(
                 f"it has '{name}' already, which does not carry benchctl's mark",
                 hint="--allow-writes only touches what was not there before: measure another cluster, or "
@@ -253,9 +253,11 @@ def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[
     Raises:
         BenchctlError: If the node refuses something, with its reason.
     """
-    needs_streams = bool(wanted.data_streams) or any(DATA_STREAM in one.body for one in track.templates)
+    needs_streams = bool(wanted.data_streams) or any(
+        DATA_STREAM in template.body for template in track.templates
+    )
     streams = not needs_streams or _has_data_streams(client)
-    for template in sorted(track.templates, key=lambda one: _ORDER.index(one.kind)):
+    for template in sorted(track.templates, key=lambda template: _ORDER.index(template.kind)):
         body = template.body if streams else as_plain_template(template.body, track.templates)
         with _explained(f"template '{template.name}'"):
             client.request("PUT", f"/{_PATHS[template.kind]}/{quote(template.name, safe='')}", body=body)

@@ -62,16 +62,16 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
             _unpacked(original, asked, archive, Path(name, str(number)))
             for number, (asked, archive) in enumerate(plugins)
         ]
-        names = [one.facts.name for one in found]
-        duplicate = next((one for one in names if names.count(one) > 1), None)
+        names = [plugin.facts.name for plugin in found]
+        duplicate = next((name for name in names if names.count(name) > 1), None)
         if duplicate is not None:
             raise UsageError(f"plug-in {duplicate} is a duplicate", hint="remove one")
 
         def change(root: Path) -> None:
-            for one in found:
-                _place(one, root)
+            for plugin in found:
+                _place(plugin, root)
 
-        facts = tuple(one.facts for one in found)
+        facts = tuple(plugin.facts for plugin in found)
         parts = ("plugins", sorted(fact.sha256 for fact in facts))
         root = derived(home, original, parts, change)
     return replace(original, root=root, plugins=facts)

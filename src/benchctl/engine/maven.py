@@ -308,8 +308,15 @@ def resolve_poms(jars: Sequence[str], *, environ: Mapping[str, str] | None = Non
             source.require(version)
             dependencies.append(source.dependency(version))
         needed = source.needs(dependencies)
-    used = (one for one in needed if one.scope in _AT_RUN_TIME and one.type == "jar" and not one.classifier)
-    return (*jars, *(f"{one.groupId}:{one.artifactId}:{one.version}" for one in used))
+    used = (
+        dependency
+        for dependency in needed
+        if dependency.scope in _AT_RUN_TIME and dependency.type == "jar" and not dependency.classifier
+    )
+    return (
+        *jars,
+        *(f"{dependency.groupId}:{dependency.artifactId}:{dependency.version}" for dependency in used),
+    )
 
 
 _AT_RUN_TIME = ("compile", "runtime")

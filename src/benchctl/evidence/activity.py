@@ -35,7 +35,7 @@ def evidence_cost(record: RunRecord) -> EvidenceCost | None:
             usual = [fork for fork in done if not plan.is_extra(fork.block)]
             extra = [fork for fork in done if plan.is_extra(fork.block)]
             found.append(_cost(plan, place, spec.name, usual, extra))
-    tasks = tuple(one for one in found if one is not None)
+    tasks = tuple(cost for cost in found if cost is not None)
     return EvidenceCost(evidence.kinds, evidence.extra_forks, tasks)
 
 

@@ -121,9 +121,9 @@ def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
 
 def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
     """The newest of several type profiles of a site: they belong to methods, not to copies, and only grow."""
-    total = max((one.total for one in seen), default=0)
-    newest = [one for one in seen if one.total == total]
-    return tuple(sorted(newest, key=lambda one: (-one.count, one.name)))
+    total = max((receiver.total for receiver in seen), default=0)
+    newest = [receiver for receiver in seen if receiver.total == total]
+    return tuple(sorted(newest, key=lambda receiver: (-receiver.count, receiver.name)))
 
 
 NotInlined = Literal["virtual", "refused"]
@@ -219,7 +219,7 @@ def _matched(
 
 def _by_name(sites: Iterable[Site]) -> dict[tuple[str, str], list[Site]]:
     found: dict[tuple[str, str], list[Site]] = {}
-    for site in sorted(sites, key=lambda one: one.key.bci):
+    for site in sorted(sites, key=lambda site: site.key.bci):
         found.setdefault((site.key.caller, site.key.name), []).append(site)
     return found
 
@@ -247,13 +247,13 @@ def read_called(log: InliningLog, caller: str, callee: str) -> Called:
     newest = _newest_calls(log, caller, callee)
     if not newest:
         return Called("absent")
-    kinds = {found_at(one) for one in newest}
+    kinds = {found_at(site) for site in newest}
     # A loop unrolled by javac or Lucene has the call several times, with similar profiles.
-    most = max(newest, key=lambda one: one.calls)
-    given_up = [one.given_up_ms for one in newest if one.given_up_ms is not None]
+    most = max(newest, key=lambda site: site.calls)
+    given_up = [site.given_up_ms for site in newest if site.given_up_ms is not None]
     return Called(
         found=kinds.pop() if len(kinds) == 1 else "partly",
-        words=" | ".join(sorted({one.words for one in newest})),
+        words=" | ".join(sorted({site.words for site in newest})),
         receivers=most.receivers,
         calls=most.calls,
         given_up_ms=max(given_up, default=None),
@@ -280,11 +280,11 @@ def _newest_calls(log: InliningLog, caller: str, callee: str) -> Sequence[Site]:
         for key, one in newest_sites(log, under=caller).items()
         if key.name == callee and names(key.caller, caller)
     ]
-    telling = [one for one in fitting if one.is_inlined or one.is_virtual] or fitting
+    telling = [site for site in fitting if site.is_inlined or site.is_virtual] or fitting
     if not telling:
         return []
-    last = max(telling, key=lambda one: one.compilation.stamp_ms or 0).compilation
-    return [one for one in telling if one.compilation == last]
+    last = max(telling, key=lambda site: site.compilation.stamp_ms or 0).compilation
+    return [site for site in telling if site.compilation == last]
 
 
 _MOST_NAMES = 5
@@ -322,9 +322,9 @@ def find_newest(log: InliningLog, method: str, level: int | None) -> FoundCompil
             if not as_root:
                 tree = Tree(_around(tree.calls, method), tree.unread)
             return FoundCompilation(newest, tree, as_root, len(fitting) - 1, log.given_up_ms(newest))
-    found = {one.compilation.level for one in mentions.all()}
+    found = {entry.compilation.level for entry in mentions.all()}
     if found:
-        levels = ", ".join(str(one) for one in sorted(one for one in found if one is not None))
+        levels = ", ".join(str(one) for one in sorted(number for number in found if number is not None))
         raise UsageError(f"no compilation of level {level} has {method}", hint=f"there are of level {levels}")
     raise UsageError(f"{method} was not compiled, according to the inlining log", hint=_near(log, method))
 
@@ -343,10 +343,10 @@ def _around(calls: tuple[Call, ...], method: str) -> tuple[Call, ...]:
     places = {at: place for place, at in enumerate(sorted(kept))} | {-1: -1}
     return tuple(
         Call(
-            one.depth, one.caller, places[one.parent], one.bci, one.callee, one.size, one.fate, one.text,
-            one.receivers,
+            call.depth, call.caller, places[call.parent], call.bci, call.callee, call.size, call.fate,
+            call.text, call.receivers,
         )
-        for one in (calls[at] for at in sorted(kept))
+        for call in (calls[at] for at in sorted(kept))
     )  # fmt: skip
 
 
@@ -359,7 +359,7 @@ def _inside(calls: tuple[Call, ...], at: int, method: str) -> bool:
 
 
 def _near(log: InliningLog, method: str) -> str:
-    known = {simple(one) for one in log.methods()}
+    known = {simple(method) for method in log.methods()}
     alike = sorted(one for one in known if own_name(one) == method.rpartition("::")[2])
     guess = nearest(simple(stable(method)), known)
     if "::" not in method and (near := nearest(method, {own_name(one) for one in known})):
@@ -400,7 +400,7 @@ def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
     """
     return [
         RunLog(path, fork.variant, fork.block, number, boot.schedules, jvm.name)
-        for fork in sorted(record.forks, key=lambda one: (one.block, one.position))
+        for fork in sorted(record.forks, key=lambda fork: (fork.block, fork.position))
         for number, boot in enumerate(fork.boots)
         for jvm in boot.jvms
         if (path := _kept(folder, fork, number, jvm)) is not None

@@ -130,7 +130,7 @@ def page(
 def _charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Chart]:
     carrying = [fork for fork in record.forks if fork.status == "done" and "jit" in fork.evidence]
     found: dict[Place, list[JitCourse]] = {}
-    for fork in sorted(carrying, key=lambda one: (analysis.variants.index(one.variant), one.block)):
+    for fork in sorted(carrying, key=lambda fork: (analysis.variants.index(fork.variant), fork.block)):
         try:
             for place, course in _courses(folder, fork):
                 found.setdefault(place, []).append(course)

@@ -115,8 +115,8 @@ def receivers_text(receivers: tuple[Receiver, ...]) -> str:
     """Return `PointRangeQuery$1$1 274,304 of 274,431, ...`, or that the log says none."""
     if not receivers:
         return "no type profile"
-    ordered = sorted(receivers, key=lambda one: (-one.count, one.name))
-    seen = ", ".join(f"{simple(one.name)} {one.count:,}" for one in ordered)
+    ordered = sorted(receivers, key=lambda receiver: (-receiver.count, receiver.name))
+    seen = ", ".join(f"{simple(receiver.name)} {receiver.count:,}" for receiver in ordered)
     return f"{seen} of {ordered[0].total:,}"
 
 
@@ -372,10 +372,13 @@ def _group_lines(sides: tuple[str, str], group: Sequence[Difference]) -> list[st
     first = group[0]
     caller, name = simple(first.baseline.key.caller), first.baseline.key.name
     lines = [
-        f"{name} in {caller}, bci {_bcis([one.baseline for one in group])}: {counted(first.calls, 'call')}"
+        (
+            f"{name} in {caller}, bci {_bcis([difference.baseline for difference in group])}: "
+            f"{counted(first.calls, 'call')}"
+        )
     ]
     if first.moved:
-        bcis = _bcis([one.contender for one in group])
+        bcis = _bcis([difference.contender for difference in group])
         lines.append(f"  (bci {bcis} in {sides[1]}: another version of the class, matched by the name)")
     for side, site in zip(sides, (first.baseline, first.contender), strict=True):
         lines += _side_lines(side, site)

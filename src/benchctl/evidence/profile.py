@@ -328,10 +328,10 @@ def merged(counted: Iterable[Counted]) -> Counted:
     """Add up several node starts."""
     stacks: Counter[Stack] = Counter()
     total = cut = 0
-    for one in counted:
-        stacks.update(one.stacks)
-        total += one.total
-        cut += one.cut
+    for count in counted:
+        stacks.update(count.stacks)
+        total += count.total
+        cut += count.cut
     return Counted(dict(stacks), total, cut)
 
 
@@ -429,7 +429,7 @@ def differences(
         )
         for stack in {**first, **second}
     ]
-    return sorted(found, key=lambda one: (-abs(one.difference), one.stack))
+    return sorted(found, key=lambda difference: (-abs(difference.difference), difference.stack))
 
 
 def _difference(baseline: Share, contender: Share, sizes: tuple[int, int]) -> Difference:

@@ -119,12 +119,12 @@ def difference_lines(
     shown = found[: form.top]
     rows = [
         [
-            _percent(one.baseline.share),
-            _percent(one.contender.share),
-            f"{100 * one.difference:+.2f}",
-            f"{100 * one.noise:.2f}" + (" " if abs(one.difference) > one.noise else "~"),
+            _percent(difference.baseline.share),
+            _percent(difference.contender.share),
+            f"{100 * difference.difference:+.2f}",
+            f"{100 * difference.noise:.2f}" + (" " if abs(difference.difference) > difference.noise else "~"),
         ]
-        for one in shown
+        for difference in shown
     ]
     headers = [baseline.name, contender.name, "POINTS", "CHANCE "]
     notes = [
@@ -136,7 +136,7 @@ def difference_lines(
     ]
     if len(found) > len(shown):
         notes.append(f"{len(shown)} of {counted(len(found), 'frame')} shown.")
-    table = _table(headers, rows, [one.stack for one in shown])
+    table = _table(headers, rows, [difference.stack for difference in shown])
     heads = [*heading_lines(baseline, form), *heading_lines(contender, form)[:2]]
     return [*heads, *_shortages(baseline, contender), *table, "", *notes]
 
@@ -319,7 +319,9 @@ def _in_order(root: _Node, totals: Sequence[int]) -> Iterator[tuple[int, str, _N
         large = {child: one for child, one in node.children.items() if _share(one, totals) >= _SMALLEST_SHARE}
         small = [one for child, one in node.children.items() if child not in large]
         if small:
-            large[_SMALLER] = _Node([sum(side) for side in zip(*(one.samples for one in small), strict=True)])
+            large[_SMALLER] = _Node(
+                [sum(side) for side in zip(*(node.samples for node in small), strict=True)]
+            )
         waiting += [(depth + 1, child, large[child]) for child in sorted(large, reverse=True)]
 
 
@@ -408,13 +410,13 @@ def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) 
             "variants": [_side_document(side.heading, own) for side, own in zip(sides, listed, strict=True)],
             "differences": [
                 {
-                    "stack": one.stack,
-                    "baseline": one.baseline.share,
-                    "contender": one.contender.share,
-                    "difference": one.difference,
-                    "chance": one.noise,
+                    "stack": difference.stack,
+                    "baseline": difference.baseline.share,
+                    "contender": difference.contender.share,
+                    "difference": difference.difference,
+                    "chance": difference.noise,
                 }
-                for one in found
+                for difference in found
             ]
             if differ
             else None,
@@ -515,5 +517,5 @@ def _grid(side: Side, when: str) -> Table:
     )
     if heading.shortage:
         title = f"{title}. {heading.shortage}"
-    lines = ((frame_words(one.stack[0]), f"{100 * one.share:.2f}", f"{one.samples}") for one in shown)
+    lines = ((frame_words(share.stack[0]), f"{100 * share.share:.2f}", f"{share.samples}") for share in shown)
     return Table.of(title, (worded("Method"), "%", "Samples"), lines)

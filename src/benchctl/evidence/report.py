@@ -224,7 +224,7 @@ def _grid(
 
 
 def _name(task: TaskEvidence, found: RunEvidence) -> str:
-    several = len({one.schedule for one in found.tasks}) > 1
+    several = len({evidence.schedule for evidence in found.tasks}) > 1
     name = f"{task.challenge}: {task.label}" if several else task.label
     return f"{name}, {task.node}" if task.node else name
 
@@ -266,52 +266,52 @@ _JIT_TITLE = (
     "first and of the last third of the time"
 )
 _JIT: Cells[JitActivity] = (
-    ("C1", _thirds(lambda one: one.c1)),
-    ("C2", _thirds(lambda one: one.c2)),
-    ("Given up", _thirds(lambda one: one.c2_given_up)),
-    ("Deopts", _thirds(lambda one: one.deoptimised)),
+    ("C1", _thirds(lambda activity: activity.c1)),
+    ("C2", _thirds(lambda activity: activity.c2)),
+    ("Given up", _thirds(lambda activity: activity.c2_given_up)),
+    ("Deopts", _thirds(lambda activity: activity.deoptimised)),
 )
 
 _PAUSES_TITLE = "gc: pauses of the collector, ms in all and of the longest; MB allocated a second"
 _PAUSES: Cells[GcActivity] = (
-    ("Pauses", lambda forks: _mean_count(forks, lambda one: one.pauses)),
-    ("ms", lambda forks: _mean(forks, lambda one: one.pause_ms)),
+    ("Pauses", lambda forks: _mean_count(forks, lambda activity: activity.pauses)),
+    ("ms", lambda forks: _mean(forks, lambda activity: activity.pause_ms)),
     ("Longest", lambda forks: figure(max(fork.longest_ms for fork in forks))),
-    ("MB/s", lambda forks: _mean(forks, lambda one: one.allocated_bytes_per_s, _MB)),
+    ("MB/s", lambda forks: _mean(forks, lambda activity: activity.allocated_bytes_per_s, _MB)),
 )
 
 _SAFEPOINTS_TITLE = "gc: safepoints, collections included, ms in all, and ms until the last thread stopped"
 _SAFEPOINTS: Cells[GcActivity] = (
-    ("Stops", lambda forks: _mean_count(forks, lambda one: one.safepoints)),
-    ("ms", lambda forks: _mean(forks, lambda one: one.safepoint_ms)),
+    ("Stops", lambda forks: _mean_count(forks, lambda activity: activity.safepoints)),
+    ("ms", lambda forks: _mean(forks, lambda activity: activity.safepoint_ms)),
     ("To stop", lambda forks: figure(max(fork.longest_reach_ms for fork in forks))),
 )
 
 _CPU_TITLE = "os: seconds of the task, and of CPU that the node used in it, as user and as system"
 _CPU: Cells[OsActivity] = (
-    ("Task", lambda forks: _mean(forks, lambda one: one.seconds)),
-    ("User", lambda forks: _mean(forks, lambda one: one.user_s)),
-    ("System", lambda forks: _mean(forks, lambda one: one.system_s)),
+    ("Task", lambda forks: _mean(forks, lambda activity: activity.seconds)),
+    ("User", lambda forks: _mean(forks, lambda activity: activity.user_s)),
+    ("System", lambda forks: _mean(forks, lambda activity: activity.system_s)),
 )
 
 _THREADS_TITLE = (
     "os: context switches of the node's threads that waited, and of those that were made to; most threads"
 )
 _THREADS: Cells[OsActivity] = (
-    ("Waited", lambda forks: _mean(forks, lambda one: one.voluntary_switches)),
-    ("Made to", lambda forks: _mean(forks, lambda one: one.involuntary_switches)),
-    ("Threads", lambda forks: _mean(forks, lambda one: one.threads)),
+    ("Waited", lambda forks: _mean(forks, lambda activity: activity.voluntary_switches)),
+    ("Made to", lambda forks: _mean(forks, lambda activity: activity.involuntary_switches)),
+    ("Threads", lambda forks: _mean(forks, lambda activity: activity.threads)),
 )
 
 _MEMORY_TITLE = (
     "os: page faults of the node, minor and major; MB read from and written to storage; most memory, MB"
 )
 _MEMORY: Cells[OsActivity] = (
-    ("Minor", lambda forks: _mean(forks, lambda one: one.minor_faults)),
-    ("Major", lambda forks: _mean(forks, lambda one: one.major_faults)),
-    ("Read", lambda forks: _mean(forks, lambda one: one.read_bytes, _MB)),
-    ("Written", lambda forks: _mean(forks, lambda one: one.write_bytes, _MB)),
-    ("RSS", lambda forks: _mean(forks, lambda one: one.rss_bytes, _MB)),
+    ("Minor", lambda forks: _mean(forks, lambda activity: activity.minor_faults)),
+    ("Major", lambda forks: _mean(forks, lambda activity: activity.major_faults)),
+    ("Read", lambda forks: _mean(forks, lambda activity: activity.read_bytes, _MB)),
+    ("Written", lambda forks: _mean(forks, lambda activity: activity.write_bytes, _MB)),
+    ("RSS", lambda forks: _mean(forks, lambda activity: activity.rss_bytes, _MB)),
 )
 
 
@@ -339,11 +339,12 @@ def _cause_grid(found: RunEvidence) -> Table:
 def _cause_lines(task: TaskEvidence, found: RunEvidence) -> Iterator[tuple[Cell | str, ...]]:
     for place, cause in enumerate(_causes(task)):
         sides = [
-            [one.causes.get(cause, Cause(0, 0.0)) for one in task.gc.get(variant, ())]
+            [activity.causes.get(cause, Cause(0, 0.0)) for activity in task.gc.get(variant, ())]
             for variant in found.variants
         ]
         counts = [
-            _count(sum(one.count for one in side) / len(side)) if side else NOT_AVAILABLE for side in sides
+            _count(sum(cause.count for cause in side) / len(side)) if side else NOT_AVAILABLE
+            for side in sides
         ]
-        spent = [_mean(side, lambda one: one.total_ms) if side else NOT_AVAILABLE for side in sides]
+        spent = [_mean(side, lambda cause: cause.total_ms) if side else NOT_AVAILABLE for side in sides]
         yield (_name(task, found) if place == 0 else ABOVE, cause, *counts, *spent)

@@ -108,7 +108,7 @@ class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     @property
     def provisional(self) -> bool:
         """True if the outcome is provisional: a variant has too few forks, or had not stabilized."""
-        return self.outcome != "inconclusive" and any(one.comparison.provisional for one in self.judged)
+        return self.outcome != "inconclusive" and any(result.comparison.provisional for result in self.judged)
 
 
 class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -297,7 +297,7 @@ class _Sum(msgspec.Struct, frozen=True):
             metric,
             self.values(metric),
             [(task.found, task.doubts_of_load) for task in self.tasks],
-            next((one for one in steady if one.trend), steady[0]),
+            next((steadiness for steadiness in steady if steadiness.trend), steady[0]),
             replicate,
         )
 

@@ -301,8 +301,8 @@ class _UntilDecided(Policy):
         }
         expectations = analyse_experiment(self._record, runs).expectations
         still = [expectation for expectation in expectations if expectation.outcome == "inconclusive"]
-        sides_of = [tuple(map(self._side, one.undecided)) for one in still]
-        able = [sides for sides in sides_of if sides and all(self._can_grow(records, one) for one in sides)]
+        sides_of = [tuple(map(self._side, result.undecided)) for result in still]
+        able = [sides for sides in sides_of if sides and all(self._can_grow(records, side) for side in sides)]
         open_now = counted(len(still), "expectation")
         self.still_open = f", with {open_now} still open"
         if able:

@@ -212,7 +212,7 @@ def estimate_lines(found: Estimate) -> Iterator[str]:
         enough = f"is expected to be enough for {which} {found.planned} blocks"
         yield f"{within} {ends if found.blocks < found.planned else enough}"
     if found.rough:
-        names = _named([f"{one.measurement}/{one.variant}" for one in found.rough])
+        names = _named([f"{cost.measurement}/{cost.variant}" for cost in found.rough])
         yield f"rough, because no earlier run on this machine did the same: {names}"
     yield from found.precision
 

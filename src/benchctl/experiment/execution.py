@@ -119,7 +119,7 @@ def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator
                 starts = enumerate(boots(run.plan, fork.block))
                 boot = next(number for number, steps in starts if any(place in step for step in steps))
                 which = (variant, fork.block, boot)
-                log = next((one for one in logs if (one.variant, one.block, one.boot) == which), None)
+                log = next((log for log in logs if (log.variant, log.block, log.boot) == which), None)
                 yield _of_fork(site, variant, fork.block, log)
 
 

@@ -48,7 +48,7 @@ _Steps = tuple[Step, ...]
 _T = TypeVar("_T")
 
 _BUILT_IN: Final = ("es", "os")
-_USUAL: Final = ", ".join(one.key for one in METRICS)
+_USUAL: Final = ", ".join(metric.key for metric in METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50; all: benchctl list metrics"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _OF_TASKS: Final = frozenset({"metrics", "diff"})
@@ -587,7 +587,7 @@ class _Reader:
 
 def _metric_hint(metric: str) -> str:
     """Return what was probably meant: Rally's order of words is different."""
-    known = [key for one in FIGURES for key in ([one.name] if one.built else kept_keys(one))]
+    known = [key for figure in FIGURES for key in ([figure.name] if figure.built else kept_keys(figure))]
     if metric in known:
         return f"index_size is that of all of them; benchctl run and compare take {metric}"
     first, _, rest = metric.partition("_")

@@ -100,9 +100,13 @@ def _expectation(
 ) -> ExpectationResult:
     own = [rows[name] for name in expectation.judged]
     judged = tuple(_judged(expectation, relation, row, adjusted[row.asked.name]) for row in own)
-    outcome = together([one.outcome for one in judged])
-    compared = (one.comparison for one in judged)
-    tested = [(one.p, one.p_adjusted) for one in compared if one.p is not None and one.p_adjusted is not None]
+    outcome = together([result.outcome for result in judged])
+    compared = (result.comparison for result in judged)
+    tested = [
+        (comparison.p, comparison.p_adjusted)
+        for comparison in compared
+        if comparison.p is not None and comparison.p_adjusted is not None
+    ]
     p, p_adjusted = max(tested) if len(tested) == len(judged) else (None, None)
     undecided = [(row, one) for row, one in zip(own, judged, strict=True) if _more_forks_may_decide(one)]
     undecided = undecided if outcome == "inconclusive" else []
@@ -121,7 +125,7 @@ def _expectation(
                 f"{ref.measurement}/{ref.variant}" for row, _ in undecided for ref in row.asked.refs
             )
         ),
-        further=max((need for need in needs if need), key=lambda one: one.sort_key, default=None),
+        further=max((need for need in needs if need), key=lambda forecast: forecast.sort_key, default=None),
         caveats=tuple(dict.fromkeys(doubt for row in own for doubt in row.caveats)),
     )
 
@@ -186,13 +190,13 @@ def judge_fates(expectations: Sequence[Expectation], results: Sequence[SiteResul
 
 
 def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> SiteResult:
-    own = [one for one in seen if one.site == site.name]
+    own = [call for call in seen if call.site == site.name]
     found = {variant: _summaries(site, variant, run) for variant in site.variants}
     return SiteResult(
         name=site.name,
         unit=THROUGHPUT.counting(unit_of(found.values())).unit,
         variants=tuple(
-            _variant(variant, [one for one in own if one.variant == variant], found[variant])
+            _variant(variant, [call for call in own if call.variant == variant], found[variant])
             for variant in site.variants
         ),
     )
@@ -216,14 +220,14 @@ def _with_rate(summary: TaskSummary) -> TaskSummary:
 
 def _variant(name: str, seen: Sequence[SeenCall], summaries: ForkSummaries) -> SiteVariant:
     groups: dict[Found, list[SeenCall]] = {}
-    for one in sorted(seen, key=lambda each: each.block):
-        if one.found is not None:
-            groups.setdefault(one.found, []).append(one)
+    for call in sorted(seen, key=lambda each: each.block):
+        if call.found is not None:
+            groups.setdefault(call.found, []).append(call)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return SiteVariant(
         variant=name,
         groups=tuple(_group(found, members, summaries) for found, members in ordered),
-        unread=tuple(one for one in seen if one.found is None),
+        unread=tuple(call for call in seen if call.found is None),
     )
 
 

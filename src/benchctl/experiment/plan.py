@@ -216,7 +216,7 @@ def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
     used = {variant for measurement in measurements for variant in measurement.variants}
     return msgspec.structs.replace(
         spec,
-        variants=tuple(one for one in spec.variants if one.name in used),
+        variants=tuple(variant for variant in spec.variants if variant.name in used),
         measurements=measurements,
         tables=tables,
         expectations=tuple(
@@ -362,7 +362,7 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
 
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
     """Check that each task whose figure is shown with a call site exists, and will have one."""
-    nodes = {one.name: len(one.node_names) for one in spec.variants}
+    nodes = {variant.name: len(variant.node_names) for variant in spec.variants}
     asked = {call_site.name for call_site in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):
         if site.name in asked:

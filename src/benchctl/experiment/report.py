@@ -251,7 +251,7 @@ def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis)
 
 def _forks_for_quoting(analysis: ExperimentAnalysis) -> int:
     compared = [row.comparison for row in analysis.rows if not row.missing]
-    forks = [min(one.replicates) for one in compared if one.replicate == "fork"]
+    forks = [min(comparison.replicates) for comparison in compared if comparison.replicate == "fork"]
     return max(0, FORKS_FOR_QUOTING - min(forks, default=FORKS_FOR_QUOTING))
 
 
@@ -342,7 +342,7 @@ def _in_unit(row: ExperimentRow) -> bool:
 
 
 def _row_label(row: ExperimentRow, table: ExperimentTable) -> str:
-    if len({(one.asked.metric, one.unit) for one in table.rows}) == 1:
+    if len({(row.asked.metric, row.unit) for row in table.rows}) == 1:
         return row.asked.label
     title = metric_of(row.asked.metric).title
     # `rate: docs/s, docs/s` and `size: size, MB` say nothing twice.

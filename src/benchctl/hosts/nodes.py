@@ -214,7 +214,7 @@ class NodeHosts:
         addresses = self._spread.hosts.hosts
         by_name = {name: (link.facts, addresses[name].address) for name, link in self._links.items()}
         if self._spread.own:
-            local = next((one.address for one in addresses.values() if one.local), "")
+            local = next((host.address for host in addresses.values() if host.local), "")
             by_name["of benchctl"] = (describe(Path.cwd()), local)
         for name, (facts, _) in by_name.items():
             if lacks := lacking(facts, [address for _, address in by_name.values()]):

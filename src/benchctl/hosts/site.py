@@ -262,9 +262,9 @@ class Site:
             self._end_collecting(name)
 
     def _end_collecting(self, name: str) -> None:
-        for one in self._collectors.pop(name, ()):
+        for collector in self._collectors.pop(name, ()):
             try:
-                one.end()
+                collector.end()
             except BenchctlError as err:
                 self._uncollected.setdefault(name, err)
 

@@ -370,8 +370,8 @@ class WorkerPool:
         except BaseException:
             self._end()
             raise
-        for one in done:
-            for part in one.parts:
+        for client in done:
+            for part in client.parts:
                 spool.adopt(part.samples)
         return done
 
@@ -553,17 +553,17 @@ def run_step(
 
 
 def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
-    parts = [one.parts[number] for one in done]
-    start_ns = max(one.start_ns for one in done)
-    step_ended_ns = max(part.ended_ns for one in done for part in one.parts)
+    parts = [client.parts[number] for client in done]
+    start_ns = max(client.start_ns for client in done)
+    step_ended_ns = max(part.ended_ns for client in done for part in client.parts)
     found = TaskResult(
         samples=_joined(parts),
         start_ns=start_ns,
-        driver_cpu_s=sum(one.cpu_s for one in done),
+        driver_cpu_s=sum(client.cpu_s for client in done),
         wall_s=max(step_ended_ns - start_ns, 0) / 1e9,
         processes=len(done),
-        stops=tuple((begin - origin_ns, end - origin_ns) for one in done for begin, end in one.stops),
-        suspended_ns=max(one.suspended_ns for one in done),
+        stops=tuple((begin - origin_ns, end - origin_ns) for client in done for begin, end in client.stops),
+        suspended_ns=max(client.suspended_ns for client in done),
         hosts=tuple(_by_host(number, done, start_ns - origin_ns)),
     )
     for part in parts:
@@ -572,10 +572,10 @@ def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
 
 
 def _by_host(number: int, done: Sequence[Done], start_ns: int) -> Iterator[HostPart]:
-    for clock in dict.fromkeys(one.host for one in done if one.host is not None):
-        mine = [one for one in done if one.host == clock]
-        samples = _joined([one.parts[number] for one in mine])
-        yield HostPart(clock, samples, len(mine), sum(one.cpu_s for one in mine), start_ns)
+    for clock in dict.fromkeys(client.host for client in done if client.host is not None):
+        mine = [client for client in done if client.host == clock]
+        samples = _joined([client.parts[number] for client in mine])
+        yield HostPart(clock, samples, len(mine), sum(client.cpu_s for client in mine), start_ns)
 
 
 def run_task(  # noqa: PLR0913 - where a task runs, what it asks and where its samples belong; all by keyword

@@ -299,12 +299,12 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
     if use is None or use.challenge is None:
         return operation
     loaded = loaded_plugin(use)
-    task = next((one for one in use.challenge.schedule if one.label == order.key), None)
+    task = next((task for task in use.challenge.schedule if task.label == order.key), None)
     if not loaded.registry.processors or task is None:
         return operation
     asked = task_of(task, operation)
     found = loaded.track(use.track, use.challenge).selected_challenge
-    left = [] if found is None else [one for one in found.schedule if one.name == asked.name]
+    left = [] if found is None else [task for task in found.schedule if task.name == asked.name]
     if asked in left:
         return operation
     if len(left) != 1 or replace(left[0], operation=asked.operation) != asked:

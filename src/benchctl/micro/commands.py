@@ -163,7 +163,8 @@ def list_command(source: Path, include: str, output_format: TableFormat) -> None
         subject = bench.subject(parse_variant("jvm"), micro, bench.classes(micro))
         found = jmh.list_benchmarks(subject.jdk, subject.class_path, include)
     rows = [
-        (one.name, [f"{name}={','.join(values)}" for name, values in one.params.items()]) for one in found
+        (benchmark.name, [f"{name}={','.join(values)}" for name, values in benchmark.params.items()])
+        for benchmark in found
     ]
     print_table(Table.listed("", ("benchmark", "parameters"), rows), output_format)
 

@@ -69,7 +69,7 @@ def read_source(path: Path) -> MicroSpec:
         raise UsageError(f"no such file: {path}", hint="give a Java file, a directory of them, or a jar")
     files = sources_of(path)
     with disk_errors(f"read {path}"):
-        texts = [read_file(one).decode(errors="replace") for one in files]
+        texts = [read_file(file).decode(errors="replace") for file in files]
         content = hashlib.sha256()
         for file in files or [path]:
             content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))

@@ -379,7 +379,7 @@ def _remarks(path: Path, entries: Sequence[JmhEntry]) -> Iterator[str]:
         )
     fewer = [entry for entry in entries if entry.asked_forks > entry.forks]
     if fewer:
-        lost = ", ".join(f"{one.forks} of {one.asked_forks} of {one.benchmark}" for one in fewer)
+        lost = ", ".join(f"{entry.forks} of {entry.asked_forks} of {entry.benchmark}" for entry in fewer)
         yield f"{path.name} lacks forks that were asked for: it has {lost}"
 
 

@@ -215,9 +215,9 @@ class Desk:
         }
         new = sorted(
             (answer for answer in answers if (answer.variant, answer.operation) not in known),
-            key=lambda one: one.variant,
+            key=lambda change: change.variant,
         )
-        for variant, group in groupby(new, key=lambda one: one.variant):
+        for variant, group in groupby(new, key=lambda change: change.variant):
             changes = list(group)
             since = changes[0].since
             shown = [
@@ -242,7 +242,7 @@ class Desk:
     def _of_host(self) -> Iterator[Raised]:
         """Yield an alarm that the canary has been off for so long that all findings are held."""
         moved = list(takewhile(lambda night: night.canary_moved, self._measured))
-        if len(moved) < NIGHTS_UNTIL_BLIND or any(one.raised.kind == "host" for one in self._lasting):
+        if len(moved) < NIGHTS_UNTIL_BLIND or any(alarm.raised.kind == "host" for alarm in self._lasting):
             return
         since = moved[-1]
         yield self._raise(
@@ -262,10 +262,10 @@ class Desk:
         """
         if self.tonight.canary_moved:
             return
-        told = {one.raised.key.variant for one in self._lasting if one.raised.kind == "unwatched"}
-        stuck = (one for one in self._stuck() if one.key.variant not in told)
-        ordered = sorted(stuck, key=lambda one: (one.key.variant, -abs(one.effect_percent)))
-        for variant, group in groupby(ordered, key=lambda one: one.key.variant):
+        told = {alarm.raised.key.variant for alarm in self._lasting if alarm.raised.kind == "unwatched"}
+        stuck = (finding for finding in self._stuck() if finding.key.variant not in told)
+        ordered = sorted(stuck, key=lambda finding: (finding.key.variant, -abs(finding.effect_percent)))
+        for variant, group in groupby(ordered, key=lambda finding: finding.key.variant):
             findings = list(group)
             largest = findings[0]
             more = f", and {counted(len(findings) - 1, 'more figure')}" if len(findings) > 1 else ""

@@ -258,7 +258,7 @@ def _unlike_answer(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     if _refusal(old) or _refusal(new):
         # Whether it is answered counts: reasons may name nodes and addresses.
         return None if _refusal(old) == _refusal(new) else (_outcome(old), _outcome(new))
-    counts = [(_hits(one.total), f"{counted(one.returned, 'hit')} returned") for one in (old, new)]
+    counts = [(_hits(answer.total), f"{counted(answer.returned, 'hit')} returned") for answer in (old, new)]
     unlike_counts = (pair for pair in zip(*counts, strict=True) if pair[0] != pair[1])
     return next(unlike_counts, None) or _parts(old, new) or _scores(old, new) or _top(old, new)
 
@@ -321,15 +321,15 @@ def _scores(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
 
 def _top(old: KeptAnswer, new: KeptAnswer) -> _BeforeAfter | None:
     groups = {group.first: group for group in new.top}
-    for one in old.top:
-        other = groups.get(one.first)
+    for hits in old.top:
+        other = groups.get(hits.first)
         # Scores within rounding may put another document into the group; nothing is to be told then.
-        if other is not None and other.documents == one.documents and other.digest != one.digest:
-            places = f"hit {one.first}" if one.documents == 1 else f"hits {one.first} to "
-            places += "" if one.documents == 1 else f"{one.first + one.documents - 1}"
-            texts = [_short(one.begins), _short(other.begins)]
+        if other is not None and other.documents == hits.documents and other.digest != hits.digest:
+            places = f"hit {hits.first}" if hits.documents == 1 else f"hits {hits.first} to "
+            places += "" if hits.documents == 1 else f"{hits.first + hits.documents - 1}"
+            texts = [_short(hits.begins), _short(other.begins)]
             if not all(texts) or texts[0] == texts[1]:
-                texts = [f"with digest {one.digest}", f"with digest {other.digest}"]
+                texts = [f"with digest {hits.digest}", f"with digest {other.digest}"]
             return f"{places}: {texts[0]}", f"{places}: {texts[1]}"
     return None
 
@@ -382,7 +382,7 @@ def answered_again(folder: SuiteFolder, tonight: NightRecord) -> Callable[[Raise
         before = _answers(folder, raised.last_good).get(raised.key.variant)
         if now is None or before is None:
             return False
-        still = {one.operation for one in changed(before, now, raised.last_good)}
+        still = {change.operation for change in changed(before, now, raised.last_good)}
         return set(raised.operations) <= comparable(before, now) - still
 
     return again

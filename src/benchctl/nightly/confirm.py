@@ -227,7 +227,7 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
 def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Group findings about one variant with the same last-good night; those with the largest change first."""
     found: dict[tuple[str, str], list[Finding]] = {}
-    for finding in sorted(findings, key=lambda one: -abs(math.log1p(one.effect_percent / 100))):
+    for finding in sorted(findings, key=lambda finding: -abs(math.log1p(finding.effect_percent / 100))):
         found.setdefault((finding.key.variant, finding.last_good), []).append(finding)
     return list(found.values())
 

@@ -56,7 +56,9 @@ class Baselines:
     def of(cls, nights: Sequence[NightRecord], events: Sequence[Event], tonight: NightRecord) -> "Baselines":
         """Build the baselines from all nights, in any order, and all events, in theirs."""
         rebased = (
-            one.number for one in annotations_of(events) if one.rebase and one.number <= tonight.number
+            annotation.number
+            for annotation in annotations_of(events)
+            if annotation.rebase and annotation.number <= tonight.number
         )
         first = max(rebased, default=0)
         earlier = [

@@ -435,7 +435,7 @@ def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]
             listed = shares(forks)[:_METHODS_KEPT]
             if listed:
                 samples = sum(fork.samples for fork in forks)
-                methods = tuple((one.stack[0], one.share) for one in listed)
+                methods = tuple((share.stack[0], share.share) for share in listed)
                 found.append(TaskProfile(spec.name, challenge, task, samples, methods))
     return tuple(found)
 
@@ -448,12 +448,15 @@ def profile_shifts(
     None where either has too few samples to rank methods.
     """
     sides = [list(_counted(folder, _profiles(folder, run, name), place)) for name in (baseline, contender)]
-    if any(sum(one.samples for one in side) < LEAST_SAMPLES for side in sides):
+    if any(sum(count.samples for count in side) < LEAST_SAMPLES for side in sides):
         return ()
     beyond = [
         difference for difference in differences(*sides) if abs(difference.difference) > difference.noise
     ]
-    return tuple(Shift(one.stack[0], one.baseline.share, one.contender.share) for one in beyond[:_SHIFTS])
+    return tuple(
+        Shift(difference.stack[0], difference.baseline.share, difference.contender.share)
+        for difference in beyond[:_SHIFTS]
+    )
 
 
 def _profiles(folder: RunFolder, run: RunRecord, variant: str) -> list[ForkProfile]:

@@ -178,7 +178,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     def variant(self, label: str) -> NightVariant | None:
         """Return one of its variants; None when it has no such."""
-        return next((one for one in self.variants if one.label == label), None)
+        return next((variant for variant in self.variants if variant.label == label), None)
 
 
 # The figures of many nights, one series a variant, task and metric: flat arrays, one entry a fork.

@@ -216,7 +216,7 @@ class _Night:
         )
         done, runs = confirmer.confirm(open_ones)
         self._save(runs=(*self.record.runs, *runs))
-        by_key = {one.key: one for one in done}
+        by_key = {finding.key: finding for finding in done}
         return [by_key.get(finding.key, finding) for finding in findings]
 
     def _say_what_is_not_watched(self, found: Detected, earlier: int) -> None:

@@ -139,9 +139,9 @@ class Notifying:
             final: it is not tried again.
         """
         if only is None:
-            concerned = {one.id: one for one in self.notifiers if one.wants(message)}
+            concerned = {notifier.id: notifier for notifier in self.notifiers if notifier.wants(message)}
         else:
-            concerned = {one.id: one for one in self.notifiers if one.id in only}
+            concerned = {notifier.id: notifier for notifier in self.notifiers if notifier.id in only}
         missing = []
         for key, notifier in concerned.items():
             is_tried = key not in self._down

@@ -173,10 +173,10 @@ class Leftovers:
         except BenchctlError as err:
             yield f"engines and indices of old nights stay: what uses them is not known: {err.message}"
             return
-        for one in self._all():
-            ours = one.key in first_s and one.made_s >= first_s[one.key]
-            if ours and one.key not in kept and not any(map(self.in_use, one.paths)):
-                yield self._remove(one)
+        for leftover in self._all():
+            ours = leftover.key in first_s and leftover.made_s >= first_s[leftover.key]
+            if ours and leftover.key not in kept and not any(map(self.in_use, leftover.paths)):
+                yield self._remove(leftover)
 
     def _old(self, nights: Sequence[NightRecord], alarms: Iterable[Alarm]) -> list[NightRecord]:
         return old_nights(nights, self.keep, looked_into(alarms) | confirmed_against(nights))

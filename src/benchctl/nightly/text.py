@@ -99,9 +99,12 @@ def not_watched(record: NightRecord) -> list[str]:
         limit = f" fitted into the budget of {duration(record.budget_s)}" if record.budget_s else " were done"
         found.append(f"{record.forks_done} of {record.forks_planned} forks of each variant{limit}.")
     found += [
-        f"Not confirmed: {series_name(one.key)} {signed_percent(one.effect_percent)}%: {one.reason}."
-        for one in record.findings
-        if one.status == "unconfirmed"
+        (
+            f"Not confirmed: {series_name(finding.key)} {signed_percent(finding.effect_percent)}%: "
+            f"{finding.reason}."
+        )
+        for finding in record.findings
+        if finding.status == "unconfirmed"
     ]
     return [sentence(text) for text in (*found, *record.caveats)]
 
@@ -295,11 +298,13 @@ def _summary(
     raised = _raised_in(record, events)
     new = {event.alarm for event in raised}
     recovered = [alarms[event.alarm] for event in _recovered_in(record, events) if event.alarm in alarms]
-    waiting = [one.raised for one in alarms.values() if one.state == "open" and one.raised.alarm not in new]
+    waiting = [
+        alarm.raised for alarm in alarms.values() if alarm.state == "open" and alarm.raised.alarm not in new
+    ]
     lists = (
         ("Also new" if detailed else "New", [_title(event) for event in raised[detailed:]]),
-        ("Recovered", [_recovered(one) for one in recovered]),
-        ("Open", [f"{_title(one)} ({night_label(one.night)})" for one in waiting]),
+        ("Recovered", [_recovered(alarm) for alarm in recovered]),
+        ("Open", [f"{_title(alarm)} ({night_label(alarm.night)})" for alarm in waiting]),
         ("To know", not_watched(record)),
         ("Changed", [_changes(record.changes)] if record.changes and not raised else []),
     )

@@ -311,7 +311,7 @@ def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) 
             for template in track.templates
             if template.kind == "component"
         ],
-        corpora=[_corpus(one, root) for one in track.corpora],
+        corpora=[_corpus(corpus, root) for corpus in track.corpora],
         dependencies=list(track.dependencies),
         root=str(root),
     )

@@ -148,7 +148,9 @@ def _late_tasks(challenge: Challenge) -> list[str]:
     elements = [[challenge.schedule[place] for place in places] for places in challenge.steps]
     scaled = [any(task.throttled for task in element) for element in elements]
     behind = elements[scaled.index(True) :]
-    return [task.label for element in behind if not any(one.throttled for one in element) for task in element]
+    return [
+        task.label for element in behind if not any(task.throttled for task in element) for task in element
+    ]
 
 
 def _counts(task: Task, operation: TrackOperation, search: RedlineSpec) -> bool:

@@ -316,8 +316,8 @@ def still_rising(forks: Sequence[ForkRecord]) -> float | None:
     """
     rises = []
     for fork in forks:
-        same = [one.achieved_per_s for one in fork.curve if one.rung == fork.curve[-1].rung]
-        known = [one for one in same if one]
+        same = [point.achieved_per_s for point in fork.curve if point.rung == fork.curve[-1].rung]
+        known = [value for value in same if value]
         if len(known) > 1:
             rises.append(known[-1] / known[0])
     if not rises or min(rises) <= 1 or median(rises) <= _SETTLED:
@@ -414,14 +414,18 @@ def _doubts(
 ) -> Iterator[Caveat]:
     for label, forks in found.items():
         summaries = [summary for _, summary in forks]
-        bounded = [one for one in summaries if one.redline_is_bound]
+        bounded = [summary for summary in summaries if summary.redline_is_bound]
         if bounded:
             yield Caveat(
                 "lower-bound",
                 f"the red-line of {label} is a lower bound, so no verdict is given: "
                 f"{bounded[0].redline_text} ({len(bounded)} of {len(summaries)} forks)",
             )
-        missed = [one for one in summaries if one.redline_end is not None and one.redline_per_s is None]
+        missed = [
+            summary
+            for summary in summaries
+            if summary.redline_end is not None and summary.redline_per_s is None
+        ]
         if missed:
             text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
             yield Caveat("no-redline", f"{label} is n/a: {text}")

@@ -108,14 +108,16 @@ def _as_written(plan: Plan, params: Mapping[str, Any]) -> bool:
     names = names if plan.swept is None else [schedule.of for schedule in plan.swept.schedules]
     shipped = [one for name, one in zip(names, plan.schedules, strict=True) if name not in plan.sources]
     choosing = plan.redline is None and not plan.test_mode and not PurePath(plan.track).is_absolute()
-    return choosing and any(one.only_counts(params) for one in shipped)
+    return choosing and any(challenge.only_counts(params) for challenge in shipped)
 
 
 def _stop_rule(stop: StopSpec | None) -> dict[str, Any]:
     """Return the stop rule's settings; the least number of forks is not one."""
     if stop is None or stop == DEFAULT_LENGTH:
         return {}
-    precision, margin = (None if one is None else PERCENT.text(one) for one in (stop.precision, stop.margin))
+    precision, margin = (
+        None if value is None else PERCENT.text(value) for value in (stop.precision, stop.margin)
+    )
     budget = None if stop.budget_s is None else DURATION.text(stop.budget_s)
     return {"until_decided": stop.decided, "precision": precision, "margin": margin, "budget": budget}
 

@@ -108,7 +108,7 @@ def _table(effects: Sequence[OrderEffect]) -> Table:
     """The place where least had run, then the others, each against it."""
     lines: list[tuple[Cell | str, ...]] = []
     shown = None
-    for effect in sorted(effects, key=lambda one: (one.baseline_place, one.variant)):
+    for effect in sorted(effects, key=lambda effect: (effect.baseline_place, effect.variant)):
         comparison = effect.comparison
         if shown != (effect.baseline_place, effect.variant):
             shown = (effect.baseline_place, effect.variant)

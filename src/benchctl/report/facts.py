@@ -116,7 +116,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(challenge.name for challenge in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
-        yield f"warm-up of {name} before that: {', '.join(one.name for one in own)}"
+        yield f"warm-up of {name} before that: {', '.join(challenge.name for challenge in own)}"
     analysed = "analysed as pairs" if plan.paired else "not paired"
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
     yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analysed}{heap}"
@@ -472,7 +472,9 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
     """Order, and the forks that are unlike the others."""
     blocks = sorted({fork.block for fork in record.forks})
     for block in blocks:
-        members = sorted((fork for fork in record.forks if fork.block == block), key=lambda one: one.position)
+        members = sorted(
+            (fork for fork in record.forks if fork.block == block), key=lambda fork: fork.position
+        )
         extra = ", for evidence alone" if record.plan.is_extra(block) else ""
         yield f"block {block}: {', '.join(fork.variant for fork in members)}{extra}"
     for fork in record.forks:

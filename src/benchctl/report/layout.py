@@ -88,7 +88,7 @@ def precision_table(analysis: Analysis) -> Table | None:
     pairs = [(row, one) for row in analysis.rows for one in row.comparisons]
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
-    costs = {(one.schedule, one.task, one.metric, one.contender): one for one in analysis.costs}
+    costs = {(cost.schedule, cost.task, cost.metric, cost.contender): cost for cost in analysis.costs}
     lines = []
     for row, one in pairs:
         cost = costs.get((row.schedule, row.task, row.metric, one.contender))
@@ -114,7 +114,7 @@ def precision_table(analysis: Analysis) -> Table | None:
     )
     if analysis.costs:
         title += f"; forks per variant that detect {analysis.costs[0].effect_percent:g}%, and their minutes"
-    if any(one.further for one in analysis.costs):
+    if any(cost.further for cost in analysis.costs):
         title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80%"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"

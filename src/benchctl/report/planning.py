@@ -96,7 +96,7 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
         and comparison.mde_percent
         and not any(doubt.code == "few-samples" for doubt in comparison.caveats)
     ]
-    noisiest = max(precise, key=lambda one: one.mde_percent or 0.0, default=None)
+    noisiest = max(precise, key=lambda comparison: comparison.mde_percent or 0.0, default=None)
     if noisiest is not None:
         family = [comparison for comparison in _comparisons(analysis) if comparison.metric == noisiest.metric]
         lines.append(_precision_text(noisiest, forks, family_weight(family)))
@@ -298,7 +298,7 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int 
 
 def _metrics(analysis: Analysis, plan: Plan) -> str:
     """Metrics of a plan, and others that its results were shown by."""
-    own = figure_names(plan.metrics) or tuple(one.figure.name for one in METRICS)
+    own = figure_names(plan.metrics) or tuple(metric.figure.name for metric in METRICS)
     shown = dict.fromkeys(metric_of(row.metric).figure.name for row in analysis.task_rows)
     more = [] if plan.redline is not None else [name for name in shown if name not in own]
     return ",".join([*own, *more]) if more else plan.metrics
@@ -354,10 +354,10 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
     if not found:
         first = min(forks, DEFAULT_FORKS)
         return [f"{size}: no earlier run here; precision is known after {first} forks"]
-    lines = [
-        f"in {metric_of(key).title} {_least([one for one in found if one.metric == key], forks, plan)}"
-        for key in dict.fromkeys(one.metric for one in found)
-    ]
+    by_metric: dict[str, list[Prospect]] = {}
+    for prospect in found:
+        by_metric.setdefault(prospect.metric, []).append(prospect)
+    lines = [f"in {metric_of(key).title} {_least(group, forks, plan)}" for key, group in by_metric.items()]
     unknown = unknown_tasks(history, plan)
     lines = [f"{size}: minimum detectable effect {lines[0]}", *(f"  {line}" for line in lines[1:])]
     lines[-1] += f" ({_source(history, found)})"
@@ -368,7 +368,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
 
 def _source(history: History, found: Sequence[Prospect]) -> str:
     """Return what it rests on: earlier forks, and whether their sizes or settings were different."""
-    matches = {one.match for one in found}
+    matches = {prospect.match for prospect in found}
     sizes = (
         ""
         if matches == {"same"}

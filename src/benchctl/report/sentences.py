@@ -162,7 +162,7 @@ def busy_text(analysis: Analysis) -> str:
 def _only_provisional(analysis: Analysis) -> bool:
     """Return whether there are differences, of which none is to be reported."""
     sized = [one for row in analysis.task_rows for one in row.comparisons if one.verdict in _SIZED]
-    return bool(sized) and all(one.provisional for one in sized)
+    return bool(sized) and all(comparison.provisional for comparison in sized)
 
 
 def _sentence(text: str) -> str:

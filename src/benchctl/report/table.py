@@ -282,7 +282,11 @@ class Layout(msgspec.Struct, frozen=True):
             while (excess := sum(widths) + gaps - width) > 0:
                 place = max(
                     range(len(widths)),
-                    key=lambda one: (widths[one] > bound[one], _is_stacked(columns[one]), widths[one]),
+                    key=lambda number: (
+                        widths[number] > bound[number],
+                        _is_stacked(columns[number]),
+                        widths[number],
+                    ),
                 )
                 if widths[place] <= bound[place]:
                     break
@@ -588,7 +592,7 @@ def _markdown(block: Block) -> Iterator[str]:
             yield f"**Verdict:** {escaped(block.text)}"
         case Notes():
             yield "\n".join(f"{number}. {escaped(one.text)}" for number, one in enumerate(block.numbered, 1))
-            yield "\n".join(f"- {escaped(one.text)}" for one in block.general)
+            yield "\n".join(f"- {escaped(caveat.text)}" for caveat in block.general)
         case Items():
             lines = (f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in block.lines)
             yield f"### {escaped(block.heading)}" if block.heading else ""

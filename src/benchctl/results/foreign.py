@@ -180,7 +180,9 @@ def read_races(paths: tuple[Path, ...], tool: Tool | None = None) -> tuple[Race,
 
 def _unfit(race: Race, others: list[Race]) -> str:
     """Return why it is not a further fork of the others' run; empty when it is."""
-    twin = next((one for one in others if one.path == race.path or (one.id and one.id == race.id)), None)
+    twin = next(
+        (other for other in others if other.path == race.path or (other.id and other.id == race.id)), None
+    )
     if twin is not None:
         return f"the same race as {twin.path}"
     for other in others[:1]:

@@ -119,7 +119,7 @@ class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
             return str(settings.get(f"node.{role}", "true")).lower() == "true"
         roles = roles.split(",") if isinstance(roles, str) else roles
         wanted = ("master", "cluster_manager") if role == "master" else ("data",)
-        return any(one.strip().startswith(wanted) for one in roles)
+        return any(role.strip().startswith(wanted) for role in roles)
 
 
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -592,7 +592,7 @@ def _schedules(plan: Plan, challenge: str) -> list[int]:
 def _fitting(plan: Plan, schedules: Sequence[int], task: str) -> list[Place]:
     found = []
     for schedule in schedules:
-        labels = [one.label for one in plan.schedules[schedule].schedule]
+        labels = [task.label for task in plan.schedules[schedule].schedule]
         found += [(schedule, place) for place in range(len(labels)) if _means(task, labels, place)]
     return found
 
@@ -607,8 +607,10 @@ def _means(text: str, names: Sequence[str], place: int) -> bool:
 def _way(plan: Plan, place: Place) -> str:
     """An unambiguous name of a task."""
     schedule, task = place
-    labels = [one.label for one in plan.schedules[schedule].schedule]
-    return f"{_numbered([one.name for one in plan.schedules], schedule)}/{_numbered(labels, task)}"
+    labels = [task.label for task in plan.schedules[schedule].schedule]
+    return (
+        f"{_numbered([challenge.name for challenge in plan.schedules], schedule)}/{_numbered(labels, task)}"
+    )
 
 
 def _numbered(names: Sequence[str], place: int) -> str:

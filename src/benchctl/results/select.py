@@ -226,7 +226,7 @@ def _in_runs(
     """The results of a side in all its runs, the chosen ones first, and which runs do not join them."""
     more: Iterable[Variant] = ()
     if side.further:
-        more = (found for one in side.further for found in newest.of(one))
+        more = (found for criterion in side.further for found in newest.of(criterion))
     elif side.tag and apart:
         tagged = [record for record in newest if side.tag in record.tags]
         more = _Candidates(tagged).of(replace(side, run=None))
@@ -511,7 +511,7 @@ def parse_side(text: str, archive: Archive) -> Wanted:
     """
     if "," in text:
         first, *further = (parse_side(part, archive) for part in text.split(","))
-        if not all(one.run for one in (first, *further)):
+        if not all(criterion.run for criterion in (first, *further)):
             raise UsageError(f"'{text}': only runs can be joined by commas", hint="RUN:es,RUN:es,RUN:es")
         return replace(first, further=tuple(further))
     kind, colon, rest = text.partition(":")

@@ -117,15 +117,15 @@ def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
 def create_tables(connection: duckdb.DuckDBPyConnection, runs: Iterable[StoredRun]) -> None:
     """Fill `runs`, `builds`, `forks` and `tasks`, in the order of the runs."""
     stored = list(runs)
-    _create(connection, "runs", RUNS, [RunRow(one.record, str(one.folder.path.absolute())) for one in stored])
+    _create(connection, "runs", RUNS, [RunRow(run.record, str(run.folder.path.absolute())) for run in stored])
     builds = [
-        BuildRow(one.record, name, number, facts)
-        for one in stored
-        for name in one.record.indices
-        for number, facts in enumerate(one.record.builds_of(name))
+        BuildRow(run.record, name, number, facts)
+        for run in stored
+        for name in run.record.indices
+        for number, facts in enumerate(run.record.builds_of(name))
     ]
     _create(connection, "builds", BUILDS, builds)
-    forks = [ForkRow(one.record, fork) for one in stored for fork in one.record.forks]
+    forks = [ForkRow(run.record, fork) for run in stored for fork in run.record.forks]
     _create(connection, "forks", FORKS, forks)
     tasks = [TaskRow(row.record, row.fork, summary) for row in forks for summary in row.fork.summaries]
     _create(connection, "tasks", TASKS, tasks)
@@ -165,7 +165,7 @@ def create_samples(
     for reason in wrong:
         if damaged is not None:
             damaged(f"{reason.message}; no samples of that run are in the answer")
-    names = [(one.record.id, *name) for one in stored for name in one.task_names()]
+    names = [(run.record.id, *name) for run in stored for name in run.task_names()]
     _fill(connection, "sample_files", _FILES, _turned(files, len(_FILES)))
     _fill(connection, "task_names", _TASK_NAMES, _turned(names, len(_TASK_NAMES)))
     paths = tuple(path for path, *_ in files)

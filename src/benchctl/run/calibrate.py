@@ -46,7 +46,7 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
             here = measure_floor(base_url, stop=stop)
         local = () if plan is None else (name for name in plan.load_hosts if name not in found)
         found[next(iter(local), "")] = here
-    costliest = max(found.values(), key=lambda one: one.error_p50_ns)
+    costliest = max(found.values(), key=lambda calibration: calibration.error_p50_ns)
     by_name = {name: one for name, one in found.items() if name}
     return msgspec.structs.replace(costliest, reading=measure_readings(), hosts=by_name)
 

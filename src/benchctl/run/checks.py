@@ -58,7 +58,7 @@ def acting(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover | Che
     for challenge in schedules:
         operations = track.operations | challenge.operations
         found += [operations[task.operation] for task in challenge.schedule]
-    return tuple(one for one in found if isinstance(one, Failover | CheckIndex))
+    return tuple(operation for operation in found if isinstance(operation, Failover | CheckIndex))
 
 
 def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
@@ -67,16 +67,16 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
     Raises:
         UsageError: If a variant has no such node, or the load comes from several processes.
     """
-    for one in acting(track, schedules):
-        told = f"operation '{one.name}' ({one.type_name})"
+    for operation in acting(track, schedules):
+        told = f"operation '{operation.name}' ({operation.type_name})"
         for spec in options.variants:
             names = [node.name for node in spec.nodes]
-            if spec.target and isinstance(one, CheckIndex):
+            if spec.target and isinstance(operation, CheckIndex):
                 raise UsageError(
                     f"{told} reads the files of nodes, and '{spec.name}' is not started by benchctl",
                     hint="remove it",
                 )
-            if isinstance(one, CheckIndex):
+            if isinstance(operation, CheckIndex):
                 continue
             if len(names) <= 1:
                 raise UsageError(
@@ -84,15 +84,15 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
                     f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
                     hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
                 )
-            if one.node not in {None, "master", *names}:
+            if operation.node not in {None, "master", *names}:
                 raise UsageError(
-                    f"operation '{one.name}': variant '{spec.name}' has no node '{one.node}'",
+                    f"operation '{operation.name}': variant '{spec.name}' has no node '{operation.node}'",
                     hint=f"its nodes are {', '.join(names)}; master means the elected one",
                 )
         away = load_hosts(Path(options.hosts)).load if options.hosts else ()
         if options.workers > 1 or away:
             given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
-            does = "stops nodes" if isinstance(one, Failover) else "reads the files of nodes"
+            does = "stops nodes" if isinstance(operation, Failover) else "reads the files of nodes"
             raise UsageError(
                 f"{told} {does}, which only the process that started "
                 f"them can: with {given}, clients are in others",

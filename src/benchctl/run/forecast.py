@@ -283,7 +283,7 @@ def rough_fork_s(
     plan = plan.of(spec)
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
     starts = len(boots(plan))
-    warmups = [task for one in plan.warmups_of(spec.name) for task in one.schedule]
+    warmups = [task for challenge in plan.warmups_of(spec.name) for task in challenge.schedule]
     seconds = FORK_S + starts * BOOT_S
     for task in [*starts * warmups, *(task for schedule in plan.schedules for task in schedule.schedule)]:
         operation = operations[task.operation]

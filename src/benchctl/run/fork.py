@@ -75,21 +75,22 @@ class Collection:
     def flags(self) -> dict[str, tuple[str, ...]]:
         """Node -> JVM flags, appended to the variant's."""
         return {
-            node: tuple(flag for one in own for flag in one.flags()) for node, own in self._collecting.items()
+            node: tuple(flag for collector in own for flag in collector.flags())
+            for node, own in self._collecting.items()
         }
 
     def begin(self, nodes: Sequence[Member]) -> None:
         """Begin, as for `Collector`, before the first task; targets have no collectors."""
         for node in nodes:
-            for one in self._collecting.get(node.name, ()):
-                one.begin(node)
+            for collector in self._collecting.get(node.name, ()):
+                collector.begin(node)
 
     def measured(self, nodes: Sequence[Member]) -> None:
         """End measuring, as for `Collector`, after the last task, on nodes that were up all the time."""
         self._lost = {node.name for node in nodes if node.down or len(node.lives) > 1}
         for node in nodes:
-            for one in () if node.name in self._lost else self._collecting.get(node.name, ()):
-                one.measured(node)
+            for collector in () if node.name in self._lost else self._collecting.get(node.name, ()):
+                collector.measured(node)
 
     def end(self) -> None:
         """End all collectors, as for `Collector`, even if one fails.
@@ -99,9 +100,9 @@ class Collection:
         """
         raised: list[BenchctlError] = []
         for node, own in self._collecting.items():
-            for one in own:
+            for collector in own:
                 try:
-                    one.end()
+                    collector.end()
                 except BenchctlError as err:
                     raised += [] if node in self._lost else [err]
         if raised:

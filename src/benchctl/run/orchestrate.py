@@ -95,7 +95,7 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     prepared = started_alike(
         prepare_started(started, plan, track, corpus, bench.home, observer), bench.observer
     )
-    subjects: dict[str, AnySubject] = {**targets, **{one.spec.name: one for one in prepared}}
+    subjects: dict[str, AnySubject] = {**targets, **{subject.spec.name: subject for subject in prepared}}
     plan = msgspec.structs.replace(plan, corpus=corpus(plan.corpus.documents)[0])
     return plan, [subjects[spec.name] for spec in plan.variants]
 
@@ -296,7 +296,9 @@ def open_run(
         status="running",
         plan=plan,
         environment=environment,
-        indices={one.spec.name: one.index_facts for one in subjects if one.index_facts is not None},
+        indices={
+            subject.spec.name: subject.index_facts for subject in subjects if subject.index_facts is not None
+        },
         builds={subject.spec.name: subject.builds for subject in subjects if len(subject.builds) > 1},
         caveats=(
             *remarks,
@@ -317,9 +319,9 @@ def open_run(
         pilot=pilot,
         node_hosts={
             name: facts
-            for one in subjects
-            if isinstance(one, Subject) and one.spread is not None
-            for name, facts in one.spread.facts.items()
+            for subject in subjects
+            if isinstance(subject, Subject) and subject.spread is not None
+            for name, facts in subject.spread.facts.items()
         },
     )
     folder.save(record)

@@ -120,7 +120,7 @@ def prepare_started(
     subjects = []
     for place, (subject, _) in enumerate(equipped):
         own = tuple(made[place] for made in builds)
-        contents = {one.facts.content for one in own}
+        contents = {index.facts.content for index in own}
         if len(own) > 1 and len(contents) == 1 and contents != {""}:
             observer.note(
                 f"{subject.spec.name}: its {len(own)} builds have the same content ({contents.pop()[:12]}): "
@@ -193,7 +193,7 @@ class _Builds:
     def _index(self, key: IndexKey, subjects: Sequence[Subject], *, beside: bool) -> PreparedIndex:
         plan, home = self.plan, self.home
         # Builds that are replicates are built alike: nothing else is done on the first one's node.
-        plain = [one for one in subjects if plan.index_builds == 1 and _is_plain(one, key)]
+        plain = [subject for subject in subjects if plan.index_builds == 1 and _is_plain(subject, key)]
         subject = (*plain, *subjects)[0]
         self.observer.stage(f"{subject.spec.name}: prepared index")
         found = _prepared(home, key, subject.spread, self.observer)
@@ -210,7 +210,7 @@ class _Builds:
             self.keeping,
             self.observer,
             title=f"{key.installation.engine} {key.installation.version}{several}",
-            more=sum(not (home.indices / one.folder_name).exists() for one in later),
+            more=sum(not (home.indices / key.folder_name).exists() for key in later),
             beside=beside,
             spread=subject.spread,
         )
@@ -407,7 +407,10 @@ def check_answers(
     builds hold the same documents: the first one answers for them. A running cluster is asked every time.
     """
     operations = operations_used(plan, track)
-    shards = {one.spec.name: with_settings(places(track), one.spec.index_settings).shards for one in subjects}
+    shards = {
+        subject.spec.name: with_settings(places(track), subject.spec.index_settings).shards
+        for subject in subjects
+    }
     books = {}
     kept = []
     for subject in subjects:
@@ -431,9 +434,9 @@ def check_answers(
         anew = built or len(missing) == len(operations)
         kept.append(keep_answers(name, operations, book, shards=shards[name], anew=anew))
     checks = []
-    for count in dict.fromkeys(plan.of(one.spec).corpus.documents for one in subjects):
-        group = [one for one in subjects if plan.of(one.spec).corpus.documents == count]
-        own = {one.spec.name: books[one.spec.name] for one in group}
+    for count in dict.fromkeys(plan.of(subject.spec).corpus.documents for subject in subjects):
+        group = [subject for subject in subjects if plan.of(subject.spec).corpus.documents == count]
+        own = {subject.spec.name: books[subject.spec.name] for subject in group}
         most = max(shards[name] for name in own)
         checks.append(compare_answers(operations, own, group[0].spec.name, most))
     check = AnswerCheck(

@@ -128,7 +128,7 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
             return TargetSubject(spec, address, facts, wanted.shards, None, wanted, withheld=untold)
         if spec.target is not None and spec.target.fill and find_index(client, wanted.target) is None:
             return TargetSubject(spec, address, facts, wanted.shards, None, fills=True, withheld=untold)
-        found = [_checked(find_index(client, one.name), spec, one.name) for one in wanted.indices]
+        found = [_checked(find_index(client, index.name), spec, index.name) for index in wanted.indices]
         found += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
         shards = sum(index.shards for index in found)
         held = sum(index.documents for index in found)
@@ -274,7 +274,7 @@ def _facts_of(client: SearchClient, wanted: Places) -> IndexFacts:
     segments = tuple(client.segments(wanted.target))
     documents = sum(segment.documents for segment in segments)
     return IndexFacts(
-        "", documents, sum(one.size_bytes for one in segments), segments, _NOT_FILLED, cached=True
+        "", documents, sum(facts.size_bytes for facts in segments), segments, _NOT_FILLED, cached=True
     )
 
 
@@ -368,7 +368,7 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
 def corpus_of_targets(plan: Plan, subjects: Collection[TargetSubject]) -> Plan | None:
     """The plan of a run whose targets were all filled before: its corpus is what they hold; else None."""
     held = [subject.index_facts for subject in subjects if subject.index_facts is not None]
-    if len(held) < len(plan.variants) or any(one.key for one in held):
+    if len(held) < len(plan.variants) or any(index.key for index in held):
         return None
     spec = msgspec.structs.replace(plan.corpus, documents=held[0].documents)
     return msgspec.structs.replace(plan, corpus=spec)

@@ -96,7 +96,7 @@ class Telemetry:
         """Keep what a running cluster told of all its nodes, where it knows what the columns are about."""
         names = [name for name in SERIES_DTYPES if name not in {"boot", "t_ns"}]
         before: ClusterReading | None = None
-        for reading in sorted(readings, key=lambda one: one.at_ns):
+        for reading in sorted(readings, key=lambda reading: reading.at_ns):
             values = {
                 "merges_current": reading.total("merges_current"),
                 "merge_ms": reading.total("merge_ms"),

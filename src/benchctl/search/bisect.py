@@ -72,7 +72,7 @@ def questions_at_most(count: int) -> int:
 
 def narrowed(count: int, answered: Sequence[Question]) -> Found:
     """Return what the answers so far show; of a point that was asked about again, the later one counts."""
-    verdicts = {one.about[0]: one.verdict for one in answered if _leads(one)}
+    verdicts = {question.about[0]: question.verdict for question in answered if _leads(question)}
     before = max((point for point, verdict in verdicts.items() if verdict == "absent"), default=0)
     after = (point for point, verdict in verdicts.items() if verdict == "present" and point > before)
     return Found(before, min(after, default=count - 1))
@@ -91,12 +91,12 @@ def next_question(count: int, answered: Sequence[Question], unusable: Collection
     if answered[0].verdict != "present":
         return None
     found = narrowed(count, answered)
-    known = {one.about[0] for one in answered if _leads(one)} | {*unusable}
+    known = {question.about[0] for question in answered if _leads(question)} | {*unusable}
     open_ones = [point for point in range(found.before + 1, found.first) if point not in known]
     if open_ones:
         middle = (found.before + found.first) / 2
         return _ask("halve", min(open_ones, key=lambda point: (abs(point - middle), point)))
-    done = {(one.phase, one.about): one.verdict for one in answered}
+    done = {(question.phase, question.about): question.verdict for question in answered}
     step = ("step", (found.first, found.before))
     if step not in done:
         return _ask("step", found.first, found.before)
@@ -114,7 +114,7 @@ def _ask(phase: Phase, point: int, against: int = 0) -> Question:
 
 def _check(count: int, answered: Sequence[Question], known: set[int]) -> Question | None:
     """A point midway on a side that was not checked, the farthest from all that are known."""
-    found, done = narrowed(count, answered), {one.phase for one in answered}
+    found, done = narrowed(count, answered), {question.phase for question in answered}
     sides: dict[Phase, range] = {
         "before": range(1, found.before),
         "after": range(found.first + 1, count - 1),
@@ -122,7 +122,7 @@ def _check(count: int, answered: Sequence[Question], known: set[int]) -> Questio
     for phase, side in sides.items():
         points = [point for point in side if point not in known]
         if phase not in done and points:
-            return _ask(phase, max(points, key=lambda point: min(abs(point - one) for one in known)))
+            return _ask(phase, max(points, key=lambda point: min(abs(point - number) for number in known)))
     return None
 
 
@@ -138,12 +138,17 @@ def answer_question(
         answered: the other questions.
         most: pairs after which it stays open.
     """
-    others = [one.pairs for one in answered]
+    others = [question.pairs for question in answered]
     if question.phase == "ends":
         # Which way they differ is not asked: a change for the better is found, too.
         rule = Rule(0.0, -math.inf, 0.0, ALPHA / 2, ALPHA / 2, most)
         return answer(signed(pairs, sum(pairs)), others, rule), ALPHA
-    differing = [pair for one in answered if one.verdict == "present" and _leads(one) for pair in one.pairs]
+    differing = [
+        pair
+        for question in answered
+        if question.verdict == "present" and _leads(question)
+        for pair in question.pairs
+    ]
     whole = sum(differing) / len(differing)
     alpha = ALPHA / max(1, questions_at_most(count) - 1) if _leads(question) else CHECK_ALPHA
     rule = Rule(0.0, abs(whole), abs(whole) / 2, alpha, alpha, most)
@@ -161,10 +166,10 @@ def doubts(count: int, answered: Sequence[Question]) -> list[Question]:
     step = ("step", (found.first, found.before))
     wanted = {"before": "absent", "after": "present"}
     return [
-        one
-        for one in answered
-        if ((one.phase, one.about) == step and one.verdict != "present")
-        or one.verdict != wanted.get(one.phase, one.verdict)
+        question
+        for question in answered
+        if ((question.phase, question.about) == step and question.verdict != "present")
+        or question.verdict != wanted.get(question.phase, question.verdict)
     ]
 
 
@@ -173,11 +178,11 @@ def is_part(count: int, answered: Sequence[Question]) -> bool:
     found = narrowed(count, answered)
     step = [
         pair
-        for one in answered
-        if (one.phase, one.about) == ("step", (found.first, found.before))
-        for pair in one.pairs
+        for question in answered
+        if (question.phase, question.about) == ("step", (found.first, found.before))
+        for pair in question.pairs
     ]
-    whole = [pair for one in answered if one.phase in ("ends", "after") for pair in one.pairs]
+    whole = [pair for question in answered if question.phase in ("ends", "after") for pair in question.pairs]
     if not step:
         return False
     # What decides a question is looked at after every pair, and this once at the end.

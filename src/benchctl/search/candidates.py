@@ -177,7 +177,9 @@ def candidates_of(
             hint="give a challenge in which something runs before it",
         )
     front = tuple(
-        tuple(challenge.schedule[one] for one in places) for places in challenge.steps if places[-1] < place
+        tuple(challenge.schedule[number] for number in places)
+        for places in challenge.steps
+        if places[-1] < place
     )
     return Candidates(challenge, front, challenge.schedule[place], operations, iterations)
 

@@ -189,7 +189,7 @@ class _Search:
         record, note = self._record, self._context.observer.note
         question = msgspec.structs.replace(
             question,
-            number=question.number or 1 + max((one.number for one in record.questions), default=0),
+            number=question.number or 1 + max((question.number for question in record.questions), default=0),
             most=record.most,
             verdict="measuring",
             reason="",
@@ -294,7 +294,9 @@ class _Search:
         """Do not begin a question whose first block will not fit."""
         if self._record.budget_s is None or (self._began is None and not self._record.answered):
             return
-        blocks = [one.seconds / len(one.pairs) for one in self._record.answered if one.pairs]
+        blocks = [
+            question.seconds / len(question.pairs) for question in self._record.answered if question.pairs
+        ]
         least_s = self._policy.least_s(self._record, question)
         if self._left_s() < max(least_s, min(blocks, default=0.0)):
             raise _TimeUpError

@@ -175,9 +175,9 @@ def progress(record: SearchRecord) -> Progress | None:
     if begun is None:
         return None
     known: dict[Subset, Answer] = {
-        one.about: one.verdict
-        for one in record.answered
-        if one.phase == "remove" and one.verdict != "measuring"
+        question.about: question.verdict
+        for question in record.answered
+        if question.phase == "remove" and question.verdict != "measuring"
     }
     kept = begun.about
 
@@ -253,7 +253,7 @@ class Minimizing(Strategy):
         known = progress(record)
         if known is not None:
             return None if known.untried is None else self._question(record, "remove", known.untried, known)
-        answered = {one.phase for one in record.answered}
+        answered = {question.phase for question in record.answered}
         every = self.candidates.every
         return next((self._question(record, one, every) for one in self._first if one not in answered), None)
 

@@ -158,12 +158,15 @@ class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     def question(self, phase: Phase, about: tuple[int, ...]) -> Question | None:
         """Return a question that was begun."""
-        return next((one for one in self.questions if (one.phase, one.about) == (phase, about)), None)
+        return next(
+            (question for question in self.questions if (question.phase, question.about) == (phase, about)),
+            None,
+        )
 
     def with_question(self, question: Question) -> "SearchRecord":
         """Return the record with a question as it is now."""
         others = (one for one in self.questions if one.number != question.number)
-        questions = sorted((*others, question), key=lambda one: one.number)
+        questions = sorted((*others, question), key=lambda question: question.number)
         return msgspec.structs.replace(self, questions=tuple(questions))
 
 

@@ -211,8 +211,8 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     rows: list[Row] = []
     orders: list[OrderEffect] = []
     asked = [
-        msgspec.structs.replace(one, margin=(margins or {}).get(one.key, own_margin or one.margin))
-        for one in metrics or metrics_in(plan, builds=True)
+        msgspec.structs.replace(metric, margin=(margins or {}).get(metric.key, own_margin or metric.margin))
+        for metric in metrics or metrics_in(plan, builds=True)
     ]
     for metric in asked:
         shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
@@ -271,7 +271,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
             method,
         ),
         method=method,
-        disturbed=dict(Counter(one.variant for one in noisy)),
+        disturbed=dict(Counter(disturbance.variant for disturbance in noisy)),
         curves=curves,
         builds={label: len(group) for label, group in own.items() if built},
         replicate=replicate,
@@ -325,7 +325,7 @@ def _build_rows(
 ) -> Iterator[Row]:
     """Metric by metric, then part by part of the index: one value a build, where forks have one each."""
     # Those that stand in one table are a family of tests.
-    for metric in sorted(asked, key=lambda one: not one.figure.usual) if builds else ():
+    for metric in sorted(asked, key=lambda metric: not metric.figure.usual) if builds else ():
         for group in groups if metric.figure.built else ():
             own = {label: builds[label] for label in group if label in builds}
             if len(own) < min(len(group), _SIDES):
@@ -565,8 +565,10 @@ def _adjusted(rows: Sequence[Row], method: Method, busy: Caveat | None) -> list[
     for row in rows:
         own_doubts = () if busy is None or row.level == "build" else (busy,)
         comparisons = tuple(
-            provisional(msgspec.structs.replace(one, caveats=(*own_doubts, *one.caveats)), row.figures)
-            for one in (next(adjusted) for _ in row.comparisons)
+            provisional(
+                msgspec.structs.replace(comparison, caveats=(*own_doubts, *comparison.caveats)), row.figures
+            )
+            for comparison in (next(adjusted) for _ in row.comparisons)
         )
         own = dict.fromkeys(doubt for comparison in comparisons for doubt in comparison.caveats)
         caveats = tuple(dict.fromkeys((*row.caveats, *own)))

@@ -42,7 +42,7 @@ _LEAST_NAMED = 0.05  # CPUs; less is printed as none
 def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
     """Return that other processes used the CPUs in at least half of the forks; None where nobody knows it."""
     known = [fork.others for fork in forks if fork.others is not None]
-    busy = [one for one in known if one.share > BUSY_SHARE]
+    busy = [load for load in known if load.share > BUSY_SHARE]
     if not busy or 2 * len(busy) < len(known):
         return None
     during = f" during {len(busy)} of {counted(len(known), 'fork')}"
@@ -85,8 +85,8 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
     """
     probes = [probe for group in forks.values() for fork in group for probe in fork.probes]
     usual = {
-        "cpu": _usual([one.cpu_ns for one in probes]),
-        "memory": _usual([one.memory_ns for one in probes]),
+        "cpu": _usual([probe.cpu_ns for probe in probes]),
+        "memory": _usual([probe.memory_ns for probe in probes]),
     }
     found = []
     for variant, group in forks.items():
@@ -105,12 +105,12 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
 
 def _usual(took_ns: Sequence[int]) -> tuple[float, float]:
     """Median of a kernel's probes, and how far off it, in logarithms, a probe may be."""
-    known = [one for one in took_ns if one > 0]
+    known = [number for number in took_ns if number > 0]
     if not known:
         return 1.0, _LEAST_OFF
     middle = median(known)
     return middle, max(
-        _LEAST_OFF, _SPREADS * _SD_OF_MAD * median(abs(math.log(one / middle)) for one in known)
+        _LEAST_OFF, _SPREADS * _SD_OF_MAD * median(abs(math.log(number / middle)) for number in known)
     )
 
 

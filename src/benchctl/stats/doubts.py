@@ -90,7 +90,11 @@ def host_doubts(
     was.
     """
     for label, forks in found.items():
-        off = {one.block: one.off_percent for one in noisy if one.variant == label}
+        off = {
+            disturbance.block: disturbance.off_percent
+            for disturbance in noisy
+            if disturbance.variant == label
+        }
         values = {block: value for block, summary in forks if (value := metric.value(summary)) is not None}
         quiet = [value for block, value in values.items() if block not in off]
         if not quiet:
@@ -253,7 +257,7 @@ def _builds(
     done: Mapping[str, Sequence[ForkRecord]], builds: Mapping[str, Sequence[IndexFacts]]
 ) -> Iterator[Caveat]:
     """Yield whether builds of the index are in the intervals."""
-    contents = {label: [one.content for one in own if one.content] for label, own in builds.items()}
+    contents = {label: [index.content for index in own if index.content] for label, own in builds.items()}
     if differing := {label: found for label, found in contents.items() if len(set(found)) > 1}:
         listed = "; ".join(
             f"{label} {', '.join(digest[:12] for digest in dict.fromkeys(found))}"
@@ -528,9 +532,11 @@ def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]
 
 def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
     """Yield answers that claim more time than they took, which those of an engine cannot."""
-    for one in measured:
-        took_ns, service_ns = (None if times is None else times.p50 for times in (one.took, one.service_time))
-        if one.driver is None or one.unit != _SEARCHES or took_ns is None or service_ns is None:
+    for summary in measured:
+        took_ns, service_ns = (
+            None if times is None else times.p50 for times in (summary.took, summary.service_time)
+        )
+        if summary.driver is None or summary.unit != _SEARCHES or took_ns is None or service_ns is None:
             continue
         if took_ns > service_ns + _TOOK_ERROR_NS:
             yield Caveat(

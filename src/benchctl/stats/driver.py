@@ -103,7 +103,9 @@ def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[D
             label=task.label,
             variant=label,
             target_per_s=task.rate_per_s,
-            lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
+            lag_max_ns=max(
+                (driver.lag_max_ns for driver in drivers if driver.lag_max_ns is not None), default=None
+            ),
             workers=max(driver.workers for driver in drivers),
             load=check_load(task, summaries).states,
             **_medians(

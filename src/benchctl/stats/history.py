@@ -99,7 +99,7 @@ class History(msgspec.Struct, frozen=True):
     def block_s(self, plan: Plan) -> float | None:
         """Seconds of one fork of every variant; None when a variant's is not known."""
         known = [self.fork_time_s(spec) for spec in plan.variants]
-        return None if None in known else sum(one for one in known if one is not None)
+        return None if None in known else sum(value for value in known if value is not None)
 
 
 def kind_of(spec: VariantSpec) -> Kind:

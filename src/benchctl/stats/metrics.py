@@ -426,7 +426,7 @@ def separate_builds(builds: Builds) -> dict[str, Sequence[IndexFacts]]:
     known: list[object] = []
     for label, group in builds.items():
         # As they were filled, whoever used them since.
-        own = [(one.key, one.ingest, one.store_bytes, one.segments) for one in group]
+        own = [(index.key, index.ingest, index.store_bytes, index.segments) for index in group]
         if group and not any(one in known for one in own):
             found[label] = group
         known += own
@@ -474,7 +474,11 @@ def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
 def unit_of(found: Iterable[ForkSummaries]) -> str:
     """Return what the throughput of a task counts, from the first fork of any side that measured it."""
     summaries = [summary for forks in found for _, summary in forks]
-    measured = (one.unit for one in summaries if one.samples or one.failures or one.throughput_per_s)
+    measured = (
+        summary.unit
+        for summary in summaries
+        if summary.samples or summary.failures or summary.throughput_per_s
+    )
     return next(measured, summaries[0].unit if summaries else "queries")
 
 

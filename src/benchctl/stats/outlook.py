@@ -156,7 +156,7 @@ def rule_of(comparison: Comparison, weight: float = 1.0) -> Rule:
 
 def family_weight(family: Iterable[Comparison], method: Method = "benjamini-hochberg") -> float:
     """Return what multiplies p of an open comparison if it is the next of its family to be found."""
-    tested = [one.p_adjusted for one in family if one.p_adjusted is not None]
+    tested = [comparison.p_adjusted for comparison in family if comparison.p_adjusted is not None]
     found = sum(p <= LEVEL for p in tested)
     left = len(tested) - found
     return max(1.0, left if method == "holm" else len(tested) / (found + 1))
@@ -166,15 +166,15 @@ def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Com
     """Return comparisons that were adjusted together with the difference that as many forks find again."""
     weight = family_weight(family, method)
     found = []
-    for one in family:
-        spread, rule, least = spread_of(one), rule_of(one, weight), math.inf
-        if spread is not None and one.error is not None:
+    for comparison in family:
+        spread, rule, least = spread_of(comparison), rule_of(comparison, weight), math.inf
+        if spread is not None and comparison.error is not None:
             # As many forks on both sides as have these degrees of freedom, and the error as it is.
             forks = spread.df / rule.sides + 1
-            given = Spread(one.error * math.sqrt(forks / rule.sides), math.inf)
+            given = Spread(comparison.error * math.sqrt(forks / rule.sides), math.inf)
             least = least_effect(given, rule, forks)
         percent = 100 * math.expm1(least) if least < _MOST_LOG else None
-        found.append(msgspec.structs.replace(one, mde_percent=percent))
+        found.append(msgspec.structs.replace(comparison, mde_percent=percent))
     return found
 
 
@@ -247,7 +247,7 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def hardest(self) -> Requirement | None:
         """The comparison that takes most forks."""
-        return max(self.requirements, key=lambda one: one.need.forks.sort_key, default=None)
+        return max(self.requirements, key=lambda requirement: requirement.need.forks.sort_key, default=None)
 
 
 def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = None) -> list[Prospect]:
@@ -267,7 +267,7 @@ def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = N
                     sd, df = summed_noise(known, 1.0 if plan.paired else 0.5)
                 else:
                     continue
-                match: Match = "same" if {one.match for one in known} == {"same"} else "similar"
+                match: Match = "same" if {noise.match for noise in known} == {"same"} else "similar"
                 names = (task.label, metric.key, baseline.name, contender.name)
                 found.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
     return found
@@ -298,7 +298,7 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
     if stop is None:
         return most
     if stop.precision is not None and found:
-        widest = max(found, key=lambda one: one.sd)
+        widest = max(found, key=lambda prospect: prospect.sd)
         rule = Rule(0.0, plan.paired, sequential=True)
         wanted = forks_for_width(math.log1p(stop.precision), widest.sd, rule, stop.least_forks)
         most = min(most, wanted)
@@ -367,10 +367,13 @@ def _satterthwaite(variances: Sequence[tuple[float, int]]) -> float:
 
 def _rules(found: Sequence[Prospect], plan: Plan) -> Iterator[Rule]:
     """Yield the rule of each: the rows of a metric adjust each other's p, and none is found yet."""
-    sizes = {key: sum(one.metric == key for one in found) for key in {one.metric for one in found}}
-    for one in found:
-        margin = (plan.stop and plan.stop.margin) or metric_of(one.metric).margin
-        yield Rule(math.log1p(margin), plan.paired, _is_sequential(plan.stop), sizes[one.metric])
+    sizes = {
+        key: sum(prospect.metric == key for prospect in found)
+        for key in {prospect.metric for prospect in found}
+    }
+    for prospect in found:
+        margin = (plan.stop and plan.stop.margin) or metric_of(prospect.metric).margin
+        yield Rule(math.log1p(margin), plan.paired, _is_sequential(plan.stop), sizes[prospect.metric])
 
 
 def _is_sequential(stop: StopSpec | None) -> bool:

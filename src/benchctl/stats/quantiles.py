@@ -194,8 +194,8 @@ def _with_more(summary: TaskSummary, times: _Times | None, quantiles: Collection
     more = {
         field: MoreQuantiles(
             **msgspec.structs.asdict(known),
-            more={one: quantile(counts, one, failed) for one in quantiles},
-            errors={one: log_error(counts, one, failed) for one in quantiles},
+            more={value: quantile(counts, value, failed) for value in quantiles},
+            errors={value: log_error(counts, value, failed) for value in quantiles},
         )
         for field, counts in times.items()
         if (known := getattr(summary, field)) is not None

@@ -80,9 +80,12 @@ def operation_scale(
         return None
     measured = [summary for summary in summaries if summary.samples > 0]
     exact = answers.exact_hits.get(operation, {}).values() if answers else ()
-    known = [*exact, *(one.hits for one in measured if one.hits_exact and one.hits is not None)]
+    known = [
+        *exact,
+        *(summary.hits for summary in measured if summary.hits_exact and summary.hits is not None),
+    ]
     hits = known[0] if known else round(documents * blog_hits / BLOG_DOCUMENTS)
-    requests = max((one.samples + one.warmup_samples for one in measured), default=0)
+    requests = max((summary.samples + summary.warmup_samples for summary in measured), default=0)
     if hits * requests <= 0:
         return None
     ratio = blog_hits * blog_requests / (hits * requests)

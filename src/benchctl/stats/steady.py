@@ -261,7 +261,10 @@ def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadine
     p = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
     return {
         key: _tested(
-            drifts[key], tests.get(key), p.get(key), max((one.lacking_warmup for one in own), default=0)
+            drifts[key],
+            tests.get(key),
+            p.get(key),
+            max((summary.lacking_warmup for summary in own), default=0),
         )
         for key, own in tasks.items()
     }

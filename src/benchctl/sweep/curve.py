@@ -120,7 +120,7 @@ class _Fit(msgspec.Struct, frozen=True):
         found = []
         for point in points:
             series = Series.of(
-                [math.nan if one is None else one for one in point.values()], additive=self.additive
+                [math.nan if value is None else value for value in point.values()], additive=self.additive
             )
             kept = (block for block, usable in zip(point, series.kept.tolist(), strict=True) if usable)
             found.append(dict(zip(kept, series.points.tolist(), strict=True)))
@@ -156,8 +156,8 @@ class _Fit(msgspec.Struct, frozen=True):
     def _common(self, groups: Sequence[_Points]) -> list[_Blocks]:
         """Of one group, or of the two sides that are not paired, at the points that both have."""
         found = [_Blocks.of(points) for points in groups]
-        shared = set(found[0].places).intersection(*(one.places for one in found))
-        if any(len(one.places) > len(shared) for one in found):
+        shared = set(found[0].places).intersection(*(blocks.places for blocks in found))
+        if any(len(blocks.places) > len(shared) for blocks in found):
             found = [
                 _Blocks.of([point if place in shared else {} for place, point in enumerate(points)])
                 for points in groups

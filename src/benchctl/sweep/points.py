@@ -87,7 +87,9 @@ class Sweep:
             UsageError: If a variant cannot have a value, points are alike, or a cluster runs already.
         """
         axes = self.of_variants
-        if axes and (target := next((one.name for one in families if one.target is not None), None)):
+        if axes and (
+            target := next((variant.name for variant in families if variant.target is not None), None)
+        ):
             raise UsageError(
                 f"--sweep {axes[0].name}: '{target}' is a cluster that runs already, and stays as it is",
                 hint="sweep a parameter of the challenge, such as clients",
@@ -100,7 +102,7 @@ class Sweep:
                 for axis, value in point.items():
                     spec = _with(spec, axis, value)
                 if point:
-                    taken = {one.name for one in (*families, *(one for one, _ in found))}
+                    taken = {variant.name for variant in (*families, *(one for one, _ in found))}
                     name = _variant_name(family.name, list(point.values()), taken)
                     made.append((point, spec))
                     (spec,) = with_newest([check_spec(msgspec.structs.replace(spec, name=name))])

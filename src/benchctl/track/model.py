@@ -485,7 +485,11 @@ def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) ->
     rest = {key: value for key, value in body.items() if key != DATA_STREAM}
     field = _timestamp(body[DATA_STREAM])
     composed_of = _listed(body.get("composed_of"))
-    parts = [one.body for one in templates if one.kind == "component" and one.name in composed_of]
+    parts = [
+        template.body
+        for template in templates
+        if template.kind == "component" and template.name in composed_of
+    ]
     if any(_maps(field, part) for part in (rest, *parts)):
         return rest
     template = _mapping(rest.get("template"))

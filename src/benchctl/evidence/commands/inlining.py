@@ -190,7 +190,9 @@ def _group(
     place = task_named(record.plan, task)
     forks = []
     for fork in record.done(name):
-        summary = next((one for one in fork.summaries if (one.schedule, one.task) == place), None)
+        summary = next(
+            (summary for summary in fork.summaries if (summary.schedule, summary.task) == place), None
+        )
         if summary is None:
             raise BenchctlError(f"block {fork.block} of {fork.variant} has no figures of that task")
         own = [log for log in logs if (log.variant, log.node) == (name, like.node)]

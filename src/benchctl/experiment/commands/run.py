@@ -171,7 +171,10 @@ def _only_say(
     """Describe an execution, after checking all that can be checked without it."""
     spec = experiment.spec
     store.open(make=False)
-    plans = [with_documents(one.plan, one.track, one.files, home) for one in experiment.plans.values()]
+    plans = [
+        with_documents(planned_run.plan, planned_run.track, planned_run.files, home)
+        for planned_run in experiment.plans.values()
+    ]
     measurements = counted(len(spec.measurements), "measurement")
     say(f"would measure {spec.name}: {measurements} on {documents_text(spec)}")
     found, steps = estimated(experiment, store, home, budget_s)

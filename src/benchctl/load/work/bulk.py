@@ -133,7 +133,9 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
         BenchctlError: If there is no corpus, or none of those that it names.
     """
     sources = _sources_of(operation, order.context)
-    if operation.conflicts is not None and any(one.has_actions or one.data_stream for one in sources):
+    if operation.conflicts is not None and any(
+        source.has_actions or source.data_stream for source in sources
+    ):
         raise BenchctlError(
             f"operation '{operation.name}' makes conflicts, and some of its documents cannot have any",
             hint="documents that bring their own actions have their own ids, and those of data streams none",

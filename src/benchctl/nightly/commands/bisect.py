@@ -157,7 +157,7 @@ def bisect_command(
 
 def _alarm(folder: SuiteFolder, number: int) -> Raised:
     """Return an alarm that a run has confirmed."""
-    known = {one.raised.alarm: one.raised for one in alarms_of(folder.events(note))}
+    known = {alarm.raised.alarm: alarm.raised for alarm in alarms_of(folder.events(note))}
     if number not in known:
         raised = ", ".join(map(str, known)) or "none"
         raise UsageError(f"{folder.root.name} has no alarm {number}", hint=f"alarms so far: {raised}")

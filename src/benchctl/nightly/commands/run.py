@@ -249,7 +249,7 @@ def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:
     """Exit by how it ended; an alarm takes precedence over other trouble."""
-    raised = len(ended.raised) + sum(len(one.raised) for one in late)
+    raised = len(ended.raised) + sum(len(message.raised) for message in late)
     if raised:
         count = counted(raised, "alarm")
         raise BenchctlError("; ".join([f"{count} raised", *trouble]), exit_code=ExitCode.REGRESSION)

@@ -60,7 +60,9 @@ def _status(folder: SuiteFolder) -> str:
     nights = folder.nights(note)
     # A running night stands in the line of whoever holds the lock.
     last = max(
-        (night for night in nights if night.status != "running"), key=lambda one: one.number, default=None
+        (night for night in nights if night.status != "running"),
+        key=lambda record: record.number,
+        default=None,
     )
     try:
         site = f"{recall(folder).site}/{name}/index.html"

@@ -47,8 +47,12 @@ class Mark(msgspec.Struct, frozen=True):
 def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[Mark]:
     """Return marks that every task has: annotations, automatic changes, and where a new era begins."""
     found = [
-        Mark(one.number, "annotation", f"{one.text}{f' ({one.who})' if one.who else ''}")
-        for one in annotations_of(events)
+        Mark(
+            annotation.number,
+            "annotation",
+            f"{annotation.text}{f' ({annotation.who})' if annotation.who else ''}",
+        )
+        for annotation in annotations_of(events)
     ]
     era = ""
     for night in nights:

@@ -84,7 +84,9 @@ def tasks_of(every: Iterable[Series], variants: Sequence[str]) -> list[Task]:
         task.metrics.clear()
         task.metrics.update(ordered)
         for histories in task.metrics.values():
-            histories.sort(key=lambda one: (places.get(one.key.variant, len(places)), one.key.variant))
+            histories.sort(
+                key=lambda history: (places.get(history.key.variant, len(places)), history.key.variant)
+            )
     return list(found.values())
 
 

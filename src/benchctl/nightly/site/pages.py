@@ -214,9 +214,11 @@ def night_page(suite: SuitePages, place: int, pages: Collection[str]) -> str:
 
 def alarms_page(suite: SuitePages, pages: Collection[str]) -> str:
     """Write the page of alarms: open ones first, then acknowledged, then recovered, newest first in each."""
-    newest = sorted(suite.alarms, key=lambda one: -one.raised.alarm)
+    newest = sorted(suite.alarms, key=lambda alarm: -alarm.raised.alarm)
     parts = [
-        Part(state, state.capitalize(), [_alarm(one, pages, "") for one in newest if one.state == state])
+        Part(
+            state, state.capitalize(), [_alarm(alarm, pages, "") for alarm in newest if alarm.state == state]
+        )
         for state in _STATES
     ]
     none = [] if newest else [Part("", "", ["No alarm has been raised."])]

@@ -106,7 +106,9 @@ def atom_feed(suite: str, title: str, nights: Sequence[NightRecord], events: Seq
     The id of an entry is made of the suite's name and the number of an alarm, or the id of a night: it is
     the same in every rebuild, and holds no name of a host.
     """
-    entries = sorted((*_of_alarms(events), *_of_nights(nights, events)), key=lambda one: one.at, reverse=True)
+    entries = sorted(
+        (*_of_alarms(events), *_of_nights(nights, events)), key=lambda entry: entry.at, reverse=True
+    )
     newest = entries[0].at if entries else nights[-1].started if nights else _NEVER
     feed = ET.Element("feed", xmlns=_ATOM)
     _add(feed, "id", _id(suite, "feed"))

@@ -338,7 +338,7 @@ def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[go.Sc
         ("Merges", "merges", [(*one, one[1].merges) for one in kept]),
     )
     panels = [
-        (title, [_readings_trace(*one, unit) for one in forks if not np.isnan(one[-1]).all()])
+        (title, [_readings_trace(*fork, unit) for fork in forks if not np.isnan(fork[-1]).all()])
         for title, unit, forks in readings
     ]
     pauses = [_pauses_trace(*one) for one in kept if one[1].pauses]

@@ -215,10 +215,10 @@ def _told(label: str, commit: Commit, built: Built) -> str:
 
 _METRICS = [
     key
-    for one in FIGURES
+    for figure in FIGURES
     # What a kind of threads used may be nothing; then it is no pair.
-    if "minimize" in used_by(one) or (one.additive and one.loop == "cost" and not one.resolution)
-    for key in dict.fromkeys([*kept_keys(one), one.name])
+    if "minimize" in used_by(figure) or (figure.additive and figure.loop == "cost" and not figure.resolution)
+    for key in dict.fromkeys([*kept_keys(figure), figure.name])
 ]
 MOST_FORKS = 24
 _LEAST_POINTS = 2
@@ -276,7 +276,7 @@ def _history(
     home: Home, options: HistoryOptions, build: BuildOptions, specs: tuple[VariantSpec, ...]
 ) -> _History:
     if options.versions is not None:
-        return _of_specs([Point(one.name) for one in specs], specs)
+        return _of_specs([Point(variant.name) for variant in specs], specs)
     if options.jars is not None:
         return _of_jars([*filter(None, map(str.strip, options.jars.split(",")))], _one_engine(specs, "jars"))
     if options.good is None or options.bad is None:

@@ -35,7 +35,10 @@ from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
 from benchctl.track.model import Track
 
 _METRICS = [
-    key for one in FIGURES if "minimize" in used_by(one) for key in dict.fromkeys([*kept_keys(one), one.name])
+    key
+    for figure in FIGURES
+    if "minimize" in used_by(figure)
+    for key in dict.fromkeys([*kept_keys(figure), figure.name])
 ]
 _MOST_FORKS = 12
 _PREFIX_ITERATIONS = 10
