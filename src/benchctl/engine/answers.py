@@ -110,7 +110,7 @@ def top_hits(
 
 def _sort_names(sort: object) -> list[str]:
     if isinstance(sort, list):
-        return [name for one in sort for name in _sort_names(one)]
+        return [name for key in sort for name in _sort_names(key)]
     if isinstance(sort, Mapping):
         return list(sort)
     return [sort] if isinstance(sort, str) else []

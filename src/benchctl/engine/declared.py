@@ -88,7 +88,11 @@ def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
 
     `files` are the documents, where they are known better than from the track.
     """
-    goals = [(one.target_index, one.target_data_stream) for c in track.corpora for one in c.documents]
+    goals = [
+        (documents.target_index, documents.target_data_stream)
+        for c in track.corpora
+        for documents in c.documents
+    ]
     goals += [(file.index, file.data_stream) for file in files]
     indices = {index.name: index for index in track.indices}
     streams = dict.fromkeys(track.data_streams)

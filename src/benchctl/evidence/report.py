@@ -122,7 +122,10 @@ def _all(carrying: dict[str, list[ForkRecord]]) -> list[ForkRecord]:
 def _shown(record: RunRecord, forks: Sequence[ForkRecord]) -> list[Place]:
     """Tasks that tables show, in the order in which they ran."""
     measured = {
-        (one.schedule, one.task) for fork in forks for one in fork.summaries if one.reported and one.samples
+        (summary.schedule, summary.task)
+        for fork in forks
+        for summary in fork.summaries
+        if summary.reported and summary.samples
     }
     return [place for place in places(record.plan) if place in measured]
 

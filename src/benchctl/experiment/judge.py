@@ -181,7 +181,7 @@ def judge_fates(expectations: Sequence[Expectation], results: Sequence[SiteResul
     Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95%: the
     one-sided bound of Clopper and Pearson (Biometrika 26, 1934).
     """
-    known = {(site.name, one.variant): one for site in results for one in site.variants}
+    known = {(site.name, variant.variant): variant for site in results for variant in site.variants}
     return tuple(
         _fate(place, one, one.fate, known[one.fate.call_site, one.fate.variant])
         for place, one in enumerate(expectations)

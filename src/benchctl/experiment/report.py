@@ -117,7 +117,7 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
         about = " ".join(site.about.split())
         yield f"{site.label}: {site.callee} in {site.method}, measurement {site.measurement}. {about}".strip()
         yield from _missing(site, results[site.name])
-    variants = [one for result in results.values() for one in result.variants]
+    variants = [variant for result in results.values() for variant in result.variants]
     yield _READING
     if any(len(variant.groups) > 1 for variant in variants):
         yield _AFTER_THE_FACT

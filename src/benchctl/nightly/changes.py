@@ -47,7 +47,7 @@ _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
 def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
     """Return what differs between the last measured night and tonight: host and benchctl first."""
     found = list(_of_host(before.environment, tonight.environment))
-    labels = dict.fromkeys(one.label for night in (before, tonight) for one in night.variants)
+    labels = dict.fromkeys(variant.label for night in (before, tonight) for variant in night.variants)
     for label in labels:
         found += _of_variant(label, before.variant(label), tonight.variant(label))
     return tuple(found)

@@ -94,7 +94,7 @@ class RunUse(msgspec.Struct, frozen=True, rename="kebab"):
     @property
     def keys(self) -> frozenset[str]:
         """Digests of archives and of prepared indices."""
-        indices = [*self.indices.values(), *(one for builds in self.builds.values() for one in builds)]
+        indices = [*self.indices.values(), *(index for builds in self.builds.values() for index in builds)]
         return frozenset(
             [engine.archive_sha256 for engine in self.engines] + [index.key for index in indices]
         )

@@ -209,9 +209,9 @@ def _definitions(params: Mapping[str, Any], declared: Sequence[Any]) -> list[tup
     wanted = params.get("template")
     if wanted and "body" in params:
         return [(wanted, params["body"])]
-    found = [(one.name, deepcopy(one.content)) for one in declared if wanted in {None, "", one.name}]
+    found = [(part.name, deepcopy(part.content)) for part in declared if wanted in {None, "", part.name}]
     if not found:
-        names = ", ".join(one.name for one in declared) or "none"
+        names = ", ".join(part.name for part in declared) or "none"
         raise InvalidSyntax(f"Unknown template: {wanted or 'all'}. Available templates: {names}.")
     for _, content in found:
         _merge(content, {"template": {"settings": params.get("settings") or {}}})

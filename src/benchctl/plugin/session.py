@@ -570,7 +570,7 @@ def _check(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset
     follow_parent()
     try:
         loaded = Loaded(code, f"{code.digest[:12]}_check")
-        line.send([missing_names(loaded, one) for one in needed])
+        line.send([missing_names(loaded, name) for name in needed])
     except BenchctlError as err:
         line.send((err.message, err.hint))
 

@@ -276,7 +276,7 @@ def redline_curves(
     done: Mapping[str, Sequence[ForkRecord]], search: RedlineSpec, plan: Plan | None = None
 ) -> RedlineCurves:
     """Put the steps of finished forks together, by label; the plan says which rates a factor is about."""
-    summaries = [one for forks in done.values() for fork in forks for one in fork.summaries]
+    summaries = [summary for forks in done.values() for fork in forks for summary in fork.summaries]
     unit = next((summary.redline_unit for summary in summaries if summary.redline_unit), "queries/s")
     units = {summary.task: summary.unit for summary in summaries}
     tasks = plan.schedules[0].schedule if plan is not None and search.by == "factor" else ()

@@ -426,7 +426,7 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     """A line for every figure of index builds and contender, where there are several of both."""
     if record.plan.index_builds < _SEVERAL:
         return
-    found = analyse_run(record, metrics=[metric(one.name) for one in FIGURES if one.built])
+    found = analyse_run(record, metrics=[metric(figure.name) for figure in FIGURES if figure.built])
     least = LEAST_SHARE * max((one.store_bytes for own in record.builds.values() for one in own), default=0)
     # Smaller files are many, and decide nothing.
     rows = tuple(
@@ -528,7 +528,7 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
         if any(node.host for node in starts):
             where = ", ".join(f"{node.name} on {node.host or 'this host'}" for node in starts)
         yield f"{spec.name}: {where}{found}"
-        summaries = [one for fork in forks for one in fork.summaries if one.reported]
+        summaries = [summary for fork in forks for summary in fork.summaries if summary.reported]
         for task in dict.fromkeys(summary.label for summary in summaries):
             cpu = {
                 name: [

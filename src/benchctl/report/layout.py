@@ -85,7 +85,7 @@ def precision_table(analysis: Analysis) -> Table | None:
 
     None if that says nothing: for one variant, or with one fork of each.
     """
-    pairs = [(row, one) for row in analysis.rows for one in row.comparisons]
+    pairs = [(row, comparison) for row in analysis.rows for comparison in row.comparisons]
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
     costs = {(cost.schedule, cost.task, cost.metric, cost.contender): cost for cost in analysis.costs}
@@ -153,7 +153,7 @@ def paired_points(analysis: Analysis) -> bool:
 
 def baseline_of(rows: Iterable[Row]) -> str:
     """Return what variants are compared with: points of a sweep have their own."""
-    found = {one.baseline for row in rows for one in row.comparisons}
+    found = {comparison.baseline for row in rows for comparison in row.comparisons}
     return found.pop() if len(found) == 1 else "the first"
 
 
@@ -215,7 +215,7 @@ def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
 def _result_table(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Table:
     variants = analysis.variants
     of_builds = rows[0].level == "build"
-    in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
+    in_unit = any(comparison.compared_as == "difference" for row in rows for comparison in row.comparisons)
     unit = "" if of_builds else f", {rows[0].unit}"  # which the lines have there
     tested = (f"Diff{unit}" if in_unit else "Diff %", INTERVAL, "p", VERDICT, NOTES)
     head = worded("Metric") if of_builds else OPERATION

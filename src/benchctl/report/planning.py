@@ -246,7 +246,7 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:
-    return [one for row in analysis.task_rows or analysis.rows for one in row.comparisons]
+    return [comparison for row in analysis.task_rows or analysis.rows for comparison in row.comparisons]
 
 
 def _by_build(analysis: Analysis) -> bool:
@@ -451,7 +451,7 @@ def plan_tables(found: ForkPlan) -> list[Table]:
     )
     if not found.requirements:
         title = f"{size} at CVs that are ASSUMED, not measured"
-        assumed = ((percent(one.cv_percent), *_need(one)) for one in found.assumed)
+        assumed = ((percent(forecast.cv_percent), *_need(forecast)) for forecast in found.assumed)
         return [Table.of(title, ("Assumed CV", unit, _TIME), assumed).without_empty(_TIME)]
     title = f"{size}, from {found.earlier_forks} earlier forks on this machine"
     challenge = worded("Challenge")
@@ -528,7 +528,7 @@ def _verdict_lines(found: ForkPlan) -> Iterator[str]:
         unlikely = [
             requirement for requirement in found.requirements if not requirement.need.forks.within_reach
         ]
-        names = ", ".join(dict.fromkeys(one.prospect.label for one in unlikely))
+        names = ", ".join(dict.fromkeys(forecast.prospect.label for forecast in unlikely))
         if names:
             yield f"Hardly to be found within {unlikely[0].need.forks.within:,}: {names}"
 

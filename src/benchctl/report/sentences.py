@@ -161,7 +161,12 @@ def busy_text(analysis: Analysis) -> str:
 
 def _only_provisional(analysis: Analysis) -> bool:
     """Return whether there are differences, of which none is to be reported."""
-    sized = [one for row in analysis.task_rows for one in row.comparisons if one.verdict in _SIZED]
+    sized = [
+        comparison
+        for row in analysis.task_rows
+        for comparison in row.comparisons
+        if comparison.verdict in _SIZED
+    ]
     return bool(sized) and all(comparison.provisional for comparison in sized)
 
 
@@ -330,7 +335,7 @@ _Pairs = Sequence[tuple[Row, Comparison]]
 
 def _provisional(analysis: Analysis) -> _Pairs:
     rows = (*analysis.rows, *analysis.beside)
-    return [(row, one) for row in rows for one in row.comparisons if one.provisional]
+    return [(row, comparison) for row in rows for comparison in row.comparisons if comparison.provisional]
 
 
 def _unready(analysis: Analysis) -> _Pairs:
@@ -408,7 +413,7 @@ def legend(analysis: Analysis) -> list[str]:
             "curves, a fork counts with the median of its steps at a load."
         )
     if len(analysis.variants) > 1 and analysis.task_rows:
-        comparisons = [one for row in analysis.task_rows for one in row.comparisons]
+        comparisons = [comparison for row in analysis.task_rows for comparison in row.comparisons]
         units = _TESTED_OVER[analysis.replicate]
         baseline = "the first one at the same point" if paired_points(analysis) else analysis.variants[0]
         test = f"paired t over {units[0]}" if analysis.paired else f"Welch's t over {units[1]}"
@@ -418,7 +423,7 @@ def legend(analysis: Analysis) -> list[str]:
         )
     if analysis.build_rows:
         lines.append(builds_legend(analysis))
-    comparisons = [one for row in analysis.rows for one in row.comparisons]
+    comparisons = [comparison for row in analysis.rows for comparison in row.comparisons]
     if any(comparison.compared_as == "difference" for comparison in comparisons):
         lines.append("Differences: of arithmetic means; p and interval on the values, not on logarithms.")
     elif any(metric_of(row.metric).additive for row in analysis.rows):
@@ -430,7 +435,7 @@ def legend(analysis: Analysis) -> list[str]:
 
 def builds_legend(analysis: Analysis) -> str:
     """Return how to read the table of index builds."""
-    found = [one for row in analysis.build_rows for one in row.comparisons]
+    found = [comparison for row in analysis.build_rows for comparison in row.comparisons]
     if not found:
         return "Index builds: geometric means over builds."
     made = "paired t over builds, which were made in turns" if found[0].paired else "Welch's t over builds"

@@ -284,7 +284,7 @@ def expected_corpus(
         return msgspec.structs.replace(_NONE, documents=files.docs or 0)
     if track.corpora:
         needed = needed_corpora(track, schedules, origin)
-        held = sum(one.document_count or 0 for corpus in needed for one in corpus.documents)
+        held = sum(documents.document_count or 0 for corpus in needed for documents in corpus.documents)
         return msgspec.structs.replace(_NONE, documents=held if files.docs is None else min(files.docs, held))
     if origin == "empty" and not sends_documents(track, schedules):
         return _NONE
@@ -467,7 +467,7 @@ def _without(track: Track, target: str) -> Track:
         for corpus in track.corpora
     ]
     corpora = tuple(msgspec.structs.replace(corpus, documents=files) for corpus, files in kept if files)
-    filled = {_target(one) for corpus in corpora for one in corpus.documents}
+    filled = {_target(documents) for corpus in corpora for documents in corpus.documents}
     empty = [name for name in places(track).names if name not in {*filled, target}]
     if empty and None not in filled:
         raise UsageError(

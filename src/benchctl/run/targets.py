@@ -221,7 +221,9 @@ def _stays_at_home(operation: Operation, plan: Plan, track: Track) -> bool:
             # Without a name it works on the only one there is; of several, on the whole cluster.
             return operation.target in own or (operation.target is None and len(own) == 1)
         case Bulk():
-            acting = [one.includes_action_and_meta_data for c in track.corpora for one in c.documents]
+            acting = [
+                documents.includes_action_and_meta_data for c in track.corpora for documents in c.documents
+            ]
             acting += [file.has_actions for file in plan.corpus.files]
             piped = operation.pipeline is not None or "pipeline" in operation.request_params
             return {operation.index, operation.data_stream} - {None} <= own and not any(acting) and not piped

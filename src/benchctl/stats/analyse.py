@@ -266,7 +266,11 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         times=time_rows(done, plan),
         order_effects=tuple(orders),
         costs=verdict_costs(
-            [((row.schedule, row.task), row.label, one) for row in tasks for one in row.comparisons],
+            [
+                ((row.schedule, row.task), row.label, comparison)
+                for row in tasks
+                for comparison in row.comparisons
+            ],
             done,
             method,
         ),
@@ -357,8 +361,13 @@ def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Plac
     A search has one red-line, which stands at one of its tasks.
     """
     if plan.redline is not None:
-        summaries = [one for forks in done.values() for fork in forks for one in fork.summaries]
-        return [min(((one.schedule, one.task) for one in summaries if one.reported), default=places(plan)[0])]
+        summaries = [summary for forks in done.values() for fork in forks for summary in fork.summaries]
+        return [
+            min(
+                ((summary.schedule, summary.task) for summary in summaries if summary.reported),
+                default=places(plan)[0],
+            )
+        ]
     hidden = {
         (summary.schedule, summary.task)
         for forks in done.values()
@@ -532,7 +541,7 @@ def side_figures(
 ) -> Figures:
     """Return a variant's figures, of one task or of several that were combined; checks of the load if any."""
     summaries = [summary for found, _ in tasks for _, summary in found]
-    bounded = metric.key == REDLINE.key and any(one.redline_is_bound for one in summaries)
+    bounded = metric.key == REDLINE.key and any(summary.redline_is_bound for summary in summaries)
     alone = Series.of(side.values, additive=side.additive, signed=side.signed)
     figures = Figures(
         variant=side.label,
@@ -558,7 +567,7 @@ def _adjusted(rows: Sequence[Row], method: Method, busy: Caveat | None) -> list[
         comparison
         for family in families
         for comparison in with_least_effects(
-            adjust([one for row in family for one in row.comparisons], method=method), method
+            adjust([comparison for row in family for comparison in row.comparisons], method=method), method
         )
     )
     finished = []

@@ -191,7 +191,7 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
     """
     chosen = [row for row in rows if not stop.only or (row.schedule, row.task, row.metric) in stop.only]
     # Of tasks: there are as many index builds as there are, however many forks are added.
-    compared = [(row, one) for row in chosen if row.level == "task" for one in row.comparisons]
+    compared = [(row, comparison) for row in chosen if row.level == "task" for comparison in row.comparisons]
 
     def counts(one: Comparison) -> bool:
         # What is 0 in every fork has a verdict, and no width.

@@ -245,7 +245,9 @@ def general_doubts(
     furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         yield small_scale(rounded_ratio(furthest))
-    units = [(min(one.replicates), one.replicate) for row in rows for one in row.comparisons]
+    units = [
+        (min(comparison.replicates), comparison.replicate) for row in rows for comparison in row.comparisons
+    ]
     units = units or [(len(group), "fork") for group in done.values()]
     if several := [unit for unit in units if unit[0] > 1]:
         yield missed_states(*min(several))

@@ -322,7 +322,7 @@ def beside(plan: Plan, asked: Sequence[Metric]) -> tuple[Metric, ...]:
     """Return what variants are compared by beside the default metrics; none where others are asked for."""
     own = plan.redline is not None or plan.micro is not None or plan.swept is not None
     figures = {one.figure.name for one in asked if one.figure.of_tasks}
-    if own or figures != {one.figure.name for one in METRICS}:
+    if own or figures != {metric.figure.name for metric in METRICS}:
         return ()
     return (msgspec.structs.replace(CPU, compared_as=asked[0].compared_as),)
 

@@ -66,11 +66,11 @@ def order_effects(
 def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
     """Names of the tasks that the node had run before a place; what runs beside it is not before it."""
     schedule, task = place
-    before = [one.label for challenge in plan.warmup_challenges for one in challenge.schedule]
+    before = [task.label for challenge in plan.warmup_challenges for task in challenge.schedule]
     if plan.restart == "task":
         return tuple(before)
     if plan.restart == "never":
-        before += [one.label for challenge in plan.schedules[:schedule] for one in challenge.schedule]
+        before += [task.label for challenge in plan.schedules[:schedule] for task in challenge.schedule]
     steps = plan.schedules[schedule].steps
     own = next(step for step in steps if task in step)
     earlier = [number for step in steps[: steps.index(own)] for number in step]

@@ -305,7 +305,12 @@ def swept_curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: b
             unit=unit,
             # Points of a single variant are compared with the first one, which rows tell.
             comparisons=[
-                [one for row, side in point for one in row.comparisons if one.contender == side.variant]
+                [
+                    comparison
+                    for row, side in point
+                    for comparison in row.comparisons
+                    if comparison.contender == side.variant
+                ]
                 for point in points
                 if len(lines) > 1
             ],

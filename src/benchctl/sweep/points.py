@@ -229,7 +229,7 @@ def _values(name: str, text: str) -> list[str]:
             parsed = json.loads(text)
         except (ValueError, RecursionError) as err:
             raise UsageError(f"--sweep {name}: '{text}' is not a JSON list", hint=_FORM) from err
-        return [one if isinstance(one, str) else json.dumps(one) for one in parsed]
+        return [value if isinstance(value, str) else json.dumps(value) for value in parsed]
     found: list[str] = []
     for piece in text.split(","):
         if name == "jvm" and found and piece and not piece.startswith("-"):

@@ -383,7 +383,7 @@ def task_page(
     data = Markup('<script type="application/json" id="nights">{}</script>').format(embedded(nights))
     parts = [
         Part("state", "How it stands", [table]),
-        Part("history", "History", [_SPANS, *(Figures((one,)) for one in figures)]),
+        Part("history", "History", [_SPANS, *(Figures((figure,)) for figure in figures)]),
         Part(
             "happened",
             "What happened",
