@@ -120,7 +120,7 @@ def alike(bench: Bench) -> None:
             closed_late=late,
             documents=len(lines),
             most=max(lines.values(), default=0),
-            indexed_on=[part.clock.name for part in indexed.hosts],
+            indexed_on=[part.host.name for part in indexed.hosts],
             left=[str(path) for path in bench.folder.parent.glob("work-*/**/*.rows")],
         )
 

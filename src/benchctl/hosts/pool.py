@@ -35,7 +35,7 @@ from benchctl.load.executor import (
     WorkerPool,
     died,
 )
-from benchctl.load.task_clients import Done, HostClock
+from benchctl.load.task_clients import HostClock, Parts
 from benchctl.results.figures import Calibration
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Chunks, RowFile
@@ -277,23 +277,23 @@ class HostWorker:
             return replace(message, message=f"host {self._link.name}: {message.message}")
         return message
 
-    def settle(self, done: Done, folder: Path) -> Done:
+    def settle(self, parts: Parts, folder: Path) -> Parts:
         """Fetch the samples, and set the clock."""
         offset_ns = self._link.clock.offset_ns
 
         def ours(there_ns: int) -> int:
             return there_ns - offset_ns if there_ns else 0
 
-        parts = tuple(
-            replace(part, samples=self._fetched(part.samples, folder), ended_ns=ours(part.ended_ns))
-            for part in done.parts
-        )
-        return replace(
-            done,
-            parts=parts,
-            start_ns=ours(done.start_ns),
-            stops=tuple((ours(begin_ns), ours(end_ns)) for begin_ns, end_ns in done.stops),
-            host=self._link.clock,
+        return tuple(
+            replace(
+                part,
+                samples=self._fetched(part.samples, folder),
+                start_ns=ours(part.start_ns),
+                ended_ns=ours(part.ended_ns),
+                stops=tuple((ours(begin_ns), ours(end_ns)) for begin_ns, end_ns in part.stops),
+                host=self._link.clock,
+            )
+            for part in parts
         )
 
     def _fetched(self, samples: object, folder: Path) -> Chunks:

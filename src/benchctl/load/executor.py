@@ -2,11 +2,10 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -21,19 +20,19 @@ from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.task_clients import (
+    THIS_HOST,
     ClientDone,
     Completion,
-    Done,
     Event,
     HaltTask,
     HostClock,
-    HostPart,
     Job,
     Lane,
     Listener,
     Mark,
     Measured,
     OnProgress,
+    Parts,
     Stage,
     StartLine,
     TaskResult,
@@ -44,7 +43,7 @@ from benchctl.load.task_clients import (
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.model import LoadHostFacts
-from benchctl.results.samples import Columns, Place, RowFile, SampleSpool
+from benchctl.results.samples import Place, RowFile, SampleSpool
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 
@@ -100,7 +99,7 @@ class Failed:
         return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
 
 
-Message = Assigned | Start | Halt | Ready | Event | Progress | Done | Failed
+Message = Assigned | Start | Halt | Ready | Event | Progress | Parts | Failed
 
 
 def serve(line: Connection) -> None:
@@ -233,7 +232,7 @@ class Worker(Protocol):
         """
         ...
 
-    def settle(self, done: Done, folder: Path) -> Done:
+    def settle(self, parts: Parts, folder: Path) -> Parts:
         """Convert results to this host's clock, with their samples in that folder."""
         ...
 
@@ -241,7 +240,7 @@ class Worker(Protocol):
 class LocalWorker:
     """A process of this host, which shares its clock and its disk."""
 
-    def __init__(self, host: HostClock | None = None) -> None:
+    def __init__(self, host: HostClock = THIS_HOST) -> None:
         self.line, self.process = spawn()
         self._host = host
 
@@ -258,10 +257,10 @@ class LocalWorker:
             self.process.join(_END_S)
             raise died(self.process.exitcode) from err
 
-    def settle(self, done: Done, folder: Path) -> Done:
+    def settle(self, parts: Parts, folder: Path) -> Parts:
         """Nothing is elsewhere."""
         del folder
-        return done if self._host is None else replace(done, host=self._host)
+        return tuple(replace(part, host=self._host) for part in parts)
 
 
 def spawn() -> tuple[Connection, BaseProcess]:
@@ -346,7 +345,7 @@ class WorkerPool:
         stop: threading.Event,
         on_progress: OnProgress | None,
         mark: Mark | None = None,
-    ) -> list[Done]:
+    ) -> list[Parts]:
         """Run the tasks of a step; its lanes are dealt out to the processes.
 
         Returns:
@@ -370,8 +369,8 @@ class WorkerPool:
         except BaseException:
             self._end()
             raise
-        for client in done:
-            for part in client.parts:
+        for parts in done:
+            for part in parts:
                 spool.adopt(part.samples)
         return done
 
@@ -434,10 +433,10 @@ class _Step:
         self._completion = Completion([job.task for job in jobs], self._stop_all, mark)
         self._ready = 0
         self._requests = [0] * len(posts)
-        self._finished: dict[int, Done | None] = {}
+        self._finished: dict[int, Parts | None] = {}
         self._failed: Failed | None = None
 
-    def run(self, stage: Stage, folder: Path, prefix: str) -> list[tuple[Worker, Done]]:
+    def run(self, stage: Stage, folder: Path, prefix: str) -> list[tuple[Worker, Parts]]:
         """Run it to its end; what each worker did."""
         for number, (worker, lanes) in enumerate(self._posts):
             worker.tell(Assigned(self._jobs, lanes, stage, folder, f"{prefix}-worker-{number}"))
@@ -475,7 +474,7 @@ class _Step:
                 self._failed = self._failed or message
                 self._finished[number] = None
                 self._stop_all()
-            case Done():
+            case tuple():
                 self._finished[number] = message
             case Progress(requests=requests):
                 self._requests[number] = requests
@@ -487,20 +486,6 @@ class _Step:
         for number, worker in enumerate(self._workers):
             if number not in self._finished:
                 worker.tell(message)
-
-
-@dataclass(frozen=True)
-class _Joined:
-    """Samples of several processes, one after the other."""
-
-    parts: tuple[Iterable[Columns], ...]
-
-    def __iter__(self) -> Iterator[Columns]:
-        return chain.from_iterable(self.parts)
-
-
-def _joined(parts: Sequence[TaskResult]) -> Iterable[Columns]:
-    return parts[0].samples if len(parts) == 1 else _Joined(tuple(part.samples for part in parts))
 
 
 def run_step(
@@ -552,30 +537,19 @@ def run_step(
     return tuple(_result(number, done, stage.origin_ns) for number in range(len(jobs)))
 
 
-def _result(number: int, done: Sequence[Done], origin_ns: int) -> TaskResult:
-    parts = [client.parts[number] for client in done]
-    start_ns = max(client.start_ns for client in done)
-    step_ended_ns = max(part.ended_ns for client in done for part in client.parts)
-    found = TaskResult(
-        samples=_joined(parts),
-        start_ns=start_ns,
-        driver_cpu_s=sum(client.cpu_s for client in done),
-        wall_s=max(step_ended_ns - start_ns, 0) / 1e9,
-        processes=len(done),
-        stops=tuple((begin - origin_ns, end - origin_ns) for client in done for begin, end in client.stops),
-        suspended_ns=max(client.suspended_ns for client in done),
-        hosts=tuple(_by_host(number, done, start_ns - origin_ns)),
+def _result(number: int, done: Sequence[Parts], origin_ns: int) -> TaskResult:
+    parts = [process[number] for process in done]
+    whole = TaskResult.joined(parts)
+    start_ns = whole.start_ns - origin_ns
+    hosts = dict.fromkeys(part.host for part in parts if part.host.name)
+    whole.hosts = tuple(
+        replace(TaskResult.joined([part for part in parts if part.host == host]), start_ns=start_ns)
+        for host in hosts
     )
-    for part in parts:
-        found.add(part)
-    return found
-
-
-def _by_host(number: int, done: Sequence[Done], start_ns: int) -> Iterator[HostPart]:
-    for clock in dict.fromkeys(client.host for client in done if client.host is not None):
-        mine = [client for client in done if client.host == clock]
-        samples = _joined([client.parts[number] for client in mine])
-        yield HostPart(clock, samples, len(mine), sum(client.cpu_s for client in mine), start_ns)
+    whole.host = THIS_HOST
+    whole.stops = tuple((begin - origin_ns, end - origin_ns) for begin, end in whole.stops)
+    whole.wall_s = max(max(part.ended_ns for process in done for part in process) - whole.start_ns, 0) / 1e9
+    return whole
 
 
 def run_task(  # noqa: PLR0913 - where a task runs, what it asks and where its samples belong; all by keyword

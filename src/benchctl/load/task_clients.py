@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import NamedTuple
@@ -547,48 +547,63 @@ class HostClock:
     error_ns: int = 0  # by how much that may be wrong at any time of the step
 
 
-@dataclass(frozen=True)
-class HostPart:
-    """A host's part of a task."""
-
-    clock: HostClock
-    samples: Iterable[Columns]  # of its clients
-    processes: int  # that these worked in
-    cpu_s: float  # CPU time of these processes
-    start_ns: int  # the common start, on the clock of the samples
+THIS_HOST = HostClock("")
+"""The host of load that comes from no others."""
 
 
 @dataclass(kw_only=True)
 class TaskResult(Tally):
-    """The samples and counts of a task, or of a process's part of it, which has no more than these two."""
+    """The samples and counts of a task, or of a process's or a host's part of it."""
 
     # Client after client, each in the order of its requests, in chunks; every iteration reads them anew.
     samples: Iterable[Columns]
-    start_ns: int = 0  # the common start on the monotonic clock; 0 when not all clients could connect
-    driver_cpu_s: float = 0.0  # CPU time of the driver's processes over the step
+    # The common start on the monotonic clock, of a host's part on the clock of the samples; 0 when not all
+    # clients could connect.
+    start_ns: int = 0
+    driver_cpu_s: float = 0.0  # CPU time of the driver's processes over the step, from the start on
     wall_s: float = 0.0  # of the step, as that CPU time: from the common start to the end of its last client
     processes: int = 1  # that its clients worked in
-    # When one of the driver's processes did not run, on the clock of the samples.
+    # When one of the driver's processes did not run, on the clock of the samples; of a process's part, on the
+    # monotonic clock.
     stops: tuple[Span, ...] = ()
     suspended_ns: int = 0  # for how long the host was suspended during the step
-    hosts: tuple[HostPart, ...] = ()  # by host, where the load came from hosts that have names
+    host: HostClock = THIS_HOST  # of a part, where the load comes from hosts that have names
+    hosts: tuple["TaskResult", ...] = ()  # the parts of these hosts
 
     @property
     def columns(self) -> Columns:
         """Return the samples as one batch."""
         return concatenate(list(self.samples))
 
+    @classmethod
+    def joined(cls, parts: Sequence["TaskResult"]) -> "TaskResult":
+        """Join the parts of several processes, of which several have their samples in files.
 
-@dataclass(frozen=True)
-class Done:
-    """A process's part of a step."""
+        Raises:
+            TypeError: If they do not.
+        """
+        (first, *others) = parts
+        samples = first.samples
+        for other in others:
+            if not (isinstance(samples, Chunks) and isinstance(other.samples, Chunks)):
+                raise TypeError("only samples in files can be joined")
+            samples = Chunks(samples.files + other.samples.files)
+        whole = cls(
+            samples=samples,
+            start_ns=max(part.start_ns for part in parts),
+            driver_cpu_s=sum(part.driver_cpu_s for part in parts),
+            processes=len(parts),
+            stops=tuple(stop for part in parts for stop in part.stops),
+            suspended_ns=max(part.suspended_ns for part in parts),
+            host=first.host,
+        )
+        for part in parts:
+            whole.add(part)
+        return whole
 
-    parts: tuple[TaskResult, ...]  # one a job, in order
-    start_ns: int  # the common start on the monotonic clock; 0 when not all clients could connect
-    cpu_s: float  # CPU time of the process from the start on
-    stops: tuple[Span, ...] = ()  # when the process did not run, on the monotonic clock
-    suspended_ns: int = 0  # for how long the host was suspended meanwhile
-    host: HostClock | None = None  # where it ran, if the load comes from hosts that have names
+
+Parts = tuple[TaskResult, ...]
+"""What a process did: its part of each task of a step, in order."""
 
 
 def work(
@@ -601,7 +616,7 @@ def work(
     new_file: NewFile | None,
     stop: threading.Event,
     on_progress: OnProgress | None,
-) -> Done:
+) -> Parts:
     """Run clients of a step in this process.
 
     Args:
@@ -627,8 +642,16 @@ def work(
         began = line.start_ns != 0
         cpu_s = time.process_time() - line.cpu_s if began else 0.0
         suspended = suspended_ns() - line.suspended_ns if began else 0
-        parts = tuple(run.result() for run in runs)
-        return Done(parts, line.start_ns, cpu_s, tuple(crew.pulse.stops), suspended)
+        return tuple(
+            replace(
+                run.result(),
+                start_ns=line.start_ns,
+                driver_cpu_s=cpu_s,
+                stops=tuple(crew.pulse.stops),
+                suspended_ns=suspended,
+            )
+            for run in runs
+        )
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
 from benchctl.load.executor import WorkerPool, run_step
-from benchctl.load.task_clients import HostPart, Job, Stage, TaskResult
+from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.results.figures import DOCUMENTS, FILES, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.model import SegmentFacts
@@ -380,7 +380,7 @@ def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001
     )
 
 
-def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
+def host_figures(job: Job, result: TaskResult, part: TaskResult) -> HostFigures:
     """Return the figures of one of several hosts of a task."""
     from benchctl.stats.summary import driver_figures, start_late_ns  # noqa: PLC0415 - as in `_summary`
 
@@ -388,22 +388,22 @@ def host_figures(job: Job, result: TaskResult, part: HostPart) -> HostFigures:
     figures = driver_figures(
         part.samples,
         job.task,
-        cpu_s=part.cpu_s,
+        cpu_s=part.driver_cpu_s,
         wall_s=result.wall_s,
         workers=part.processes,
         share=clients / job.task.clients,
     )
     return HostFigures(
-        name=part.clock.name,
+        name=part.host.name,
         clients=clients,
-        clock_offset_ns=part.clock.offset_ns,
-        clock_error_ns=part.clock.error_ns,
+        clock_offset_ns=part.host.offset_ns,
+        clock_error_ns=part.host.error_ns,
         start_late_ns=start_late_ns(part.samples, job.task, part.start_ns),
         driver=figures,
     )
 
 
-def _clients(part: HostPart) -> set[int]:
+def _clients(part: TaskResult) -> set[int]:
     return {int(client) for chunk in part.samples for client in np.unique(chunk["client"])}
 
 
