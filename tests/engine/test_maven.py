@@ -179,17 +179,21 @@ def test_the_newest_listed_version_stands_when_nothing_follows(server: Server):
     assert latest_version("opensearch", environ=server.environ) == "2.11.0"
 
 
-@pytest.mark.parametrize(("line", "newest"), [("8.11", "8.11.4"), ("8", "8.19.2"), ("9", "9.0.0")])
+@pytest.mark.parametrize(
+    ("line", "newest"),
+    [("8.11", "8.11.4"), ("8", "8.19.2"), ("9", "9.0.0"), ("8.12", "8.12.5")],
+)
 def test_the_newest_version_of_a_line_does_not_leave_it(line: str, newest: str, server: Server):
     server.list_versions("elasticsearch", "8.1.0", "8.11.0", "8.11.3", "8.19.2", "9.0.0")
-    for version in ("8.11.4", "8.12.0", "9.0.0"):
+    for version in ("8.11.4", "8.12.3", "8.12.5", "9.0.0"):
         server.serve("elasticsearch", version, b"")
     assert latest_version("elasticsearch", line, environ=server.environ) == newest
 
 
-def test_a_repository_without_a_listing_is_told(server: Server):
-    with pytest.raises(BenchctlError, match="lists no release of opensearch"):
-        latest_version("opensearch", environ=server.environ)
+@pytest.mark.parametrize("line", ["", "2", "2.11"])
+def test_a_repository_without_a_listing_is_told(line: str, server: Server):
+    with pytest.raises(UsageError, match="has no release of opensearch"):
+        latest_version("opensearch", line, environ=server.environ)
 
 
 def _pom(server: Server, name: str, version: str, *needs: str) -> None:

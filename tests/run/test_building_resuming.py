@@ -187,18 +187,6 @@ def test_finished_indices_leave_nothing(
     assert list(home.partial.iterdir()) == []
 
 
-def test_what_is_put_by_of_other_indices_is_told(
-    begin: Callable[..., Resumption], put_by: Callable[[int], None], home: Home, notes: Notes
-):
-    put_by(600_000)
-    begin().note_others()
-    assert notes.said == []
-    other = msgspec.structs.replace(CORPUS, documents=5)
-    begin(key=key(other)).note_others()
-    (said,) = notes.said
-    assert said.startswith(f"{home.partial / key().folder_name} holds 0 MB of another index")
-
-
 def test_lines_that_say_what_to_do_begin_anew(begin: Callable[..., Resumption], node: Node, data: Path):
     file = CorpusFile(path="/f", documents=5, held=5, raw_bytes=9, sha256="s", has_actions=True)
     corpus = msgspec.structs.replace(CORPUS, documents=5, files=(file,))

@@ -52,6 +52,16 @@ class Stages(SilentObserver):
         self.told.append(text)
 
 
+class Notes(SilentObserver):
+    """Keeps what it is told to keep on the screen."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     (tmp_path / "corpora").mkdir(exist_ok=True)
@@ -224,6 +234,7 @@ class World:
     def __init__(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = home
         self.built: list[tuple[IndexKey, Workshop]] = []
+        self.notes = Notes()
         self.lock = threading.Lock()
         for name in ("_prepared", "archive_classes"):
             monkeypatch.setattr(prepare, name, lambda *_: None)
@@ -244,7 +255,7 @@ class World:
 
     def prepare(self, *variants: VariantSpec, **changes: Any) -> list[Subject]:
         plan = msgspec.structs.replace(planned()[0], variants=variants, **changes)
-        observer = SharedObserver(SilentObserver())
+        observer = SharedObserver(self.notes)
         return prepare_started(variants, plan, planned()[1], lambda _: (CORPUS, ()), self.home, observer)
 
 
@@ -290,6 +301,16 @@ def test_what_exists_is_not_made_again(world: World, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(prepare, "_prepared", lambda *_: es.index)
     assert world.prepare(ES)[0].index == es.index
     assert len(world.built) == 2
+
+
+def test_what_is_put_by_of_other_indices_is_told_once_and_not_that_of_the_runs_own(world: World):
+    world.prepare(ES, OS, index_builds=2)
+    own = {key.folder_name for key, _ in world.built}
+    assert len(own) == 4
+    for name in (*own, "another"):
+        (world.home.partial / name).mkdir()
+    world.prepare(ES, OS, index_builds=2)
+    assert [text.partition(" ")[0] for text in world.notes.told] == [str(world.home.partial / "another")]
 
 
 def test_builds_that_are_compared_are_made_in_turns_and_alike(world: World):

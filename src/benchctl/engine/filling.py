@@ -3,7 +3,7 @@
 import errno
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -182,11 +182,6 @@ class PartialIndex:
         """Return the size on disk, counting files linked from elsewhere in full."""
         return _size_bytes(self.root)
 
-    def others(self) -> tuple[tuple[Path, int], ...]:
-        """Return folders of other indices' checkpoints, and their sizes in bytes."""
-        found = sorted(self.root.parent.iterdir())
-        return tuple((root, _size_bytes(root)) for root in found if root != self.root)
-
     def save(
         self, client: SearchClient, target: str, data: Path, before: Progress, now: Progress
     ) -> Progress:
@@ -263,6 +258,13 @@ class PartialIndex:
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         with replacing(self.root / MANIFEST_NAME, durable=True) as beside:
             beside.write_bytes(text + b"\n")
+
+
+def leftovers(home: Home, wanted: Collection[str]) -> Iterator[tuple[Path, int]]:
+    """Yield checkpoints of indices that are not wanted: their directories, and sizes in bytes."""
+    for root in sorted(home.partial.iterdir()):
+        if root.name not in wanted:
+            yield root, _size_bytes(root)
 
 
 def _size_bytes(root: Path) -> int:

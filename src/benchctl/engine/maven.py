@@ -112,7 +112,8 @@ def latest_version(engine: EngineName, line: str = "", *, environ: Mapping[str, 
     majors, minors and patches, a HEAD request each.
 
     Raises:
-        BenchctlError: If the repository cannot be reached or lists no such release.
+        UsageError: If the repository has no such release.
+        BenchctlError: If it cannot be reached.
     """
     begun = tuple(map(int, filter(None, line.split("."))))
 
@@ -122,12 +123,15 @@ def latest_version(engine: EngineName, line: str = "", *, environ: Mapping[str, 
     with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
         source = MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
         listed = [version for version in source.listed() if is_of_line(version)]
-        if not listed:
-            raise BenchctlError(
-                f"{source.repository} lists no release of {engine} {line}".rstrip(),
+        if not listed and len(begun) > 1:  # a minor that the listing lacks
+            listed = [(begun[0], begun[1], -1)]
+        newest = _newest(listed[-1], is_of_line, source.serves) if listed else None
+        if newest is None or newest[-1] < 0:
+            raise UsageError(
+                f"{source.repository} has no release of {engine} {line}".rstrip(),
                 hint=f"name a version, or check {REPOSITORY_VARIABLE}",
             )
-        return _text(_newest(listed[-1], is_of_line, source.serves))
+        return _text(newest)
 
 
 class MavenSource:

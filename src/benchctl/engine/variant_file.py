@@ -48,7 +48,7 @@ def with_newest(
     """Return the variants with `latest` resolved; `newest` asks the repository, once per engine.
 
     Raises:
-        BenchctlError: If the repository cannot be reached, or lists no release.
+        BenchctlError: If the repository cannot be reached, or has no release.
     """
     known = cache(newest)
     return tuple(

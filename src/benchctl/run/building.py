@@ -220,14 +220,6 @@ class Resumption:
         """Bytes of the index that are on disk already."""
         return self._partial.size_bytes() if self.before.documents else 0
 
-    def note_others(self) -> None:
-        """Report checkpoints of other indices, which may be obsolete: nobody else would."""
-        for root, size in self._partial.others():
-            self._observer.note(
-                f"{root} holds {size / 1e6:,.0f} MB of another index whose preparation was interrupted; "
-                "rerun the same command to resume it, or delete it"
-            )
-
     def take_up(self, data: Path) -> None:
         """Put the checkpoint of earlier attempts into an empty data folder, before its node is started.
 
@@ -423,7 +415,6 @@ def build_index(shop: Workshop, key: IndexKey) -> PreparedIndex:
 def _build(shop: Workshop, key: IndexKey) -> PreparedIndex:
     title, more = shop.title, shop.more
     resumption = Resumption(shop.home, key, shop.keeping, title=title, observer=shop.observer)
-    resumption.note_others()
     put_by = resumption.bytes_put_by
     kept_logs = shop.home.logs / f"index-{key.folder_name}"
     with (

@@ -19,6 +19,7 @@ from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import Equipment, check_asked, equip
+from benchctl.engine.filling import leftovers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import ARCHIVED
 from benchctl.engine.prepared_index import (
@@ -173,16 +174,25 @@ class _Builds:
         """Return each variant's build of a number, made unless it exists; several may share one."""
         orders: dict[object, tuple[IndexKey, list[Subject]]] = {}
         wanted = []
+        names: set[str] = set()
         for subject, builder in self.equipped:
             documents = self.corpora(self.plan.of(subject.spec).corpus.documents)[0]
             own = msgspec.structs.replace(self.plan, corpus=documents)
-            key = index_keys(builder, subject.spec, own, self.track)[number]
+            keys = index_keys(builder, subject.spec, own, self.track)
+            names |= {key.folder_name for key in keys}
+            key = keys[number]
             spread = subject.spread
             place = None if spread is None else (spread.own, *spread.by_host.items())
             orders.setdefault((key.folder_name, place), (key, []))[1].append(subject)
             wanted.append((key.folder_name, place))
         most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
         missing = [key for key, _ in orders.values() if not (self.home.indices / key.folder_name).exists()]
+        # Before any build: the checkpoint of one that runs beside another is not what an interruption left.
+        for root, size in leftovers(self.home, names) if missing and number == 0 else ():
+            self.observer.note(
+                f"{root} holds {size / 1e6:,.0f} MB of another index whose preparation was interrupted; "
+                "rerun the same command to resume it, or delete it"
+            )
         if len(missing) > 1:
             most = min(most, _with_space(missing, free_bytes(self.home.scratch)))
         beside = min(most, len(missing)) > 1
