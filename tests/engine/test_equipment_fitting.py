@@ -11,6 +11,7 @@ import pytest
 from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import _requirements, fitted
 from benchctl.engine.jdk import Jdk
+from benchctl.errors import UsageError
 from benchctl.home import Home
 
 JDK = Jdk(Path("/jdk"), "21.0.8", "someone", 21, frozenset({"java.base", "jdk.net"}), frozenset({"en"}))
@@ -94,3 +95,19 @@ def test_a_whole_runtime_carries_everything(home: Home, installation: Installati
     whole = replace(JDK, modules=JDK.modules | {"jdk.jlink", "jdk.jdi"}, languages=frozenset({"en", "th"}))
     assert fitted(home, installation, whole) is installation
     assert fitted(home, installation, replace(whole, languages=None)) is installation
+
+
+@pytest.mark.parametrize(
+    ("module", "named"),
+    [("jdk.jlink", "jdk/tools/jlink/Main"), ("jdk.jdi", "com/sun/jdi/Type"), ("jdk.other", "jdk/other/A")],
+)
+def test_a_library_whose_code_needs_what_is_missing_is_refused(
+    home: Home, installation: Installation, module: str, named: str
+):
+    path = installation.root / "lib/core.jar"
+    jar(path, {module: 0})
+    assert module in fitted(home, installation, JDK).lacking[-1]
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("org/example/B.class", named)
+    with pytest.raises(UsageError, match=rf"elasticsearch 9\.4\.3 requires {module}"):
+        fitted(home, installation, JDK)

@@ -424,6 +424,8 @@ _OF_THE_RUNTIME: Final = ("java.", "jdk.")
 _OPTIONAL: Final = 0x40  # `requires static` of a module descriptor
 # Module -> the language whose locale data it requires without declaring that: "Thai segmentation".
 _LANGUAGES: Final = {"analysis-common": "th"}
+# Module of the runtime -> where its packages are, if that is not its name.
+_PACKAGES: Final = {"jdk.jdi": "com/sun/jdi/", "jdk.jlink": "jdk/tools/jlink/"}
 # Tag of a constant of a class file -> its size in bytes, without the tag; a text's follows its length.
 _CONSTANTS: Final = {
     **dict.fromkeys((7, 8, 16, 19, 20), 2),
@@ -440,9 +442,10 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
     A module of the engine is left out. A jar of its library stays, and what it requires becomes optional.
 
     Raises:
+        UsageError: If the library's code names classes that the runtime lacks.
         BenchctlError: If the disk refuses.
     """
-    left_out, optional = {}, {}
+    left_out = {}
     for module in original.modules:
         folder = original.root / "modules" / module
         language = _LANGUAGES.get(module)
@@ -451,9 +454,11 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
             left_out[module] = f"the Java runtime has no locale data of '{language}'"
         elif required:
             left_out[module] = f"the Java runtime lacks {', '.join(sorted(required))}"
+    optional = {}
     for jar in _jars_in(original.root / "lib"):
-        if required := set(_lacking(jar, jdk)):
-            optional[jar.name] = tuple(sorted(required))
+        if names := sorted(set(_lacking(jar, jdk))):
+            _check_dispensable(original, jar, names)
+            optional[jar.name] = tuple(names)
     if not left_out and not optional:
         return original
 
@@ -498,6 +503,19 @@ def _lacking(jar: Path, jdk: Jdk) -> Iterator[str]:
     for name, _, flags in _requirements(_declaration(jar)):
         if name.startswith(_OF_THE_RUNTIME) and name not in jdk.modules and not flags & _OPTIONAL:
             yield name
+
+
+def _check_dispensable(original: Installation, jar: Path, modules: Sequence[str]) -> None:
+    """Refuse an engine whose code names classes of modules that the runtime lacks."""
+    packages = {name: _PACKAGES.get(name, name.replace(".", "/") + "/").encode() for name in modules}
+    with disk_errors(f"read {jar}"), zipfile.ZipFile(jar) as archive:
+        code = [archive.read(name) for name in archive.namelist() if name.endswith(".class")]
+    used = [name for name, package in packages.items() if any(package in content for content in code)]
+    if used:
+        raise UsageError(
+            f"{original.engine} {original.version} requires {', '.join(used)}, which the Java runtime lacks",
+            hint="use a full JDK, such as jdk:temurin-21, or another version of the engine",
+        )
 
 
 def _make_optional(jar: Path, jdk: Jdk) -> None:
