@@ -28,7 +28,7 @@ from benchctl.results.model import OtherLoad, RunRecord
 from benchctl.results.samples import database
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
-from cli.test_run_plan import earlier
+from cli.test_plan import earlier
 from drawn import draw_run
 from evidence.commands.test_activity import evident
 from evidence.commands.test_inlining import logged

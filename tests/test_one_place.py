@@ -56,8 +56,8 @@ except UsageError as err:
 
 
 JOULES = 'joules: Annotated[float | None, about("energy of the node for a request, J")] = None'
-FIGURE = """
-    Figure(
+METRIC = """
+    MetricKind(
         name="joules",
         title="energy of the node",
         field="joules",
@@ -67,7 +67,7 @@ FIGURE = """
         own_nodes="a wattmeter",
     ),
 """
-LOOK_FOR_FIGURE = """
+LOOK_FOR_METRIC = """
 import sys
 from pathlib import Path
 
@@ -289,16 +289,17 @@ def test_an_operation_of_one_request_is_one_row(sources: Path, tmp_path: Path):
     look(sources, LOOK_FOR_OPERATIONS, folder)
 
 
-def test_a_figure_to_compare_by_is_one_declaration_beside_its_field(sources: Path, tmp_path: Path):
-    declared = sources / "results" / "figures.py"
-    text = declared.read_text(encoding="utf-8")
+def test_a_metric_is_one_declaration_beside_its_field(sources: Path, tmp_path: Path):
+    summary = sources / "results" / "figures.py"
+    text = summary.read_text(encoding="utf-8")
     known = "    mean_ns: Annotated[float | None"
-    text = text.replace(known, f"    {JOULES}\n{known}", 1)
-    text = text.replace("FIGURES = (", f"FIGURES = ({FIGURE}", 1)
-    declared.write_text(text, encoding="utf-8")
+    summary.write_text(text.replace(known, f"    {JOULES}\n{known}", 1), encoding="utf-8")
+    declared = sources / "results" / "metrics.py"
+    text = declared.read_text(encoding="utf-8")
+    declared.write_text(text.replace("METRIC_KINDS = (", f"METRIC_KINDS = ({METRIC}", 1), encoding="utf-8")
     suite = tmp_path / "s.yml"
     suite.write_text("variants: [es]\nchallenges: [range-only]\nmargins: {joules: 20%}\n", encoding="utf-8")
-    look(sources, LOOK_FOR_FIGURE, suite)
+    look(sources, LOOK_FOR_METRIC, suite)
 
 
 # What these test is the whole package: its calibration, its commands, or a fault that any module could have.

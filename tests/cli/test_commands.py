@@ -27,7 +27,6 @@ def test_the_help_names_every_command_and_loads_none_of_them():
         "benchctl.cli.lazy",
         "benchctl.cli.streams",
         "benchctl.errors",
-        "benchctl.errors",
         "benchctl.report",
         "benchctl.report.numbers",
         "benchctl.slices",

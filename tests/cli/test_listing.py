@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
 from benchctl.errors import UsageError
-from benchctl.results.figures import FIGURES
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.search.commands.minimize import minimize_command
-from benchctl.stats.metrics import figure_names, kept_metric_of
+from benchctl.stats.metrics import kept_metric_of, metric_names
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files
 
@@ -30,7 +30,7 @@ def books(tmp_path: Path) -> str:
 
 def test_every_metric_says_what_a_target_tells():
     rows = {row["metric"]: row for row in listed("metrics")}
-    assert rows.keys() == {one.name for one in FIGURES}
+    assert rows.keys() == {one.name for one in METRIC_KINDS}
     assert all(row["meaning"] and row["unit"] and row["level"] for row in rows.values())
     assert (rows["throughput"]["better"], float(rows["throughput"]["margin"])) == ("higher", 0.03)
     assert rows["cpu"]["target"] == rows["merge"]["target"] == "yes"
@@ -47,10 +47,10 @@ def test_a_metric_is_taken_where_the_list_says_so():
     assert rows["redline"] == ["redline", "experiment"]
     for name, places in rows.items():
         if "run" in places:
-            assert figure_names(name) == (name,)
+            assert metric_names(name) == (name,)
         else:
             with pytest.raises(UsageError):
-                figure_names(name)
+                metric_names(name)
         if "experiment" in places:
             assert kept_metric_of(name)
     choices = next(one.type for one in minimize_command.params if one.name == "metric")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchctl.home import Home
-from benchctl.results.figures import FILES
+from benchctl.results.metrics import FILES
 from benchctl.results.plan import PinSpec
 from benchctl.results.samples import Columns, gc_events, read_telemetry
 from benchctl.results.store import RunFolder, RunStore

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.results.figures import FIGURES, Quantiles
+from benchctl.results.figures import Quantiles
 from benchctl.results.foreign import read_race
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.races import (
     BODY_SAMPLES,
     RECORDS_A_SAMPLE,
@@ -65,7 +66,7 @@ def test_an_exported_race_is_imported_with_its_figures(tmp_path: Path):
 
 
 def test_every_figure_that_a_task_has_is_exported():
-    meters = {one.name: 1.5 for one in FIGURES if not one.field}
+    meters = {one.name: 1.5 for one in METRIC_KINDS if not one.field}
     names = {record["name"]: record["value"] for _, record in make_race(meters=meters).results()}
     assert {name: names[name]["single"] for name in meters} == meters
     assert names["cpu"]["unit"] == "ms"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.results.figures import FIGURES
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import NodeSpec, PinSpec, Plan, TargetSpec
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import FileOptions
@@ -128,7 +128,7 @@ def test_what_cannot_be_run_is_refused(changes: dict[str, Any], text: str):
 def test_what_a_running_cluster_tells_is_measured_on_it():
     told = ",".join(
         one.name
-        for one in FIGURES
+        for one in METRIC_KINDS
         if one.loop not in ("search", "open") and not (one.own_nodes or one.name.startswith("profile_"))
     )
     plan, _ = plan_run(options(metrics=told, variants=(ES, RUNNING)))

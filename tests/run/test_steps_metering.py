@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from benchctl.engine.readings import ClusterReading
 from benchctl.engine.usage import GcPause, Reading
 from benchctl.load.task_clients import Job, TaskResult
-from benchctl.results.figures import FIGURES, DriverFigures
+from benchctl.results.figures import DriverFigures
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
 from benchctl.run import steps
@@ -96,7 +97,7 @@ def test_figures_are_those_of_an_operation():
 
 
 def test_every_figure_is_declared():
-    declared = {figure.name for figure in FIGURES if not figure.field and figure.of_tasks}
+    declared = {figure.name for figure in METRIC_KINDS if not figure.field and figure.of_tasks}
     bulk = make_summary("index", 10.0, unit="docs", driver=DriverFigures(3, window_s=2.0))
     node = EndedNode({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]

@@ -11,7 +11,7 @@ from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
-from benchctl.stats.metrics import METRICS, metric_of
+from benchctl.stats.metrics import DEFAULT_METRICS, metric_of
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_summary
 from stats.made import fork, plan, summary
@@ -64,8 +64,8 @@ def test_cpu_of_the_node_is_judged_beside_the_times():
     assert one.p_adjusted == one.p
     kept = analyse(made, planned, method="holm")
     assert (gate(kept).outcome, kept.beside[0].comparisons[0].verdict) == ("inconclusive", "slower")
-    assert analyse(made, planned, metrics=METRICS).beside == found.beside
-    assert analyse(made, planned, metrics=METRICS[:1]).beside == ()
+    assert analyse(made, planned, metrics=DEFAULT_METRICS).beside == found.beside
+    assert analyse(made, planned, metrics=DEFAULT_METRICS[:1]).beside == ()
     assert analyse(made, msgspec.structs.replace(planned, metrics="throughput,cpu")).beside == ()
     assert analyse({"es": made["es"]}, planned).beside == ()
 

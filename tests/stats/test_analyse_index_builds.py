@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
 from benchctl.engine import prepared_index, usage
-from benchctl.results.figures import FIGURES, FILES, THREADS
+from benchctl.results.metrics import FILES, METRIC_KINDS, THREADS
 from benchctl.results.model import IndexFacts, RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Row
@@ -21,7 +21,7 @@ from builders import make_fork, make_plan, make_summary
 from made_builds import builds, built, built_record
 
 ES, OS = (10.0, 10.1, 9.9, 10.2, 10.0), (20.0, 20.2, 19.8, 20.1, 20.3)
-EVERY = [metric(one.name) for one in FIGURES if one.built]
+EVERY = [metric(one.name) for one in METRIC_KINDS if one.built]
 
 
 def compared(record: RunRecord, *names: str) -> dict[str, Row]:
@@ -185,6 +185,6 @@ def test_kinds_of_threads_and_files_are_those_that_nodes_are_read_by():
 
 def test_every_figure_of_builds_is_found_where_it_says():
     facts = built(10.0, cpu_s=3.0, files={"points": 1})
-    values = {one.name: facts.value_of(one) for one in FIGURES if one.built and not one.named}
+    values = {one.name: facts.value_of(one) for one in METRIC_KINDS if one.built and not one.named}
     assert None not in values.values()
     assert (values["build_rate"], values["build_cpu"], values["index_points"]) == (100.0, 4_000.0, 1e-6)

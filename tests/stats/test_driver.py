@@ -11,7 +11,7 @@ from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.doubts import row_doubts
 from benchctl.stats.driver import check_load, near_floor
-from benchctl.stats.metrics import METRICS, SERVICE_TIME, THROUGHPUT
+from benchctl.stats.metrics import DEFAULT_METRICS, SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
 
@@ -61,7 +61,7 @@ def throttled(
     return msgspec.structs.replace(summary, latency=latency)
 
 
-ALL = tuple(metric.title for metric in METRICS)
+ALL = tuple(metric.title for metric in DEFAULT_METRICS)
 HICCUP = {"lag_p99_ns": 10 * MS, "lag_max_ns": 10 * MS}
 BURST = {"offered": 800.0, "due_per_s": 1000.0, "possible_per_s": 1000.0}
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from benchctl.errors import UsageError
 from benchctl.stats.analyse import analyse
 from benchctl.stats.metrics import (
+    DEFAULT_METRICS,
     LATENCY,
-    METRICS,
     REDLINE,
     SERVICE_TIME,
     THROUGHPUT,
     Metric,
     MetricKey,
-    figure_names,
     kept_metric_of,
     metric,
+    metric_names,
     metric_of,
     percentile,
 )
@@ -32,7 +32,7 @@ from golden import Cases
 QUANTILES = st.integers(min_value=1, max_value=99_999).map(lambda count: count / 100_000)
 
 
-@pytest.mark.parametrize("metric", [*METRICS, REDLINE])
+@pytest.mark.parametrize("metric", [*DEFAULT_METRICS, REDLINE])
 def test_a_metric_is_found_by_its_name(metric: Metric):
     assert metric_of(metric.key) == metric
 
@@ -62,19 +62,19 @@ def test_other_names_are_refused(key: str):
 )
 def test_what_challenges_are_not_compared_by_is_told_where_it_is(name: str, said: str, hint: str):
     with pytest.raises(UsageError, match=said) as caught:
-        figure_names(name)
+        metric_names(name)
     assert hint in caught.value.hint
 
 
 def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
-    (name,) = figure_names("profile_aggs.cpu.pct")
+    (name,) = metric_names("profile_aggs.cpu.pct")
     found = metric_of(name)
     assert found == metric(name) == kept_metric_of(name)
     assert found.key == msgspec.convert(name, MetricKey) == name
     assert found.value(make_summary("range", 10.0, meters={"profile_aggs": 9.0, name: 2.0})) == 2.0
     for missing in ("profile_aggs.", "mean.cpu", "profile_agg.cpu", "profile_aggs.a\nb", "profile_aggs.a[b"):
         with pytest.raises(UsageError, match="unknown metric"):
-            figure_names(missing)
+            metric_names(missing)
         with pytest.raises(ValueError, match="unknown metric"):
             metric_of(missing)
 
@@ -92,7 +92,7 @@ def test_what_no_profile_will_tell_is_known_before(cases: Cases):
 
 
 def test_what_takes_samples_is_not_kept_of_forks():
-    assert kept_metric_of("gc").figure.additive
+    assert kept_metric_of("gc").kind.additive
     with pytest.raises(ValueError, match="only p50, p90, p99 are"):
         kept_metric_of("latency_p95")
 

@@ -30,7 +30,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Prepare": {
         "doctor": ("benchctl.cli.doctor:doctor_command", "Check whether this host is fit to measure."),
         "plan": (
-            "benchctl.cli.run:plan_command",
+            "benchctl.cli.plan:plan_command",
             "Estimate the forks and time needed to detect a difference.",
         ),
         "list": (

@@ -21,8 +21,8 @@ from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
     check_told_by_clusters,
-    figure_names,
     metric,
+    metric_names,
     metric_of,
     metrics_in,
     percentile,
@@ -93,9 +93,9 @@ class Measures:
             UsageError: If no side has any of the requested metrics.
         """
         # What a microbenchmark has of the usual ones depends on its mode.
-        planned = figure_names(plan.metrics) if plan.redline is None and plan.micro is None else ()
+        planned = metric_names(plan.metrics) if plan.redline is None and plan.micro is None else ()
         asked = self.figures or planned
-        known = {metric_of(row.metric).figure.name for row in found.rows}
+        known = {metric_of(row.metric).kind.name for row in found.rows}
         lacking = [metric(name) for name in asked if name not in known]
         sides = [side for row in found.rows for side in row.figures]
         untold = all(side.value is None and not side.load for side in sides)
@@ -118,7 +118,7 @@ class Measures:
 
     def _of_challenges(self, usual: Sequence[Metric]) -> list[Metric]:
         chosen: list[Metric] = []
-        for name in dict.fromkeys(self.figures) or [one.figure.name for one in usual]:
+        for name in dict.fromkeys(self.figures) or [one.kind.name for one in usual]:
             found = metric(name)
             one_of = [] if found.quantile is None else sorted({*self.quantiles})
             chosen += [metric(name, value) for value in one_of] or [found]
@@ -164,12 +164,12 @@ def compared(
 
 def _lacking(metric: Metric) -> str:
     """Return why there are no rows of a metric."""
-    title = metric.figure.title
-    if metric.figure.loop == "open":
+    title = metric.kind.title
+    if metric.kind.loop == "open":
         return f"no task has a {title}: only throttled tasks have one; for others, use service_time"
-    if metric.figure.of_tasks:
+    if metric.kind.of_tasks:
         return f"no task has any {title}"
-    if metric.figure.named:
+    if metric.kind.named:
         return (
             f"{title}: field sizes are reported only by Elasticsearch, so variants cannot be compared; "
             "see field sizes with: benchctl show RUN --host"

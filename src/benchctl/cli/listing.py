@@ -9,8 +9,8 @@ from benchctl.cli.run_options import variants_option
 from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
 from benchctl.engine.variant_file import load_variants
 from benchctl.report.table import Column, Share, Table
-from benchctl.results.figures import FIGURES
 from benchctl.results.likeness import beyond
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.slices import hooks
 from benchctl.stats.metrics import used_by
 from benchctl.track.library import challenge_names, find_challenge, track_names
@@ -88,7 +88,7 @@ def metrics_table() -> Table:
             f"{figure.meaning}; of targets by {figure.target}" if figure.target else figure.meaning,
             used_by(figure),
         )
-        for figure in FIGURES
+        for figure in METRIC_KINDS
     ]
     columns = ("metric", "unit", "better", Column("margin"), "level", "target", "meaning", "used by")
     return Table.listed("Metrics", columns, rows)

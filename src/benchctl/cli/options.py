@@ -21,13 +21,13 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root, resolve_home
 from benchctl.quantities import Kind, N
 from benchctl.report.table import Table, pieces
-from benchctl.results.figures import FIGURES
 from benchctl.results.folders import LATEST
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
-from benchctl.stats.metrics import figure_names
+from benchctl.stats.metrics import metric_names
 from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
 
 # Help in sections: options of a command under headings that are named where the options are declared.
@@ -233,7 +233,7 @@ def verbose_option(command: F) -> F:
     ))(command)  # fmt: skip
 
 
-_OF_TASKS = [figure.name for figure in FIGURES if figure.loop != "search" and not figure.built]
+_OF_TASKS = [figure.name for figure in METRIC_KINDS if figure.loop != "search" and not figure.built]
 
 
 def metric_option(command: F) -> F:
@@ -270,7 +270,7 @@ def diff_option(command: F) -> F:
 def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     if "" in values:
         raise UsageError("--metric requires a non-empty value")
-    return figure_names(",".join(values))
+    return metric_names(",".join(values))
 
 
 def html_option(command: F) -> F:

@@ -383,7 +383,7 @@ def _judged(metric: Metric, tasks: Sequence[_TaskSide], doubts: list[Caveat]) ->
     if any(doubt.code in WITHHOLDING for doubt in doubts):
         return False
     checks = [check for task in tasks if (check := task.doubts_of_load) is not None]
-    return not any(check.withholds(metric.figure.name) for check in checks)
+    return not any(check.withholds(metric.kind.name) for check in checks)
 
 
 def _by_name(tasks: Sequence[_TaskSide]) -> dict[str, ForkSummaries]:
@@ -411,7 +411,7 @@ def _doubts(
             )
     for one, other in product(sides[0].tasks, sides[1].tasks):
         alike = one.task is not None and other.task is not None and one.task.operation == other.task.operation
-        if alike and not metric.figure.built:
+        if alike and not metric.kind.built:
             yield from _answer_doubts(one, other, runs)
 
 

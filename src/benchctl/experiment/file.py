@@ -34,12 +34,12 @@ from benchctl.micro.conduct import MicroEntry, parse_variant, placed_variant
 from benchctl.quantities import DURATION, PERCENT, Percent
 from benchctl.redline.conduct import parse_clients, parse_objective, search_of, searched_by
 from benchctl.report.numbers import counted
-from benchctl.results.figures import FIGURES
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import MicroSpec, RedlineSpec, VariantSpec
 from benchctl.run.documents import GENERATED_DOCUMENTS
 from benchctl.run.form import documents_of, placed
 from benchctl.spec import Conditions, Text, problems
-from benchctl.stats.metrics import METRICS, kept_keys, kept_metric_of, metric_of
+from benchctl.stats.metrics import DEFAULT_METRICS, kept_keys, kept_metric_of, metric_of
 from benchctl.track.library import shipped, track_names
 from benchctl.yaml_file import Document, Step, read_typed
 
@@ -48,7 +48,7 @@ _Steps = tuple[Step, ...]
 _T = TypeVar("_T")
 
 _BUILT_IN: Final = ("es", "os")
-_USUAL: Final = ", ".join(metric.key for metric in METRICS)
+_USUAL: Final = ", ".join(metric.key for metric in DEFAULT_METRICS)
 _KNOWN: Final = f"known: {_USUAL}, and other percentiles such as service_time_p50; all: benchctl list metrics"
 _SEARCHED: Final = {"rate": "rate", "factor": "factor of a challenge's rates", "clients": "number of clients"}
 _OF_TASKS: Final = frozenset({"metrics", "diff"})
@@ -298,7 +298,7 @@ class _Reader:
             raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
         number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
         time_s = DURATION.amount(number + given) if unit == "ms" else None
-        fits = given == unit or measured.figure.counts if unit != "ms" else time_s is not None
+        fits = given == unit or measured.kind.counts if unit != "ms" else time_s is not None
         if not fits:
             raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
         amount = float(number) if time_s is None else float(time_s * _MS_PER_S)
@@ -587,7 +587,7 @@ class _Reader:
 
 def _metric_hint(metric: str) -> str:
     """Return what was probably meant: Rally's order of words is different."""
-    known = [key for figure in FIGURES for key in ([figure.name] if figure.built else kept_keys(figure))]
+    known = [key for figure in METRIC_KINDS for key in ([figure.name] if figure.built else kept_keys(figure))]
     if metric in known:
         return f"index_size is that of all of them; benchctl run and compare take {metric}"
     first, _, rest = metric.partition("_")

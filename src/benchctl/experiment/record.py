@@ -129,7 +129,7 @@ def parse_side(entry: "str | tuple[str, ...]", metric: str = "throughput") -> Si
     Raises:
         UsageError: If a reference is neither.
     """
-    figure = metric_of(metric).figure
+    figure = metric_of(metric).kind
 
     def read(text: str) -> TaskRef:
         index = figure.built and (not figure.of_tasks or text.count("/") == 1)

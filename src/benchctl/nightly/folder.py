@@ -24,8 +24,9 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
 from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
-from benchctl.results.figures import FIGURES, about, described_fields
+from benchctl.results.figures import about, described_fields
 from benchctl.results.folders import read_versioned, write_versioned
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import VariantAnswers
 from benchctl.results.samples import DuckDiskError, DuckError, database, quoted
 from benchctl.results.sql import FileView
@@ -70,7 +71,7 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
 """The columns of a file in their order: DuckDB's type, and meaning."""
 
 # Names of metrics that may be 0.
-_ADDITIVE: Final = frozenset(figure.name for figure in FIGURES if figure.additive)
+_ADDITIVE: Final = frozenset(figure.name for figure in METRIC_KINDS if figure.additive)
 
 _KEY: Final = "variant, challenge, task, metric, unit, higher_is_better"
 _NAMES: Final = ", ".join(COLUMNS)

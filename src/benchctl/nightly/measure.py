@@ -73,7 +73,7 @@ def figure_rows(
     for name, label in labels.items():
         for place, metric, fork, summary in _figures(plan, done.get(name, ())):
             value = metric.value(summary)
-            usable = value is not None and math.isfinite(value) and (value > 0 or metric.figure.additive)
+            usable = value is not None and math.isfinite(value) and (value > 0 or metric.kind.additive)
             if value is None or not usable:
                 continue
             yield FigureRow(

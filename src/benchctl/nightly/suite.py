@@ -23,7 +23,7 @@ from benchctl.results.plan import FIRST_LOOK, VariantSpec
 from benchctl.run.fitness import HostLimits
 from benchctl.run.form import absolute, placed, placed_work, refuse_problems
 from benchctl.spec import DEFAULT_FORKS, OnBusy, Text, Work
-from benchctl.stats.metrics import METRICS, figure_names, kept_metric_of, metric
+from benchctl.stats.metrics import DEFAULT_METRICS, kept_metric_of, metric, metric_names
 from benchctl.track.library import challenge_names, find_challenge
 from benchctl.track.load import load_track
 from benchctl.yaml_file import Document, Step, Typed, read_typed
@@ -167,18 +167,18 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
 def _check_metrics(suite: Suite, document: Document) -> None:
     try:
         names = suite.metrics or (MICRO_METRICS if suite.micro is not None else "")
-        chosen = [metric(name) for name in figure_names(names)] or METRICS
+        chosen = [metric(name) for name in metric_names(names)] or DEFAULT_METRICS
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
     for one in chosen:
-        if not one.figure.of_tasks:
+        if not one.kind.of_tasks:
             raise document.refuse(("metrics",), f"no night is judged by index builds: {one.key}")
-    judging = {one.figure.name for one in chosen}
+    judging = {one.kind.name for one in chosen}
     seen = set()
     for key, text in suite.margins_text.items():
         try:
             found = kept_metric_of(key)
-            if found.figure.name not in judging:
+            if found.kind.name not in judging:
                 raise ValueError(f"no night is judged by {key}")  # noqa: TRY301 - told like those below
             if found.key in seen:
                 raise ValueError(f"{found.key} has two margins")  # noqa: TRY301 - told like those below

@@ -10,8 +10,9 @@ from benchctl.report.layout import collect_notes, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes
 from benchctl.report.sentences import builds_legend, comparison_text
 from benchctl.report.table import Items
-from benchctl.results.figures import FIGURES, Calibration, ReadingCost
+from benchctl.results.figures import Calibration, ReadingCost
 from benchctl.results.foreign import TITLES, UNKNOWN
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import (
     EngineFacts,
     Environment,
@@ -426,7 +427,7 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     """A line for every figure of index builds and contender, where there are several of both."""
     if record.plan.index_builds < _SEVERAL:
         return
-    found = analyse_run(record, metrics=[metric(figure.name) for figure in FIGURES if figure.built])
+    found = analyse_run(record, metrics=[metric(figure.name) for figure in METRIC_KINDS if figure.built])
     least = LEAST_SHARE * max((one.store_bytes for own in record.builds.values() for one in own), default=0)
     # Smaller files are many, and decide nothing.
     rows = tuple(

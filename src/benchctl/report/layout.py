@@ -330,7 +330,7 @@ def _short(p: float | None) -> str:
 def metric_title(row: Row) -> str:
     """Return what tables call the metric of a row; with the part of an index that it is of."""
     found = metric_of(row.metric)
-    return f"{found.title} {row.label}" if found.figure.named else found.title
+    return f"{found.title} {row.label}" if found.kind.named else found.title
 
 
 def line_name(row: Row) -> str:

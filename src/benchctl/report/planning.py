@@ -31,7 +31,7 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.forecast import Forecast, Spread, forks_to_find, least_effect
 from benchctl.stats.history import History
-from benchctl.stats.metrics import METRICS, figure_names, metric_of
+from benchctl.stats.metrics import DEFAULT_METRICS, metric_names, metric_of
 from benchctl.stats.outlook import (
     ForkPlan,
     Need,
@@ -298,8 +298,8 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int 
 
 def _metrics(analysis: Analysis, plan: Plan) -> str:
     """Metrics of a plan, and others that its results were shown by."""
-    own = figure_names(plan.metrics) or tuple(metric.figure.name for metric in METRICS)
-    shown = dict.fromkeys(metric_of(row.metric).figure.name for row in analysis.task_rows)
+    own = metric_names(plan.metrics) or tuple(metric.kind.name for metric in DEFAULT_METRICS)
+    shown = dict.fromkeys(metric_of(row.metric).kind.name for row in analysis.task_rows)
     more = [] if plan.redline is not None else [name for name in shown if name not in own]
     return ",".join([*own, *more]) if more else plan.metrics
 

@@ -310,9 +310,7 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
 
 def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
-    found = [
-        metric_of(comparison.metric).figure for comparison in comparisons if comparison.verdict in _SIZED
-    ]
+    found = [metric_of(comparison.metric).kind for comparison in comparisons if comparison.verdict in _SIZED]
     usual = any(figure.usual or figure.loop == "search" for figure in found)
     return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
 
@@ -439,7 +437,7 @@ def builds_legend(analysis: Analysis) -> str:
     if not found:
         return "Index builds: geometric means over builds."
     made = "paired t over builds, which were made in turns" if found[0].paired else "Welch's t over builds"
-    usual = sum(metric_of(row.metric).figure.usual for row in analysis.build_rows)
+    usual = sum(metric_of(row.metric).kind.usual for row in analysis.build_rows)
     rows = (
         f"its first {usual} rows, and over the others" if 0 < usual < len(analysis.build_rows) else "its rows"
     )

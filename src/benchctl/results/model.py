@@ -7,7 +7,8 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from benchctl.results.figures import Calibration, CurvePoint, Figure, TaskSummary, about
+from benchctl.results.figures import Calibration, CurvePoint, TaskSummary, about
+from benchctl.results.metrics import MetricKind
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.spec import EvidenceKind
 
@@ -315,7 +316,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         """Segments of all shards."""
         return len(self.segments)
 
-    def value_of(self, figure: Figure) -> float | None:
+    def value_of(self, figure: MetricKind) -> float | None:
         """Return a figure of index builds, in its unit; None where it was not kept."""
         if figure.built.startswith("ingest.") and not self.ingest.ingest_s:
             return None

@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import FIGURES, Quantiles, TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import ForkRecord, RunRecord, moment
 from benchctl.results.plan import brief
 from benchctl.results.reading import CHART_COLUMNS, SampleFile
@@ -299,7 +300,7 @@ class Race:
         # What a node cannot do has failed; of what was just not sent there is no rate.
         if asked or one.unsupported is not None:
             task["error_rate"] = failed / asked if failed else one.failed_share if asked else 1.0
-        for figure in FIGURES:
+        for figure in METRIC_KINDS:
             found = None if figure.name in {*task, "mean"} else figure.of(one)
             if isinstance(found, Quantiles):
                 task[figure.name] = _percentiles(found, one.samples)

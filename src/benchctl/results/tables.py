@@ -8,7 +8,8 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from benchctl.results.figures import FIGURES, Figure, Quantiles, TaskSummary, described_fields
+from benchctl.results.figures import Quantiles, TaskSummary, described_fields
+from benchctl.results.metrics import METRIC_KINDS, MetricKind
 from benchctl.results.model import ForkRecord, IndexFacts, RunRecord, moment
 from benchctl.results.samples import SAMPLE_DTYPES, Sample
 
@@ -252,7 +253,7 @@ def _planned_version(row: BuildRow) -> str | None:
     return next((spec.version or None for spec in specs if spec.name == row.variant), None)
 
 
-def _built(figure: Figure) -> Column[BuildRow]:
+def _built(figure: MetricKind) -> Column[BuildRow]:
     return Column(
         figure.name, "DOUBLE", f"{figure.meaning}, {figure.unit}", lambda row: row.facts.value_of(figure)
     )
@@ -263,7 +264,7 @@ BUILDS: tuple[Column[BuildRow], ...] = (
     Column("variant", "VARCHAR", "name of the variant", lambda row: row.variant),
     Column("build", "INTEGER", "number of the build, from 0, as forks.index_build", lambda row: row.build),
     *_fields(BuildRow, "facts", "key cached documents"),
-    *(_built(figure) for figure in FIGURES if figure.built and not figure.named),
+    *(_built(figure) for figure in METRIC_KINDS if figure.built and not figure.named),
     Column("field_names", "VARCHAR[]", "its fields, the largest first", lambda row: list(row.facts.fields)),
     Column(
         "field_bytes", "BIGINT[]", "size of each of them, bytes", lambda row: list(row.facts.fields.values())
@@ -323,7 +324,7 @@ def _map(values: Mapping[str, object]) -> dict[str, list[Any]] | None:
     return {"key": list(values), "value": list(values.values())} if values else None
 
 
-def _metered(figure: Figure) -> Iterator[Column[TaskRow]]:
+def _metered(figure: MetricKind) -> Iterator[Column[TaskRow]]:
     """A figure that is no field of a summary, and its parts."""
     of_bulk = "; of bulk tasks, of 1,000 documents" if figure.by_documents else ""
     meaning = f"{figure.meaning}, {figure.unit}{of_bulk}"
@@ -365,7 +366,12 @@ TASKS: tuple[Column[TaskRow], ...] = (
     ),
     _field(TaskRow, "task.course.kind", "course"),
     *_fields(TaskRow, "task.driver", "offered_per_s lag_p50_ns lag_p99_ns think_share cpu_share gap_s"),
-    *(column for figure in FIGURES if figure.of_tasks and not figure.field for column in _metered(figure)),
+    *(
+        column
+        for figure in METRIC_KINDS
+        if figure.of_tasks and not figure.field
+        for column in _metered(figure)
+    ),
     Column(
         "node_meters",
         "MAP(VARCHAR, MAP(VARCHAR, DOUBLE))",

@@ -22,7 +22,7 @@ from benchctl.spec import (
     RunSettings,
     check_settings,
 )
-from benchctl.stats.metrics import check_told_by_clusters, figure_names, metric
+from benchctl.stats.metrics import check_told_by_clusters, metric, metric_names
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operations.admin import CheckIndex, CreateIndex, Failover
 
@@ -191,22 +191,22 @@ def check_metrics(plan: Plan, track: Track) -> None:
     """Refuse a requested metric that no task that is shown, or index, has."""
     tasks = [task for schedule in plan.schedules for task in schedule.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
-    for one in map(metric, figure_names(plan.metrics)):
+    for one in map(metric, metric_names(plan.metrics)):
         tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]
-        if one.figure.named and len(tell) < min(2, len(plan.variants)):
+        if one.kind.named and len(tell) < min(2, len(plan.variants)):
             raise UsageError(
-                f"--metric {one.figure.name}: only Elasticsearch tells the size of fields, so there would be "
+                f"--metric {one.kind.name}: only Elasticsearch tells the size of fields, so there would be "
                 "nothing to compare",
                 hint="see field sizes with: benchctl show RUN --host",
             )
-        if one.figure.built and plan.origin == "prepared":
+        if one.kind.built and plan.origin == "prepared":
             continue
         reasons = [one.lacking(task, track.operations[task.operation]) for task in shown]
         if all(reasons):
             # Of tasks that lack it for several reasons, the longest is the most specific.
             reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
             raise UsageError(
-                f"--metric {one.figure.name}: no task reports it; '{task.label}': {reason}",
+                f"--metric {one.kind.name}: no task reports it; '{task.label}': {reason}",
                 hint="list metrics with: benchctl list metrics",
             )
 
@@ -266,7 +266,7 @@ def check_options(options: "RunSpec") -> None:
         ),
     )
     check_settings(options)
-    figures = figure_names(options.metrics)
+    figures = metric_names(options.metrics)
     if on_target:
         check_told_by_clusters(figures)
     for broken, text, hint in rules:

@@ -23,7 +23,8 @@ from benchctl.load.client import NodeGone
 from benchctl.load.executor import WorkerPool, run_step
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
-from benchctl.results.figures import DOCUMENTS, FILES, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.metrics import FILES
 from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
@@ -462,7 +463,7 @@ def meters(
         written: name of a figure -> milliseconds over the whole task.
 
     Returns:
-        The metered figures of `FIGURES` that are known, summed over all nodes where each knows them; and by
+        The metered values that are known, by metric, summed over all nodes where each knows them; and by
         node, of several.
     """
     first, last = readings if len(readings) == 2 else ({}, {})  # noqa: PLR2004 - the two ends

@@ -88,7 +88,7 @@ def check_search(plan: Plan, track: Track, record: SearchRecord) -> Candidates:
             f"--effect: '{spec.effect.task}' is a {target.type_name}, which has no figures to show it",
             hint="name a task that asks or indexes something",
         )
-    if record.metric and metric_of(record.metric).figure.loop == "closed" and candidates.target.throttled:
+    if record.metric and metric_of(record.metric).kind.loop == "closed" and candidates.target.throttled:
         raise UsageError(
             f"--metric {record.metric}: that of '{spec.effect.task}' is asked for, and shows no effect",
             hint="use --metric service_time_p50, or --param target_throughput=0",

@@ -257,7 +257,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
             *general_doubts(
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),
-            *(shared_builds(builds) if any(metric.figure.built for metric in asked) else ()),
+            *(shared_builds(builds) if any(metric.kind.built for metric in asked) else ()),
             *([hook("evidence").evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
         redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline, plan),
@@ -299,15 +299,15 @@ def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, p
     found = collect(done, place, task_at(plan, place))
     if plan.micro is not None:
         # What a microbenchmark has depends on JMH's mode, which those that fail do not tell.
-        named = metric.figure.name == "op_time"
+        named = metric.kind.name == "op_time"
         return any(
             metric.value(summary) is not None or (named and summary.failures)
             for forks in found.values()
             for _, summary in forks
         )
-    if metric.figure.built:
+    if metric.kind.built:
         return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
-    return metric.figure.loop != "open" or open_loop(task_at(plan, place), found)
+    return metric.kind.loop != "open" or open_loop(task_at(plan, place), found)
 
 
 def _all_have(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
@@ -329,15 +329,15 @@ def _build_rows(
 ) -> Iterator[Row]:
     """Metric by metric, then part by part of the index: one value a build, where forks have one each."""
     # Those that stand in one table are a family of tests.
-    for metric in sorted(asked, key=lambda metric: not metric.figure.usual) if builds else ():
-        for group in groups if metric.figure.built else ():
+    for metric in sorted(asked, key=lambda metric: not metric.kind.usual) if builds else ():
+        for group in groups if metric.kind.built else ():
             own = {label: builds[label] for label in group if label in builds}
             if len(own) < min(len(group), _SIDES):
                 continue
             whole, forks = builds_as_forks(plan, own, runs)
             pairs, doubts = pairs_of_builds(own, paired=paired and not runs)
             for place in places(whole):
-                if place[0] == len(plan.schedules) and (place[1] > 0) == metric.figure.named:
+                if place[0] == len(plan.schedules) and (place[1] > 0) == metric.kind.named:
                     unit: Replicate = "run" if runs else "build"
                     row = _row(metric, forks, whole, place, paired=pairs, replicate=unit)
                     lacking = (
@@ -421,7 +421,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     if plan.redline is not None:
         steady |= hook("redline").unsteady_nodes(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
-    judged &= not any(check.withholds(metric.figure.name) for check in checks.values())
+    judged &= not any(check.withholds(metric.kind.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     unfit = unfit_values(metric, found)
     return Row(
@@ -589,7 +589,7 @@ def _family(row: Row) -> str:
     """The rows of a table: of a metric, or of index builds, of which usual ones do not depend on others."""
     if row.level == "task":
         return row.metric
-    return f"builds, {metric_of(row.metric).figure.usual}"
+    return f"builds, {metric_of(row.metric).kind.usual}"
 
 
 def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:

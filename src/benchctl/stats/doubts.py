@@ -287,7 +287,7 @@ def _design(forks: Mapping[str, Sequence[int]]) -> str:
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Two values that are cut to whole steps are up to a step off, which has to be little of the margin."""
-    step = metric.figure.resolution
+    step = metric.kind.resolution
     least = 2 * step / metric.margin
     medians = {label: known_median([metric.value(one) for _, one in forks]) for label, forks in found.items()}
     low = [label for label, value in medians.items() if value is not None and value < least]
@@ -306,7 +306,7 @@ def _of_target(summary: TaskSummary) -> bool:
 
 def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Yield what targets tell by their own statistics is not quite what is read from other nodes."""
-    figure = metric.figure
+    figure = metric.kind
     if not (figure.target and figure.own_nodes):
         return
     told = [label for label, forks in found.items() if any(_of_target(one) for _, one in forks)]
@@ -388,9 +388,9 @@ def _unbounded_share(metric: Metric, summary: TaskSummary) -> float:
     A failed request is slower than all others, nobody knows by how much: so a mean has none if any failed.
     """
     failed = summary.unanswered
-    bounded = not failed or metric.figure.name not in _MEANS
+    bounded = not failed or metric.kind.name not in _MEANS
     if metric.quantile is not None:
-        times = metric.figure.of(summary)
+        times = metric.kind.of(summary)
         bounded = not isinstance(times, Quantiles) or times.at(metric.quantile) is not None
     return 0.0 if bounded or not summary.samples else failed / (summary.samples + failed)
 
@@ -426,7 +426,7 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Was the load of the task offered and served? If not, its figures say little about the engine."""
-    if metric.key == REDLINE.key or metric.figure.loop == "cost":
+    if metric.key == REDLINE.key or metric.kind.loop == "cost":
         # A search judges the load of each of its steps; and how fast operations came is not what each cost.
         return
     target = task.rate_per_s
@@ -445,7 +445,7 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             withheld = " and ".join(_withheld(check, metric))
             text = f"on {label}, benchctl {limits}: no verdict on {withheld}; {check.advice}"
             yield Caveat("driver-limited", f"driver-limited: {text}")
-    if metric.figure.loop != "closed":
+    if metric.kind.loop != "closed":
         return
     if open_loop(task, found) and not overloaded:
         what = "taken to be throttled, because its latency is not its service time"
@@ -461,7 +461,7 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
 
 def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:
     """Of the usual metrics a single sentence below all tables says so."""
-    own = not metric.figure.usual and check.withholds(metric.figure.name)
+    own = not metric.kind.usual and check.withholds(metric.kind.name)
     return (metric.title,) if own else check.withheld
 
 
@@ -510,8 +510,8 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     yield from _hits_doubts(label, forks)
     yield from _stall_doubts(label, forks)
     known = any(metric.value(summary) is not None for summary in measured)
-    if not known and not metric.figure.usual and metric.figure.level != "build":
-        asked = bool(metric.figure.target) and any(map(_of_target, measured))
+    if not known and not metric.kind.usual and metric.kind.level != "build":
+        asked = bool(metric.kind.target) and any(map(_of_target, measured))
         why = ": a running cluster looks at itself once a second, which takes a task of several"
         yield Caveat("missing-values", f"{metric.title} of {label} is not known{why if asked else ''}")
 
@@ -626,7 +626,7 @@ def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[
     kinds = {unit for unit, _ in units.values()}
     counts = [count for _, count in units.values()]
     apart = len(kinds) > 1 or (bool(counts) and max(counts) > _ALIKE_UNITS * min(counts))
-    if apart and metric.figure.counts:
+    if apart and metric.kind.counts:
         listed = ", of ".join(f"{label} counts {count:.4g} {unit}" for label, (unit, count) in units.items())
         text = f"a request of {listed}: what they count is not the same, so no verdict"
         yield Caveat("unlike-units", text)

@@ -5,11 +5,12 @@ from statistics import median
 
 import msgspec
 
-from benchctl.results.figures import FIGURES, Calibration, DriverFigures, TaskSummary
+from benchctl.results.figures import Calibration, DriverFigures, TaskSummary
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import DriverRow, HostRow, LoadState
-from benchctl.stats.metrics import METRICS, collect, places, task_at
+from benchctl.stats.metrics import DEFAULT_METRICS, collect, places, task_at
 from benchctl.track.model import Task
 
 # Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
@@ -64,7 +65,7 @@ class LoadCheck(msgspec.Struct, frozen=True):
     @property
     def withheld(self) -> tuple[str, ...]:
         """Titles of the metrics that the driver's limits leave without a verdict."""
-        return tuple(metric.title for metric in METRICS if self.withholds(metric.figure.name))
+        return tuple(metric.title for metric in DEFAULT_METRICS if self.withholds(metric.kind.name))
 
     def withholds(self, figure: str) -> bool:
         """Return whether the driver leaves a figure without a verdict; a saturated task gets none in any."""
@@ -188,7 +189,7 @@ def _typical_ns(summaries: Sequence[TaskSummary]) -> float | None:
 
 
 def _limit(text: str, *loops: str) -> list[DriverLimit]:
-    return [DriverLimit(text, frozenset(figure.name for figure in FIGURES if figure.loop in loops))]
+    return [DriverLimit(text, frozenset(figure.name for figure in METRIC_KINDS if figure.loop in loops))]
 
 
 def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:

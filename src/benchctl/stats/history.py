@@ -232,7 +232,7 @@ class _Collected:
             own = [(fork.block, one) for fork in forks for one in self._summaries(match, plan, fork, place)]
             if match == "same" and any(not one.reported for _, one in own):
                 self._hidden.add(place)
-            additive = metric.figure.additive
+            additive = metric.kind.additive
             values = {
                 block: value
                 for block, one in own

@@ -1,4 +1,4 @@
-"""The figures that variants are compared by, and which number each fork contributes."""
+"""Metrics as variants are compared by them: names, quantiles, and the number that each fork contributes."""
 
 import math
 import re
@@ -9,7 +9,8 @@ from typing import Annotated, Final
 import msgspec
 
 from benchctl.errors import UsageError, suggestion
-from benchctl.results.figures import DOCUMENTS, FIGURES, Figure, Quantiles, TaskSummary
+from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
+from benchctl.results.metrics import METRIC_KINDS, MetricKind
 from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, RedlineSpec
 from benchctl.spec import COMPARED_AS, ComparedAs
@@ -17,15 +18,13 @@ from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
 from benchctl.track.operations.common import Operation
 
-_KINDS: Final = {figure.name: figure for figure in FIGURES}
+_KINDS: Final = {kind.name: kind for kind in METRIC_KINDS}
 # What engines take as the name of an aggregation, in one line, without spaces around it.
 _PART = r"[^\[\]>\s](?:[^\[\]>\r\n]*[^\[\]>\s])?"
 _PLAIN = "|".join(
-    rf"{name}(?:\.{_PART})?" if figure.parted else name
-    for name, figure in _KINDS.items()
-    if not figure.quantiles
+    rf"{name}(?:\.{_PART})?" if kind.parted else name for name, kind in _KINDS.items() if not kind.quantiles
 )
-_TIMES = "|".join(name for name, figure in _KINDS.items() if figure.quantiles)
+_TIMES = "|".join(name for name, kind in _KINDS.items() if kind.quantiles)
 _KEY = re.compile(rf"(?P<plain>{_PLAIN})|(?P<time>{_TIMES})_p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
 
 _OF_QUANTILE = re.compile(rf"(?:(?P<time>{_TIMES})_)?p(?P<percentile>[0-9]+(?:\.[0-9]+)?)")
@@ -44,12 +43,12 @@ _DIGITS = 12
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """Metric of a comparison: a figure, or a quantile of one."""
+    """Metric of a comparison: a declared kind, or a quantile of one."""
 
-    figure: Figure
+    kind: MetricKind
     unit: str
     margin: float  # relative difference that does not matter in practice
-    quantile: float | None = None  # of times, between 0 and 1; None for plain figures
+    quantile: float | None = None  # of times, between 0 and 1; None for others
     compared_as: ComparedAs = "ratio"
     # Whether a value of a row is 0, as of times in whole milliseconds, which has no logarithm.
     zeros: bool = False
@@ -57,24 +56,24 @@ class Metric(msgspec.Struct, frozen=True):
     @property
     def key(self) -> MetricKey:
         """Machine name."""
-        name = self.figure.name
+        name = self.kind.name
         return name if self.quantile is None else f"{name}_{percentile(self.quantile)}"
 
     @property
     def title(self) -> str:
         """Title in tables."""
-        title = self.figure.title
+        title = self.kind.title
         return title if self.quantile is None else f"{percentile(self.quantile)} {title}"
 
     @property
     def higher_is_better(self) -> bool:
         """Direction that is faster."""
-        return self.figure.higher_is_better
+        return self.kind.higher_is_better
 
     @property
     def additive(self) -> bool:
         """True if means over forks are arithmetic."""
-        return self.figure.additive or self.compared_as != "ratio" or self.zeros
+        return self.kind.additive or self.compared_as != "ratio" or self.zeros
 
     @property
     def samples_least(self) -> int:
@@ -85,9 +84,9 @@ class Metric(msgspec.Struct, frozen=True):
 
     def counting(self, unit: str) -> "Metric":
         """Return the metric for tasks whose throughput counts something else, such as documents."""
-        if self.figure.counts:
+        if self.kind.counts:
             return msgspec.structs.replace(self, unit=f"{unit}/s")
-        costs = self.figure.by_documents and unit == DOCUMENTS
+        costs = self.kind.by_documents and unit == DOCUMENTS
         return msgspec.structs.replace(self, unit=f"{self.unit}/1k docs") if costs else self
 
     def meeting(self, found: Iterable["ForkSummaries"]) -> "Metric":
@@ -97,29 +96,29 @@ class Metric(msgspec.Struct, frozen=True):
 
     def value(self, summary: TaskSummary) -> float | None:
         """Return one fork's value in `unit`; None when the fork has none."""
-        found = self.figure.of(summary)
+        found = self.kind.of(summary)
         if self.quantile is None or not isinstance(found, Quantiles):
             return None if isinstance(found, Quantiles) else found
         value_ns = found.at(self.quantile)
         value = 0.0 if value_ns is None else float(value_ns / _NS_PER_MS)
         # Of whole steps, the estimator leaves next to nothing where almost all are 0.
-        return None if value_ns is None else value if value > self.figure.resolution / 2 else 0.0
+        return None if value_ns is None else value if value > self.kind.resolution / 2 else 0.0
 
     def log_error(self, summary: TaskSummary) -> float | None:
         """Return the standard error of ln(value) of a quantile within a fork; None where it is not known."""
-        found = self.figure.of(summary)
+        found = self.kind.of(summary)
         if self.quantile is None or not isinstance(found, Quantiles):
             return None
         return found.error_at(self.quantile)
 
     def lacking(self, task: Task, operation: TrackOperation | None = None) -> str:
-        """Return why a task of a run of challenges never has a meaningful figure; empty when it does.
+        """Return why a task of a run of challenges never has a meaningful value; empty when it does.
 
         What profiles tell, only the task's operation can say; without it, they are not looked into.
         """
-        if not self.figure.of_tasks:
+        if not self.kind.of_tasks:
             return f"the {self.title} is that of index builds"
-        match self.figure.loop:
+        match self.kind.loop:
             case "closed" if task.throttled:
                 return f"the task is throttled, and its {self.title} is what was asked for"
             case "closed" if task.mixed:
@@ -129,7 +128,7 @@ class Metric(msgspec.Struct, frozen=True):
             case "search":
                 return f"no measurement searches for a {self.title}"
             case _:
-                return _not_profiled(self.figure.name, operation)
+                return _not_profiled(self.kind.name, operation)
 
 
 def _not_profiled(name: str, operation: TrackOperation | None) -> str:
@@ -162,16 +161,16 @@ def percentile(quantile: float) -> str:
     return f"p{text}"
 
 
-def metric(figure: str, quantile: float | None = None) -> Metric:
-    """Return a figure, or a part of one, as a metric.
+def metric(name: str, quantile: float | None = None) -> Metric:
+    """Return the metric of a kind, or of a part of one.
 
-    `quantile`, for figures that have some, is between 0 and 1, both excluded; None means p90.
+    `quantile`, for kinds that have some, is between 0 and 1, both excluded; None means p90.
 
     Raises:
-        KeyError: If there is no such figure.
+        KeyError: If there is no such kind.
         ValueError: If there is no such quantile.
     """
-    found = _figure(figure)
+    found = _kind(name)
     if not found.quantiles:
         return Metric(found, found.unit, found.margin)
     quantile = _USUAL_QUANTILE if quantile is None else quantile
@@ -180,7 +179,7 @@ def metric(figure: str, quantile: float | None = None) -> Metric:
     return Metric(found, found.unit, found.margin, quantile)
 
 
-def _figure(name: str) -> Figure:
+def _kind(name: str) -> MetricKind:
     whole, dot, part = name.partition(".")
     found = _KINDS[whole]
     if not dot:
@@ -205,13 +204,13 @@ def metric_of(key: MetricKey) -> Metric:
 
 
 def kept_metric_of(name: str) -> Metric:
-    """The metric of this machine name, or the p90 of a figure's, whose value a fork or index build keeps.
+    """The metric of this machine name, or the p90 of its kind, whose value a fork or index build keeps.
 
     Raises:
         ValueError: If there is none, it takes samples, or it has several values.
     """
     found = metric(name) if name in _KINDS else metric_of(name)
-    if found.figure.named:
+    if found.kind.named:
         raise ValueError(f"'{name}' is not one value, but one of every {found.title}")
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
@@ -219,35 +218,35 @@ def kept_metric_of(name: str) -> Metric:
     return found
 
 
-def used_by(figure: Figure) -> tuple[str, ...]:
+def used_by(kind: MetricKind) -> tuple[str, ...]:
     """Return what takes it as a metric; suites as `run`, but for what only index builds have."""
-    if figure.named:
+    if kind.named:
         return "run", "compare"
-    if figure.loop == "search":
+    if kind.loop == "search":
         return "redline", "experiment"
     # An effect is a ratio, of what a task decides on.
-    shows_effects = figure.loop != "open" and not (figure.resolution or figure.additive or figure.built)
+    shows_effects = kind.loop != "open" and not (kind.resolution or kind.additive or kind.built)
     return ("run", "compare", "experiment", *(["minimize"] if shows_effects else []))
 
 
-FIGURE_NAMES: Final = tuple(figure.name for figure in FIGURES if figure.loop != "search")
+METRIC_NAMES: Final = tuple(kind.name for kind in METRIC_KINDS if kind.loop != "search")
 """Metrics of challenges."""
 
 
-HELD: Final = frozenset(figure.name for figure in FIGURES if figure.level in ("node", "index"))
+HELD: Final = frozenset(kind.name for kind in METRIC_KINDS if kind.level in ("node", "index"))
 """Metrics of size, not of speed."""
 
 
-def figure_names(text: str) -> tuple[str, ...]:
-    """Names of figures with commas in between, each once; none in an empty text.
+def metric_names(text: str) -> tuple[str, ...]:
+    """Return comma-separated names of metrics, each once; none of an empty text.
 
     Raises:
-        UsageError: If there is no such figure.
+        UsageError: If there is no such metric.
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(","))) if text else ()
     for name in names:
         try:
-            known = _figure(name)
+            known = _kind(name)
         except KeyError:
             known = None
         if known is None or known.loop == "search":
@@ -263,7 +262,7 @@ def _no_metric(name: str) -> UsageError:
         )
     match = _OF_QUANTILE.fullmatch(name)
     if match is None:
-        return UsageError(f"unknown metric '{name}'", hint=suggestion(name, FIGURE_NAMES))
+        return UsageError(f"unknown metric '{name}'", hint=suggestion(name, METRIC_NAMES))
     time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
     if time is None:
         return UsageError(
@@ -276,34 +275,34 @@ def _no_metric(name: str) -> UsageError:
 
 
 def check_told_by_clusters(names: Iterable[str]) -> None:
-    """Refuse figures that no running cluster can tell.
+    """Refuse metrics that no running cluster can tell.
 
     Raises:
         UsageError: If one is among them.
     """
-    for figure in map(_figure, names):
-        if not figure.told_by_targets:
+    for kind in map(_kind, names):
+        if not kind.told_by_targets:
             raise UsageError(
-                f"--metric {figure.name}: not available for running clusters (source: {figure.own_nodes})",
+                f"--metric {kind.name}: not available for running clusters (source: {kind.own_nodes})",
                 hint="measure a --variant instead of a --target",
             )
 
 
-def kept_keys(figure: Figure) -> list[MetricKey]:
-    """Return the machine names of what is kept of a figure with every fork."""
-    if not figure.of_tasks:
+def kept_keys(kind: MetricKind) -> list[MetricKey]:
+    """Return the machine names of what is kept of a metric with every fork."""
+    if not kind.of_tasks:
         return []
-    if not figure.quantiles:
-        return [figure.name]
-    return [metric(figure.name, quantile).key for quantile in SUMMARISED]
+    if not kind.quantiles:
+        return [kind.name]
+    return [metric(kind.name, quantile).key for quantile in SUMMARISED]
 
 
 # What a run of challenges is compared by unless something else is asked for.
-METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual and not figure.built)
+DEFAULT_METRICS = tuple(metric(kind.name) for kind in METRIC_KINDS if kind.usual and not kind.built)
 # What is compared beside them, and decides nothing that was asked for.
 CPU = metric("cpu")
 # What builds of an index are.
-BUILD_METRICS = tuple(metric(figure.name) for figure in FIGURES if figure.usual and figure.built)
+BUILD_METRICS = tuple(metric(kind.name) for kind in METRIC_KINDS if kind.usual and kind.built)
 
 
 def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
@@ -314,15 +313,15 @@ def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
     built = BUILD_METRICS if builds and (plan.index_builds > 1 or not plan.schedules) else ()
     if plan.redline is not None:
         return (*_searched(plan.redline), *built)
-    usual = tuple(map(metric, figure_names(plan.metrics))) or (*METRICS, *built)
+    usual = tuple(map(metric, metric_names(plan.metrics))) or (*DEFAULT_METRICS, *built)
     return tuple(msgspec.structs.replace(one, compared_as=COMPARED_AS[plan.diff]) for one in usual)
 
 
 def beside(plan: Plan, asked: Sequence[Metric]) -> tuple[Metric, ...]:
     """Return what variants are compared by beside the default metrics; none where others are asked for."""
     own = plan.redline is not None or plan.micro is not None or plan.swept is not None
-    figures = {one.figure.name for one in asked if one.figure.of_tasks}
-    if own or figures != {metric.figure.name for metric in METRICS}:
+    names = {one.kind.name for one in asked if one.kind.of_tasks}
+    if own or names != {metric.kind.name for metric in DEFAULT_METRICS}:
         return ()
     return (msgspec.structs.replace(CPU, compared_as=asked[0].compared_as),)
 
@@ -330,9 +329,9 @@ def beside(plan: Plan, asked: Sequence[Metric]) -> tuple[Metric, ...]:
 def _searched(search: RedlineSpec) -> tuple[Metric, ...]:
     if search.by == "rate":
         return (REDLINE,)
-    figure = msgspec.structs.replace(REDLINE.figure, counts=False)
+    kind = msgspec.structs.replace(REDLINE.kind, counts=False)
     unit = "x" if search.by == "factor" else "clients"
-    found = msgspec.structs.replace(REDLINE, figure=figure, unit=unit)
+    found = msgspec.structs.replace(REDLINE, kind=kind, unit=unit)
     # So many clients mean nothing without what they got done.
     return (found,) if search.by == "factor" else (found, THROUGHPUT)
 
@@ -455,14 +454,14 @@ def pairs_of_builds(builds: Builds, *, paired: bool) -> tuple[bool, tuple[Caveat
 
 def _build_summaries(facts: IndexFacts, place: int, fields: Sequence[str]) -> Iterator[TaskSummary]:
     known = {
-        figure.name: value
-        for figure in FIGURES
-        if figure.built and not figure.named and (value := facts.value_of(figure)) is not None
+        kind.name: value
+        for kind in METRIC_KINDS
+        if kind.built and not kind.named and (value := facts.value_of(kind)) is not None
     }
     yield TaskSummary(place, 0, _BUILD, _BUILD, samples=1, unit="builds", meters=known)
-    (figure,) = (one for one in FIGURES if one.named)
+    (kind,) = (one for one in METRIC_KINDS if one.named)
     for task, name in enumerate(fields, 1):
-        meters = {figure.name: facts.fields[name] / figure.per_unit}
+        meters = {kind.name: facts.fields[name] / kind.per_unit}
         yield TaskSummary(place, task, name, name, samples=1, unit="builds", meters=meters)
 
 

@@ -328,7 +328,7 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
         return tuple(
             Requirement(one, need(cv_percent, one.spread, rule), 100 * math.expm1(rule.margin))
             for one, rule in zip(found, _rules(found, plan), strict=True)
-            for cv_percent in (100 * (one.sd if metric_of(one.metric).figure.additive else cv_of(one.sd)),)
+            for cv_percent in (100 * (one.sd if metric_of(one.metric).kind.additive else cv_of(one.sd)),)
         )
 
     sds = [sd_of(percent / 100) * math.sqrt(2 if plan.paired else 1) for percent in ASSUMED_CVS_PERCENT]

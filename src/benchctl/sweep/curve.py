@@ -67,8 +67,8 @@ def sweep_curve(
         raise ValueError(f"points that do not ascend: {axis.numbers}")
     known = metric_of(metric)
     told = {one.compared_as for point in comparisons for one in point}
-    arithmetic = known.figure.additive or bool(told - {"ratio"})
-    fitted = _Fit(axis, additive=known.figure.additive, arithmetic=arithmetic, sequential=sequential)
+    arithmetic = known.kind.additive or bool(told - {"ratio"})
+    fitted = _Fit(axis, additive=known.kind.additive, arithmetic=arithmetic, sequential=sequential)
     lines = {name: fitted.usable(points) for name, points in values.items()}
     baseline, *others = lines
     return SweepCurve(
@@ -282,7 +282,7 @@ def swept_curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: b
             key = (of.of, *curve_of, row.metric, row.unit, fixed), first
             found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
     for ((challenge, _, label, metric, unit, fixed), axis), lines in found.items():
-        additive = metric_of(metric).figure.additive
+        additive = metric_of(metric).kind.additive
         # A task may be none of the metric at some points: closed loops have no latency of their own.
         places = [
             place for place, value in enumerate(axis.values) if any(value in one for one in lines.values())

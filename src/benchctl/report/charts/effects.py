@@ -69,7 +69,7 @@ def _chart(analysis: Analysis, rows: Sequence[Row]) -> Chart:
     margin = rows[0].comparisons[0].margin_percent
     reach, beyond = _reach(marks, margin)
     baseline = analysis.variants[0]
-    words = ("slower", "faster") if metric_of(rows[0].metric).figure.of_speed else ("more", "less")
+    words = ("slower", "faster") if metric_of(rows[0].metric).kind.of_speed else ("more", "less")
     ends, how = ([-reach, reach], "") if rows[0].higher_is_better else ([reach, -reach], _REVERSED)
     layout = plot_layout(
         f"{plain(title)} against {plain(baseline)}, %{how}",

@@ -44,7 +44,7 @@ from benchctl.quantities import DURATION
 from benchctl.report.formats import step_summary
 from benchctl.report.numbers import counted, duration
 from benchctl.report.table import escaped
-from benchctl.results.figures import FIGURES
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.select import Archive, choose_sides
 from benchctl.results.store import reference
@@ -215,7 +215,7 @@ def _told(label: str, commit: Commit, built: Built) -> str:
 
 _METRICS = [
     key
-    for figure in FIGURES
+    for figure in METRIC_KINDS
     # What a kind of threads used may be nothing; then it is no pair.
     if "minimize" in used_by(figure) or (figure.additive and figure.loop == "cost" and not figure.resolution)
     for key in dict.fromkeys([*kept_keys(figure), figure.name])

@@ -21,7 +21,7 @@ from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import PERCENT
-from benchctl.results.figures import FIGURES
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Past
 from benchctl.run.host import describe_host
@@ -36,7 +36,7 @@ from benchctl.track.model import Track
 
 _METRICS = [
     key
-    for figure in FIGURES
+    for figure in METRIC_KINDS
     if "minimize" in used_by(figure)
     for key in dict.fromkeys([*kept_keys(figure), figure.name])
 ]
