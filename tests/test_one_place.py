@@ -23,7 +23,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from benchctl.cli.run import plan_command
+from benchctl.cli.plan import plan_command
 from benchctl.cli.run import run_command
 from benchctl.errors import UsageError
 from benchctl.experiment.file import ExperimentFile

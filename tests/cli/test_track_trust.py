@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli.listing import list_group
-from benchctl.cli.run import plan_command, run_command
+from benchctl.cli.plan import plan_command, run_command
 from benchctl.cli.track import track_group
 from benchctl.errors import BenchctlError, UsageError
 from plugins import executed, write_track

@@ -603,7 +603,7 @@ class TaskResult(Tally):
 
 
 Parts = tuple[TaskResult, ...]
-"""What a process did: its part of each task of a step, in order."""
+"""Parts of a process: one of each task of a step, in order."""
 
 
 def work(
