@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli.listing import list_group
-from benchctl.cli.plan import plan_command, run_command
+from benchctl.cli.plan import plan_command
+from benchctl.cli.run import run_command
 from benchctl.cli.track import track_group
 from benchctl.errors import BenchctlError, UsageError
 from plugins import executed, write_track

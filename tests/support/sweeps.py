@@ -50,7 +50,7 @@ def compared(values: Mapping[str, Sequence[ByBlock]], metric: str) -> list[list[
                 metric=metric,
                 baseline=baseline,
                 contender=name,
-                additive=known.figure.additive,
+                additive=known.kind.additive,
             )
             for name, points in others
         ]
