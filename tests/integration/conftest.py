@@ -117,7 +117,7 @@ def boots(home: Home, jdk: Jdk, installations: dict[EngineName, Installation]) -
             "heap_mb": HEAP_MB,
             "starts": starts_of(home, installations[engine]),
         }
-        return boot(installations[engine], jdk, **{**defaults, **changes})
+        return boot(**{"installation": installations[engine], "jdk": jdk, **defaults, **changes})
 
     return begin
 

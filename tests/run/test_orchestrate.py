@@ -17,11 +17,11 @@ from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
-from benchctl.results.plan import TargetSpec
+from benchctl.results.plan import EngineName, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import open_run, orchestrate
 from benchctl.run.bench import Bench, SilentObserver
-from benchctl.run.orchestrate import engine_changes
+from benchctl.run.orchestrate import engine_changes, module_caveats
 from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Track
 
@@ -32,6 +32,18 @@ INDEX = IndexFacts("k", 9, 1, (SegmentFacts(9, 1, "9.8.0"),), IngestReport(9, 1,
 def subject(record: RunRecord, index: IndexFacts) -> Subject:
     installation = cast("Installation", None)
     return Subject(record.plan.variants[0], installation, cast("Jdk", None), PreparedIndex(Path("/i"), index))
+
+
+def test_variants_of_one_engine_with_other_modules_have_a_caveat():
+    def with_modules(name: str, *modules: str, engine: EngineName = "opensearch") -> Subject:
+        installation = Installation(engine, "2.11.0", Path("/e"), "a" * 64, modules, "9.7.0")
+        return Subject(VariantSpec(name, engine, "2.11.0"), installation, cast("Jdk", None), None)
+
+    other_engine = with_modules("es", "apm", engine="elasticsearch")
+    plain, full = with_modules("os", "netty", "grpc"), with_modules("full", "netty", "reindex", "geo")
+    assert module_caveats([other_engine, plain, dataclasses.replace(plain)]) == ()
+    (text,) = module_caveats([plain, other_engine, full])
+    assert "of full are not those of os (more geo, reindex; without grpc)" in text
 
 
 def test_an_index_that_was_built_again_is_another_draw(record: RecordMaker):

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.distribution import Installation, PluginFacts
+from benchctl.engine.distribution import Installation, ModuleFacts, PluginFacts
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts
 from benchctl.engine.prepared_index import PreparedIndex
@@ -215,6 +215,18 @@ def test_a_changed_jar_or_plug_in_is_a_change(subject: Subject):
         "lucene-core-9.8.0.jar of es was 111111111111, is the engine's own",
         "the plug-ins of es were icu 2, are none",
     ]
+
+
+def test_modules_are_facts_and_others_are_a_change(subject: Subject):
+    added = ModuleFacts("reindex", (("g:reindex:1", "r" * 64),))
+    with_reindex = dataclasses.replace(subject.installation, modules=("apm", "reindex"), added=(added,))
+    more = dataclasses.replace(subject, installation=with_reindex)
+    known = facts(more)
+    assert known.modules == ("apm", "reindex")
+    assert known.added_modules == {"reindex": {"g:reindex:1": "r" * 64}}
+    assert more.changes(known) == []
+    assert subject.changes(known) == ["es lacks the modules reindex"]
+    assert more.changes(facts(subject)) == ["es has further modules: reindex"]
 
 
 def equipped(subject: Subject, jar: str, plugin: str) -> Subject:

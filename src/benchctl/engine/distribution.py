@@ -7,7 +7,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,7 +17,18 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from benchctl.disk import FreeBytes, disk_errors, expanded, free_bytes, settle, staging, stored, sweep
+from benchctl.disk import (
+    FreeBytes,
+    disk_errors,
+    expanded,
+    free_bytes,
+    read_file,
+    replacing,
+    settle,
+    staging,
+    stored,
+    sweep,
+)
 from benchctl.download import Advice, Download, Piece
 from benchctl.engine.maven import (
     ABSENT,
@@ -31,6 +42,7 @@ from benchctl.engine.maven import (
     engine_coordinates,
     nearest_versions,
     published_sha512,
+    resolve_poms,
 )
 from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError, UsageError
@@ -78,6 +90,24 @@ def fetch_published(
         maven = MavenSource(coordinates, folder, environ, progress, free)
         fetched = maven.fetch(version)
         return _keep(fetched, target, maven.verify(version, fetched))
+
+
+def needed_jars(home: Home, jars: Sequence[str]) -> tuple[str, ...]:
+    """Return coordinates of jars and of those that their POMs need at run time, resolved once.
+
+    Raises:
+        UsageError: If there is no such version.
+        BenchctlError: If a POM cannot be downloaded.
+    """
+    if not jars:
+        return ()
+    key = hashlib.sha256("\0".join(jars).encode()).hexdigest()[:16]
+    target = _cache_path(home, f"needed-{key}.txt")
+    with disk_errors(f"write {target}"):
+        if not target.is_file():
+            with replacing(target) as partial:
+                partial.write_text("\n".join(resolve_poms(jars)), encoding="utf-8")
+        return tuple(read_file(target).decode().splitlines())
 
 
 def download_archive(
@@ -330,6 +360,14 @@ class PluginFacts:
 
 
 @dataclass(frozen=True)
+class ModuleFacts:
+    """A module in addition to those that the distribution carries."""
+
+    name: str
+    jars: tuple[tuple[str, str], ...]  # (coordinates, SHA-256)
+
+
+@dataclass(frozen=True)
 class Installation:
     """An unpacked distribution; nodes never write to it."""
 
@@ -337,11 +375,13 @@ class Installation:
     version: str  # according to the engine's own core library
     root: Path  # the folder with `bin`, `config`, `lib` and `modules`
     archive_sha256: str  # of the archive; of the file listing for a distribution given as a folder
-    modules: tuple[str, ...]  # modules and plug-ins that the distribution carries, sorted
+    modules: tuple[str, ...]  # modules, and plug-ins that the distribution carries, sorted
     lucene: str  # Lucene's version
     # the published checksum the archive was compared with; `none` when there is none
     verified_by: Checksum = "none"
     plugins: tuple[PluginFacts, ...] = ()  # installed in addition
+    added: tuple[ModuleFacts, ...] = ()  # modules installed in addition
+    removed: tuple[str, ...] = ()  # modules of the distribution that the variant is not to have
     # (file name in `lib`, SHA-256 of its replacement) of replaced jars, sorted
     jars: tuple[tuple[str, str], ...] = ()
     lacking: tuple[str, ...] = ()  # what it does without because the runtime cannot carry it, in words

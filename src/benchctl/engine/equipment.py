@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,16 +21,19 @@ from benchctl.engine.distribution import (
     OF_NODES,
     Archive,
     Installation,
+    ModuleFacts,
     PluginFacts,
     check_distribution,
     download_archive,
     fetch_published,
     install,
     local_archive,
+    needed_jars,
     tree_digest,
 )
 from benchctl.engine.jdk import Jdk, check_java, provide_jdk
-from benchctl.engine.maven import Coordinates, digest
+from benchctl.engine.maven import REPOSITORY_VARIABLE, Coordinates, digest
+from benchctl.engine.modules import CORE, CORE_MODULES, FULL, GROUP, MODULES
 from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError, nearest
@@ -40,12 +43,16 @@ from benchctl.results.plan import VariantSpec
 
 _DESCRIPTOR: Final = "plugin-descriptor.properties"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-_PROPERTY: Final = re.compile(r"^\s*(?P<key>[^#!\s=:]+)\s*[=:]\s*(?P<value>.*?)\s*$", re.MULTILINE)
+_PROPERTY: Final = re.compile(r"^\s*(?P<key>[^#!\s=:]+)[ \t]*[=:][ \t]*(?P<value>.*?)\s*$", re.MULTILINE)
+_EXTENDED: Final = "extended.plugins"
+_OPTIONALLY: Final = ";optional=true"
 
 
 @dataclass(frozen=True)
 class _Unpacked:
+    asked: str
     facts: PluginFacts
+    extended: tuple[str, ...]  # names of the plug-ins and modules whose classes it uses
     top: Path
 
 
@@ -62,6 +69,7 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
             _unpacked(original, asked, archive, Path(name, str(number)))
             for number, (asked, archive) in enumerate(plugins)
         ]
+        _check_extended(original, found)
         names = [plugin.facts.name for plugin in found]
         duplicate = next((name for name in names if names.count(name) > 1), None)
         if duplicate is not None:
@@ -90,7 +98,39 @@ def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path
                 f"{asked} is plug-in {name}, which {original.engine} {original.version} has already",
                 hint="remove it",
             )
-    return _Unpacked(PluginFacts(name, version, archive.sha256), top)
+    return _Unpacked(asked, PluginFacts(name, version, archive.sha256), _extended(said), top)
+
+
+def _extended(said: Mapping[str, str]) -> tuple[str, ...]:
+    """What a plug-in cannot be loaded without."""
+    names = (name.strip() for name in said.get(_EXTENDED, "").split(","))
+    return tuple(name for name in names if name and not name.endswith(_OPTIONALLY))
+
+
+def _check_extended(original: Installation, found: Sequence[_Unpacked]) -> None:
+    names = {*original.modules, *(one.facts.name for one in found)}
+    for one in found:
+        for name in one.extended:
+            if name not in names and not (original.root / "plugins" / name).is_dir():
+                raise UsageError(
+                    f"{one.asked} extends {name}, which {original.engine} {original.version} lacks",
+                    hint=f"add the plug-in {name}, or use a full distribution: distribution:PATH",
+                )
+
+
+def _extended_modules(archive: Archive) -> tuple[str, ...]:
+    """Modules that a plug-in extends; none if its zip is damaged, which unpacking it will tell."""
+    with (
+        disk_errors(f"read {archive.path}"),
+        suppress(EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error),
+        zipfile.ZipFile(archive.path) as packed,
+    ):
+        for entry in packed.infolist():
+            if entry.filename.rpartition("/")[2] == _DESCRIPTOR and entry.filename.count("/") <= 1:
+                with packed.open(entry) as descriptor:
+                    text = descriptor.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
+                return tuple(name for name in _extended(_parsed(text)) if name in MODULES)
+    return ()
 
 
 def _properties(top: Path, asked: str) -> dict[str, str]:
@@ -102,6 +142,10 @@ def _properties(top: Path, asked: str) -> dict[str, str]:
                 f"{asked} is not a plug-in: it has no {_DESCRIPTOR}",
                 hint="give the zip file that its makers publish",
             ) from err
+    return _parsed(text)
+
+
+def _parsed(text: str) -> dict[str, str]:
     return {found["key"]: found["value"] for found in _PROPERTY.finditer(text)}
 
 
@@ -141,6 +185,137 @@ def _replace(source: str, target: str) -> str:
     return shutil.copy2(source, target)
 
 
+_TRANSPORT: Final = "transport-netty4"
+
+
+def with_modules(
+    home: Home, original: Installation, wanted: Sequence[str], progress: Progress
+) -> Installation:
+    """Return an installation of OpenSearch with other modules than its distribution carries.
+
+    Args:
+        home: keeps it, beside the original.
+        original: what to start from.
+        wanted: names of `MODULES`, or `full` for all that are published; with `core`, modules of the
+            distribution that are neither named nor of old distributions are removed.
+        progress: of downloads.
+
+    Raises:
+        UsageError: If a named module, or every one, is not published for this version.
+        BenchctlError: If a module is of another build, or cannot be downloaded.
+    """
+    asked = [name for name in wanted if name in MODULES]
+    named = dict.fromkeys(name for module in asked for name in (*MODULES[module].extends, module))
+    folders = original.root / "modules"
+    removed = tuple(
+        name
+        for name in original.modules
+        if CORE in wanted and name not in named and name not in CORE_MODULES and (folders / name).is_dir()
+    )
+    kept = [name for name in original.modules if name not in removed]
+    missing = [name for name in (MODULES if FULL in wanted else named) if name not in kept]
+    added, unpublished = [], []
+    for name in missing:
+        try:
+            added.append(_published_module(home, original, name, progress))
+        except UsageError:
+            if name in named:
+                raise
+            unpublished.append(name)
+    if len(unpublished) == len(MODULES):
+        raise UsageError(
+            f"no module of {original.engine} {original.version} is published",
+            hint=f"check {REPOSITORY_VARIABLE}, or use a full distribution: distribution:PATH",
+        )
+    if not added and not removed:
+        return original
+    facts = tuple(module.facts for module in added)
+    template = _properties(folders / _TRANSPORT, f"module {_TRANSPORT}")
+
+    def change(root: Path) -> None:
+        for name in removed:
+            shutil.rmtree(root / "modules" / name)
+        for module in added:
+            _assemble(module, template, root / "modules" / module.facts.name)
+
+    parts = ("modules", removed, facts)
+    return replace(
+        original,
+        root=derived(home, original, parts, change),
+        modules=tuple(sorted((*kept, *(module.name for module in facts)))),
+        added=facts,
+        removed=removed,
+        lacking=(
+            *original.lacking,
+            *(f"module {name} is not published for {original.version}" for name in unpublished),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _PublishedModule:
+    facts: ModuleFacts
+    plugin_class: str
+    jars: Mapping[str, Path]  # by file name in the module's folder
+
+
+def _published_module(home: Home, original: Installation, name: str, progress: Progress) -> _PublishedModule:
+    """Fetch a module's jars: its own, and what that needs beyond the library and the modules it extends."""
+    module, version = MODULES[name], original.version
+    own = f"{GROUP}:{module.artifact}:{version}"
+    jars = needed_jars(home, (own,))
+    if name == "lang-painless" and jars == (own,):
+        # Up to 2.11 its POM names nothing of what it needs.
+        expression = needed_jars(home, (f"{GROUP}:{MODULES['lang-expression'].artifact}:{version}",))
+        jars = (own, f"{GROUP}:opensearch-scripting-painless-spi:{version}")
+        jars += tuple(text for text in expression if text.split(":")[1] == "antlr4-runtime")
+    library = {name for jar in _jars_in(original.root / "lib") for name in _names(jar.stem)}
+    archives = {
+        text: _fetched(home, text, "jar", progress) for text in jars if text.split(":")[1] not in library
+    }
+    metadata = _metadata_of(archives[own].path)
+    expected = _metadata_of(original.root / "lib" / f"{original.engine}-{version}.jar").commit
+    if metadata.commit != expected:
+        raise BenchctlError(
+            f"module {name} is of build {metadata.commit or 'unknown'}, not of {original.root}'s build "
+            f"{expected or 'unknown'}",
+            hint="use the modules of that build, or the distribution that Maven has",
+        )
+    if len(metadata.plugins) != 1:
+        raise BenchctlError(
+            f"{own} has {len(metadata.plugins)} classes that could be its plug-in, expected 1"
+        )
+    return _PublishedModule(
+        ModuleFacts(name, tuple(sorted((text, archive.sha256) for text, archive in archives.items()))),
+        metadata.plugins[0],
+        {f"{'-'.join(text.split(':')[1:])}.jar": archive.path for text, archive in archives.items()},
+    )
+
+
+def _assemble(module: _PublishedModule, template: Mapping[str, str], folder: Path) -> None:
+    """Make the folder of a module; another one's descriptor has what is the same in all."""
+    name = module.facts.name
+    folder.mkdir()
+    folder.chmod(0o755)
+    properties = {
+        **template,
+        "name": name,
+        "description": f"{name}, from its published jar",
+        "classname": module.plugin_class,
+        _EXTENDED: ",".join(MODULES[name].extends),
+    }
+    files = {_DESCRIPTOR: "".join(f"{key}={value}\n" for key, value in properties.items())}
+    if permissions := MODULES[name].permissions:
+        grants = "".join(f"  permission {permission};\n" for permission in permissions)
+        files["plugin-security.policy"] = f"grant {{\n{grants}}};\n"
+    for file, text in files.items():
+        (folder / file).write_text(text, encoding="utf-8")
+        (folder / file).chmod(0o644)
+    for file, source in module.jars.items():
+        shutil.copyfile(source, folder / file)
+        (folder / file).chmod(0o644)
+
+
 _VERSIONED: Final = re.compile(r"(?P<artifact>.+)-(?P<version>[0-9][^/]*)", re.ASCII)
 _VERSION_START: Final = re.compile(r"-(?=[0-9])", re.ASCII)
 _POM: Final = re.compile(r"META-INF/maven/[^/]+/(?P<artifact>[^/]+)/pom\.properties")
@@ -150,6 +325,8 @@ _TITLE: Final = re.compile(
     r" *(?P<value>.*?) *$",
     re.MULTILINE,
 )
+_COMMIT: Final = re.compile(r"^Change: *(?P<commit>\S+)", re.MULTILINE)
+_PLUGIN_CLASS: Final = re.compile(r"(?P<name>org/opensearch/[\w/]+Plugin)\.class")
 _MOST_MANIFEST_BYTES: Final = 1024 * 1024
 _MOST_NAMES: Final = 5
 _LUCENE: Final = "lucene-core"
@@ -257,19 +434,21 @@ def _names(stem: str) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Metadata:
-    """A jar's metadata: its artifact, and the titles of its manifest."""
+    """A jar's metadata: from its manifest, and from the names of what it contains."""
 
     artifact: str | None
     titles: frozenset[tuple[str, str]]
+    commit: str  # that it was built from, as both engines' jars name it; else empty
+    plugins: tuple[str, ...]  # names of classes that a plug-in or module could begin with
 
 
 def _metadata_of(path: Path) -> _Metadata:
     with disk_errors(f"read {path}"):
         try:
             with zipfile.ZipFile(path) as archive:
-                poms = [found["artifact"] for name in archive.namelist() if (found := _POM.fullmatch(name))]
+                names = archive.namelist()
                 text = ""
-                if _MANIFEST in archive.namelist():
+                if _MANIFEST in names:
                     with archive.open(_MANIFEST) as manifest:
                         text = manifest.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
         except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
@@ -280,8 +459,13 @@ def _metadata_of(path: Path) -> _Metadata:
     # Continuation lines begin with a space.
     unfolded = text.replace("\r\n", "\n").replace("\n ", "")
     titles = frozenset((found["key"], found["value"]) for found in _TITLE.finditer(unfolded))
+    commit = _COMMIT.search(unfolded)
+    poms = [found["artifact"] for name in names if (found := _POM.fullmatch(name))]
+    plugins = [found["name"].replace("/", ".") for name in names if (found := _PLUGIN_CLASS.fullmatch(name))]
     # A jar that bundles several artifacts is none of them.
-    return _Metadata(poms[0] if len(poms) == 1 else None, titles)
+    return _Metadata(
+        poms[0] if len(poms) == 1 else None, titles, commit["commit"] if commit else "", tuple(plugins)
+    )
 
 
 def _version(stem: str, artifact: str) -> str | None:
@@ -306,8 +490,17 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     """
     original = install(home, spec, progress)
     jdk = provide_jdk(home, spec.java, original)
-    plain = fitted(home, original, jdk)
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
+    modules = dict.fromkeys(spec.modules)
+    if spec.engine == "opensearch":
+        modules |= {name: None for _, archive in plugins for name in _extended_modules(archive)}
+    plain = fitted(home, with_modules(home, original, [*modules], progress), jdk)
+    for name in spec.modules:
+        if name in MODULES and name not in plain.modules:
+            raise UsageError(
+                f"variant '{spec.name}': {next(text for text in plain.lacking if f'module {name} ' in text)}",
+                hint="name a whole Java runtime: jdk:PATH",
+            )
     builder = with_plugins(home, plain, plugins)
     jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]
     filler = builder
@@ -332,9 +525,13 @@ def _plugin(home: Home, text: str, progress: Progress) -> Archive:
     if kind == "url":
         return download_archive(home, text, progress)
     if kind == "maven":
-        group, artifact, version = text.split(":")
-        return fetch_published(home, Coordinates(group, artifact, "zip"), version, progress)
+        return _fetched(home, text, "zip", progress)
     return local_archive(Path(text))
+
+
+def _fetched(home: Home, text: str, packaging: str, progress: Progress) -> Archive:
+    group, artifact, version = text.split(":")
+    return fetch_published(home, Coordinates(group, artifact, packaging), version, progress)
 
 
 def _jars(home: Home, installation: Installation, text: str, progress: Progress) -> list[Jar]:
@@ -349,9 +546,7 @@ def _jars(home: Home, installation: Installation, text: str, progress: Progress)
         built = build_diff(home, library, compiling, diff, progress, unchanged=unchanged)
         return [Jar(path, text, artifact) for artifact, path in built.jars.items()]
     if kind == "maven":
-        group, artifact, version = text.split(":")
-        path = fetch_published(home, Coordinates(group, artifact), version, progress).path
-        return [Jar(path, text, artifact)]
+        return [Jar(_fetched(home, text, "jar", progress).path, text, text.split(":")[1])]
     return [Jar(Path(text), text)]
 
 
@@ -473,7 +668,9 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
         original,
         root=derived(home, original, parts, change),
         modules=tuple(module for module in original.modules if module not in left_out),
+        added=tuple(module for module in original.added if module.name not in left_out),
         lacking=(
+            *original.lacking,
             *(f"module {module} is not installed: {reason}" for module, reason in left_out.items()),
             *(
                 f"{name} runs without {', '.join(names)}, which the Java runtime lacks"

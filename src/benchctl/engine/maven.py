@@ -257,7 +257,9 @@ class MavenSource:
         return component.artifact(classifier=self._file.classifier, packaging=self._file.packaging)
 
     def _suggestion(self, version: str) -> str:
-        names = ", ".join(nearest_versions(version, self.listed(), self.serves))
+        # Only the engines' listings lack versions.
+        serves = self.serves if self._file.packaging == "zip" else lambda _: False
+        names = ", ".join(nearest_versions(version, self.listed(), serves))
         return (
             f"nearest versions: {names}"
             if names

@@ -179,7 +179,7 @@ def _has_valid_checksum(file: Path) -> bool:
         return _FOOTER.unpack(content.read(_FOOTER.size)) == (_FOOTER_MAGIC, 0, checksum)
 
 
-INDEX_FORMAT = 4
+INDEX_FORMAT = 5
 MANIFEST_NAME = "manifest.json"
 _WHOLE_NAME = "found-whole.json"
 _PART_NAME = "part.json"
@@ -197,8 +197,8 @@ RAW_SIZES_AT_REST = 1.2
 class IndexKey:
     """Identity of interchangeable prepared indices.
 
-    Plug-ins of the installation count, since analysis may need them. Replaced jars do not: an index is always
-    built by the installation without them, so that both read the same bytes.
+    Plug-ins and modules of the installation count, since analysis may need them. Replaced jars do not: an
+    index is always built by the installation without them, so that both read the same bytes.
     """
 
     installation: Installation  # the engine that builds it
@@ -232,6 +232,7 @@ class IndexKey:
             self.installation.version,
             self.installation.archive_sha256,
             sorted(plugin.sha256 for plugin in self.installation.plugins),
+            (self.installation.added, self.installation.removed),
             self.corpus.digest,
             # What is created on the node before the documents come.
             (wanted.indices, wanted.data_streams, self.track.templates),

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from benchctl.disk import disk_errors, read_file, replacing, staging
-from benchctl.engine.distribution import fetch_published
+from benchctl.disk import disk_errors, read_file, staging
+from benchctl.engine.distribution import fetch_published, needed_jars
 from benchctl.engine.jdk import Jdk, provide_jdk, run_java
-from benchctl.engine.maven import Coordinates, digest, resolve_poms
+from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.patched_lucene import GROUP, Library, build_diff, fetch_compiler
 from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines
 from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
@@ -182,7 +182,9 @@ class Workbench:
         files = sources_of(source)
         if not files:
             return source
-        class_path = [self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *self.needed(micro.dependencies))]
+        class_path = [
+            self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *needed_jars(self.home, micro.dependencies))
+        ]
         compiler = fetch_compiler(self.home, self.jdk, self.progress)
         parts = (_FORMAT, micro.digest, *micro.dependencies, str(micro.release), compiler.sha256)
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -221,10 +223,14 @@ class Workbench:
                     if not Path(text).is_file():
                         raise UsageError(f"variant '{spec.name}': no such jar: {text}")
                     files.append(Path(text))
-        by_artifact = {one.rsplit(":", 1)[0]: self.jar(one) for one in self.needed(tuple(named.values()))}
+        by_artifact = {
+            one.rsplit(":", 1)[0]: self.jar(one) for one in needed_jars(self.home, tuple(named.values()))
+        }
         for text in patches:
             by_artifact |= self._patched(by_artifact, text)
-        own = {*files, *by_artifact.values()}.difference(map(self.jar, self.needed(micro.dependencies)))
+        own = {*files, *by_artifact.values()}.difference(
+            map(self.jar, needed_jars(self.home, micro.dependencies))
+        )
         return MicroSubject(
             spec,
             self.jdk_of(spec),
@@ -232,24 +238,6 @@ class Workbench:
             {path.name: digest(path, "sha256") for path in sorted(own)},
             {"benchctl.kept": str(self._kept(micro)), **self._apart(micro)},
         )
-
-    def needed(self, dependencies: tuple[str, ...]) -> tuple[str, ...]:
-        """Resolve coordinates of jars and of those that their POMs need, once for all runs.
-
-        Raises:
-            UsageError: If there is no such version.
-            BenchctlError: If a POM cannot be downloaded.
-        """
-        if not dependencies:
-            return ()
-        key = hashlib.sha256("\0".join(dependencies).encode()).hexdigest()[:16]
-        target = self.home.artifacts / f"needed-{key}.txt"
-        with disk_errors(f"write {target}"):
-            if not target.is_file():
-                found = resolve_poms(dependencies)
-                with replacing(target) as partial:
-                    partial.write_text("\n".join(found), encoding="utf-8")
-            return tuple(read_file(target).decode().splitlines())
 
     def _kept(self, micro: MicroSpec) -> Path:
         """Return the folder of what takes long to make, until sources or dependencies change."""

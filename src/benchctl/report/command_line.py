@@ -228,6 +228,7 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"start:{spec.start}"
     if spec.index_from is not None:
         yield f"index-from:{spec.index_from}"
+    yield from (f"module{'s' if name in {'full', 'core'} else ''}:{name}" for name in spec.modules)
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
     short = {"index:index.number_of_shards=": "shards:", "index:index.number_of_replicas=": "replicas:"}

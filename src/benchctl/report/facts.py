@@ -26,6 +26,7 @@ from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, br
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used, disturbances
 from benchctl.stats.metrics import LEAST_SHARE, metric
+from benchctl.track.operations.common import remedy
 
 _BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
@@ -274,6 +275,9 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
         if facts.switched_off:
             switches = (f"{name}={str(value).lower()}" for name, value in facts.switched_off.items())
             yield f"  switched off: {' '.join(switches)}"
+        for name, jars in facts.added_modules.items():
+            told = ", ".join(f"{coordinates} {sha256[:12]}" for coordinates, sha256 in jars.items())
+            yield f"  module {name} added: {told}"
 
 
 def _start(manner: str) -> str:
@@ -462,7 +466,8 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
         yield f"alike on {'the one operation' if count == 1 else f'all {count} operations'}{where}"
     for finding in check.findings:
         if finding.kind == "unsupported":
-            yield f"{finding.operation}: {finding.variant} cannot do it: {finding.detail}"
+            cause = f"{finding.detail}{remedy(finding.detail)}"
+            yield f"{finding.operation}: {finding.variant} cannot do it: {cause}"
         elif finding.kind == "failed":
             yield f"{finding.operation}: {finding.variant} refuses it: {finding.detail}"
         else:

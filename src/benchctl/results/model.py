@@ -346,6 +346,9 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     verified_by: str = ""
     jars: dict[str, str] = {}  # file name in `lib/` -> SHA-256 of what took its place
     plugins: dict[str, str] = {}  # name -> version of those that were installed beyond the distribution's own
+    # Module that was added -> coordinates of its jars, `group:artifact:version`, to their SHA-256; the
+    # module's own jar is of the commit `build`.
+    added_modules: dict[str, dict[str, str]] = {}
     # How its nodes were started, such as `direct, classes archived`; empty where nobody knows.
     start: str = ""
     # Node settings by which benchctl switched off security and background services of the distribution.

@@ -145,6 +145,9 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # `patched:recompiled:`, the same classes unchanged.
     jars: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
+    # Of OpenSearch, beyond those of its distribution: names, or `full`; with `core`, those of old
+    # distributions and the named ones alone.
+    modules: tuple[str, ...] = ()
     warmups: tuple[str, ...] = ()
     # Whether its nodes are started by the server's own command line or by the engine's script.
     start: StartMode = "direct"

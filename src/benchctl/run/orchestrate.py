@@ -141,6 +141,22 @@ def lacking_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     )
 
 
+def module_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
+    """Return caveats of variants whose modules are not those of the first one of the same engine."""
+    caveats = []
+    first: dict[str, Subject] = {}
+    for subject in (subject for subject in subjects if isinstance(subject, Subject)):
+        other = first.setdefault(subject.spec.engine, subject)
+        own, theirs = (set(one.installation.modules) for one in (subject, other))
+        pairs = (("more", own - theirs), ("without", theirs - own))
+        if differences := [f"{word} {', '.join(sorted(names))}" for word, names in pairs if names]:
+            caveats.append(
+                f"the modules of {subject.spec.name} are not those of {other.spec.name} "
+                f"({'; '.join(differences)}): modules load subclasses, which can change what the JIT inlines"
+            )
+    return tuple(caveats)
+
+
 def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     """Return caveats of hosts that share one machine, with one set of CPUs, memory and disks."""
     return tuple(
@@ -308,6 +324,7 @@ def open_run(
             *data_caveats(plan),
             *([] if on_nodes else hook("micro").micro_caveats(plan)),
             *lacking_caveats(subjects),
+            *module_caveats(subjects),
             *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(

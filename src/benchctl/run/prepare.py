@@ -353,6 +353,7 @@ def _identity(equipment: Equipment) -> tuple[str, ...]:
             "the plug-ins "
             f"{', '.join(f'{plugin.name} {plugin.sha256[:12]}' for plugin in found.plugins) or 'none'}"
         ),
+        f"the modules {', '.join(found.modules)}",
         f"the jars {', '.join(f'{name} {sha256[:12]}' for name, sha256 in found.jars) or 'none'}",
         f"Java {jdk.vendor} {jdk.version}",
     )

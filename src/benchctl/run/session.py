@@ -237,6 +237,7 @@ class Subject:
             verified_by=self.installation.verified_by,
             jars=dict(self.installation.jars),
             plugins=self._plugins,
+            added_modules={module.name: dict(module.jars) for module in self.installation.added},
             start=serving.manner if isinstance(serving, Cluster) else "",
             switched_off={
                 name: value
@@ -263,6 +264,10 @@ class Subject:
             was, has = ((jars[jar][:12] if jar in jars else "the engine's own") for jars in (known.jars, now))
             if was != has:
                 found.append(f"{jar} of {self.spec.name} was {was}, is {has}")
+        if gone := set(known.modules) - set(self.installation.modules):
+            found.append(f"{self.spec.name} lacks the modules {', '.join(sorted(gone))}")
+        if come := set(self.installation.modules) - set(known.modules):
+            found.append(f"{self.spec.name} has further modules: {', '.join(sorted(come))}")
         if known.plugins != self._plugins:
             were, are = (
                 ", ".join(f"{name} {version}" for name, version in plugins.items()) or "none"

@@ -28,6 +28,7 @@ from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, open_loop
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
+from benchctl.track.operations.common import remedy
 
 # Engines give whole milliseconds of a search; not all of them count those of a bulk request exactly.
 _SEARCHES = "queries"
@@ -482,7 +483,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     summaries = [summary for _, summary in forks]
     reason = unsupported_reason(forks)
     if reason is not None:
-        yield Caveat("unsupported", f"{label} cannot do this operation: {reason}")
+        yield Caveat("unsupported", f"{label} cannot do this operation: {reason}{remedy(reason)}")
         return
     failed = sum((Counter(summary.failures) for summary in summaries), Counter[str]())
     if failed:
