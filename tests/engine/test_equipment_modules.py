@@ -230,7 +230,7 @@ def test_a_plug_in_gets_the_modules_that_it_extends(home: Home, spec: VariantSpe
 def test_a_named_module_that_the_runtime_cannot_carry_is_refused(home: Home, spec: VariantSpec):
     with pytest.raises(UsageError, match=r"module analysis-common is not installed.*'th'") as caught:
         equip(home, msgspec.structs.replace(spec, modules=("analysis-common",)), lambda *_: None)
-    assert "jdk:PATH" in caught.value.hint
+    assert "jdk:" in caught.value.hint
     found = equip(home, msgspec.structs.replace(spec, modules=("full",)), lambda *_: None).installation
     assert [module.name for module in found.added] == ["lang-expression", "lang-painless", "reindex"]
     assert any("analysis-common" in text for text in found.lacking)

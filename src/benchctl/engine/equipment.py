@@ -102,7 +102,7 @@ def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path
 
 
 def _extended(said: Mapping[str, str]) -> tuple[str, ...]:
-    """What a plug-in cannot be loaded without."""
+    """Names of the plug-ins and modules that a plug-in extends."""
     names = (name.strip() for name in said.get(_EXTENDED, "").split(","))
     return tuple(name for name in names if name and not name.endswith(_OPTIONALLY))
 
@@ -114,7 +114,7 @@ def _check_extended(original: Installation, found: Sequence[_Unpacked]) -> None:
             if name not in names and not (original.root / "plugins" / name).is_dir():
                 raise UsageError(
                     f"{one.asked} extends {name}, which {original.engine} {original.version} lacks",
-                    hint=f"add the plug-in {name}, or use a full distribution: distribution:PATH",
+                    hint=f"add the plug-in {name}, or use a full distribution: distribution:official",
                 )
 
 
@@ -225,7 +225,7 @@ def with_modules(
     if len(unpublished) == len(MODULES):
         raise UsageError(
             f"no module of {original.engine} {original.version} is published",
-            hint=f"check {REPOSITORY_VARIABLE}, or use a full distribution: distribution:PATH",
+            hint=f"check {REPOSITORY_VARIABLE}, or use a full distribution: distribution:official",
         )
     if not added and not removed:
         return original
@@ -499,7 +499,7 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
         if name in MODULES and name not in plain.modules:
             raise UsageError(
                 f"variant '{spec.name}': {next(text for text in plain.lacking if f'module {name} ' in text)}",
-                hint="name a whole Java runtime: jdk:PATH",
+                hint="name a whole Java runtime, such as jdk:temurin-21",
             )
     builder = with_plugins(home, plain, plugins)
     jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from benchctl.errors import UsageError
-from benchctl.nearest import suggestion
+from benchctl.errors import UsageError, suggestion
 from benchctl.results.plan import EngineName
 
 GROUP: Final = "org.opensearch.plugin"
@@ -31,6 +30,7 @@ _IN_EXPRESSIONS: Final = (
     "java.lang.Math",
     "java.lang.String",
     "org.apache.lucene.expressions.Expression",
+    "org.apache.lucene.expressions.js.ExpressionMath",
     "org.apache.lucene.search.DoubleValues",
     "org.apache.lucene.util.MathUtil",
     "org.apache.lucene.util.SloppyMath",
@@ -70,7 +70,7 @@ def check_modules(engine: EngineName, names: Iterable[str]) -> None:
     if names and engine != "opensearch":
         raise UsageError(
             "modules can be added to OpenSearch only: those of Elasticsearch are published up to 7.17.29",
-            hint="use a full distribution: distribution:PATH",
+            hint="use a full distribution: distribution:official",
         )
     for name in names:
         if name not in MODULES and name not in (FULL, CORE):
