@@ -15,8 +15,7 @@ import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from benchctl.cli import root
-from benchctl.cli.lazy import show_everything
+from benchctl.cli import root, show_everything
 from benchctl.cli.listing import metrics_table
 from benchctl.cli.schema import Schema, described_schema, schema
 from benchctl.cli.targets import TargetEntry

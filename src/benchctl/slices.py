@@ -13,7 +13,7 @@ Hook = Literal[
 
 - collectors: the module with check_runtime(kinds of evidence, Java home), which refuses a runtime that cannot
   provide them, and collectors(kinds of evidence, `engine.cluster.Scene`) -> their `Collector`s
-- evidence: the module with evidence_cost(record) -> a `stats.parts.EvidenceCost`, and
+- evidence: the module with evidence_cost(record) -> a `stats.analysis.EvidenceCost`, and
   evidence_everywhere(kinds) -> a `Caveat`
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
 - imported(files, variant, tags) -> None, or (label, record, what keeps the rest) of JMH's
@@ -31,7 +31,7 @@ Hook = Literal[
   or that the run is part of
 - sql_view(home) -> a `results.sql.FileView`
 - sweep(texts of `--sweep`) -> a `run.plan.Axes`
-- swept_curves(rows, plan, paired, sequential) -> the `stats.parts.SweepCurve`s of a sweep
+- swept_curves(rows, plan, paired, sequential) -> the `stats.analysis.SweepCurve`s of a sweep
 """
 
 

@@ -28,7 +28,7 @@ from benchctl.home import Home
 from benchctl.hosts.file import Hosts, Spread, load_hosts
 from benchctl.hosts.nodes import NodeHosts
 from benchctl.hosts.pool import HostPool, HostSession, Link
-from benchctl.results.samples import ROW_DTYPE, Place, RowFile
+from benchctl.results.samples import ROW_DTYPE, RowFile, RowOwner
 from benchctl.run.telemetry import INTERVAL_S
 from namespaces import certify
 
@@ -122,7 +122,7 @@ def measure(hosts: Hosts, rows: int, idle_s: float) -> dict[str, float]:
         wall_s, cpu_s = time.monotonic(), time.process_time()
         for number, link in enumerate(links):
             np.zeros(rows, ROW_DTYPE).tofile(link.folder / "rows.rows")
-            file = RowFile(link.folder / "rows.rows", Place(0, 0, 0, 0, number), None)
+            file = RowFile(link.folder / "rows.rows", RowOwner(0, 0, 0, 0, number), None)
             file.finish(b"")
             target = Path(name) / str(number)
             target.mkdir()

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from benchctl.corpus.documents import Range
+from benchctl.corpus.bulk import Range
 from benchctl.engine.client import EngineClocks, SearchClient
 from benchctl.engine.filling import MANIFEST_NAME, PartialIndex, Progress
 from benchctl.errors import BenchctlError

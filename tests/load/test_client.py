@@ -14,7 +14,7 @@ from benchctl.load.client import Client, NodeGone, Recorder, TaskAborted
 from benchctl.load.pace import arrivals, turns
 from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
 from benchctl.load.workload import Script
-from benchctl.results.samples import Outcome, Place
+from benchctl.results.samples import Outcome, RowOwner
 from benchctl.track.model import Task
 from load.stub_server import SEARCH_BODY
 
@@ -90,7 +90,7 @@ class Run:
     @property
     def rows(self) -> list[tuple[Any, ...]]:
         """(intended, start, end, outcome name, warm-up, part, attempt) of every sample."""
-        columns = self.client.recorder.columns(Place(origin_ns=0, schedule=0, task=0, boot=0, client=0))
+        columns = self.client.recorder.columns(RowOwner(origin_ns=0, schedule=0, task=0, boot=0, client=0))
         names = ("intended_ns", "start_ns", "end_ns", "outcome", "warmup", "part", "attempt")
         rows = zip(*(columns[name].tolist() for name in names), strict=True)
         return [(*row[:3], Outcome(row[3]).name, *row[4:]) for row in rows]
@@ -289,7 +289,7 @@ def test_an_operation_of_several_requests_is_one_sample_and_each_of_them():
     first = [(row[1] - START_NS, row[2] - START_NS, row[5]) for row in made.rows[:3]]
     assert first == [(0, 2 * MS, 1), (6 * MS, 9 * MS, 2), (0, 9 * MS, 0)]
     assert [row[5] for row in made.rows] == [1, 2, 0, 1, 2, 0]
-    columns = made.client.recorder.columns(Place(origin_ns=0, schedule=0, task=0, boot=0, client=0))
+    columns = made.client.recorder.columns(RowOwner(origin_ns=0, schedule=0, task=0, boot=0, client=0))
     assert columns["hits"][2] == 77
     assert columns["response_bytes"][2] == 2 * len(SEARCH_BODY)
 

@@ -18,7 +18,7 @@ from benchctl.results.samples import (
     SAMPLE_DTYPES,
     Columns,
     Outcome,
-    Place,
+    RowOwner,
     SampleSpool,
     concatenate,
 )
@@ -53,7 +53,7 @@ OWN = st.fixed_dictionaries(
 )
 ROWS = st.lists(st.tuples(EXCHANGES, ANSWERS, INT64, OWN), max_size=30)
 EXCHANGE = Exchange(5, 0, 1, 9, 200, b"", 0)
-PLACE = Place(origin_ns=0, schedule=0, task=0, boot=0, client=0)
+PLACE = RowOwner(origin_ns=0, schedule=0, task=0, boot=0, client=0)
 
 Fill = Callable[[Recorder], None]
 
@@ -65,7 +65,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(recorder_module, "_LEAST_CHUNK_ROWS", 2)
 
 
-def recorded(spool: SampleSpool, place: Place, fill: Fill, expected: int | None) -> Columns:
+def recorded(spool: SampleSpool, place: RowOwner, fill: Fill, expected: int | None) -> Columns:
     file = spool.file(place)
     recorder = Recorder(expected, file)
     fill(recorder)
@@ -94,7 +94,7 @@ def test_columns_are_what_was_appended(
             recorder.append(exchange, answer, intended_ns, **own)
         assert recorder.count == len(rows)
 
-    place = Place(origin_ns=origin_ns, schedule=1, task=2, boot=3, client=4)
+    place = RowOwner(origin_ns=origin_ns, schedule=1, task=2, boot=3, client=4)
     if on_disk:
         with SampleSpool(tmp_path_factory.mktemp("spool") / "x") as spool:
             columns = recorded(spool, place, fill, expected)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.corpus.documents import merged
+from benchctl.corpus.bulk import merged
 from benchctl.errors import BenchctlError
 from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Cuts, Ingested, ingest
 from benchctl.results.plan import EngineName

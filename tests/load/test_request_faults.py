@@ -29,7 +29,7 @@ from benchctl.load.request import (
 from benchctl.load.task_clients import TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import Script
-from benchctl.results.samples import Outcome, Place
+from benchctl.results.samples import Outcome, RowOwner
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import PaginatedSearch, RawRequest, Search
@@ -53,7 +53,7 @@ from waiting import eventually
 
 HANGING = STALLED[0]
 FOREVER = 10**6
-NO_PLACE = Place(origin_ns=0, schedule=0, task=0, boot=0, client=0)
+NO_PLACE = RowOwner(origin_ns=0, schedule=0, task=0, boot=0, client=0)
 
 
 # Single faults

@@ -1,7 +1,7 @@
 from benchctl.redline.charts import redline_charts
 from benchctl.redline.judge import redline_curves
 from benchctl.results.figures import CurvePoint
-from benchctl.stats.parts import RedlineCurves
+from benchctl.stats.analysis import RedlineCurves
 from figures import drawn
 from redlines import SEARCH, make_point, redline_fork
 

@@ -6,8 +6,7 @@ import pytest
 
 from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
-from benchctl.stats.analysis import Analysis
-from benchctl.stats.parts import ScaledTask
+from benchctl.stats.analysis import Analysis, ScaledTask
 from benchctl.track.model import Challenge, Task
 from builders import make_summary
 from redlines import SEARCH, make_point, redline_fork, redline_plan

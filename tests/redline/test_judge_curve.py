@@ -3,7 +3,7 @@
 import pytest
 
 from benchctl.redline.judge import redline_curves
-from benchctl.stats.parts import RedlineCurves, Spread
+from benchctl.stats.analysis import RedlineCurves, Spread
 from redlines import SEARCH, make_point, redline_fork
 
 

@@ -19,7 +19,7 @@ from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.stats.analyse import analyse
-from benchctl.stats.parts import RedlineCurves
+from benchctl.stats.analysis import RedlineCurves
 from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan

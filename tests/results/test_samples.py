@@ -21,8 +21,8 @@ from benchctl.results.samples import (
     ROW_FIELDS,
     SAMPLE_DTYPES,
     Columns,
-    Place,
     RowFile,
+    RowOwner,
     SampleSpool,
     columns_of,
     concatenate,
@@ -42,7 +42,7 @@ def test_clocks_count_from_the_origin_and_durations_do_not():
     for name in ROW_FIELDS:
         rows[name] = 1
     rows["start_ns"] = [1_005, 1_007]
-    found = columns_of(rows, Place(origin_ns=1_000, schedule=-1, task=2, boot=3, client=4))
+    found = columns_of(rows, RowOwner(origin_ns=1_000, schedule=-1, task=2, boot=3, client=4))
     assert {name: values.dtype for name, values in found.items()} == dict(SAMPLE_DTYPES)
     assert found["start_ns"].tolist() == [5, 7]
     assert (found["end_ns"] + 999 == 0).all()
@@ -66,8 +66,8 @@ def rows(*takes: int) -> bytearray:
     return bytearray(made.tobytes())
 
 
-def place(client: int = 0, *, schedule: int = 0, task: int = 0) -> Place:
-    return Place(origin_ns=0, schedule=schedule, task=task, boot=0, client=client)
+def place(client: int = 0, *, schedule: int = 0, task: int = 0) -> RowOwner:
+    return RowOwner(origin_ns=0, schedule=schedule, task=task, boot=0, client=client)
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchctl.results.samples import ROW_DTYPE, Place
+from benchctl.results.samples import ROW_DTYPE, RowOwner
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.stats.summary import summarise
@@ -205,7 +205,7 @@ random = np.random.default_rng(1)
 task = Task("range", time_period=60, target_throughput=1000)
 with SampleSpool(folder / "spool") as spool:
     for client in range(4):
-        file = spool.file(Place(0, 0, 0, 0, client))
+        file = spool.file(RowOwner(0, 0, 0, 0, client))
         for number in range(buffers):
             rows = np.zeros(62_500, ROW_DTYPE)
             rows["intended_ns"] = (np.arange(rows.size) + number * rows.size) * 1_000_000

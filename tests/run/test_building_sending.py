@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.documents import merged
+from benchctl.corpus.bulk import merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.run.building import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, _streams, bodies, send_parcels

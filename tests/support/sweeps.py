@@ -8,9 +8,9 @@ import numpy as np
 
 from benchctl.results.model import RunRecord
 from benchctl.run.plan import RunSpec, plan_run
+from benchctl.stats.analysis import SweepAxis, SweepCurve
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.parts import SweepAxis, SweepCurve
 from benchctl.sweep.curve import ByBlock, sweep_curve
 from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
 

@@ -1,7 +1,7 @@
 import pytest
 
 from benchctl.report.charts import variant_style
-from benchctl.stats.parts import SweepAxis
+from benchctl.stats.analysis import SweepAxis
 from benchctl.sweep.charts import sweep_chart
 from figures import drawn
 from sweeps import AXIS, forks, make_curve, two_laws

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import linregress, ttest_1samp, ttest_ind
 
-from benchctl.stats.parts import SweepAxis, SweepCurve
+from benchctl.stats.analysis import SweepAxis, SweepCurve
 from benchctl.sweep.curve import ByBlock, sweep_curve
 from sweeps import AXIS, BLOCKS, forks, two_laws
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchctl.stats.parts import SweepAxis, SweepCurve
+from benchctl.stats.analysis import SweepAxis, SweepCurve
 from benchctl.sweep.curve import ByBlock, sweep_curve
 from stats.processes import Table
 

@@ -10,9 +10,9 @@ from benchctl.report.screen import render_screen
 from benchctl.report.sentences import verdict
 from benchctl.report.table import Notes, markdown, page_of, plain
 from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Bounded, SweepAxis, SweepCurve
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
-from benchctl.stats.parts import Bounded, SweepAxis, SweepCurve
 from benchctl.sweep.report import sweep_answer, sweep_tables
 from builders import ES
 from sweeps import compared, forks, make_curve, swept_record, two_laws

@@ -14,7 +14,7 @@ import msgspec
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from benchctl.cli.lazy import help_all_option, shows_everything
+from benchctl.cli import help_all_option, shows_everything
 from benchctl.cli.streams import emit, note, text_width
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError

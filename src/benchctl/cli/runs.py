@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import click
 import msgspec
 
-from benchctl.cli.lazy import LazyGroup
+from benchctl.cli import LazyGroup
 from benchctl.cli.options import (
     AmountType,
     TableFormat,

@@ -10,7 +10,7 @@ from typing import Self
 
 import msgspec
 
-from benchctl.corpus.documents import Range, count, merged, missing
+from benchctl.corpus.bulk import Range, count, merged, missing
 from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.engine.client import EngineClocks, SearchClient
 from benchctl.engine.declared import make_all

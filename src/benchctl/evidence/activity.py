@@ -12,11 +12,11 @@ from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import TaskWindow
 from benchctl.results.samples import Columns
 from benchctl.spec import EvidenceKind
+from benchctl.stats.analysis import EvidenceCost, TaskCost
 from benchctl.stats.arrays import Floats, Integers
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.inference import difference_of
 from benchctl.stats.metrics import collect, places, task_at
-from benchctl.stats.parts import EvidenceCost, TaskCost
 
 
 def evidence_cost(record: RunRecord) -> EvidenceCost | None:

@@ -16,7 +16,16 @@ from benchctl.load.pace import Turn, Waiter
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.transport import MeasuredClient, SeveralWires
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
-from benchctl.results.samples import ROW_DTYPE, ROW_FIELDS, Columns, Outcome, Place, RowFile, Rows, columns_of
+from benchctl.results.samples import (
+    ROW_DTYPE,
+    ROW_FIELDS,
+    Columns,
+    Outcome,
+    RowFile,
+    RowOwner,
+    Rows,
+    columns_of,
+)
 from benchctl.track.operations.composite import MOST_STREAMS
 
 _DETAILS_KEPT = 3
@@ -207,7 +216,7 @@ class Recorder:
         chunks = [*self._full, self._buffer[: self._offset]]
         return np.concatenate([np.frombuffer(chunk, ROW_DTYPE) for chunk in chunks])
 
-    def columns(self, place: Place) -> Columns:
+    def columns(self, place: RowOwner) -> Columns:
         """Return the rows of a recorder without a file as sample columns of shape (count,)."""
         return columns_of(self.rows(), place)
 

@@ -43,7 +43,7 @@ from benchctl.load.task_clients import (
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.model import LoadHostFacts
-from benchctl.results.samples import Place, RowFile, SampleSpool
+from benchctl.results.samples import RowFile, RowOwner, SampleSpool
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 
@@ -178,7 +178,7 @@ class _Session:
         folder, prefix = self._assigned.folder, self._assigned.prefix
         files: list[RowFile] = []
 
-        def new_file(place: Place) -> RowFile:
+        def new_file(place: RowOwner) -> RowFile:
             files.append(RowFile(folder / f"{prefix}-{len(files):06d}.rows", place, disk))
             return files[-1]
 

@@ -17,7 +17,7 @@ import msgspec
 import opensearchpy
 import opensearchpy.helpers
 
-from benchctl.corpus.documents import Numbering, Range, merged
+from benchctl.corpus.bulk import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request, judge_bulk

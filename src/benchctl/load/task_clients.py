@@ -18,7 +18,7 @@ from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, op
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
 from benchctl.load.work.programs import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
-from benchctl.results.samples import Chunks, Columns, Place, RowFile, SampleSpool, Span, concatenate
+from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 
@@ -136,7 +136,7 @@ class TaskRun:
         self._new_file = new_file
         self._new_pace = new_pace
         self._paces: dict[int, PluginPace] = {}
-        self._recorders: dict[int, tuple[Recorder, Place, RowFile | None]] = {}
+        self._recorders: dict[int, tuple[Recorder, RowOwner, RowFile | None]] = {}
 
     def client(self, number: int, wire: Wire, spares: Sequence[Wire] = ()) -> Client:
         """Make one of its clients, with further connections where its work needs them."""
@@ -180,7 +180,7 @@ class TaskRun:
         return found
 
     def _recorder(self, client: int) -> Recorder:
-        place = Place(
+        place = RowOwner(
             origin_ns=self._stage.origin_ns,
             schedule=self._job.schedule,
             task=self._job.position,
@@ -506,7 +506,7 @@ def _ramp_up_ns(task: Task, lane: Lane) -> int:
     return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
 
 
-NewFile = Callable[[Place], RowFile]
+NewFile = Callable[[RowOwner], RowFile]
 """Makes the file that takes the samples of one client."""
 
 

@@ -13,8 +13,7 @@ from benchctl.report.facts import objective_text
 from benchctl.report.numbers import figure
 from benchctl.report.table import Table
 from benchctl.results.figures import load_suffix
-from benchctl.stats.analysis import Analysis
-from benchctl.stats.parts import CurveRow, RedlineCurves
+from benchctl.stats.analysis import Analysis, CurveRow, RedlineCurves
 
 _NS_PER_MS = 1e6
 

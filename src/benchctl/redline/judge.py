@@ -16,12 +16,12 @@ from benchctl.results.figures import CurvePoint, StepVerdict
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
+from benchctl.stats.analysis import Curve, CurveRow, ForkCurve, RedlineCurves, ScaledTask, Spread
 from benchctl.stats.arrays import Integers, ValueCounts
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import own_interval
 from benchctl.stats.driver import MOST_THINK_SHARE
 from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric
-from benchctl.stats.parts import Curve, CurveRow, ForkCurve, RedlineCurves, ScaledTask, Spread
 from benchctl.stats.quantiles import quantile
 from benchctl.stats.steady import Steadiness, Trend
 from benchctl.track.model import Task

@@ -12,10 +12,9 @@ from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import Addition, Notes, Table
 from benchctl.results.figures import RedlineEnd, load_text
 from benchctl.results.plan import RedlineSpec
-from benchctl.stats.analysis import Analysis
+from benchctl.stats.analysis import Analysis, Curve, CurveRow, RedlineCurves, Spread
 from benchctl.stats.compare import own_interval
 from benchctl.stats.metrics import THROUGHPUT
-from benchctl.stats.parts import Curve, CurveRow, RedlineCurves, Spread
 
 _MARKS = "ox+*#@%&"
 _BOTH = "?"

@@ -19,10 +19,18 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.plan import Place
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, TimeKind, TimeRow
+from benchctl.stats.analysis import (
+    Analysis,
+    DriverRow,
+    EvidenceCost,
+    Figures,
+    HostRow,
+    TaskCost,
+    TimeKind,
+    TimeRow,
+)
 from benchctl.stats.compare import UNITS
 from benchctl.stats.order import OrderEffect, describe_before
-from benchctl.stats.parts import EvidenceCost, TaskCost
 
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3

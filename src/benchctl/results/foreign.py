@@ -36,7 +36,7 @@ Statistics = dict[str, float | str | None]
 """A metric of one task: percentiles such as `90_0`, or `median` and so on, and a `unit`."""
 
 
-class TaskResult(msgspec.Struct, frozen=True):
+class RaceTask(msgspec.Struct, frozen=True):
     """The figures that both tools keep of one task."""
 
     task: str
@@ -63,7 +63,7 @@ class Race(msgspec.Struct, frozen=True):
     challenge: str
     car: str  # the tool's name for the configuration of the nodes
     params: dict[str, Any]
-    tasks: tuple[TaskResult, ...]  # in the order of the schedule
+    tasks: tuple[RaceTask, ...]  # in the order of the schedule
 
 
 class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
@@ -72,7 +72,7 @@ class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class _Results(msgspec.Struct, frozen=True):
-    op_metrics: tuple[TaskResult, ...] | None = None
+    op_metrics: tuple[RaceTask, ...] | None = None
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
@@ -102,7 +102,7 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
     cluster: _Cluster = _Cluster()
     results: _Results | None = None
     # Of a file that holds the results alone.
-    op_metrics: tuple[TaskResult, ...] | None = msgspec.field(name="op_metrics", default=None)
+    op_metrics: tuple[RaceTask, ...] | None = msgspec.field(name="op_metrics", default=None)
 
 
 def read_race(path: Path, tool: Tool | None = None) -> Race:
@@ -197,7 +197,7 @@ def _unfit(race: Race, others: list[Race]) -> str:
     return ""
 
 
-def _check_units(results: tuple[TaskResult, ...], path: Path) -> None:
+def _check_units(results: tuple[RaceTask, ...], path: Path) -> None:
     for result in results:
         for times in (result.latency, result.service_time, result.processing_time):
             unit = (times or {}).get("unit") or "ms"
@@ -348,7 +348,7 @@ def unknown_engine(spec: VariantSpec, build: str = "") -> EngineFacts:
     )
 
 
-def _summary(place: int, task: TaskResult) -> TaskSummary:
+def _summary(place: int, task: RaceTask) -> TaskSummary:
     blank = TaskSummary(0, place, task.task, task.task if task.operation is None else task.operation)
     if _all_failed(task):
         return msgspec.structs.replace(
@@ -371,7 +371,7 @@ def _summary(place: int, task: TaskResult) -> TaskSummary:
     )
 
 
-def throttled(task: TaskResult) -> bool:
+def throttled(task: RaceTask) -> bool:
     """Return whether requests had a due time: without one, latency is a copy of service time."""
     latency, service = task.latency or {}, task.service_time or {}
     return any(
@@ -381,7 +381,7 @@ def throttled(task: TaskResult) -> bool:
     )
 
 
-def _all_failed(task: TaskResult) -> bool:
+def _all_failed(task: RaceTask) -> bool:
     return task.error_rate is not None and task.error_rate >= 1
 
 

@@ -102,7 +102,7 @@ Rows = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
-class Place:
+class RowOwner:
     """Owner of rows: fills the columns that are constant."""
 
     origin_ns: int  # the fork's origin on the clock of the rows; columns count from it
@@ -112,7 +112,7 @@ class Place:
     client: int
 
 
-def columns_of(rows: Rows, place: Place) -> Columns:
+def columns_of(rows: Rows, place: RowOwner) -> Columns:
     """Turn packed rows, shape (n,), of ROW_DTYPE, into sample columns.
 
     The arrays of shape (n,) are copies, in the order and types of SAMPLE_DTYPES.
@@ -179,7 +179,7 @@ class RowFile:
         waited_ns: for how long, altogether.
     """
 
-    def __init__(self, path: Path, place: Place, disk: ThreadPoolExecutor | None) -> None:
+    def __init__(self, path: Path, place: RowOwner, disk: ThreadPoolExecutor | None) -> None:
         self.place = place
         self.waits = 0
         self.waited_ns = 0
@@ -189,7 +189,7 @@ class RowFile:
         self._writing: Future[bytearray] | None = None
         self._finished = False
 
-    def __reduce__(self) -> tuple[Callable[..., "RowFile"], tuple[Path, Place, int, int]]:
+    def __reduce__(self) -> tuple[Callable[..., "RowFile"], tuple[Path, RowOwner, int, int]]:
         """Another process can read it.
 
         Raises:
@@ -309,7 +309,7 @@ class RowFile:
             ) from err
 
 
-def _written_elsewhere(path: Path, place: Place, waits: int, waited_ns: int) -> RowFile:
+def _written_elsewhere(path: Path, place: RowOwner, waits: int, waited_ns: int) -> RowFile:
     file = RowFile(path, place, None)
     file.waits, file.waited_ns = waits, waited_ns
     file.finish(bytearray())
@@ -361,7 +361,7 @@ class SampleSpool:
             file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def file(self, place: Place) -> RowFile:
+    def file(self, place: RowOwner) -> RowFile:
         """Return a new file for the rows of one client in one task."""
         made = RowFile(self._folder / f"{len(self._files):06d}.rows", place, self._disk)
         self._files.append(made)

@@ -11,8 +11,15 @@ from typing import Literal
 
 import msgspec
 
-from benchctl.corpus.bulk import batches, frame_bodies, frame_created, frame_lines, frame_numbered
-from benchctl.corpus.documents import Range, within
+from benchctl.corpus.bulk import (
+    Range,
+    batches,
+    frame_bodies,
+    frame_created,
+    frame_lines,
+    frame_numbered,
+    within,
+)
 from benchctl.disk import disk_errors, free_bytes
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient

@@ -11,9 +11,8 @@ from benchctl.report.charts.panels import plain, plot_layout, scaled_axis
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
 from benchctl.report.table import Table
-from benchctl.stats.analysis import Analysis
+from benchctl.stats.analysis import Analysis, Bounded, SweepCurve, SweepLine
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.parts import Bounded, SweepCurve, SweepLine
 from benchctl.sweep.report import sweep_title
 
 _BAND_ALPHA = 0.18

@@ -14,12 +14,21 @@ import msgspec
 import numpy as np
 
 from benchctl.results.plan import Axis, Plan, SweepSpec, Swept
-from benchctl.stats.analysis import Figures, Row, weaknesses
+from benchctl.stats.analysis import (
+    Bounded,
+    Figures,
+    PowerLaw,
+    Row,
+    SweepAxis,
+    SweepCurve,
+    SweepLine,
+    SweepPair,
+    weaknesses,
+)
 from benchctl.stats.arrays import Floats
 from benchctl.stats.compare import LEVEL, Comparison, Series, own_interval
 from benchctl.stats.inference import contrast, holm
 from benchctl.stats.metrics import MetricKey, metric_of
-from benchctl.stats.parts import Bounded, PowerLaw, SweepAxis, SweepCurve, SweepLine, SweepPair
 from benchctl.track.model import Task
 
 _TWO = 2

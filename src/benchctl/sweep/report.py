@@ -32,11 +32,10 @@ from benchctl.report.table import (
     named,
     worded,
 )
-from benchctl.stats.analysis import Analysis
+from benchctl.stats.analysis import Analysis, Bounded, PowerLaw, SweepCurve
 from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.parts import Bounded, PowerLaw, SweepCurve
 
 _TWO = 2
 _WHOLE = 100

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import click
 
-from benchctl.cli.lazy import LazyGroup
+from benchctl.cli import LazyGroup
 from benchctl.cli.options import complete_runs
 from benchctl.cli.streams import say
 

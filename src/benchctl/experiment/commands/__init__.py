@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import click
 
-from benchctl.cli.lazy import LazyGroup
+from benchctl.cli import LazyGroup
 
 _COMMANDS = {
     "list": (

@@ -6,7 +6,7 @@ from typing import ClassVar
 import click
 from click.testing import CliRunner
 
-from benchctl.cli.lazy import LazyGroup
+from benchctl.cli import LazyGroup
 from benchctl.cli.options import SectionedCommand, under
 
 

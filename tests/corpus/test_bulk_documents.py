@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.documents import Numbering, Range, count, merged, missing, within
+from benchctl.corpus.bulk import Numbering, Range, count, merged, missing, within
 
 SIZE = 60
 RANGES = st.lists(
