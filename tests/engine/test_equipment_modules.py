@@ -102,11 +102,11 @@ def jars(installation: Installation, module: str) -> list[str]:
 
 @pytest.mark.usefixtures("repository")
 def test_a_module_has_its_jars_a_descriptor_and_a_policy(home: Home, plain: Installation):
-    found = added(home, plain, "reindex")
-    assert found.modules == ("cache-common", "geo", "reindex", "transport-netty4")
+    installed = added(home, plain, "reindex")
+    assert installed.modules == ("cache-common", "geo", "reindex", "transport-netty4")
     # What lies in `lib` is not loaded again.
-    assert jars(found, "reindex") == ["client-1.jar", "reindex-client-2.11.0.jar"]
-    folder = found.root / "modules/reindex"
+    assert jars(installed, "reindex") == ["client-1.jar", "reindex-client-2.11.0.jar"]
+    folder = installed.root / "modules/reindex"
     assert (folder / "plugin-descriptor.properties").read_text().splitlines() == [
         "name=reindex",
         "description=reindex, from its published jar",
@@ -119,7 +119,7 @@ def test_a_module_has_its_jars_a_descriptor_and_a_policy(home: Home, plain: Inst
         "has.native.controller=false",
     ]
     assert 'java.net.SocketPermission "*", "connect";' in (folder / "plugin-security.policy").read_text()
-    (facts,) = found.added
+    (facts,) = installed.added
     assert (facts.name, [text for text, _ in facts.jars]) == (
         "reindex",
         ["org.example:client:1", "org.opensearch.plugin:reindex-client:2.11.0"],
@@ -138,12 +138,12 @@ def test_what_was_made_once_needs_no_repository(repository: Server, home: Home, 
 
 @pytest.mark.usefixtures("repository")
 def test_what_a_module_extends_comes_with_it(home: Home, plain: Installation):
-    found = added(home, plain, "analysis-common")
-    assert [module.name for module in found.added] == ["lang-painless", "analysis-common"]
-    descriptor = (found.root / "modules/analysis-common/plugin-descriptor.properties").read_text()
+    installed = added(home, plain, "analysis-common")
+    assert [module.name for module in installed.added] == ["lang-painless", "analysis-common"]
+    descriptor = (installed.root / "modules/analysis-common/plugin-descriptor.properties").read_text()
     assert "extended.plugins=lang-painless\n" in descriptor
     # Its own POM names neither.
-    assert jars(found, "lang-painless") == [
+    assert jars(installed, "lang-painless") == [
         "antlr4-runtime-4.11.1.jar",
         "lang-painless-2.11.0.jar",
         "opensearch-scripting-painless-spi-2.11.0.jar",
@@ -152,20 +152,20 @@ def test_what_a_module_extends_comes_with_it(home: Home, plain: Installation):
 
 @pytest.mark.usefixtures("repository")
 def test_full_adds_what_is_published_and_names_the_rest(home: Home, plain: Installation):
-    found = added(home, plain, "full")
-    assert found.modules == (
+    installed = added(home, plain, "full")
+    assert installed.modules == (
         "analysis-common", "cache-common", "geo", "lang-expression", "lang-painless", "reindex",
         "transport-netty4",
     )  # fmt: skip
-    unpublished = set(MODULES) - set(found.modules)
-    assert {text.split()[1] for text in found.lacking} == unpublished
+    unpublished = set(MODULES) - set(installed.modules)
+    assert {text.split()[1] for text in installed.lacking} == unpublished
 
 
 def test_core_removes_all_but_old_and_named_modules(repository: Server, home: Home, plain: Installation):
-    found = added(home, plain, "core")
-    assert (found.modules, found.added) == (("transport-netty4",), ())
-    assert found.removed == ("cache-common", "geo")
-    assert sorted(path.name for path in (found.root / "modules").iterdir()) == ["transport-netty4"]
+    installed = added(home, plain, "core")
+    assert (installed.modules, installed.added) == (("transport-netty4",), ())
+    assert installed.removed == ("cache-common", "geo")
+    assert sorted(path.name for path in (installed.root / "modules").iterdir()) == ["transport-netty4"]
     assert repository.requests == []
     assert added(home, plain, "core", "geo").removed == ("cache-common",)
     assert added(home, plain, "geo") is plain
@@ -174,7 +174,7 @@ def test_core_removes_all_but_old_and_named_modules(repository: Server, home: Ho
 
 
 @pytest.mark.parametrize(
-    ("wanted", "error", "said"),
+    ("wanted", "error", "words"),
     [
         ("percolator", UsageError, "percolator-client 2.11.0 not found"),
         ("mapper-extras", BenchctlError, "module mapper-extras is of build dddddddddddd"),
@@ -182,7 +182,7 @@ def test_core_removes_all_but_old_and_named_modules(repository: Server, home: Ho
     ],
 )
 def test_a_module_that_does_not_fit_is_refused_and_nothing_is_left(
-    wanted: str, error: type[BenchctlError], said: str, repository: Server, home: Home, plain: Installation
+    wanted: str, error: type[BenchctlError], words: str, repository: Server, home: Home, plain: Installation
 ):
     publish_module(repository, "mapper-extras", commit="d" * 40)
     publish(
@@ -190,7 +190,7 @@ def test_a_module_that_does_not_fit_is_refused_and_nothing_is_left(
         "rank-eval-client:2.11.0",
         packed(COMMIT, "org/opensearch/APlugin.class", "org/opensearch/BPlugin.class"),
     )
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=words):
         added(home, plain, "reindex", wanted)
     assert [path.name for path in home.engines.iterdir()] == ["os"]
 
@@ -217,9 +217,9 @@ def test_a_plug_in_gets_the_modules_that_it_extends(home: Home, spec: VariantSpe
     with zipfile.ZipFile(tmp_path / "knn.zip", "w") as plugin:
         plugin.writestr("plugin-descriptor.properties", descriptor)
     wanted = msgspec.structs.replace(spec, plugins=(str(tmp_path / "knn.zip"),))
-    found = equip(home, wanted, lambda *_: None).installation
-    assert found.modules == ("cache-common", "geo", "lang-painless", "transport-netty4")
-    assert [one.name for one in found.plugins] == ["knn"]
+    installed = equip(home, wanted, lambda *_: None).installation
+    assert installed.modules == ("cache-common", "geo", "lang-painless", "transport-netty4")
+    assert [one.name for one in installed.plugins] == ["knn"]
     with zipfile.ZipFile(tmp_path / "knn.zip", "w") as plugin:
         plugin.writestr("plugin-descriptor.properties", descriptor.replace("lang-painless", "security"))
     with pytest.raises(UsageError, match=r"extends security, which opensearch 2\.11\.0 lacks"):
@@ -231,6 +231,6 @@ def test_a_named_module_that_the_runtime_cannot_carry_is_refused(home: Home, spe
     with pytest.raises(UsageError, match=r"module analysis-common is not installed.*'th'") as caught:
         equip(home, msgspec.structs.replace(spec, modules=("analysis-common",)), lambda *_: None)
     assert "jdk:" in caught.value.hint
-    found = equip(home, msgspec.structs.replace(spec, modules=("full",)), lambda *_: None).installation
-    assert [module.name for module in found.added] == ["lang-expression", "lang-painless", "reindex"]
-    assert any("analysis-common" in text for text in found.lacking)
+    installed = equip(home, msgspec.structs.replace(spec, modules=("full",)), lambda *_: None).installation
+    assert [module.name for module in installed.added] == ["lang-expression", "lang-painless", "reindex"]
+    assert any("analysis-common" in text for text in installed.lacking)

@@ -101,19 +101,19 @@ def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path
     return _Unpacked(asked, PluginFacts(name, version, archive.sha256), _extended(said), top)
 
 
-def _extended(said: Mapping[str, str]) -> tuple[str, ...]:
+def _extended(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the plug-ins and modules that a plug-in extends."""
-    names = (name.strip() for name in said.get(_EXTENDED, "").split(","))
+    names = (name.strip() for name in properties.get(_EXTENDED, "").split(","))
     return tuple(name for name in names if name and not name.endswith(_OPTIONALLY))
 
 
-def _check_extended(original: Installation, found: Sequence[_Unpacked]) -> None:
-    names = {*original.modules, *(one.facts.name for one in found)}
-    for one in found:
-        for name in one.extended:
+def _check_extended(original: Installation, plugins: Sequence[_Unpacked]) -> None:
+    names = {*original.modules, *(plugin.facts.name for plugin in plugins)}
+    for plugin in plugins:
+        for name in plugin.extended:
             if name not in names and not (original.root / "plugins" / name).is_dir():
                 raise UsageError(
-                    f"{one.asked} extends {name}, which {original.engine} {original.version} lacks",
+                    f"{plugin.asked} extends {name}, which {original.engine} {original.version} lacks",
                     hint=f"add the plug-in {name}, or use a full distribution: distribution:official",
                 )
 
@@ -238,7 +238,7 @@ def with_modules(
         for module in added:
             _assemble(module, template, root / "modules" / module.facts.name)
 
-    parts = ("modules", removed, facts)
+    parts = ("modules", removed, [(module, MODULES[module.name]) for module in facts])
     return replace(
         original,
         root=derived(home, original, parts, change),

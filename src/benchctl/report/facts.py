@@ -276,8 +276,8 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
             switches = (f"{name}={str(value).lower()}" for name, value in facts.switched_off.items())
             yield f"  switched off: {' '.join(switches)}"
         for name, jars in facts.added_modules.items():
-            told = ", ".join(f"{coordinates} {sha256[:12]}" for coordinates, sha256 in jars.items())
-            yield f"  module {name} added: {told}"
+            digests = ", ".join(f"{coordinates} {sha256[:12]}" for coordinates, sha256 in jars.items())
+            yield f"  module {name} added: {digests}"
 
 
 def _start(manner: str) -> str:
