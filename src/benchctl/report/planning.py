@@ -183,7 +183,9 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     """Return a run that would show more; on a busy host the same again, of whose doing the rest may be."""
     if "busy-host" not in _codes(analysis):
         return _larger(purpose, analysis, plan)
-    again = command(msgspec.structs.replace(plan, test_mode=False))
+    # Even on a quiet host, so few could not be reported.
+    forks = None if plan.forks >= FORKS_FOR_QUOTING else DEFAULT_FORKS
+    again = command(msgspec.structs.replace(plan, test_mode=False), forks=forks)
     return Command(f"{purpose} (stop these processes, or wait for a quiet host)", f"{again} --on-busy wait")
 
 

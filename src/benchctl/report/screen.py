@@ -212,7 +212,7 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
         top[-1:-1] = [paragraph(where, width, lead="Hosts  ")]
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
-        top[-1:-1] = [paragraph(ended, width, lead="Asked for  ")] if ended else []
+        top[-1:-1] = [paragraph(ended, width, lead="Goal  ")] if ended else []
     return top
 
 
