@@ -81,6 +81,20 @@ def test_documents_are_counted_and_nothing_is_kept(
     assert dry(shop, "--corpus", str(shop / name), "--docs", "8") == ExitCode.USAGE
 
 
+def test_a_track_without_documents_says_which_it_gets(shop: Path, capsys: pytest.CaptureFixture[str]):
+    write_track(shop)
+    track = json.loads((shop / "track.json").read_text())
+    del track["corpora"]
+    (shop / "track.json").write_text(json.dumps(track))
+    (shop / "one.json").write_bytes(lines(1))
+    assert dry(shop, "--docs", "1000") == ExitCode.OK
+    assert "those of big5 are generated" in capsys.readouterr().out
+    assert dry(shop, "--corpus", str(shop / "one.json")) == ExitCode.OK
+    said = capsys.readouterr().out
+    assert "on 1 document\n" in said
+    assert "big5" not in said
+
+
 def test_a_length_by_time_says_how_many_forks_there_are_at_most(
     shop: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -222,6 +222,14 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(busy: int, *, told:
     following = next_command(analysis, record.plan)
     assert following is not None
     assert following.line.endswith("--on-busy wait") == told
+    if told:  # the same again, but never fewer than can be reported
+        few = next_command(analysis, msgspec.structs.replace(record.plan, forks=3, test_mode=True))
+        assert few is not None
+        assert "--forks 6 " in few.line
+        assert "--test-mode" not in few.line
+        many = next_command(analysis, msgspec.structs.replace(record.plan, forks=9))
+        assert many is not None
+        assert "--forks 9 " in many.line
 
 
 @pytest.mark.parametrize(("cpu_ns", "told"), [(120_000_000, True), (80_000_000, False)])

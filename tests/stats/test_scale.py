@@ -30,7 +30,7 @@ def test_distance_in_document_visits(
     assert (found is None) == (expected is None)
     if found is not None and expected is not None:
         assert found.hits_per_request == expected[0]
-        assert found.text.startswith(f"{expected[1]} document visits than in the blog")
+        assert found.text.startswith(f"{expected[1]} document visits than in the original benchmark")
 
 
 def test_the_blog_says_nothing_about_other_operations():

@@ -144,7 +144,14 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
 
 def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
     """Remarks on a plan for a dry run: of its track, its documents and its rates."""
-    return (*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan))
+    lines = [*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)]
+    generated = plan.origin == "prepared" and plan.micro is None and not plan.corpus.files
+    if generated and needs_documents(plan.variants) and track.name != plan.corpus.generator:
+        lines.append(
+            f"track {track.name} has no documents: those of {plan.corpus.generator} are generated; "
+            "for your own, use --corpus FILE"
+        )
+    return tuple(lines)
 
 
 def only_say(
@@ -163,7 +170,7 @@ def only_say(
     plan = with_documents(plan, track, files, home)
     plan = corpus_of_targets(plan, seen) or plan
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
-    documents = f" on {plan.corpus.documents:,} documents" if plan.corpus.documents else ""
+    documents = f" on {counted(plan.corpus.documents, 'document')}" if plan.corpus.documents else ""
     if plan.swept is not None:
         points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
         documents = f"{documents}, at {points}"

@@ -50,7 +50,7 @@ from benchctl.stats.outlook import family_weight, further_forks
 from benchctl.stats.scale import rounded_ratio
 
 _NOTABLE_SCALE = 10.0
-"""Factor of fewer document visits than in the blog that raises a warning."""
+"""Factor of fewer document visits than in the original benchmark that raises a warning."""
 
 # Expectations: what follows from the verdicts of their comparisons, and nothing else.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from benchctl.engine.variant import LATEST, parse_variant, placed_variant
+from benchctl.engine.variant import BUILT_IN_VERSIONS, LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.micro.conduct import MicroEntry
@@ -158,8 +158,7 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
             raise typed.document.refuse(
                 steps,
                 f"a canary must stay what it is, and {variant} changes with the next release",
-                hint=f"name a version, such as {variant.replace(LATEST, '8.11.0')}: what moves a "
-                "canary is the host",
+                hint=f"name a version, such as {variant.replace(LATEST, BUILT_IN_VERSIONS[spec.engine])}",
             )
         seen.add(spec.name)
 

@@ -115,7 +115,7 @@ def precision_table(analysis: Analysis) -> Table | None:
     if analysis.costs:
         title += f"; forks per variant that detect {analysis.costs[0].effect_percent:g}%, and their minutes"
     if any(cost.further for cost in analysis.costs):
-        title += "; minutes to go until open rows have a verdict: the middle, and a range that holds 80%"
+        title += "; minutes to go until inconclusive rows have a verdict: median and 80% range"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")

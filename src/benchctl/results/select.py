@@ -305,7 +305,8 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
         held = ", ".join(_measured(side.run)) or "no finished fork"
         return UsageError(f"run {side.run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
     known = sorted({name for record in newest for name in _measured(record)})
-    hint = f"stored variants: {', '.join(known) or 'none'}; see: benchctl runs list"
+    stored = f"stored variants: {', '.join(known)}; see: " if known else "list runs with: "
+    hint = f"{stored}benchctl runs list"
     if any(side.text in record.tags for record in newest):
         hint = f"it is a tag: write tag:{side.text}"
     return UsageError(f"no results of variant '{side.text}'{where}", hint=hint)
@@ -465,8 +466,8 @@ def choose_sides(
     texts = list(texts)
     if len(texts) < _LEAST_SIDES:
         raise UsageError(
-            "a comparison needs two variants or more",
-            hint=f"for example: benchctl compare es os; a side is {_FORMS}",
+            "a comparison requires at least two sides",
+            hint=f"e.g. benchctl compare es os; a side is {_FORMS}; for a whole run: benchctl show RUN",
         )
     if baseline in texts:
         place = texts.index(baseline)

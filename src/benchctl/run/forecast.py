@@ -315,7 +315,7 @@ def document_lines(files: Sequence[CorpusFile], track: Track) -> list[str]:
     lines = []
     for file in files:
         name = file.path.rpartition("/")[2]
-        count = f"{file.held:,} documents" if file.held else "documents not counted"
+        count = counted(file.held, "document") if file.held else "documents not counted"
         if file.held and not file.sha256:
             count = f"{count} by the track" if file.corpus else f"about {count}"
         count += f", {file.documents:,} of them used" if 0 < file.documents < file.held else ""

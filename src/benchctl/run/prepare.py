@@ -67,7 +67,7 @@ def prepare_corpus(
         written += new
         observer.progress("documents", written, documents)
 
-    observer.stage(f"corpus of {documents:,} documents")
+    observer.stage(f"corpus of {documents:,} {generator} documents")
     return ensure_corpus(home, documents, generator=generator, seed=seed, progress=progress)
 
 

@@ -122,6 +122,6 @@ def small_scale(times_fewer: str) -> Caveat:
     """A corpus so small that the JIT sees far less work."""
     return Caveat(
         "small-scale",
-        f"up to {times_fewer} times fewer document visits than in the blog: "
+        f"up to {times_fewer} times fewer document visits than in the original benchmark: "
         "the JIT may not have settled, small corpora need more iterations",
     )

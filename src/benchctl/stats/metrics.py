@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from benchctl.errors import UsageError, suggestion
+from benchctl.errors import UsageError, guess
 from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.metrics import METRIC_KINDS, MetricKind
 from benchctl.results.model import ForkRecord, IndexFacts
@@ -262,7 +262,10 @@ def _no_metric(name: str) -> UsageError:
         )
     match = _OF_QUANTILE.fullmatch(name)
     if match is None:
-        return UsageError(f"unknown metric '{name}'", hint=suggestion(name, METRIC_NAMES))
+        return UsageError(
+            f"unknown metric '{name}'",
+            hint=guess(name, METRIC_NAMES) or "list metrics with: benchctl list metrics",
+        )
     time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
     if time is None:
         return UsageError(

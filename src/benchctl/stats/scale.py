@@ -90,7 +90,7 @@ def operation_scale(
         return None
     ratio = blog_hits * blog_requests / (hits * requests)
     way, times = ("fewer", ratio) if ratio >= 1 else ("more", 1 / ratio)
-    distance = f"{rounded_ratio(times)} times {way} document visits than in the blog"
+    distance = f"{rounded_ratio(times)} times {way} document visits than in the original benchmark"
     text = f"{distance} ({hits:,} x {requests:,} here, {blog_hits:,} x {blog_requests:,} there)"
     return ScaleNote(hits, requests, blog_hits, blog_requests, ratio, text)
 

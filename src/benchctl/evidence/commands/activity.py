@@ -85,7 +85,7 @@ def list_command(run: str, runs_folder: Path | None, output_format: TableFormat)
     missing = tuple(kind for kind, _, shown in rows if shown is None and kind in possible)
     if missing and record.imported is None:
         plan = msgspec.structs.replace(record.plan, evidence=EvidenceSpec(missing, 1))
-        note(f"collect the rest with: {command(plan)}")
+        note(f"collect what is missing with: {command(plan)}")
 
 
 def _carrying(record: RunRecord, *kinds: EvidenceKind) -> list[ForkRecord]:
