@@ -34,11 +34,11 @@ ROOT_FIXTURES = {"nobody", "small_group"}
 MOST_WORKERS = 8
 # Modules that take more than ten seconds, the slowest first; of nodes, and of others.
 SLOWEST = (
-    "test_run", "test_shipped_experiments", "test_revisions", "test_minimize", "test_big5", "test_micro",
-    "test_nightly", "test_evidence", "test_variants", "test_foreign", "test_resuming", "test_nodes",
-    "test_target", "test_load", "test_index", "test_until_steady", "test_experiment", "test_machine",
-    "test_programs", "test_cut_off", "test_night", "test_calibration", "test_conduct",
-    "test_steady_calibration",
+    "test_run", "test_shipped_experiments", "test_revisions", "test_minimize", "test_big5",
+    "test_versions", "test_micro", "test_nightly", "test_evidence", "test_variants", "test_foreign",
+    "test_resuming", "test_nodes", "test_target", "test_load", "test_index", "test_until_steady",
+    "test_experiment", "test_machine", "test_programs", "test_cut_off", "test_night", "test_calibration",
+    "test_conduct", "test_steady_calibration",
 )  # fmt: skip
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {

@@ -98,7 +98,7 @@ def _tried(home: Home, engine: EngineName, name: str) -> str:
         (subject,) = prepare_started((spec,), plan, track, lambda _: (corpus, sent), home, observer)
         answers = check_answers([subject], plan, track, home, observer).check
     except UsageError as err:
-        return f"refused | | {_quoted(MODULE.findall(err.message))} |"
+        return f"refused |  | {_quoted(MODULE.findall(err.message))} |"
     finally:
         for folder in (home.engines, home.indices, home.artifacts):
             for path in folder.glob(f"{engine}-{spec.version}[-.]*"):
