@@ -475,6 +475,8 @@ def _existing(given: str, variant: str) -> Path:
 
 def cached_archive(home: Home, spec: VariantSpec) -> Archive | None:
     """Return the cached archive of a version; None if `install` has to download it."""
+    if not (home.root / "artifacts").is_dir():  # looking makes no folder
+        return None
     if spec.distribution is None:
         return _cached(_published_path(home, engine_coordinates(spec.engine), spec.version))
     return _cached(_named_path(home, spec))
