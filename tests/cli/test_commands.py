@@ -24,7 +24,6 @@ def test_the_help_names_every_command_and_loads_none_of_them():
     assert loaded.split() == [
         "benchctl.cli",
         "benchctl.cli.boundary",
-        "benchctl.cli",
         "benchctl.cli.streams",
         "benchctl.errors",
         "benchctl.report",
