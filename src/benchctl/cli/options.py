@@ -82,7 +82,7 @@ class SectionedCommand(click.Command):
         """List the options, section by section; without --help-all those of the first page."""
         headings = getattr(self.callback, _HEADINGS, {})
         sections: dict[str, list[tuple[str, str]]] = {arg: [] for arg in (_OWN, *get_args(Heading))}
-        shown = self.get_params(ctx)
+        shown = [param for param in self.get_params(ctx) if not isinstance(param, click.Argument)]
         if self._first and not shows_everything(ctx):
             shown = [param for param in shown if param.name in self._first]
         for param in sorted(
