@@ -7,7 +7,7 @@ import pytest
 
 from benchctl import git as module
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.git import Repository, repository_place
+from benchctl.git import Repository, address_problem, repository_place
 from benchctl.home import Home
 from scripted_history import Step, git, write_history
 
@@ -82,8 +82,7 @@ def test_a_url_with_a_secret_is_refused_without_a_word_of_it(home: Home, url: st
 
 @pytest.mark.parametrize("protocol", ["http", "git", "ext", "ftp"])
 def test_other_protocols_are_refused(protocol: str):
-    with pytest.raises(UsageError, match=f"unsupported protocol '{protocol}'"):
-        repository_place("--source", f"{protocol}://example.org/a.git")
+    assert f"unsupported protocol '{protocol}'" in address_problem(f"{protocol}://example.org/a.git")
 
 
 @pytest.mark.parametrize(
@@ -94,8 +93,9 @@ def test_other_protocols_are_refused(protocol: str):
     ],
 )  # fmt: skip
 def test_a_url_stays_as_it_is_and_a_path_becomes_absolute(url: str):
-    assert repository_place("--source", url, Path("/srv")) == url
-    assert repository_place("--source", "a/b", Path("/srv")) == "/srv/a/b"
+    assert address_problem(url) == ""
+    assert repository_place(url, Path("/srv")) == url
+    assert repository_place("a/b", Path("/srv")) == "/srv/a/b"
 
 
 def test_nothing_else_is_executed_and_no_submodule_fetched(

@@ -125,8 +125,9 @@ def _content(file: IO[bytes]) -> bytes:
 
 def complaint(done: subprocess.CompletedProcess[bytes], most: int = 5) -> str:
     """Return the first lines of git's errors, without credentials of URLs."""
-    lines = re.sub(r"://[^/@\s]+@", "://", done.stderr.decode(errors="replace")).strip().splitlines()
-    return "; ".join(line.removeprefix("error: ").removeprefix("fatal: ") for line in lines[:most])
+    lines = re.sub(r"://[^/@\s]+@", "://", done.stderr.decode(errors="replace")).splitlines()
+    lines = [line for line in lines if line.strip()][:most]
+    return "; ".join(line.removeprefix("error: ").removeprefix("fatal: ") for line in lines)
 
 
 class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -141,23 +142,24 @@ class Commit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.sha[:_SHORT]
 
 
-def repository_place(option: str, text: str, folder: Path = Path()) -> str:
-    """Return the URL of a repository as it is, or the absolute path of a directory.
-
-    Raises:
-        UsageError: If a URL holds a user or a password, or has a protocol that git is not allowed.
-    """
+def address_problem(text: str) -> str:
+    """Return why a repository's URL is refused: credentials, or another protocol; empty if it is not."""
     scheme, separator, rest = text.partition("://")
     user, at, host = (rest if separator else text).partition("/")[0].rpartition("@")
     is_secret = ":" in user or (separator and at and scheme != "ssh") or (separator and "?" in text)
     if is_secret or (separator and not _HOST.fullmatch(host)):
         # No part of it is shown: where a password begins and ends is only a guess.
-        raise UsageError(
-            f"{option}: the URL holds a user or a password, which would be recorded",
-            hint="use a credential helper of git, ~/.netrc or ssh",
+        return (
+            "the URL holds a user or a password, which would be recorded (use a credential helper of git, "
+            "~/.netrc or ssh)"
         )
     if separator and scheme not in _PROTOCOLS:
-        raise UsageError(f"{option}: unsupported protocol '{scheme}' (expected {', '.join(_PROTOCOLS)})")
+        return f"unsupported protocol '{scheme}' (expected {', '.join(_PROTOCOLS)})"
+    return ""
+
+
+def repository_place(text: str, folder: Path = Path()) -> str:
+    """Return the URL of a repository as it is, or the absolute path of a directory."""
     return text if _URL.fullmatch(text) else str((folder / expanded(text)).absolute())
 
 
@@ -177,10 +179,12 @@ class Repository:
             stale: whether an earlier copy will do when there is no network; `outdated` has the reason.
 
         Raises:
-            UsageError: If the path is no repository, or its URL holds a password.
+            UsageError: If the path is no repository, or its URL is refused.
             BenchctlError: If the repository cannot be fetched, or there is no git.
         """
-        self.place = repository_place(option, text)
+        if problem := address_problem(text):
+            raise UsageError(f"{option}: {problem}")
+        self.place = repository_place(text)
         self.text = text
         self.outdated = ""
         self.path = Path(self.place)
@@ -230,7 +234,9 @@ class Repository:
         """
         done = git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], self.path)
         if done.returncode != 0:
-            hint = "see: git log --oneline"
+            hint = (
+                f"see: git ls-remote {self.text}" if _URL.fullmatch(self.text) else "see: git log --oneline"
+            )
             if self._read(["rev-parse", "--is-shallow-repository"]) == "true":
                 hint = "the clone is shallow: git fetch --unshallow; in actions/checkout, fetch-depth: 0"
             raise UsageError(f"{option} {ref} is not a commit of {self.text}", hint=hint)

@@ -5,7 +5,7 @@ a plan keeps and the command that repeats a run follow from the fields below: a 
 Values are as people write them; `run/form.py` makes plans' own of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.errors import UsageError
+from benchctl.git import address_problem
 from benchctl.quantities import KINDS, SIZE, Count, Duration, Kind, Percent, Size
 
 Heading = Literal["What to measure", "How long", "Load", "Nodes and indices", "Execution and output"]
@@ -62,10 +63,15 @@ def _said(
     metavar: str | None = None,
     at_least: int | None = None,
     kind: Kind[Any] | None = None,
+    problem: Callable[[str], str] | None = None,
 ) -> Meta:
-    """Help of a setting, its heading, its option where that is not its name, and other tools' names of it."""
+    """Help of a setting, its heading, its option where that is not its name, and other tools' names of it.
+
+    `problem` returns what is wrong with a text, or nothing.
+    """
     value = "" if kind is None else kind.written.description
-    extra = {"heading": heading, "option": option, "aliases": aliases, "metavar": metavar, "value": value}
+    extra: dict[str, Any] = {"heading": heading, "option": option, "aliases": aliases, "metavar": metavar}
+    extra |= {"value": value, "problem": problem}
     return Meta(description=words, ge=at_least, extra=extra)
 
 
@@ -238,6 +244,25 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
             metavar="NAME|PATH",
         ),
     ] = "big5"
+    track_repository: Annotated[
+        str,
+        _said(
+            "Git repository that has the track.",
+            "What to measure",
+            aliases=("--workload-repository",),
+            metavar="URL|DIR",
+            problem=address_problem,
+        ),
+    ] = ""
+    track_revision: Annotated[
+        str,
+        _said(
+            "Branch, tag or commit of --track-repository.  [default: by engine version]",
+            "What to measure",
+            aliases=("--workload-revision",),
+            metavar="REV",
+        ),
+    ] = ""
     docs: Annotated[
         Positive | Count | None,
         _said(
@@ -486,6 +511,12 @@ class Setting(msgspec.Struct, frozen=True):
         return None if holder is None else getattr(holder, self.name)
 
     @property
+    def problem(self) -> Callable[[str], str] | None:
+        """Return a function that returns what is wrong with its text; None where any will do."""
+        found: Callable[[str], str] | None = self._extra.get("problem")
+        return found
+
+    @property
     def _extra(self) -> Mapping[str, Any]:
         return self.meta.extra or {}
 
@@ -572,7 +603,7 @@ def setting_words(source: msgspec.Struct) -> list[str]:
 
 
 def problems(source: msgspec.Struct) -> Iterator[tuple[Setting, str]]:
-    """Yield what is wrong with numbers and amounts, which may come from anywhere."""
+    """Yield what is wrong with numbers, amounts and addresses, which may come from anywhere."""
     for one in settings(type(source)):
         value = one.value_in(source)
         if isinstance(value, str) and one.kind is not None:
@@ -580,6 +611,8 @@ def problems(source: msgspec.Struct) -> Iterator[tuple[Setting, str]]:
                 one.kind.parse(value)
             except UsageError as err:
                 yield one, err.message
+        elif isinstance(value, str) and one.problem is not None and (found := one.problem(value)):
+            yield one, found
         elif isinstance(value, int) and one.least is not None and value < one.least:
             yield one, f"must be at least {one.least}"
         elif isinstance(value, int) and one.most is not None and value > one.most:

@@ -30,7 +30,7 @@ ENOUGH_TO_DECIDE = 8
 SUITE = """
 variants: ["{label}=es{options}"]
 canary: steady=os
-challenges: [range-only-short]
+challenges: [{challenge}]
 forks: 5
 host: {{max-load: 1000, max-busy: 100%, settle: 0s, least-free-memory-gb: 0, {limits}}}
 {more}
@@ -92,6 +92,7 @@ class World:
     build: str = "build-1"
     not_resumable: str = ""
     host_limits: str = "least-free-gb: 0"
+    challenge: str = "range-only-short"
     runs: list[RunRecord] = field(default_factory=list)
     asked: list[bool] = field(default_factory=list)
     observer: Observer = field(default_factory=Observer)
@@ -138,7 +139,10 @@ class World:
     ) -> Path:
         path = self.root / "suite.yml"
         options += flags and f",jvm:{flags}"
-        path.write_text(SUITE.format(label=label, options=options, more=more, limits=self.host_limits))
+        text = SUITE.format(
+            label=label, options=options, more=more, limits=self.host_limits, challenge=self.challenge
+        )
+        path.write_text(text)
         return path
 
     @property

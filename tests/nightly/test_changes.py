@@ -9,6 +9,7 @@ from benchctl.nightly.changes import changes, era_of, own_warmups
 from benchctl.nightly.model import NIGHT_VERSION, Change, NightRecord, NightVariant
 from benchctl.results.model import EngineFacts
 from benchctl.results.plan import CorpusFile, PinSpec, Plan
+from benchctl.track.library import TrackSource
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task, Track
 from builders import CORPUS, ES, OS, make_environment, make_plan
@@ -55,6 +56,23 @@ def test_nights_that_are_alike_have_no_changes():
     assert changes(night(), night()) == ()
     moved = facts(modules=("transport", "x-pack"))
     assert changes(night(load_before=(0.0, 0.0, 0.0)), night(moved, other_java=("pid 1",))) == ()
+
+
+def of_commit(changed: str, repository: str = "https://example.org/tracks", **host: Any) -> NightRecord:
+    source = TrackSource(repository, "books", "main", "c" * 40, changed)
+    return msgspec.structs.replace(night(facts(version="8.12.0"), **host), track=source)
+
+
+def test_a_change_of_the_track_comes_before_those_of_engines():
+    before, after = of_commit("a"), of_commit("b", kernel="7")
+    before = msgspec.structs.replace(before, variants=(VARIANT,))
+    assert [one.what for one in changes(before, after)][1:3] == ["commit of the track", "es: version"]
+    assert changes(of_commit("a"), of_commit("a")) == ()
+    assert changes(of_commit("a"), of_commit("a", "/srv/tracks")) == (
+        Change("track", "books of https://example.org/tracks", "books of /srv/tracks"),
+    )
+    own = msgspec.structs.replace(of_commit("a"), track=None)
+    assert changes(own, of_commit("a")) == (Change("track", "", "books of https://example.org/tracks"),)
 
 
 @pytest.mark.parametrize(

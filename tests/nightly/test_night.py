@@ -13,6 +13,7 @@ from benchctl.nightly.model import Acknowledged, NightRecord, alarms_of
 from benchctl.nightly.text import message_of
 from benchctl.results.plan import Plan
 from nightly.laboratory import SLOW_FLAG, World
+from track_repository import commit_files, track_files
 
 
 @pytest.fixture
@@ -54,6 +55,36 @@ def test_nights_that_are_alike_are_quiet(usual: World) -> None:
     ended = usual.night()
     assert (ended.record.findings, ended.raised, ended.record.canary_moved) == ((), [], "")
     assert ended.record.runs == (ended.record.run,)
+
+
+def with_track(world: World, iterations: int = 3, **files: str) -> NightRecord:
+    """A night after a commit to the suite's repository."""
+    repository = world.root / "tracks"
+    commit_files(repository, track_files("books", iterations) | files, subject=f"{iterations}")
+    world.challenge = "first"
+    return world.night(more=f"track: books\ntrack-repository: {repository}").record
+
+
+def test_a_changed_track_is_named_before_the_engine_is_blamed(world: World) -> None:
+    first, second = with_track(world), with_track(world, shared="unused")
+    assert first.track is not None
+    assert second.track is not None
+    assert second.era == first.era
+    assert [(one.what, one.variant) for one in second.changes] == [("commit of the track", "")]
+    third = with_track(world, iterations=5)
+    assert third.era != second.era
+    assert third.findings == ()
+    (caveat,) = [one for one in third.caveats if "no earlier nights" in one]
+    assert "the track changed: commit of the track" in caveat
+    assert second.track.changed[:12] in caveat
+
+
+def test_an_engine_that_did_not_change_is_not_slower_when_the_track_did(world: World) -> None:
+    for shared in ("1", "2"):
+        with_track(world, shared=shared)
+    world.mean_ms = lambda spec: 20.0 if spec.name == "candidate" else 10.0
+    (reason, *_) = {one.reason for one in with_track(world, shared="3").findings}
+    assert reason.startswith("nothing about candidate has changed since night 2, but the track has: commit")
 
 
 def test_a_slowdown_is_confirmed_and_attributed_and_told_once(usual: World) -> None:

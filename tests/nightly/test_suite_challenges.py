@@ -54,3 +54,15 @@ def test_challenges_of_the_suite_s_own_track_are_known(tmp_path: Path):
 def test_paths_and_tracks_that_are_not_there_are_left_to_the_night(tmp_path: Path):
     check(tmp_path, "variants: [es]\nchallenges: [gone.json]\n")
     check(tmp_path, "variants: [es]\nchallenges: [of-track]\ntrack: gone/track\n")
+    check(tmp_path, "variants: [es]\nchallenges: [first]\ntrack: books\ntrack-repository: gone\n")
+
+
+def test_a_repository_in_a_suite_is_where_the_suite_says(tmp_path: Path):
+    path = tmp_path / "search.yml"
+    path.write_text("variants: [es]\nchallenges: [first]\ntrack: a/b\ntrack-repository: ../tracks\n")
+    suite = load_suite(path)
+    assert (suite.track, suite.track_repository) == ("a/b", str(tmp_path / "../tracks"))
+    path.write_text("variants: [es]\nchallenges: [first]\ntrack-repository: https://joe:pw@example.org/a\n")
+    with pytest.raises(UsageError, match=r"search.yml:3:19: track-repository: the URL holds") as caught:
+        load_suite(path)
+    assert "pw" not in str(caught.value).replace("~/.netrc", "")

@@ -26,6 +26,7 @@ from benchctl.run.documents import find_corpus
 from benchctl.run.orchestrate import Extras
 from benchctl.track.model import Track
 from plugins import write_track
+from track_repository import commit_files, track_files
 
 Words = tuple[str, ...]
 
@@ -55,6 +56,10 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
     "variants_file": (("--variants", "v.yml"), ("--variants", "v.yml", "--variant", "es", "--variant", "b")),
     "docs": (("--docs", "300k"), ("--docs", "1234567")),
     "track": (("--track", "big5"), ("--track-path", "my books", "--challenge", "ask", "--trust")),
+    "track_repository": (("--track-repository", "tracks", "--track", "books/old", "--corpus-dir", "."),),
+    "track_revision": (
+        ("--track-repository", "tracks", "--track", "books/old", "--track-revision", "HEAD~1"),
+    ),
     "heap": (("--heap", "512m"),),
     "jdks": (("--jdk", "17"), ("--jdk", "es=17", "--jdk", "os=/opt/my jdk")),
     "segments": (("--segments", "4"),),
@@ -209,6 +214,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (folder / "targets.yml").chmod(0o600)
     certificate_file(folder)
     write_track(folder / "my books")
+    commit_files(folder / "tracks", track_files("books/old"))
+    commit_files(folder / "tracks", track_files("books/old", iterations=5))
 
     def begun(bench: Bench, plan: Plan, track: Track, extras: Extras) -> None:
         # What is kept of a run knows its files.
@@ -244,7 +251,10 @@ def again(plan: Plan) -> Plan:
 
 
 def deciding(plan: Plan) -> Plan:
-    """Without what means nothing for clusters that run already."""
+    """Without what means nothing for clusters that run already, and by which name a commit was chosen."""
+    if plan.track_source is not None:
+        source = msgspec.structs.replace(plan.track_source, revision="")
+        plan = msgspec.structs.replace(plan, track_source=source)
     if all(spec.target is not None for spec in plan.variants):
         plan = msgspec.structs.replace(plan, heap_mb=0)
     if all(spec.target is not None and not spec.target.fill for spec in plan.variants):
@@ -255,7 +265,11 @@ def deciding(plan: Plan) -> Plan:
 def least(name: str, words: Words) -> Words:
     """What a command line needs beside these words."""
     if name == "run":
-        return LEAST[name][:1] if {"--challenge", "--track-path"} & {*words} else LEAST[name]
+        return (
+            LEAST[name][:1]
+            if {"--challenge", "--track-path", "--track-repository"} & {*words}
+            else LEAST[name]
+        )
     return LEAST[name][:-2] if {"--challenge", "--operation"} & {*words} else LEAST[name]
 
 

@@ -26,6 +26,7 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.spec import EvidenceKind
+from benchctl.track.library import TrackSource
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan, make_record
 from redlines import SEARCH
@@ -113,6 +114,11 @@ def plugin(folder: str, digest: str) -> dict[str, Any]:
     return {"plugin": PluginSpec(f"/{folder}/track.py", digest * 64)}
 
 
+def checkout(home: str, changed: str, commit: str = "c") -> dict[str, Any]:
+    source = TrackSource("https://example.org/tracks", "books", "main", commit * 40, changed * 40)
+    return {"track": f"/{home}/books", "track_source": source}
+
+
 def evidence(*kinds: EvidenceKind, extra_forks: int = 0) -> dict[str, Any]:
     return {"evidence": EvidenceSpec(kinds, extra_forks=extra_forks)}
 
@@ -138,6 +144,9 @@ LOOSER = {"redline": msgspec.structs.replace(SEARCH, limit_ns=100_000_000)}
         (plugin("a", "1"), plugin("b", "1"), ()),
         (plugin("a", "1"), plugin("a", "2"), (f"plugin differs ({'1' * 40}..., {'2' * 40}...)",)),
         (plugin("a", "1"), {}, (f"plugin differs ({'1' * 40}..., none)",)),
+        (checkout("a", "1"), checkout("b", "1", "d"), ()),
+        (checkout("a", "1"), checkout("a", "2"),
+         (f"track differs (books of commit {'1' * 12}, books of commit {'2' * 12})",)),
         ({}, evidence("inlining"), ("evidence differs (none, inlining)",)),
         (evidence("inlining"), {}, ("evidence differs (inlining, none)",)),
         (evidence("inlining"), evidence("inlining"), ()),

@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
+from benchctl.home import Home
 from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, StopSpec
 from benchctl.run.form import forks_of, pin_of_form, read_form, run_spec, stop_of
 from benchctl.spec import MOST_FORKS, EvidenceEntry, RunForm
 from builders import ES
 from golden import Cases
 
+HOME = Home(Path("/nowhere"))
 ALLOWED = sorted(os.sched_getaffinity(0))
 
 
@@ -32,11 +34,13 @@ ALLOWED = sorted(os.sched_getaffinity(0))
         ({"segments": 0}, "--segments: must be at least 1"),
         ({"budget": "36501d"}, "--budget: invalid duration"),
         ({"evidence": EvidenceEntry(("gc",), 0)}, "--evidence-forks: must be at least 1"),
+        ({"track_revision": "8"}, "--track-revision requires --track-repository"),
+        ({"track_repository": "https://a:b@c/d"}, "--track-repository: the URL holds a user or a password"),
     ],
 )
 def test_what_is_out_of_range_is_refused(settings: dict[str, Any], message: str):
     with pytest.raises(UsageError, match=message):
-        run_spec(RunForm(**settings), ())
+        run_spec(RunForm(**settings), (), home=HOME)
 
 
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU cannot be divided")
@@ -79,7 +83,7 @@ def test_a_rule_makes_room_for_more_forks(settings: dict[str, Any], count: int, 
 
 def test_evidence_is_collected_in_further_forks_or_in_all():
     entries = (None, EvidenceEntry(("jit", "gc", "jit"), 3), EvidenceEntry(("os",), "all"))
-    found = [run_spec(RunForm(evidence=entry), ()).evidence for entry in entries]
+    found = [run_spec(RunForm(evidence=entry), (), home=HOME).evidence for entry in entries]
     assert found == [None, EvidenceSpec(("gc", "jit"), 3), EvidenceSpec(("os",), 0)]
 
 
@@ -141,7 +145,7 @@ def test_nothing_that_is_asked_for_is_passed_over(monkeypatch: pytest.MonkeyPatc
             return super().__getattribute__(name)
 
     form = Watched(until_decided=True, evidence=None)
-    run_spec(form, (ES,), stop=stop_of(form))
+    run_spec(form, (ES,), home=HOME, stop=stop_of(form))
     forks_of(form)
     # Variants are looked up before, and the rest is about a run's folder and its first forks.
     elsewhere = {"variants", "variants_file", "jdks", "tags", "on_busy"}

@@ -144,7 +144,8 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
 
 def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
     """Remarks on a plan for a dry run: of its track, its documents and its rates."""
-    lines = [*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)]
+    lines = [] if plan.track_source is None else [plan.track_source.text]
+    lines += [*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)]
     generated = plan.origin == "prepared" and plan.micro is None and not plan.corpus.files
     if generated and needs_documents(plan.variants) and track.name != plan.corpus.generator:
         lines.append(

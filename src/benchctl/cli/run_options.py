@@ -87,6 +87,7 @@ PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds", "ind
 """Options of prepared indices."""
 SUBJECT = (
     *("variants", "variants_file", "docs", "corpus", "corpus_dirs", "track", "heap"),
+    *("track_repository", "track_revision"),
     *("jdks", "seed", "corpus_seed", "pin", "paired"),
 )
 """Options of the measurement."""
@@ -302,6 +303,7 @@ def asked_run(
     return run_spec(
         msgspec.structs.replace(form, params={**form.params, **params.read()}, forks=forks_of(form)),
         (*specs_of(form, () if targets else usual), *targets),
+        home=resolve_home(),
         consent=consent,
         stop=stop_of(form),
         # Nobody asked for the number of documents that another option brings.

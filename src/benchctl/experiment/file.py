@@ -399,7 +399,8 @@ class _Reader:
         whole = placed(entry, self._folder)
         found = {name: getattr(whole, name) for name in _CONDITIONS}
         found["docs"] = documents_of(entry)
-        if entry.docs is None and not entry.corpus and entry.track in track_names():
+        is_shipped = not entry.track_repository and entry.track in track_names()
+        if entry.docs is None and not entry.corpus and is_shipped:
             found["docs"] = GENERATED_DOCUMENTS
         return found | {"seed": 1 if entry.seed is None else entry.seed}
 
@@ -410,6 +411,8 @@ class _Reader:
         if given & {"track", "corpus"}:
             # The experiment's number is of other documents.
             given.add("docs")
+        if "track_repository" not in given:
+            entry = msgspec.structs.replace(entry, track_repository=self._file.track_repository)
         conditions = self._conditions(entry, steps)
         return {name: conditions[name] for name in given}
 

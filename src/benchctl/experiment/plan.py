@@ -119,7 +119,9 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         forks=spec.forks_of(measurement) or None,
         params={**spec.params, **measurement.params},
     )
-    return run_spec(work, tuple(known[name] for name in measurement.variants), consent=Consent(home))
+    return run_spec(
+        work, tuple(known[name] for name in measurement.variants), home=home, consent=Consent(home)
+    )
 
 
 # What a command line changes: the size, parameters, which measurements are made.
@@ -276,12 +278,14 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
 
 
 def _sealed(spec: ExperimentSpec, plans: Plans) -> ExperimentSpec:
-    """Add digests of the plans: what is opened after an interruption must be unchanged."""
-    sealed = (
-        msgspec.structs.replace(measurement, digest=plans[measurement.name].plan.digest)
-        for measurement in spec.measurements
-    )
-    return msgspec.structs.replace(spec, measurements=tuple(sealed))
+    """Add commits of tracks and digests of the plans: what is opened after an interruption is the same."""
+
+    def sealed(measurement: Measurement) -> Measurement:
+        plan = plans[measurement.name].plan
+        revision = "" if plan.track_source is None else plan.track_source.commit
+        return msgspec.structs.replace(measurement, digest=plan.digest, track_revision=revision)
+
+    return msgspec.structs.replace(spec, measurements=tuple(map(sealed, spec.measurements)))
 
 
 def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: Changes) -> None:

@@ -45,12 +45,22 @@ _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
 
 
 def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
-    """Return what differs between the last measured night and tonight: host and benchctl first."""
-    found = list(_of_host(before.environment, tonight.environment))
+    """Return what differs between the last measured night and tonight: host, benchctl and track first."""
+    found = [*_of_host(before.environment, tonight.environment), *track_changes(before, tonight)]
     labels = dict.fromkeys(variant.label for night in (before, tonight) for variant in night.variants)
     for label in labels:
         found += _of_variant(label, before.variant(label), tonight.variant(label))
     return tuple(found)
+
+
+def track_changes(before: NightRecord, now: NightRecord) -> Iterator[Change]:
+    """Return the change of the track between two nights: of another repository, or by a commit."""
+    sources = [night.track for night in (before, now)]
+    places = ["" if one is None else f"{one.track} of {one.repository}" for one in sources]
+    yield from _change("track", *places)
+    if places[0] == places[1]:
+        commits = ["" if one is None else one.changed for one in sources]
+        yield from _change("commit of the track", *commits)
 
 
 def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> str:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
+from benchctl.nightly.changes import track_changes
 from benchctl.nightly.detection import night_of, number_of, same_engine
 from benchctl.nightly.measure import only_about, profile_shifts, task_names
 from benchctl.nightly.model import Confirmation, Finding, FindingStatus, NightRecord, NightVariant
 from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
+from benchctl.nightly.text import change_text
 from benchctl.report.command_line import command
 from benchctl.report.numbers import interval, signed_percent
 from benchctl.results.model import RunRecord
@@ -68,9 +70,10 @@ class Confirmer:
         if variant is None or then is None:
             return _ended(findings, "unconfirmed", "no earlier night to compare with"), ""
         if same_engine(then, variant):
-            reason = (
-                f"nothing about {variant.label} has changed since night {number_of(findings[0].last_good)}"
-            )
+            since = number_of(findings[0].last_good)
+            reason = f"nothing about {variant.label} has changed since night {since}"
+            if good is not None and (changes := [*track_changes(good, self.tonight)]):
+                reason = f"{reason}, but the track has: {'; '.join(map(change_text, changes))}"
             return _ended(findings, "same engine", reason), ""
         affordable = self._affordable(variant.label)
         if affordable < FIRST_LOOK:

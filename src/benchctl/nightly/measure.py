@@ -177,7 +177,7 @@ def plan_options(suite: Suite, night: int, specs: tuple[VariantSpec, ...], home:
         UsageError: If the CPUs that it pins to are not available.
     """
     work = msgspec.structs.replace(suite, seed=night_seed(suite, night))
-    return run_spec(work, specs, consent=Consent(home))
+    return run_spec(work, specs, home=home, consent=Consent(home))
 
 
 def night_plan(
@@ -322,7 +322,8 @@ class Measuring:
         self, record: NightRecord, run: RunRecord, track: Track, variants: Sequence[NightVariant]
     ) -> NightRecord:
         failed = run.missing()
-        caveats = [*record.caveats, *([run.stopped] if run.stopped else [])]
+        source = run.plan.track_source
+        caveats = [*record.caveats, *filter(None, (source and source.outdated, run.stopped))]
         if failed:
             caveats.append(f"{len(failed)} of {run.total} forks failed: {_reason(run)}")
         caveats += _failed_requests(run)
@@ -331,6 +332,7 @@ class Measuring:
             run=run.id,
             runs=(run.id,),
             era=era_of(run.plan, run.environment, track),
+            track=source,
             environment=run.environment,
             variants=tuple(self._complete(variant, run, track) for variant in variants),
             forks_planned=run.plan.forks,

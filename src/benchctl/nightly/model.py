@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from benchctl.results.model import EngineFacts, Environment
 from benchctl.results.plan import VariantSpec
+from benchctl.track.library import TrackSource
 
 # The record of a night: what was measured, on what, what was found. Written as night.json.
 
@@ -156,6 +157,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # Series begin anew where it changes.
     era: str = ""
     environment: Environment | None = None
+    track: TrackSource | None = None  # where its track is from; None for one without a repository
     variants: tuple[NightVariant, ...] = ()
     # Of the plan that the suite asked for as its forks began, with the budget; empty before that is known.
     plan_digest: str = ""

@@ -10,7 +10,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import Desk, mark_known
-from benchctl.nightly.changes import answer_changes, answered_again, changes, keep_answers
+from benchctl.nightly.changes import answer_changes, answered_again, changes, keep_answers, track_changes
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detection import Baselines, Detected, Detector
 from benchctl.nightly.folder import SuiteFolder
@@ -35,6 +35,7 @@ from benchctl.nightly.model import (
 from benchctl.nightly.retention import apply_retention
 from benchctl.nightly.site.publish import Publisher
 from benchctl.nightly.suite import Suite
+from benchctl.nightly.text import change_text
 from benchctl.quantities import SIZE
 from benchctl.report.numbers import duration
 from benchctl.run.bench import Bench
@@ -222,7 +223,12 @@ class _Night:
     def _say_what_is_not_watched(self, found: Detected, earlier: int) -> None:
         texts = []
         if found.young and not found.watched:
-            texts.append("no earlier nights to compare this one with")
+            text = "no earlier nights to compare this one with"
+            last = self._last
+            if last is not None and last.era != self.record.era:
+                track = map(change_text, track_changes(last, self.record))
+                text = "; ".join([text, *(f"the track changed: {one}" for one in track)])
+            texts.append(text)
         elif found.young:
             texts.append(f"{found.young} series have no earlier night to be held against")
         elif earlier < _NIGHTS_TO_SEE:

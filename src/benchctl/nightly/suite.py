@@ -276,14 +276,14 @@ Named = tuple[str, tuple[Step, ...]]
 def check_challenges(path: Path, suite: Suite) -> None:
     """Refuse a challenge that neither benchctl nor the suite's track has.
 
-    Paths are left to the night, and so is a track that cannot be loaded: files come and go, and a night
-    that cannot be measured is reported.
+    Paths are left to the night, and so is a track that cannot be loaded, or is in a repository: files come
+    and go, and a night that cannot be measured is reported.
 
     Raises:
         UsageError: If a challenge does not exist: with file, line and column.
     """
     unknown = [(name, steps) for name, steps in _named(suite) if name not in challenge_names()]
-    if not unknown:
+    if not unknown or suite.track_repository:
         return
     common = {name: value for name, value in suite.params.items() if "." not in name}
     try:

@@ -70,7 +70,7 @@ def command(
             plan.sources.get(warmup_challenge.name, warmup_challenge.name)
             for warmup_challenge in plan.warmup_challenges
         ),
-        track=plan.track,
+        **_track(plan),
         seed=None if plan.seed == 1 else plan.seed,
         workers=AS_MANY_WORKERS_AS_NEEDED if plan.workers == 1 else plan.workers,
         heap=SIZE.text(plan.heap_mb),
@@ -89,6 +89,17 @@ def command(
     words += ["--test-mode"] if plan.test_mode else []
     words += ["--trust"] if plan.plugin is not None else []
     return shlex.join([*words, *ending])
+
+
+def _track(plan: Plan) -> dict[str, Any]:
+    """Return the settings of the track: of one from a repository, with the commit."""
+    if (source := plan.track_source) is None:
+        return {"track": plan.track}
+    return {
+        "track": source.track,
+        "track_repository": source.repository,
+        "track_revision": source.commit,
+    }
 
 
 def _micro_words(plan: Plan, micro: MicroSpec) -> list[str]:

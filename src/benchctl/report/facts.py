@@ -130,6 +130,8 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield _corpus_line(plan.corpus)
     if plan.origin == "empty" and plan.micro is None:
         yield "every fork began without data: the challenge makes its own"
+    if plan.track_source is not None:
+        yield plan.track_source.text
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
 

@@ -399,6 +399,9 @@ def _deciding(plan: Plan, name: str) -> object:
     if name == "plugin":
         # What was executed, wherever it lay.
         return None if plan.plugin is None else plan.plugin.digest
+    if name == "track" and plan.track_source is not None:
+        # Other tracks of the repository change, too, and a checkout may lie anywhere.
+        return f"{plan.track_source.track} of commit {plan.track_source.changed[:_DIGEST]}"
     if name == "evidence":
         # Of the forks that are compared: others bear no cost of it.
         return "+".join(plan.evidence_in(0)) or None

@@ -19,6 +19,7 @@ from benchctl.spec import (
     EvidenceKind,
     RunSettings,
 )
+from benchctl.track.library import TrackSource
 from benchctl.track.model import Challenge, GeneratorName
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
@@ -407,6 +408,9 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # Its operations are in the record by the digest only.
     track: Annotated[str, about("name of the track")]
     track_digest: str  # SHA-256 over the rendered track
+    track_source: TrackSource | None = (
+        None  # the repository that `track` was checked out of; None without one
+    )
     corpus: CorpusSpec
     params: dict[str, Any]
     # A file with the long ones of these, for command lines; known of a run that was read, never kept.
@@ -445,7 +449,9 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     @property
     def digest(self) -> str:
         """SHA-256 over all of it: its track and challenges as rendered, and their settings."""
-        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
+        # By which revision a track was asked for decides nothing: the path of its checkout has the commit.
+        decisive = msgspec.structs.replace(self, track_source=None)
+        return hashlib.sha256(msgspec.json.encode(decisive, order="sorted")).hexdigest()
 
     @property
     def challenges(self) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from benchctl.disk import expanded
 from benchctl.engine.jdk import is_java_path
 from benchctl.engine.variant import placed_variant
 from benchctl.errors import UsageError
+from benchctl.git import repository_place
+from benchctl.home import Home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import (
@@ -35,7 +37,7 @@ from benchctl.spec import (
     problems,
     settings_in,
 )
-from benchctl.track.library import challenge_names, track_names
+from benchctl.track.library import challenge_names, checked_out, track_names
 from benchctl.track.model import Challenge, Task
 from benchctl.yaml_file import Typed, read_typed
 
@@ -69,6 +71,7 @@ def run_spec(
     form: Work,
     variants: Sequence[VariantSpec],
     *,
+    home: Home,
     consent: Consent | None = None,
     stop: StopSpec | None = None,
     at_most: bool = False,
@@ -78,14 +81,23 @@ def run_spec(
     Args:
         form: What is asked for.
         variants: Those that it names.
+        home: That has copies of repositories.
         consent: To execute tracks' plug-ins.
         stop: When the run ends early.
         at_most: Whether fewer documents than asked for will do.
 
     Raises:
         UsageError: If something is out of range, or cannot be had here.
+        BenchctlError: If the repository of the track cannot be copied.
     """
     check_settings(form)
+    track, source = form.track, None
+    if form.track_repository:
+        versions = {spec.version: spec.name for spec in variants if spec.version}
+        path, source = checked_out(home, form.track_repository, track, form.track_revision, versions)
+        track = str(path)
+    elif form.track_revision:
+        raise UsageError("--track-revision requires --track-repository")
     docs = documents_of(form)
     workers = form.workers or 1
     return RunSpec(
@@ -96,7 +108,8 @@ def run_spec(
         forks=DEFAULT_FORKS if form.forks is None else form.forks,
         seed=1 if form.seed is None else form.seed,
         heap_mb=SIZE.parse(form.heap),
-        track=form.track,
+        track=track,
+        track_source=source,
         corpus=CorpusSpec(
             seed=form.corpus_seed, documents=docs or GENERATED_DOCUMENTS, generator_version=0, digest=""
         ),
@@ -138,7 +151,7 @@ _C = TypeVar("_C", bound=Conditions)
 
 
 def refuse_problems(typed: Typed[_C]) -> None:
-    """Refuse numbers and amounts out of range, with their places in the file.
+    """Refuse numbers and amounts out of range, and addresses, with their places in the file.
 
     Raises:
         UsageError: If one is.
@@ -153,7 +166,9 @@ def placed(form: _C, folder: Path) -> _C:
     """Return a form whose paths, which are relative to a folder, are absolute."""
     return msgspec.structs.replace(
         form,
-        track=named_path(form.track, folder, track_names()),
+        # In a repository, it is a name.
+        track=form.track if form.track_repository else named_path(form.track, folder, track_names()),
+        track_repository=form.track_repository and repository_place(form.track_repository, folder),
         corpus=form.corpus and placed_corpus(form.corpus, folder),
         corpus_dirs=tuple(absolute(corpus_dir, folder) for corpus_dir in form.corpus_dirs),
         hosts=form.hosts and absolute(form.hosts, folder),

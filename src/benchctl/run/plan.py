@@ -11,6 +11,7 @@ import msgspec
 from benchctl.engine.answers import Compared
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError, guess
+from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (
@@ -48,7 +49,7 @@ from benchctl.spec import (
     settings_in,
 )
 from benchctl.stats.scale import BLOG_DOCUMENTS
-from benchctl.track.library import challenge_names, track_names
+from benchctl.track.library import TrackSource, challenge_names, checked_out, track_names
 from benchctl.track.load import (
     TASK_PARAMETERS,
     filter_tasks,
@@ -89,6 +90,7 @@ class RunSpec(RunSettings, frozen=True, kw_only=True):
     seed: int
     heap_mb: int
     track: str
+    track_source: TrackSource | None = None
     corpus: CorpusSpec
     params: Mapping[str, Any]
     paired: bool = True
@@ -312,8 +314,10 @@ def settled(challenge: Challenge, track: Track) -> Challenge:
 
 def track_remarks(plan: Plan) -> tuple[str, ...]:
     """Return what the track's loader remarks on the plan's challenges, for readers."""
+    outdated = "" if plan.track_source is None else plan.track_source.outdated
     challenges = (*plan.all_warmups, *plan.schedules)
-    return tuple(dict.fromkeys(remark for challenge in challenges for remark in challenge.remarks))
+    remarks = (remark for challenge in challenges for remark in challenge.remarks)
+    return tuple(dict.fromkeys(filter(None, (outdated, *remarks))))
 
 
 def settling_text(plan: Plan) -> str:
@@ -389,6 +393,7 @@ def freeze(
         seed=options.seed,
         heap_mb=options.heap_mb,
         track=options.track if options.track in track_names() else str(Path(options.track).absolute()),
+        track_source=options.track_source,
         track_digest=track.digest,
         corpus=corpus,
         params=dict(options.params),
@@ -411,6 +416,9 @@ def reload_track(plan: Plan) -> Track:
     if plan.micro is not None:
         now: MicroSpec = hook("micro_source")(Path(plan.micro.source))
         return Track(name=plan.track, operations={}, digest=now.digest)
+    source = plan.track_source
+    if source is not None and not Path(plan.track).exists():
+        checked_out(resolve_home(), source.repository, source.track, source.commit)
     track, _ = load_track(plan.track, _common(plan.params))
     return track.with_challenges(*plan.all_warmups, *plan.schedules)
 

@@ -1,9 +1,20 @@
-"""Locations of tracks and challenges: shipped with benchctl, or the user's own by path."""
+"""Locations of tracks and challenges: shipped with benchctl, by path, or in a git repository."""
 
+import hashlib
+import re
+import shutil
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
+from typing import Final
 
+import msgspec
+
+from benchctl.disk import settle, staging
 from benchctl.errors import UsageError, guess
+from benchctl.git import Commit, Repository
+from benchctl.home import Home
 
 MAIN_FILES = ("track.json", "workload.json")
 """Names of a track's main file: Rally's and OpenSearch Benchmark's."""
@@ -98,3 +109,170 @@ def _find(
         f"unknown {kind} '{name}'",
         hint=f"{guess(name, known)} known: {', '.join(known)}; or use a path".lstrip(),
     )
+
+
+# Tracks in git repositories.
+
+_VERSION: Final = re.compile(
+    r"(?P<major>\d+)(?:\.(?P<minor>\d+)(?:\.(?P<patch>\d+)(?P<suffix>-.+)?)?)?", re.ASCII
+)
+_NEWEST: Final = ("main", "master")
+_MOST_FILES: Final = 20_000
+_MOST_BYTES: Final = 2**30
+_MOST_NAMES: Final = 10
+
+
+class TrackSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The place of a track in a git repository."""
+
+    repository: str  # URL, or absolute path
+    track: str  # its name there
+    revision: str  # branch, tag or commit, as given or chosen by the engines' version
+    commit: str  # hash of what that was
+    changed: str  # hash of the last commit that changed the track, or files outside of all tracks
+    outdated: str = ""  # the reason why an earlier copy of the repository was used; empty if it was not
+
+    @property
+    def text(self) -> str:
+        """The place, for readers."""
+        short = self.commit[:_DIGITS]
+        revision = "" if self.revision == self.commit else f" ({self.revision})"
+        return f"track {self.track} of {self.repository}, commit {short}{revision}"
+
+
+_DIGITS: Final = 12
+
+
+def checked_out(
+    home: Home,
+    repository: str,
+    track: str,
+    revision: str = "",
+    versions: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[Path, TrackSource]:
+    """Check a track out of a git repository; what was checked out before is used again.
+
+    The checkout has the files of the track, and those outside of all tracks, which tracks may share.
+
+    Args:
+        home: that keeps copies of repositories, and checkouts.
+        repository: its URL or path.
+        track: the name of the track's directory in it, `.` for the repository itself.
+        revision: branch, tag or commit; empty to choose a branch as Rally does.
+        versions: version of an engine -> variant that has it; for that choice.
+
+    Returns:
+        The track's directory, and its place in the repository.
+
+    Raises:
+        UsageError: If there is no such repository, revision or track, or the track is too large.
+        BenchctlError: If the repository cannot be copied, or there is no git.
+    """
+    source = Repository(home, repository, "--track-repository", revision=revision, stale=True)
+    branches = source.refs("refs/heads", "refs/remotes/origin")
+    if not revision:
+        revision = _branch(source, branches, versions)
+    commit = source.commit("--track-revision", branches.get(revision, revision))
+    files = source.files(commit)
+    others = _others(source, commit, track, revision, files)
+    changed = source.last_change(commit, others)
+    _check_size(track, [size for path, size in files.items() if not _is_below(path, others)])
+    place = TrackSource(source.place, track, revision, commit.sha, changed.sha, source.outdated)
+    key = hashlib.sha256(f"{source.place}\0{track}".encode(errors="surrogateescape")).hexdigest()
+    final = home.tracks / f"{changed.sha[:_DIGITS]}-{key[:_DIGITS]}"
+    # A track in the top directory has the repository's name.
+    name = re.sub(r"[^\w.-]|^\.+", "_", PurePosixPath(source.place).name.removesuffix(".git"), flags=re.ASCII)
+    if not final.is_dir():
+        with staging(home.tracks, f"check out track {track}") as folder:
+            tree = source.checkout(commit, folder, others)
+            shutil.rmtree(tree / ".git")
+            _check_links(track, tree)
+            ready = folder / "ready"
+            ready.mkdir()
+            tree.rename(ready / name)
+            settle(ready, final)
+    return final / name / track, place
+
+
+def _branch(source: Repository, branches: Collection[str], versions: Mapping[str, str]) -> str:
+    """Return the branch for the engines; of a repository without branches for versions, its own default."""
+    numbers = [name for name in branches if _VERSION.fullmatch(name)]
+    newest = next((name for name in _NEWEST if name in branches), "HEAD")
+    if not numbers:
+        return "HEAD"
+    tags = source.refs("refs/tags")
+    chosen = {version: _matching(version, numbers, tags, newest) for version in versions}
+    for version, name in chosen.items():
+        if not name:
+            raise UsageError(
+                f"--track-repository: {source.text} has no branch for {versions[version]} ({version})",
+                hint=f"name one with --track-revision: {', '.join([*numbers, newest][-_MOST_NAMES:])}",
+            )
+    names = dict.fromkeys(chosen.values())
+    if len(names) > 1:
+        pairs = ", ".join(f"{name} for {versions[version]}" for version, name in chosen.items())
+        raise UsageError(
+            f"--track-repository: the variants' versions have different branches: {pairs}",
+            hint=f"choose one for all variants, such as --track-revision {next(iter(names))}",
+        )
+    return next(iter(names), newest)
+
+
+def _matching(version: str, branches: Collection[str], tags: Collection[str], newest: str) -> str:
+    """Return the branch or tag for a version, as Rally chooses it; empty for none.
+
+    That is the branch of the version itself, of its minor or the nearest lower one, or of its major; else
+    such a tag, with a `v`; else, for a major above that of all branches, the newest branch.
+    """
+    parts = _VERSION.fullmatch(version)
+    if parts is None:
+        return newest
+    major, minor = int(parts["major"]), int(parts["minor"] or 0)
+    exact = [version, version.removesuffix(parts["suffix"] or ""), f"{major}.{minor}", str(major)]
+    minors = [int(name.partition(".")[2]) for name in branches if re.fullmatch(rf"{major}\.\d+", name)]
+    lower = [f"{major}.{one}" for one in sorted(minors, reverse=True) if one <= minor]
+    names = [*exact[:-1], *lower[:1], exact[-1]]
+    found = next((name for name in names if name in branches), "")
+    found = found or next((f"v{name}" for name in exact if f"v{name}" in tags), "")
+    is_newer = all(major > int(name.partition(".")[0]) for name in branches)
+    return found or (newest if is_newer else "")
+
+
+def _others(
+    source: Repository, commit: Commit, track: str, revision: str, files: Collection[str]
+) -> list[str]:
+    """Return the directories of the other tracks of a commit; the track is one of its own."""
+    tracks = sorted(
+        {str(PurePosixPath(path).parent) for path in files if PurePosixPath(path).name in MAIN_FILES}
+    )
+    if track not in tracks:
+        shown = ", ".join(tracks[:_MOST_NAMES]) + (", ..." if len(tracks) > _MOST_NAMES else "")
+        raise UsageError(
+            f"{source.text} has no track '{track}' in {revision} (commit {commit.short})",
+            hint=f"{guess(track, tracks)} tracks: {shown or 'none'}".lstrip(),
+        )
+    return [name for name in tracks if not _is_below(name, [track]) and not _is_below(track, [name])]
+
+
+def _is_below(path: str, folders: Collection[str]) -> bool:
+    """Return whether a path is one of some directories, or in one."""
+    return any(folder in (".", path) or path.startswith(f"{folder}/") for folder in folders)
+
+
+def _check_size(track: str, sizes: Collection[int]) -> None:
+    if len(sizes) > _MOST_FILES or sum(sizes) > _MOST_BYTES:
+        raise UsageError(
+            f"track '{track}' has {len(sizes):,} files of {sum(sizes) >> 20:,} MiB in its repository "
+            f"(at most {_MOST_FILES:,} of {_MOST_BYTES >> 20:,} MiB)",
+            hint="clone the repository, and name the track with --track DIR",
+        )
+
+
+def _check_links(track: str, tree: Path) -> None:
+    """Refuse links that lead out of a checkout."""
+    for path in tree.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(tree.resolve()):
+            raise UsageError(
+                f"track '{track}': {path.relative_to(tree)} is a link out of the repository",
+                hint="replace it with a file",
+            )
