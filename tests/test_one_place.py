@@ -162,7 +162,7 @@ from click.testing import CliRunner
 from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.load.request import Request
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.plugin.rally_track import OperationType
 from benchctl.cli.schema import schema

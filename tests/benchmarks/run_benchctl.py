@@ -11,11 +11,11 @@ from jobs import Done, Job
 from loops import QUERY, do_job, peak_bytes
 
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.load.executor import WorkerPool, run_step, run_task
+from benchctl.load.executor import WorkerPool, run_step
 from benchctl.load.ingest import ingest
 from benchctl.load.task_clients import Job as Step
 from benchctl.load.task_clients import Stage, TaskResult
-from benchctl.load.transport import open_client
+from benchctl.load.transport import WireClient, open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import SampleSpool
 from benchctl.stats.summary import summarise
@@ -107,18 +107,14 @@ def _endpoint(job: Job) -> Endpoint:
 
 
 def _run_task(job: Job, task: Task) -> TaskResult:
-    return run_task(
-        task,
-        Search(name="range", body=QUERY),
-        base_url=_endpoint(job),
-        index_name=job.index,
-        seed=1,
+    stage = Stage(
+        open_wire=lambda _client: WireClient(_endpoint(job)),
+        context=WorkContext(job.index, seed=1),
         origin_ns=0,
-        schedule=0,
-        task_index=0,
         boot=0,
-        stop=Event(),
     )
+    (result,) = run_step([Step(task, Search(name="range", body=QUERY), 0, 0)], stage, stop=Event())
+    return result
 
 
 def benchctl_bulk(job: Job) -> Done:

@@ -7,7 +7,7 @@ from benchctl.engine.cluster import Cluster
 from benchctl.load.client import first_failure
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.transport import WireClient
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import Driven, Reply, Script, Together, WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome

@@ -13,7 +13,7 @@ from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import run_task
-from benchctl.load.task_clients import TaskResult
+from benchctl.load.executor import run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.transport import WireClient
+from benchctl.load.workload import WorkContext
 from benchctl.track.model import Task
 from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Search
@@ -49,19 +51,14 @@ def run() -> Run:
         **task: Any,
     ) -> TaskResult:
         origin_ns, schedule, task_index, boot = place
-        return run_task(
-            Task(operation=ask.name, **task),
-            ask,
-            base_url=server.url,
-            index_name="big5",
-            seed=seed,
+        stage = Stage(
+            open_wire=lambda _client: WireClient(server.url),
+            context=WorkContext("big5", seed=seed),
             origin_ns=origin_ns,
-            schedule=schedule,
-            task_index=task_index,
             boot=boot,
-            stop=stop or threading.Event(),
-            on_progress=on_progress,
-            measured=measured,
         )
+        job = Job(Task(operation=ask.name, **task), ask, schedule, task_index, measured)
+        (result,) = run_step([job], stage, stop=stop or threading.Event(), on_progress=on_progress)
+        return result
 
     return run_it

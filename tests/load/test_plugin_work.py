@@ -18,7 +18,7 @@ from benchctl.load.plugin_work import OwnOperations
 from benchctl.load.request import Answer, Exchange
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.results.samples import Outcome, SampleSpool

@@ -10,7 +10,7 @@ from benchctl.load.executor import deal
 from benchctl.load.pace import arrivals
 from benchctl.load.request import Request
 from benchctl.load.task_clients import ClientDone, Completion, Job, Lane, lanes_of
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation

@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from benchctl.child import follow_parent
-from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.task_clients import (
@@ -40,12 +39,8 @@ from benchctl.load.task_clients import (
     lanes_of,
     work,
 )
-from benchctl.load.transport import WireClient
-from benchctl.load.workload import WorkContext
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import RowFile, RowOwner, SampleSpool
-from benchctl.track.model import Task
-from benchctl.track.operations.common import Operation
 
 
 @dataclass(frozen=True)
@@ -550,29 +545,3 @@ def _result(number: int, done: Sequence[Parts], origin_ns: int) -> TaskResult:
     whole.stops = tuple((begin - origin_ns, end - origin_ns) for begin, end in whole.stops)
     whole.wall_s = max(max(part.ended_ns for process in done for part in process) - whole.start_ns, 0) / 1e9
     return whole
-
-
-def run_task(  # noqa: PLR0913 - where a task runs, what it asks and where its samples belong; all by keyword
-    task: Task,
-    operation: Operation,
-    *,
-    base_url: Endpoint | str,
-    index_name: str,
-    seed: int,
-    origin_ns: int,
-    schedule: int,
-    task_index: int,
-    boot: int,
-    stop: threading.Event,
-    on_progress: OnProgress | None = None,
-    measured: bool = True,
-) -> TaskResult:
-    """Run a single task against one node; see `run_step`."""
-    stage = Stage(
-        open_wire=lambda _client: WireClient(base_url),
-        context=WorkContext(index_name, seed=seed),
-        origin_ns=origin_ns,
-        boot=boot,
-    )
-    job = Job(task, operation, schedule, task_index, measured)
-    return run_step([job], stage, stop=stop, on_progress=on_progress)[0]

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import run_task
-from benchctl.load.task_clients import TaskResult
+from benchctl.load.executor import run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.transport import WireClient
+from benchctl.load.workload import WorkContext
 from benchctl.results.figures import Calibration, DriverFigures, PacedLag
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.track.model import Task
@@ -103,18 +105,13 @@ def _closed(clients: int, time_scale: float) -> Task:
 
 
 def _run(task: Task, base_url: str, stop: threading.Event) -> tuple[TaskResult, DriverFigures]:
-    result = run_task(
-        task,
-        _OPERATION,
-        base_url=base_url,
-        index_name="floor",
-        seed=1,
+    stage = Stage(
+        open_wire=lambda _client: WireClient(base_url),
+        context=WorkContext("floor", seed=1),
         origin_ns=0,
-        schedule=0,
-        task_index=0,
         boot=0,
-        stop=stop,
     )
+    (result,) = run_step([Job(task, _OPERATION, schedule=0, position=0)], stage, stop=stop)
     if result.failures:
         failure = result.failures[0]
         raise BenchctlError(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from benchctl.load.client import Client, Recorder, Tally, Wire, greet
 from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
 from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
 from benchctl.track.model import Task

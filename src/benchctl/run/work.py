@@ -11,7 +11,7 @@ from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, w
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.task_clients import Job, TaskResult
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import WorkContext
 from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.plugin.code import refusal as plugin_refusal

@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Answer, Request
-from benchctl.load.work.programs import open_workload
+from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import Driven, Send, WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation

@@ -1,4 +1,4 @@
-"""Turns an operation into what its task's clients send."""
+"""The opener of every operation type, which makes a workload of it: what its task's clients send."""
 
 import operator
 import re
