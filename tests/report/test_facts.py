@@ -118,6 +118,9 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
     "nodes started in other ways": lambda: engines(
         {"start": "direct, classes archived"}, {"start": "direct"}
     ),
+    "services are switched off": lambda: engines(
+        {"switched_off": {"xpack.ml.enabled": False, "cluster.metadata.perf_analyzer.state": 0}}
+    ),
     "an archive with a checksum": lambda: engines({"verified_by": "sha512"}),
     "an archive without one": lambda: engines({"verified_by": "none"}),
     "a compound segment": lambda: segments([True], 150),
