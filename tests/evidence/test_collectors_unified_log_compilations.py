@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.evidence.unified_log import JitEvent, read_events
+from benchctl.evidence.collectors import JitEvent, read_events
 from golden import Cases
 
 PID = 3163

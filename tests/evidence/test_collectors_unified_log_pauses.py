@@ -3,7 +3,7 @@
 import pytest
 
 from benchctl.engine.usage import GcPause, parse_pause
-from benchctl.evidence.unified_log import Safepoint, read_stops
+from benchctl.evidence.collectors import Safepoint, read_stops
 
 MB = 1 << 20
 PID = 3204
