@@ -22,7 +22,6 @@ from benchctl.cli.options import (
     verbose_option,
 )
 from benchctl.cli.output import Part, print_comparison, print_page, print_run
-from benchctl.cli.run_options import BUILT_IN
 from benchctl.cli.streams import complain
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
@@ -52,6 +51,9 @@ _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCON
 
 
 def _complete_sides(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    # Whoever only compares or shows does not wait for what measures.
+    from benchctl.cli.run_options import BUILT_IN  # noqa: PLC0415 - see above
+
     variants = [name for name in BUILT_IN if name.startswith(incomplete)]
     return [*variants, *complete_runs(context, param, incomplete)]
 

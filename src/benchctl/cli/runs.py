@@ -25,7 +25,6 @@ from benchctl.cli.options import (
 )
 from benchctl.cli.streams import note, say
 from benchctl.disk import disk_errors, remove_folder, size_bytes
-from benchctl.engine.variant import parse_variant
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
@@ -317,6 +316,9 @@ def import_command(
 
 def _variant(text: str, race: Race) -> VariantSpec:
     """Return the variant that the user names; it must not contradict the version in the file."""
+    # What provisions engines takes a while to load, which whoever only lists runs need not wait for.
+    from benchctl.engine.variant import parse_variant  # noqa: PLC0415 - see above
+
     spec = parse_variant(text)
     found = race.engine_version
     major = found.partition(".")[0]
