@@ -157,7 +157,7 @@ def test_a_missing_package_is_named_with_what_to_do(tmp_path: Path):
     assert (
         "track.py:1: loading track.py failed: No module named 'nowhere_to_be_found'" in caught.value.message
     )
-    assert caught.value.hint == "install the package with 'nowhere_to_be_found' beside benchctl"
+    assert caught.value.hint == "install the package with 'nowhere_to_be_found' in benchctl's environment"
 
 
 def test_a_missing_package_that_rally_brings_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -43,7 +43,7 @@ store_options = grouped(
     "to",
     StoreOptions,
     click.option("--to", "url", metavar="URL", help="Send records to this Elasticsearch or OpenSearch."),
-    click.option("--samples", is_flag=True, help="Send every request, beside the figures of tasks."),
+    click.option("--samples", is_flag=True, help="Send every request, in addition to the values of tasks."),
     click.option("--streams", is_flag=True, help="Write Rally's data streams instead of an index a month."),
     click.option(
         "--environment", default="benchctl", show_default=True, metavar="NAME", help="The records' field."

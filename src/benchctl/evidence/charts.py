@@ -92,7 +92,7 @@ def _about(courses: Sequence[JitCourse]) -> list[str]:
     point = "a request" if most == 1 else f"the median of up to {most} requests"
     parts = [
         f"Forks that carried evidence, and are in no comparison unless all did: each point is {point}.",
-        "Below, compilations that began by compiler, and deoptimisations, counted in cells of equal length.",
+        "Below, compilations that began by compiler, and deoptimizations, counted in cells of equal length.",
     ]
     if any(float(course.edges[0]) < 0 for course in courses):
         parts.append("What is shaded is warm-up.")

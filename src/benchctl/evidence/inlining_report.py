@@ -252,7 +252,7 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
             "--evidence-forks N` gives more."
         )
     elif len(groups) == 1:
-        lines.append("All forks fared alike there: this call site does not tell them apart.")
+        lines.append("All forks have the same outcome there: this call site does not tell them apart.")
     for metric in _METRICS:
         if (test := _tested(groups, metric)) is not None:
             low, high = test.interval(0.95)

@@ -265,7 +265,7 @@ def _count(value: float) -> str:
 
 
 _JIT_TITLE = (
-    "jit: compilations that began, code of C2 that was given up, deoptimisations; in brackets those of the "
+    "jit: compilations that began, code of C2 that was given up, deoptimizations; in brackets those of the "
     "first and of the last third of the time"
 )
 _JIT: Cells[JitActivity] = (

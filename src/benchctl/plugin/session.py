@@ -72,7 +72,7 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
         hint = (
             "pip install 'benchctl[tracks]' installs what Rally brings along"
             if module in BROUGHT_BY_RALLY
-            else f"install the package with '{module}' beside benchctl"
+            else f"install the package with '{module}' in benchctl's environment"
         )
     return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
 

@@ -133,7 +133,7 @@ def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
         raise UsageError(
             f"task '{late[0]}' of challenge '{challenge.name}' has no target, and comes after tasks that do: "
             "a search repeats these, and has no place for it",
-            hint=f"remove it: --exclude-tasks {','.join(late)}; or let it run beside them, in a parallel "
+            hint=f"remove it: --exclude-tasks {','.join(late)}; or let it run with them, in a parallel "
             "element",
         )
     search = msgspec.structs.replace(search, operation=challenge.name)

@@ -119,9 +119,9 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield f"warm-up after every boot: {', '.join(challenge.name for challenge in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
         yield f"warm-up of {name} before that: {', '.join(challenge.name for challenge in own)}"
-    analysed = "analysed as pairs" if plan.paired else "not paired"
+    analyzed = "analyzed as pairs" if plan.paired else "not paired"
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
-    yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analysed}{heap}"
+    yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analyzed}{heap}"
     yield from _beside_lines(record)
     yield from _cache_lines(record)
     if plan.pin is not None:
@@ -465,7 +465,7 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
     elif not check.findings:
         where = f", asked of the first of {record.plan.index_builds} index builds" if record.builds else ""
         count = len(check.operations)
-        yield f"alike on {'the one operation' if count == 1 else f'all {count} operations'}{where}"
+        yield f"the same on {'the one operation' if count == 1 else f'all {count} operations'}{where}"
     for finding in check.findings:
         if finding.kind == "unsupported":
             cause = f"{finding.detail}{remedy(finding.detail)}"
@@ -572,7 +572,7 @@ def _asked_lines(record: RunRecord) -> Iterator[str]:
             yield f"  node {name}: {', '.join(_node_words(nodes))}"
         files = [boot.readings for boot in boots if boot.readings is not None]
         if files:
-            more = f" and {counted(len(files) - 1, 'more file')} beside it" if len(files) > 1 else ""
+            more = f" and {counted(len(files) - 1, 'more file')} with it" if len(files) > 1 else ""
             yield f"  all that it told: {files[0]}{more}"
 
 
@@ -602,7 +602,7 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
             continue
         yield (
             f"{spec.name}: node start {_mean(boot.start_s for boot in boots)} s, "
-            f"calming down {_mean(boot.idle_s for boot in boots)} s, "
+            f"waiting until idle {_mean(boot.idle_s for boot in boots)} s, "
             f"stop {_mean(boot.stop_s for boot in boots)} s; a fork: "
             f"requests {_mean(fork.requests_s for fork in forks)} s, "
             f"copy {_mean(fork.copy_s for fork in forks)} s, "

@@ -383,7 +383,7 @@ def _schedule_reasons(one: Plan, other: Plan) -> Iterator[str]:
         for key in (key for key in mine if key in others):
             here, there = company(one, mine[key]), company(other, others[key])
             if here != there:
-                yield f"what runs beside {key[2]} differs ({_names(here)}; {_names(there)})"
+                yield f"what runs at the same time as {key[2]} differs ({_names(here)}; {_names(there)})"
 
 
 def _names(labels: Collection[str]) -> str:
