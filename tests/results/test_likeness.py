@@ -167,7 +167,7 @@ LOOSER = {"redline": msgspec.structs.replace(SEARCH, limit_ns=100_000_000)}
         ({}, schedule(SORT, Task("range", iterations=4)),
          ("schedules differ (in c, task 1 (range).iterations: 3, 4)",)),
         (BESIDE, schedule(RANGE, SORT),
-         tuple(f"what runs beside {one} differs ({other}; nothing)"
+         tuple(f"what runs at the same time as {one} differs ({other}; nothing)"
                for one, other in (("range", "sort"), ("sort", "range")))),
         ({}, schedule(RANGE, name="d"), ("schedules differ (c, d)",)),
         ({}, {"warmup_challenges": schedule(RANGE, name="d")["schedules"]},

@@ -64,7 +64,7 @@ MARKS = {
     "elsewhere": ("searches were answered elsewhere", "perhaps by a proxy: the nodes did not count them"),
     "errors": ("errors are in the figures", "the operation ignores their status"),
     "0-hits": ("searches found nothing", "perhaps the index is empty"),
-    "unlike": ("results differ", "perhaps it is not the same work"),
+    "unlike": ("search results differ", "perhaps it is not the same work"),
     "changed": ("documents changed", "the same request did not always match as many"),
     "cannot": ("a node cannot do it", "see the notes for the reason"),
     "saturated": ("the engine did not keep up", "with the offered rate"),

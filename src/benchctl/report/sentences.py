@@ -386,7 +386,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
         ({"failures"}, "Requests failed on {}."),
         ({"hits-changed"}, "The same requests matched different documents on {}."),
         ({"nothing-found"}, "Searches found nothing on {}."),
-        ({"answers-differ"}, "Results differ on {}."),
+        ({"answers-differ"}, "Search results differ on {}."),
     ):
         rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))
