@@ -226,6 +226,13 @@ def test_a_plug_in_gets_the_modules_that_it_extends(home: Home, spec: VariantSpe
         equip(home, wanted, lambda *_: None)
 
 
+def test_a_module_of_an_unknown_build_is_refused(repository: Server, home: Home, plain: Installation):
+    publish_module(repository, "reindex", commit="")
+    (plain.root / "lib/opensearch-2.11.0.jar").write_bytes(packed(""))
+    with pytest.raises(BenchctlError, match="of build unknown"):
+        added(home, plain, "reindex")
+
+
 @pytest.mark.usefixtures("repository")
 def test_a_named_module_that_the_runtime_cannot_carry_is_refused(home: Home, spec: VariantSpec):
     with pytest.raises(UsageError, match=r"module analysis-common is not installed.*'th'") as caught:

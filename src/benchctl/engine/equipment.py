@@ -260,7 +260,7 @@ class _PublishedModule:
 
 
 def _published_module(home: Home, original: Installation, name: str, progress: Progress) -> _PublishedModule:
-    """Fetch a module's jars: its own, and what that needs beyond the library and the modules it extends."""
+    """Fetch a module's jars: its own, and what that needs beyond the library."""
     module, version = MODULES[name], original.version
     own = f"{GROUP}:{module.artifact}:{version}"
     jars = needed_jars(home, (own,))
@@ -275,7 +275,7 @@ def _published_module(home: Home, original: Installation, name: str, progress: P
     }
     metadata = _metadata_of(archives[own].path)
     expected = _metadata_of(original.root / "lib" / f"{original.engine}-{version}.jar").commit
-    if metadata.commit != expected:
+    if not metadata.commit or metadata.commit != expected:
         raise BenchctlError(
             f"module {name} is of build {metadata.commit or 'unknown'}, not of {original.root}'s build "
             f"{expected or 'unknown'}",
