@@ -325,7 +325,7 @@ class Repository:
         """Return git's output; `doing` completes "cannot ..." in messages."""
         done = git(arguments, folder or self.path)
         if done.returncode != 0:
-            raise BenchctlError(f"cannot {doing or f'read {self.text}'}: {complaint(done)}")
+            raise BenchctlError(f"cannot {doing or f'read {self.text}'}: {complaint(done, 2)}")
         return os.fsdecode(done.stdout).strip()
 
 
