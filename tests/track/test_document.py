@@ -120,7 +120,7 @@ def test_a_number_beyond_all_bounds_is_named_by_its_place(tmp_path: Path):
     [
         ('{"nmae": "x"}', 3, ["$.things[1]: unknown key 'nmae'", "did you mean 'name'"]),
         ('{"name": 3}', 3, ["$.things[1].name", "Expected `str`"]),
-        ('{"how-many": 2}', 3, ["$.things[1]", "missing required field `name`"]),
+        ('{"how-many": 2}', 3, ["$.things[1]", "'name' is missing"]),
         ('{"name": "x",\n"how-many": "y"}', 4, ["$.things[1].how-many"]),
         ('{"name": "x",\n"how": 1}', 4, ["unknown key 'how'", "known"]),
     ],

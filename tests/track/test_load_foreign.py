@@ -281,14 +281,12 @@ def test_an_operation_that_lacks_something_matters_to_those_who_name_it(tmp_path
     lacking = {"name": "forget", "operation-type": "delete-knn-model"}
     track = small(tmp_path, {"operations": [lacking, SEARCH], "schedule": [{"operation": "s"}]})
     assert list(track.operations) == ["s"]
-    assert any(
-        "$.operations[0]: Object missing required field `model_id`" in str(remark) for remark in track.remarks
-    )
+    assert any("$.operations[0]: 'model_id' is missing" in str(remark) for remark in track.remarks)
     own = {**lacking, "model_id": "m"}
     track = small(tmp_path, {"operations": [lacking], "schedule": [{"operation": own}]})
     assert track.challenges["default"].operations["forget"].type_name == "delete-knn-model"
     text = refused(tmp_path, {"operations": [lacking], "schedule": [{"operation": "forget"}]})
-    assert "track.json, line 1: $.operations[0]: Object missing required field `model_id`" in text
+    assert "track.json, line 1: $.operations[0]: 'model_id' is missing" in text
 
 
 def test_parameters_that_say_nothing_are_empty_objects_and_texts(tmp_path: Path):

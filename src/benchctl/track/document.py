@@ -302,9 +302,11 @@ def refused(err: msgspec.ValidationError, document: Document, where: str) -> Usa
     """Return the error for a complaint of msgspec, with its place in the file."""
     match = COMPLAINT_PLACE.search(str(err))
     inner = match["path"].removeprefix("$") if match else ""
-    return document.refuse(f"{where}{inner}", COMPLAINT_PLACE.sub("", str(err)))
+    complaint = COMPLAINT_PLACE.sub("", str(err))
+    return document.refuse(f"{where}{inner}", _MISSING.sub(r"'\1' is missing", complaint))
 
 
+_MISSING = re.compile(r"Object missing required field `(.*)`")
 _KEYS: dict[Any, tuple[str, ...]] = {}
 
 
