@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.engine.distribution import Installation
-from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.jdk import Jdk
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
 from benchctl.results.store import RunFolder, RunStore
@@ -27,17 +27,16 @@ SMALL = ("--challenge", "range-only-short", "--warmup", "as-written", "--docs", 
 
 @pytest.fixture(scope="module")
 def archives(
-    home: Home, installations: dict[EngineName, Installation], tmp_path_factory: pytest.TempPathFactory
+    jdk: Jdk, installations: dict[EngineName, Installation], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, bytes]:
-    """The published zips with a runtime that is not benchctl's own, as path -> archive, and checksums."""
-    runtime = provide_jdk(home, "17").home
+    """The published zips with a copy of the default runtime, as path -> archive, and checksums."""
     made = {}
     for engine, path in ARCHIVES.items():
         archive = tmp_path_factory.mktemp("site") / "packed.tar.gz"
         top = f"{engine}-{installations[engine].version}"
         with tarfile.open(archive, "w:gz", compresslevel=1) as packed:
             packed.add(installations[engine].root, top)
-            packed.add(runtime, f"{top}/jdk")
+            packed.add(jdk.home, f"{top}/jdk")
         body = archive.read_bytes()
         made |= {f"/{path}": body, f"/{path}.sha512": hashlib.sha512(body).hexdigest().encode()}
     return made
@@ -68,7 +67,7 @@ def test_both_engines_run_on_what_their_archives_bring(run: RunFolder, archives:
     for facts, path in zip(record.engines, ARCHIVES.values(), strict=True):
         assert facts.verified_by == "sha512"
         assert facts.archive_sha256 == hashlib.sha256(archives[f"/{path}"]).hexdigest()
-        assert " 17." in facts.jdk
+        assert " 21." in facts.jdk
 
 
 def test_what_was_switched_off_is_recorded_and_shown(run: RunFolder, benchctl: Benchctl):
