@@ -56,19 +56,19 @@ class Kind(Generic[N]):
         Raises:
             UsageError: If it is no amount of this kind, is too small or too large, or has to be whole.
         """
-        found = self.amount(text.strip())
-        if found is None or (self.least and not found):
+        fraction = self.amount(text.strip())
+        if fraction is None or (self.least and not fraction):
             raise UsageError(
                 f"invalid {self.name} '{text}' (expected e.g. {self.examples})",
                 hint=self._guess(text.strip()),
             )
-        if self.whole and found.denominator != 1:
+        if self.whole and fraction.denominator != 1:
             raise UsageError(f"invalid {self.name} '{text}' (expected a whole number of {self.whole})")
-        if found < self.least:
+        if fraction < self.least:
             raise UsageError(f"invalid {self.name} '{text}' (expected at least {self.text(self.least)})")
-        if found > self.most:
+        if fraction > self.most:
             raise UsageError(f"invalid {self.name} '{text}' (expected at most {self.most_text})")
-        return self.number(found)
+        return self.number(fraction)
 
     def _guess(self, text: str) -> str:
         """Return a hint with the amount that was probably meant: `30` is `30m`, and `1mio` is `1m`."""

@@ -156,10 +156,10 @@ def compared(
     if measures.margin is not None:
         text = f"differences under {100 * measures.margin:g}% do not matter in these verdicts (--margin)"
         selection = replace(selection, remarks=(*selection.remarks, text))
-    found = comparison_analysis(selection, metrics=metrics, method=method)
-    if not found.rows:
+    analysis = comparison_analysis(selection, metrics=metrics, method=method)
+    if not analysis.rows:
         raise UsageError(f"nothing to compare: {'; '.join(map(_lacking, metrics))}")
-    return measures.told(found, selection.sides[0].run.plan)
+    return measures.told(analysis, selection.sides[0].run.plan)
 
 
 def _lacking(metric: Metric) -> str:
@@ -190,7 +190,7 @@ def comparison_analysis(
         side.label: [(ids.index(part.run.id), facts) for part in side.parts for facts in _builds(part)]
         for side in sides
     }
-    found = analyse(
+    analysis = analyse(
         {
             side.label: [fork for part in side.parts for fork in runs.moved(part.run, _all_forks(part))]
             for side in sides
@@ -206,17 +206,17 @@ def comparison_analysis(
         built_in={label: [number for number, _ in own] for label, own in built.items()},
     )
     if not alone:
-        found = _other_tasks(found, sides, runs.places)
+        analysis = _other_tasks(analysis, sides, runs.places)
     marks = [f"incomparable results (--force): {text}" for text in selection.differences]
     own = [*selection.remarks, *(text for part in selection.parts for text in part.run.caveats)]
     caveats = (
         *(doubt for part in selection.parts for doubt in run_doubts(part.run)),
         *(Caveat("unlike", text) for text in marks),
         *(Caveat("run", text) for text in own),
-        *found.caveats,
+        *analysis.caveats,
     )
-    found = msgspec.structs.replace(
-        found,
+    analysis = msgspec.structs.replace(
+        analysis,
         caveats=tuple(dict.fromkeys(caveats)),
         differences=_differences(sides),
         versions={
@@ -226,7 +226,7 @@ def comparison_analysis(
             if name == side.variant
         },
     )
-    return with_imports(found, {side.label: side.run.imported for side in sides})
+    return with_imports(analysis, {side.label: side.run.imported for side in sides})
 
 
 def _differences(sides: Sequence[Side]) -> tuple[str, ...]:

@@ -136,9 +136,9 @@ def _checks(home: Home) -> Iterator[_Check]:
     yield from _evidence()
     if pid is None:
         with watching(quiet=True) as observer, host_lock(wait=False, on_wait=observer.note):
-            found = calibrate(observer, threading.Event())
-            keep_calibration(home, found)
-            for line in calibration_lines(found):
+            calibration = calibrate(observer, threading.Event())
+            keep_calibration(home, calibration)
+            for line in calibration_lines(calibration):
                 yield _Check("load driver", "ok", line)
 
 
@@ -237,10 +237,10 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
 
 
 def _distance(link: "Link") -> tuple[float, ...]:
-    found = link.distance()
+    distance = link.distance()
     return (
-        round(found.round_trip_ns / _NS_PER_MS, 3),
-        round(found.bytes_per_s / _BYTES_PER_MB, 1),
-        round(found.clock.offset_ns / _NS_PER_S, _CLOCK_DIGITS),
-        round(found.clock.error_ns / _NS_PER_S, _CLOCK_DIGITS),
+        round(distance.round_trip_ns / _NS_PER_MS, 3),
+        round(distance.bytes_per_s / _BYTES_PER_MB, 1),
+        round(distance.clock.offset_ns / _NS_PER_S, _CLOCK_DIGITS),
+        round(distance.clock.error_ns / _NS_PER_S, _CLOCK_DIGITS),
     )

@@ -167,9 +167,9 @@ def only_say(
     check_host(plan, home)
     store.open(make=False)
     endpoints = endpoints_of(plan.variants, os.environ)
-    seen = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
+    subjects = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     plan = with_documents(plan, track, files, home)
-    plan = corpus_of_targets(plan, seen) or plan
+    plan = corpus_of_targets(plan, subjects) or plan
     challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
     documents = f" on {counted(plan.corpus.documents, 'document')}" if plan.corpus.documents else ""
     if plan.swept is not None:
@@ -188,7 +188,7 @@ def only_say(
         budget_s = plan.stop.budget_s
         length = f"up to {length}" + ("" if budget_s is None else f" or {DURATION.text(budget_s)} (--budget)")
     say(f"would measure {what} with {variants}, {length}{documents}")
-    for subject in seen:
+    for subject in subjects:
         say(seen_text(subject, plan.corpus.documents))
     if plan.settled:
         say(settling_text(plan))

@@ -154,11 +154,11 @@ def logs_command(variant: str | None, lines: int) -> None:
     home = resolve_home()
     variant = variant or only_node(home, "logs")
     folder = node_folder(home, variant)
-    found = folder.node_logs or [path for path in (folder.log,) if path.is_file()]
-    if not found:
+    paths = folder.node_logs or [path for path in (folder.log,) if path.is_file()]
+    if not paths:
         raise BenchctlError(f"no log of node {variant}", hint="see: benchctl node status")
-    for path in found:
-        if len(found) > 1:
+    for path in paths:
+        if len(paths) > 1:
             say(f"{path.parent.name}:")
         for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]:
             say(line)

@@ -54,12 +54,12 @@ def print_run(
     plan = record.plan if record.imported is None else None
     measures = Measures(figures, diff=diff)
     metrics = measures.metrics(record.plan) if figures or diff else None
-    found = measures.told(analyse_run(record, metrics=metrics), record.plan)
+    analysis = measures.told(analyse_run(record, metrics=metrics), record.plan)
     if html is not None or output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.
         from benchctl.report.html.page import run_page  # noqa: PLC0415 - see above
 
-        print_page(run_page(folder, record, found, usual=usual), html)
+        print_page(run_page(folder, record, analysis, usual=usual), html)
         return record
     more = f"benchctl show {reference(folder, usual)} -v"
     place = folder.path.absolute().parent
@@ -68,7 +68,7 @@ def print_run(
     below: list[Section] = []
     if facts or output_format == "markdown":
         below = [*facts, [f"Run: {folder.path}"]]
-    _print(found, output_format, plan, [record], part=part, more=more, runs=runs, below=below)
+    _print(analysis, output_format, plan, [record], part=part, more=more, runs=runs, below=below)
     return record
 
 

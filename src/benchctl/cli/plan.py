@@ -105,5 +105,5 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
         for path, corpus in paths.items()
     )
     # Of files, all documents are used unless a number was given.
-    said = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
-    return msgspec.structs.replace(plan, corpus=said) if known else plan
+    spec = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
+    return msgspec.structs.replace(plan, corpus=spec) if known else plan

@@ -338,10 +338,10 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
         BenchctlError: If a corpus is damaged.
     """
     folders = [folder for name in GENERATORS for folder in home.corpora.glob(f"{name}-v*-seed*-*")]
-    found = [load_corpus(folder) for folder in folders if folder.is_dir()]
+    corpuses = [load_corpus(folder) for folder in folders if folder.is_dir()]
     return tuple(
         sorted(
-            found,
+            corpuses,
             key=lambda corpus: (corpus.documents, corpus.generator, corpus.seed, corpus.generator_version),
         )
     )

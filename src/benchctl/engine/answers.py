@@ -522,8 +522,8 @@ def keep_answers(
         shards: of the index; with several, scores and some aggregations depend on how documents are spread.
         anew: whether it was asked for this run.
     """
-    kept = [keep(operation, book.get(operation) or Answer(), shards) for operation in operations]
-    return VariantAnswers(ANSWERS_VERSION, variant, anew, tuple(kept))
+    answers = [keep(operation, book.get(operation) or Answer(), shards) for operation in operations]
+    return VariantAnswers(ANSWERS_VERSION, variant, anew, tuple(answers))
 
 
 def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:

@@ -244,7 +244,7 @@ class PartialIndex:
     def _manifest(self) -> _Manifest | None:
         path = self.root / MANIFEST_NAME
         try:
-            found = msgspec.json.decode(read_file(path), type=_Manifest)
+            manifest = msgspec.json.decode(read_file(path), type=_Manifest)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as err:
@@ -252,7 +252,7 @@ class PartialIndex:
                 f"the half-built index {self.root} is damaged: {err}",
                 hint=f"delete {self.root}; the index is then built from its beginning",
             ) from err
-        return found if found.key == self.key else None
+        return manifest if manifest.key == self.key else None
 
     def _write(self, manifest: _Manifest) -> None:
         text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)

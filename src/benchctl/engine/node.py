@@ -502,8 +502,8 @@ class Node(Member):
             with disk_errors(f"read {self.stdout}"):
                 lines, read = lines_since(self.stdout, read)
             for line in lines:
-                if found := _TRANSPORT.search(line):
-                    self._address = found["address"]
+                if match := _TRANSPORT.search(line):
+                    self._address = match["address"]
                     return self._address
             self._wait_starting("it listens for no other node", halted)
 
@@ -640,8 +640,8 @@ def _oom_kills(vmstat: Path) -> int | None:
         text = vmstat.read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
-    found = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
-    return None if found is None else int(found[1])
+    match = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
+    return None if match is None else int(match[1])
 
 
 def _manner(asked: StartManner, pid: int, command: Sequence[str]) -> StartManner:

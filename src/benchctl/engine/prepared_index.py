@@ -325,18 +325,18 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
             f"the prepared index {root} is damaged: {err}", hint="the next run builds it again"
         ) from err
     held_bytes = None if part is None else part.segment_bytes
-    found = PreparedIndex(root, msgspec.structs.replace(facts, cached=True), held_bytes)
+    index = PreparedIndex(root, msgspec.structs.replace(facts, cached=True), held_bytes)
     with suppress(OSError, msgspec.DecodeError):
         age_s = time.time() - (root / _WHOLE_NAME).stat().st_mtime
         checked = msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps)
-        if 0 <= age_s < _WHOLE_FOR_S and checked == stamps(found.data):
-            return found
-    if damage := found.damage():
-        raise DamagedIndexError(f"the prepared index {root} is damaged: {damage}", hint=found.rebuilt_by)
+        if 0 <= age_s < _WHOLE_FOR_S and checked == stamps(index.data):
+            return index
+    if damage := index.damage():
+        raise DamagedIndexError(f"the prepared index {root} is damaged: {damage}", hint=index.rebuilt_by)
     # If the home cannot be written, the next run checks again.
     with suppress(OSError), replacing(root / _WHOLE_NAME) as partial:
-        partial.write_bytes(msgspec.json.encode(stamps(found.data)))
-    return found
+        partial.write_bytes(msgspec.json.encode(stamps(index.data)))
+    return index
 
 
 def part_damage(home: Home, name: str) -> str:
@@ -601,16 +601,16 @@ def _shard_digest(folder: Path) -> str:
 
 def _masked_digest(file: BinaryIO, start: int, length: int, segment: bytes) -> str:
     """Of a part of a file without the id of its segment."""
-    found, held = hashlib.sha256(), b""
+    h, held = hashlib.sha256(), b""
     file.seek(start)
     while length and (read := file.read(min(length, _PIECE_BYTES))):
         length -= len(read)
         piece = (held + read).replace(segment, bytes(_ID_BYTES))
         # The beginning of an id that the next piece has the rest of.
         held = piece[1 - _ID_BYTES :]
-        found.update(piece[: len(piece) - len(held)])
-    found.update(held)
-    return found.hexdigest()
+        h.update(piece[: len(piece) - len(held)])
+    h.update(held)
+    return h.hexdigest()
 
 
 def _vint(data: bytes, at: int) -> tuple[int, int]:

@@ -99,8 +99,8 @@ class NodeProcess:
     @property
     def pid(self) -> int:
         """Id of the server process; of the command as long as there is no server process."""
-        found = self._find_server()
-        return self._group if found is None else found.pid
+        process = self._find_server()
+        return self._group if process is None else process.pid
 
     def alive(self) -> bool:
         """Return whether the command and, once seen, the server process are running."""

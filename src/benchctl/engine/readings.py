@@ -181,11 +181,11 @@ class ClusterMeter:
         answer = self._ask(STATISTICS)
         if not isinstance(answer, Nodes):
             return None
-        found = _reading(answer, begun_ns, self._clock())
-        if found is not None:
+        reading = _reading(answer, begun_ns, self._clock())
+        if reading is not None:
             with self._lock:
-                self.readings.append(found)
-        return found
+                self.readings.append(reading)
+        return reading
 
     def _ask(self, what: str) -> object:
         if what in self._withheld:

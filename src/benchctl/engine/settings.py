@@ -34,14 +34,14 @@ def _seems_secret(name: str) -> bool:
 
 def secret_property(flag: str) -> str | None:
     """Return the system property that a JVM flag sets, if it seems to be a secret."""
-    found = _secret_in(flag)
-    return None if found is None else found["name"]
+    match = _secret_in(flag)
+    return None if match is None else match["name"]
 
 
 def without_secrets(flag: str) -> str:
     """Return a JVM flag, without its value if that seems to be a secret."""
-    found = _secret_in(flag)
-    return flag if found is None else f"{flag[: found.end()]}{{secret}}"
+    match = _secret_in(flag)
+    return flag if match is None else f"{flag[: match.end()]}{{secret}}"
 
 
 def _secret_in(flag: str) -> re.Match[str] | None:

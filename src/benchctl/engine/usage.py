@@ -429,11 +429,11 @@ def parse_pause(text: str, end_ns: int) -> GcPause | None:
     Leading decorations of the line are skipped; `end_ns` is when it was written.
     """
     # Most lines are irrelevant, and a log may be long.
-    if "Pause" not in text or (found := _PAUSE.fullmatch(text)) is None:
+    if "Pause" not in text or (match := _PAUSE.fullmatch(text)) is None:
         return None
-    pause_ns = round(float(found["ms"]) * _NS_PER_MS)
-    before, after = _bytes(found, "before"), _bytes(found, "after")
-    return GcPause(end_ns - pause_ns, pause_ns, found["what"], before, after)
+    pause_ns = round(float(match["ms"]) * _NS_PER_MS)
+    before, after = _bytes(match, "before"), _bytes(match, "after")
+    return GcPause(end_ns - pause_ns, pause_ns, match["what"], before, after)
 
 
 def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
@@ -450,8 +450,8 @@ def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
     Raises:
         BenchctlError: If a log cannot be read.
     """
-    found = [pause for path in logs.glob("gc.log*") for pause in _pauses(path, str(pid), clock)]
-    return sorted(found, key=lambda pause: pause.start_ns)
+    pauses = [pause for path in logs.glob("gc.log*") for pause in _pauses(path, str(pid), clock)]
+    return sorted(pauses, key=lambda pause: pause.start_ns)
 
 
 def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[GcPause]:

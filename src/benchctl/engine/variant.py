@@ -372,8 +372,8 @@ def check_filler(spec: VariantSpec) -> None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version to compare by; none where it is not known yet."""
-    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
-    return () if found is None else tuple(int(part or 0) for part in found.groups())
+    match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return () if match is None else tuple(int(part or 0) for part in match.groups())
 
 
 def _nodes(entry: int | Mapping[str, NodeEntry]) -> tuple[NodeSpec, ...]:

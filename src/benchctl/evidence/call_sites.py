@@ -115,8 +115,8 @@ def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
     telling = [call for call in copies.calls if call.fate.outcome in {"inlined", "virtual"}] or copies.calls
     callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
     parents = {call.parent for call in copies.calls}
-    seen = {receiver for call in telling for receiver in call.receivers}
-    return Site(key, copies.compilation, tuple(callees), _newest(seen), len(parents), given_up_ms)
+    receivers = {receiver for call in telling for receiver in call.receivers}
+    return Site(key, copies.compilation, tuple(callees), _newest(receivers), len(parents), given_up_ms)
 
 
 def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:

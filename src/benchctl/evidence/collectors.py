@@ -75,9 +75,9 @@ def decorated(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[tuple
     """
     wanted = str(pid)
     for line in lines:
-        found = _LINE.match(line)
-        if found is not None and found[2] == wanted:
-            yield int(found[1]) - started_ns, found[3].rstrip()
+        match = _LINE.match(line)
+        if match is not None and match[2] == wanted:
+            yield int(match[1]) - started_ns, match[3].rstrip()
 
 
 # Compilations, discarded code and deoptimisations, as of `-Xlog:jit+compilation=debug,deoptimization=debug`.
@@ -129,18 +129,18 @@ def read_events(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[Jit
 
 
 def _event(uptime_ns: int, text: str) -> JitEvent:
-    if found := _COMPILATION.fullmatch(text):
-        message, _, detail = found["message"].strip().partition(":")
+    if match := _COMPILATION.fullmatch(text):
+        message, _, detail = match["message"].strip().partition(":")
         what = _MESSAGES.get(message)
         if what is not None:
-            osr, level = "%" in found["flags"], found["level"]
+            osr, level = "%" in match["flags"], match["level"]
             number = C2_LEVEL if level is None else -1 if level == "-" else int(level)
-            return JitEvent(uptime_ns, what, int(found["id"]), number, osr, found["method"], detail.strip())
-    elif found := _DEOPTIMISATION.match(text):
-        method = _as_compiled(found["method"])
-        osr = found["osr"] is not None
+            return JitEvent(uptime_ns, what, int(match["id"]), number, osr, match["method"], detail.strip())
+    elif match := _DEOPTIMISATION.match(text):
+        method = _as_compiled(match["method"])
+        osr = match["osr"] is not None
         return JitEvent(
-            uptime_ns, "deoptimised", int(found["id"]), int(found["level"]), osr, method, found["reason"]
+            uptime_ns, "deoptimised", int(match["id"]), int(match["level"]), osr, method, match["reason"]
         )
     return JitEvent(uptime_ns, "unread", reason=text.strip())
 
@@ -172,11 +172,11 @@ def read_stops(lines: Iterable[str], pid: int, started_ns: int) -> Iterator[GcPa
     for end_ns, text in decorated(lines, pid, started_ns):
         if (pause := parse_pause(text, end_ns)) is not None:
             yield pause
-        elif "Safepoint" in text and (found := _SAFEPOINT.fullmatch(text)):
-            parts = {part["name"]: int(part["ns"]) for part in _PART.finditer(found["parts"])}
+        elif "Safepoint" in text and (match := _SAFEPOINT.fullmatch(text)):
+            parts = {part["name"]: int(part["ns"]) for part in _PART.finditer(match["parts"])}
             if "Reaching safepoint" in parts and "Total" in parts:
                 total_ns = parts["Total"]
-                yield Safepoint(end_ns - total_ns, parts["Reaching safepoint"], total_ns, found["what"])
+                yield Safepoint(end_ns - total_ns, parts["Reaching safepoint"], total_ns, match["what"])
 
 
 Row = tuple[Any, ...]

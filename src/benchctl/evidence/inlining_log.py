@@ -197,10 +197,10 @@ def _compilation(head: re.Match[bytes]) -> Compilation | GivenUpLine:
 
 
 def _parse_call(raw: bytes) -> _CallFacts | None:
-    found = _CALLEE(raw)
-    if found is None:
+    match = _CALLEE(raw)
+    if match is None:
         return None
-    name, size, words = found.groups(b"")
+    name, size, words = match.groups(b"")
     method, bytes_ = dotted(text(name)), int(size) if size else None
     fate, said, receivers, by_c2 = _said(words)
     if "callee changed to" in said:

@@ -98,10 +98,10 @@ def read_profile(folder: Path) -> Profile | None:
         BenchctlError: If it cannot be read, is damaged, or of another version.
     """
     path = folder / PROFILE_NAME
-    found = read_versioned(path, Profile, "profile", PROFILE_VERSION)
-    if found is not None and not _holds_together(found):
+    profile = read_versioned(path, Profile, "profile", PROFILE_VERSION)
+    if profile is not None and not _holds_together(profile):
         raise BenchctlError(f"{path} is damaged: its columns do not belong together")
-    return found
+    return profile
 
 
 def _holds_together(profile: Profile) -> bool:
@@ -199,8 +199,8 @@ class RecordingText:
             elif line.startswith(_STARTED):
                 timed, when = True, _time(line)
                 self.unread += when is None
-            elif found := _THREAD.fullmatch(line):
-                thread = found["name"] or _UNNAMED
+            elif match := _THREAD.fullmatch(line):
+                thread = match["name"] or _UNNAMED
             elif not line.startswith(("  state = ", "  stackTrace = ")) and line not in ("  ]", ""):
                 self.unread += 1
         if self._started is None or not timed:
@@ -223,11 +223,11 @@ class RecordingText:
 
 
 def _time(line: str) -> datetime | None:
-    found = _TIME.fullmatch(line)
-    if found is None:
+    match = _TIME.fullmatch(line)
+    if match is None:
         return None
     try:
-        return datetime.fromisoformat(f"{found[2]}T{found[1]}")
+        return datetime.fromisoformat(f"{match[2]}T{match[1]}")
     except ValueError:  # no such day or hour
         return None
 
@@ -319,8 +319,8 @@ def count_stacks(samples: Iterable[Sample], choice: Choice, *, pools: bool = Fal
 
 def pool_of(thread: str) -> str:
     """Return the common part of the threads of a pool: `search` of `elasticsearch[node][search][T#3]`."""
-    found = _POOL.search(thread)
-    name = found["pool"] if found else _NUMBER.sub("", thread)
+    match = _POOL.search(thread)
+    name = match["pool"] if match else _NUMBER.sub("", thread)
     return (name or thread).replace(";", ",")
 
 

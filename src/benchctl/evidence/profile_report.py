@@ -476,8 +476,10 @@ def _side(
 
     def count(*, native: bool, pools: bool) -> list[Counted]:
         choice = Choice(native, thread)
-        found = [count_fork(profile, choice, folder=folder, tasks=tasks, pools=pools) for profile in profiles]
-        return found if form.lines else [without_lines(fork) for fork in found]
+        counts = [
+            count_fork(profile, choice, folder=folder, tasks=tasks, pools=pools) for profile in profiles
+        ]
+        return counts if form.lines else [without_lines(fork) for fork in counts]
 
     in_native_code = form.mode == "native"
     pooled = merged(count(native=in_native_code, pools=True))

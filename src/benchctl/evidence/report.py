@@ -247,11 +247,11 @@ def _thirds(of: Callable[[JitActivity], Thirds | None]) -> Callable[[Sequence[Ji
     """`330 (120, 4)`: in all, in the first and in the last third."""
 
     def cell(forks: Sequence[JitActivity]) -> str:
-        known = [thirds for fork in forks if (thirds := of(fork)) is not None]
-        if len(known) < len(forks):
+        thirdses = [thirds for fork in forks if (thirds := of(fork)) is not None]
+        if len(thirdses) < len(forks):
             return NOT_AVAILABLE
         whole, first, last = (
-            _count(sum(getattr(thirds, name) for thirds in known) / len(known))
+            _count(sum(getattr(thirds, name) for thirds in thirdses) / len(thirdses))
             for name in ("count", "first", "last")
         )
         return f"{whole} ({first}, {last})"

@@ -182,8 +182,8 @@ class _Conduct:
                 stop = DECIDED
             if measurement.ingest:
                 continue
-            found = run.record.with_blocks(added if measurement.forks is None else (), stop)
-            run.extend(msgspec.structs.replace(found, looks=found.looks + 1))
+            record = run.record.with_blocks(added if measurement.forks is None else (), stop)
+            run.extend(msgspec.structs.replace(record, looks=record.looks + 1))
         decided = spec.until_decided or more.until_decided
         self._update(
             spec=msgspec.structs.replace(

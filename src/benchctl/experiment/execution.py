@@ -102,13 +102,13 @@ def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunSt
     Raises:
         BenchctlError: If a run cannot be found, or its tasks are not those that the experiment names.
     """
-    found: list[SeenCall] = []
+    calls: list[SeenCall] = []
     for name in dict.fromkeys(site.measurement for site in spec.call_sites):
         if name in runs:
             logs = logs_of(store.find(runs[name].id), runs[name])
             sites = [site for site in spec.call_sites if site.measurement == name]
-            found += (one for site in sites for one in _of_site(site, runs[name], logs))
-    return tuple(found)
+            calls += (one for site in sites for one in _of_site(site, runs[name], logs))
+    return tuple(calls)
 
 
 def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator[SeenCall]:

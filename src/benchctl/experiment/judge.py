@@ -133,9 +133,9 @@ def _expectation(
 def _judged(expectation: Expectation, relation: Relation, row: ExperimentRow, adjusted: Comparison) -> Judged:
     margin, unit = expectation.tolerance
     within = {"margin_percent" if unit == "%" else "margin_difference": margin}
-    found = judge(msgspec.structs.replace(adjusted, **within), adjusted.p_adjusted)
-    outcome = outcome_of(toward(relation, higher_is_better=row.higher_is_better), found.verdict)
-    return Judged(row.asked.name, outcome, provisional(found, row.figures), _unjudged(row, found))
+    comparison = judge(msgspec.structs.replace(adjusted, **within), adjusted.p_adjusted)
+    outcome = outcome_of(toward(relation, higher_is_better=row.higher_is_better), comparison.verdict)
+    return Judged(row.asked.name, outcome, provisional(comparison, row.figures), _unjudged(row, comparison))
 
 
 def _unjudged(row: ExperimentRow, comparison: Comparison) -> str:

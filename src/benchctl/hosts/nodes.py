@@ -477,8 +477,8 @@ class _RemoteGauge:
     def read(self) -> Usage:
         """Return the usage now; nothing of a host that is gone, which others notice."""
         with suppress(BenchctlError):
-            found: Usage = self._link.do("usage", self._name)
-            return found
+            usage: Usage = self._link.do("usage", self._name)
+            return usage
         return Usage()
 
 

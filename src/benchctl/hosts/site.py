@@ -154,10 +154,10 @@ class Site:
         Raises:
             BenchctlError: If it is gone, or there is no space.
         """
-        found = find_prepared(self._home, name, nodes)
-        if found is None:
+        index = find_prepared(self._home, name, nodes)
+        if index is None:
             raise BenchctlError(f"the prepared index {name} is gone", hint="the next run builds it again")
-        copy_index(found, self._root / "data")
+        copy_index(index, self._root / "data")
 
     def require(self, needed_bytes: int, purpose: str) -> None:
         """Refuse what needs more space.

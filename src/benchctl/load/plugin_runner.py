@@ -390,15 +390,15 @@ class RunnerWork:
                 searches=searches_in(method, path, body, self._order.context),
             )
         )
-        found = reply.exchange
-        if found.failure is Outcome.TIMEOUT:
-            raise ReadTimeoutError(HTTPConnectionPool("carried"), target, found.detail)
-        if found.failure is not None:
-            raise ProtocolError(found.detail)
-        if found.status < HTTPStatus.MULTIPLE_CHOICES and reply.answer.outcome is not Outcome.OK:
+        exchange = reply.exchange
+        if exchange.failure is Outcome.TIMEOUT:
+            raise ReadTimeoutError(HTTPConnectionPool("carried"), target, exchange.detail)
+        if exchange.failure is not None:
+            raise ProtocolError(exchange.detail)
+        if exchange.status < HTTPStatus.MULTIPLE_CHOICES and reply.answer.outcome is not Outcome.OK:
             self._partial = self._partial or reply.answer
-        said = {**_PRODUCT, "content-type": _content_type(found.body)}
-        return network.Answer(found.status, said, found.body)
+        said = {**_PRODUCT, "content-type": _content_type(exchange.body)}
+        return network.Answer(exchange.status, said, exchange.body)
 
     def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
         self._send, self.reply, self._partial, self.raw = send, None, None, False

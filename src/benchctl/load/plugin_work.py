@@ -303,8 +303,8 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
     if not loaded.registry.processors or task is None:
         return operation
     asked = task_of(task, operation)
-    found = loaded.track(use.track, use.challenge).selected_challenge
-    left = [] if found is None else [task for task in found.schedule if task.name == asked.name]
+    challenge = loaded.track(use.track, use.challenge).selected_challenge
+    left = [] if challenge is None else [task for task in challenge.schedule if task.name == asked.name]
     if asked in left:
         return operation
     if len(left) != 1 or replace(left[0], operation=asked.operation) != asked:

@@ -282,10 +282,10 @@ def judge_search(status: int, body: bytes) -> Answer:
     if known is not None:
         return known
     try:
-        found = _decode_search(body)
+        response = _decode_search(body)
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a search response: {err}"))
-    answer = _judged(found)
+    answer = _judged(response)
     if answer.outcome is Outcome.OK and frame:
         if len(_judged_before) >= _MOST_REMEMBERED:
             _judged_before.clear()
@@ -344,11 +344,13 @@ def judge_health(status: int, body: bytes) -> Answer:
     if status not in _HTTP_OK and status != _REQUEST_TIMEOUT:
         return refusal(status, body)
     try:
-        found = _decode_health(body)
+        response = _decode_health(body)
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a health response: {err}"))
-    if found.timed_out or status == _REQUEST_TIMEOUT:
-        return Answer(Outcome.TIMEOUT, reason=f"what was waited for did not come; health is {found.status}")
+    if response.timed_out or status == _REQUEST_TIMEOUT:
+        return Answer(
+            Outcome.TIMEOUT, reason=f"what was waited for did not come; health is {response.status}"
+        )
     return Answer(Outcome.OK)
 
 
@@ -414,14 +416,14 @@ def _judge_shards(found: _ShardsResponse) -> Answer:
 
 
 def _judge_snapshot(response: _SnapshotResponse) -> Answer:
-    found = response.snapshot
-    if found is None and response.accepted:
+    snapshot = response.snapshot
+    if snapshot is None and response.accepted:
         return Answer(Outcome.OK)
-    if found is None:
+    if snapshot is None:
         return Answer(Outcome.BAD_BODY, reason="no snapshot state in the response")
-    failed = found.shards.failed
-    if found.state != "SUCCESS":
-        reason = f"the snapshot is {found.state}, {failed} shards failed"
+    failed = snapshot.shards.failed
+    if snapshot.state != "SUCCESS":
+        reason = f"the snapshot is {snapshot.state}, {failed} shards failed"
         return Answer(Outcome.PARTIAL, failed_shards=failed, reason=reason)
     return _of_shards(failed)
 

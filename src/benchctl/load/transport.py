@@ -317,13 +317,13 @@ def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
 
     Of hosts that may be down, a single success is enough.
     """
-    found: list[Exchange] = []
+    exchanges: list[Exchange] = []
     for greeting in greetings:
-        found.append(greeting)
+        exchanges.append(greeting)
         if greeting.failure is not None and not lossy:
             break
-    good = [greeting for greeting in found if greeting.failure is None]
-    return good[-1] if lossy and good else found[-1]
+    good = [greeting for greeting in exchanges if greeting.failure is None]
+    return good[-1] if lossy and good else exchanges[-1]
 
 
 class SeveralWires(_Closing):

@@ -394,11 +394,11 @@ def poll(
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
         try:
-            found = verdict(reply)
+            answer = verdict(reply)
         except UNDECODABLE as err:
             return Answer(Outcome.BAD_BODY, reason=shorten(f"no progress in the response: {err}"))
-        if found is not None:
-            return found
+        if answer is not None:
+            return answer
         if number == tries:
             break
         yield period_s

@@ -161,10 +161,10 @@ def list_command(source: Path, include: str, output_format: TableFormat) -> None
         bench = jmh.Workbench(home, provide_jdk(home, None), observer.progress)
         micro = msgspec.structs.replace(micro, release=jmh.least_release([bench.jdk]))
         subject = bench.subject(parse_variant("jvm"), micro, bench.classes(micro))
-        found = jmh.list_benchmarks(subject.jdk, subject.class_path, include)
+        benchmarks = jmh.list_benchmarks(subject.jdk, subject.class_path, include)
     rows = [
         (benchmark.name, [f"{name}={','.join(values)}" for name, values in benchmark.params.items()])
-        for benchmark in found
+        for benchmark in benchmarks
     ]
     print_table(Table.listed("", ("benchmark", "parameters"), rows), output_format)
 

@@ -174,8 +174,8 @@ def plan_micro(
         micro = msgspec.structs.replace(micro, release=jmh.least_release([bench.jdk, *jdks.values()]))
     classes = bench.classes(micro)
     subjects = [bench.subject(spec, micro, classes) for spec in variants]
-    found = jmh.list_benchmarks(subjects[0].jdk, subjects[0].class_path, micro.include)
-    tasks = jmh.tasks_of(found, micro.params, micro.threads or (0,))
+    benchmarks = jmh.list_benchmarks(subjects[0].jdk, subjects[0].class_path, micro.include)
+    tasks = jmh.tasks_of(benchmarks, micro.params, micro.threads or (0,))
     resolved = tuple(msgspec.structs.replace(spec, version=jdks[spec.name].version) for spec in variants)
     return Plan(
         variants=resolved,
@@ -256,11 +256,11 @@ class MicroRunner:
             clock_s = time.monotonic()
             try:
                 entry = self._trial(subject, block, place)
-                found = figures_of(place, task.label, msgspec.convert(entry, JmhEntry))
+                summary = figures_of(place, task.label, msgspec.convert(entry, JmhEntry))
                 entries[task.label] = entry
             except BenchctlError as err:
                 reasons.append(str(err))
-                found = TaskSummary(
+                summary = TaskSummary(
                     0,
                     place,
                     task.label,
@@ -269,7 +269,7 @@ class MicroRunner:
                     failures={"failed": 1},
                     failure_reasons=(str(err),),
                 )
-            summaries.append(found)
+            summaries.append(summary)
             # Evidence is found by the number of its boot, be that of a JVM that failed.
             if self._plan.evidence_in(block):
                 boots.append(_boot(time.monotonic() - clock_s))
@@ -300,9 +300,9 @@ class MicroRunner:
         if micro is None:
             raise TypeError("the plan has no microbenchmarks")
         flags: tuple[str, ...] = ()
-        kept = self._folder.evidence_folder(variant, block, place)
+        path = self._folder.evidence_folder(variant, block, place)
         if self._plan.evidence_in(block):
-            scene = Scene(kept, subject.jdk.home, subject.jdk.major)
+            scene = Scene(path, subject.jdk.home, subject.jdk.major)
             (collector,) = cast("list[Collector]", hook("collectors").collectors(("inlining",), scene))
             # JMH keeps what its JVM prints, and reads of it only its own lines.
             flags = (*collector.flags(), "-XX:-DisplayVMOutput")
@@ -319,9 +319,9 @@ class MicroRunner:
                 output = folder / "stdout.log"
                 if output.is_file():
                     with disk_errors(f"keep JMH's output in {self._folder.path}"):
-                        kept = self._folder.path / _FOLDER
-                        kept.mkdir(exist_ok=True)
-                        (kept / f"{block:03d}-{variant}-{place}.txt").write_bytes(read_file(output))
+                        path = self._folder.path / _FOLDER
+                        path.mkdir(exist_ok=True)
+                        (path / f"{block:03d}-{variant}-{place}.txt").write_bytes(read_file(output))
 
 
 def _boot(wall_s: float) -> BootRecord:
@@ -364,8 +364,8 @@ def profiles(folder: RunFolder) -> Iterator[Profiled]:
                 path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
                 with disk_errors(f"read {path}"):
                     said = read_file(path).decode(errors="replace") if path.is_file() else ""
-                if found := _PROFILED.search(said):
-                    yield Profiled(spec.name, fork.block, task.label, found[0].rstrip())
+                if match := _PROFILED.search(said):
+                    yield Profiled(spec.name, fork.block, task.label, match[0].rstrip())
 
 
 def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:

@@ -135,7 +135,7 @@ class MicroSubject:
             variant=self.spec.name,
             version=self.jdk.version,
             build="",
-            lucene=next((found[1] for path in self.class_path if (found := _lucene(path))), ""),
+            lucene=next((match[1] for path in self.class_path if (match := _lucene(path))), ""),
             archive_sha256="",
             jdk=f"{self.jdk.vendor} {self.jdk.version}",
             jvm_flags=self.spec.jvm_flags,
@@ -298,11 +298,11 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
         lines = (done.stderr or done.stdout).strip().splitlines()[:_SHOWN_LINES]
         shown = "; ".join(line.strip() for line in lines)
         raise BenchctlError(f"JMH cannot list the benchmarks: {shown}")
-    found = parse_listing(done.stdout)
-    if not found:
+    benchmarks = parse_listing(done.stdout)
+    if not benchmarks:
         matching = f" that matches '{include}'" if include else ""
         raise UsageError(f"no benchmark{matching}", hint="mark a public method with @Benchmark")
-    return found
+    return benchmarks
 
 
 def parse_listing(text: str) -> list[Benchmark]:

@@ -152,19 +152,19 @@ class Desk:
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
         """Return changes after one night up to another that bear on a variant; annotations included."""
         first, last = number_of(last_good), number_of(since)
-        found = [
+        changes = [
             change
             for night in (*self._earlier, self.tonight)
             if first < night.number <= last
             for change in night.changes
             if change.variant in ("", variant)
         ]
-        found += [
+        changes += [
             Change(ANNOTATED, "", note.text)
             for note in annotations_of(self.events)
             if first < note.number <= last
         ]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(changes))
 
     @property
     def _lasting(self) -> list[Alarm]:

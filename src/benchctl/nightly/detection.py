@@ -194,8 +194,8 @@ class Detector:
                 rare += 1
             elif compared.size == 1:
                 young += 1
-            elif (found := self._screened(one, nights, usual)) is not None:
-                findings.append(self._finding(one.key, found, canary))
+            elif (screened := self._screened(one, nights, usual)) is not None:
+                findings.append(self._finding(one.key, screened, canary))
         watched = len(by_role["watched"]) - young - rare
         return Detected(tuple(findings), canary, watched, young, rare, gone)
 

@@ -131,10 +131,10 @@ class _Night:
         environment = describe_host()
         self._save(environment=environment)
         waited_s = shift.laboratory.settle(shift.suite.host, shift.bench.observer.note)
-        seen = replace(shift.laboratory.look(shift.bench.home), now=shift.now())
+        snapshot = replace(shift.laboratory.look(shift.bench.home), now=shift.now())
         fitness = examine(
             environment,
-            seen,
+            snapshot,
             shift.suite.host,
             SIZE.parse(shift.suite.heap),
             None if self._last is None else (self._last.number, self._last.started),
@@ -176,27 +176,27 @@ class _Night:
         """Screen, read the canary, find recoveries, confirm, and raise the alarms that follow."""
         shift = self.shift
         events = shift.folder.events(shift.bench.observer.note)
-        known = (*self.nights, self.record)
-        baselines = Baselines.of(known, events, self.record)
+        records = (*self.nights, self.record)
+        baselines = Baselines.of(records, events, self.record)
         series = shift.folder.series(
             [variant.label for variant in self.record.variants],
             [*baselines.comparable, self.record.number],
             shift.bench.observer.note,
         )
-        detector = Detector(known, self.record, baselines, shift.suite.margins)
-        found = detector.detect(series)
-        self._save(canary_moved=found.canary.text)
-        desk = Desk(known, self.record, events, self._now)
-        returning = desk.returning(baselines, series, found.canary, detector.margin)
-        findings = self._confirmed(measured, mark_known(found.findings, returning))
+        detector = Detector(records, self.record, baselines, shift.suite.margins)
+        detected = detector.detect(series)
+        self._save(canary_moved=detected.canary.text)
+        desk = Desk(records, self.record, events, self._now)
+        returning = desk.returning(baselines, series, detected.canary, detector.margin)
+        findings = self._confirmed(measured, mark_known(detected.findings, returning))
         answers = answer_changes(shift.folder, self.nights, self.record)
         self._save(findings=tuple(findings), answers=answers)
-        desk = Desk(known, self.record, events, self._now)
+        desk = Desk(records, self.record, events, self._now)
         back = desk.recovered(returning, answered_again(shift.folder, self.record))
         raised = desk.raised(findings, answers, back)
         for event in _unsaid([*back, *raised], events):
             shift.folder.append(event)
-        self._say_what_is_not_watched(found, len(baselines.comparable))
+        self._say_what_is_not_watched(detected, len(baselines.comparable))
 
     def _confirmed(self, measured: Measured, findings: Sequence[Finding]) -> list[Finding]:
         """Return findings in the order of the schedule, with the outcomes of confirmations."""

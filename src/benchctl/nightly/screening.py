@@ -250,10 +250,10 @@ class CanaryMove(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """Description of the move, without a full stop."""
-        found = self.screened
+        screened = self.screened
         tasks = "its only task" if self.tasks == 1 else f"its {self.tasks} tasks"
-        effect = f"{self.metric} of {tasks} {found.effect_percent:+.1f}%"
-        return f"{_named(self.variant)} is {found.direction}: {effect}"
+        effect = f"{self.metric} of {tasks} {screened.effect_percent:+.1f}%"
+        return f"{_named(self.variant)} is {screened.direction}: {effect}"
 
 
 class CanaryReport(msgspec.Struct, frozen=True):
@@ -294,15 +294,15 @@ def canary_moved(
         groups.setdefault(group, []).append((away, before))
     moves = []
     for (variant, metric, higher_is_better), members in groups.items():
-        found = screen(
+        screened = screen(
             _mean_of([nights for nights, _ in members]),
             night,
             usual=set[int]().union(*(before for _, before in members)),
             margin=margin,
             higher_is_better=higher_is_better,
         )
-        if found is not None:
-            moves.append(CanaryMove(variant, metric, len(members), found))
+        if screened is not None:
+            moves.append(CanaryMove(variant, metric, len(members), screened))
     return CanaryReport(tuple(moves))
 
 

@@ -160,12 +160,12 @@ class DocumentCorpus:
             "target_index": target_indices,
             "target_data_stream": target_data_streams,
         }
-        kept = [
+        documents = [
             document
             for document in self.documents
             if all(not names or getattr(document, key) in names for key, names in wanted.items())
         ]
-        return DocumentCorpus(self.name, kept, dict(self.meta_data))
+        return DocumentCorpus(self.name, documents, dict(self.meta_data))
 
 
 @dataclass

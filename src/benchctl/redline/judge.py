@@ -153,9 +153,9 @@ def judge_step(
     failures = int((measured & ~ok).sum())
     rejected = int((measured & (columns["outcome"] == Outcome.REJECTED)).sum())
     units = int(columns["weight"][ok].sum())
-    found = _Step(due[ok], latency[ok], units, offer, spec)
+    step = _Step(due[ok], latency[ok], units, offer, spec)
     verdict: StepVerdict = "pass"
-    reason = found.shortcoming()
+    reason = step.shortcoming()
     if failures:
         reason = f"{failures:,} requests failed" + (f", {rejected:,} of them rejected" if rejected else "")
     alone = _Step(due[ok], undelayed[ok], units, offer, spec)
@@ -165,22 +165,22 @@ def judge_step(
             verdict = "driver-limited"
             reason = f"clients were without a request for {100 * think_share:.0f}% of their time"
     elif reason:
-        limited = not failures and found.latency_ns.size > 0 and not alone.shortcoming()
+        limited = not failures and step.latency_ns.size > 0 and not alone.shortcoming()
         verdict = "driver-limited" if limited else "fail"
     return CurvePoint(
         step=offer.step,
         rung=offer.rung,
         phase=offer.phase,
         rate_per_s=offer.rate_per_s,
-        achieved_per_s=found.achieved_per_s,
+        achieved_per_s=step.achieved_per_s,
         samples=int(ok.sum()),
         failures=failures,
-        p50_ns=found.percentile(50),
-        p90_ns=found.percentile(90),
-        p99_ns=found.percentile(99),
-        objective_ns=found.percentile(spec.percentile),
+        p50_ns=step.percentile(50),
+        p90_ns=step.percentile(90),
+        p99_ns=step.percentile(99),
+        objective_ns=step.percentile(spec.percentile),
         undelayed_ns=alone.percentile(spec.percentile),
-        growth=found.growth.slope,
+        growth=step.growth.slope,
         verdict=verdict,
         reason=reason,
     )

@@ -28,14 +28,14 @@ _NS_PER_MS = 1e6
 def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
     """Return what a red-line search adds to a report; None for other runs."""
     del notes
-    found = analysis.redline
-    if found is None:
+    curves = analysis.redline
+    if curves is None:
         return None
     return Addition(
-        answer=(_answer(analysis, found),),
-        results=tuple([table] for table in curve_tables(found)),
-        remarks=tuple(rate_lines(found)),
-        plot=lambda width, lines: curve_plot(found, width, lines),
+        answer=(_answer(analysis, curves),),
+        results=tuple([table] for table in curve_tables(curves)),
+        remarks=tuple(rate_lines(curves)),
+        plot=lambda width, lines: curve_plot(curves, width, lines),
     )
 
 

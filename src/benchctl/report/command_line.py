@@ -157,9 +157,9 @@ def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
             found["corpus"] = f"{named}{file.path}"
     track = PurePath(plan.track)
     # Without being told, benchctl looks in the track's folder.
-    known = track.parent if track.suffix == ".json" else track
+    path = track.parent if track.suffix == ".json" else track
     folders = dict.fromkeys(PurePath(file.path).parent for file in tracks)
-    return found | {"corpus_dirs": tuple(str(folder) for folder in folders if folder != known)}
+    return found | {"corpus_dirs": tuple(str(folder) for folder in folders if folder != path)}
 
 
 def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:

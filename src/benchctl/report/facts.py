@@ -75,12 +75,12 @@ def in_force(flags: Sequence[str]) -> list[str]:
 
 def _kind_of(flag: str) -> str:
     """`-Xmx` of `-Xmx1g`, `-XX:UseG1GC` of `-XX:-UseG1GC`, `-Dname` of `-Dname=value`; else nothing."""
-    found = _SETS.match(flag)
-    if found is None:
+    match = _SETS.match(flag)
+    if match is None:
         return ""
-    if found["option"]:
-        return f"-XX:{found['option']}"
-    return f"-D{found['property']}" if found["property"] else found[0]
+    if match["option"]:
+        return f"-XX:{match['option']}"
+    return f"-D{match['property']}" if match["property"] else match[0]
 
 
 def fact_sections(record: RunRecord) -> list[Items]:
@@ -433,24 +433,24 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     """A line for every figure of index builds and contender, where there are several of both."""
     if record.plan.index_builds < _SEVERAL:
         return
-    found = analyse_run(record, metrics=[metric(figure.name) for figure in METRIC_KINDS if figure.built])
+    analysis = analyse_run(record, metrics=[metric(figure.name) for figure in METRIC_KINDS if figure.built])
     least = LEAST_SHARE * max((one.store_bytes for own in record.builds.values() for one in own), default=0)
     # Smaller files are many, and decide nothing.
     rows = tuple(
         row
-        for row in found.build_rows
+        for row in analysis.build_rows
         if row.unit != "MB" or _BYTES_PER_MB * max(side.value or 0.0 for side in row.figures) >= least
     )
-    notes = collect_notes(msgspec.structs.replace(found, rows=rows))
+    notes = collect_notes(msgspec.structs.replace(analysis, rows=rows))
     for row in rows:
         numbers = f" [{told}]" if (told := notes.cell(row.caveats).text) else ""
         yield from (
             f"{metric_title(row)}: {comparison_text(row, comparison)}{numbers}"
             for comparison in row.comparisons
         )
-    yield from [builds_legend(found)] if rows else []
+    yield from [builds_legend(analysis)] if rows else []
     yield from (f"[{number}] {doubt.text}" for number, doubt in enumerate(notes.numbered, 1))
-    yield from (doubt.text for doubt in notes.general if doubt not in found.caveats)
+    yield from (doubt.text for doubt in notes.general if doubt not in analysis.caveats)
 
 
 def _answer_lines(record: RunRecord) -> Iterator[str]:

@@ -134,10 +134,10 @@ def _to_go(cost: VerdictCost | None) -> Cell | str:
 
 def _shrunk(comparison: Comparison) -> str:
     """Return the effect of a verdict that ended a run, whose estimate lies too far from 0 on average."""
-    found = estimate_of(comparison)
-    if found is None or not comparison.sequential or comparison.verdict not in DECIDED:
+    estimate = estimate_of(comparison)
+    if estimate is None or not comparison.sequential or comparison.verdict not in DECIDED:
         return ""
-    return signed_percent(100 * math.expm1(found.shrunk(rule_of(comparison))))
+    return signed_percent(100 * math.expm1(estimate.shrunk(rule_of(comparison))))
 
 
 def section_title(section: Section) -> str:
@@ -329,8 +329,8 @@ def _short(p: float | None) -> str:
 
 def metric_title(row: Row) -> str:
     """Return what tables call the metric of a row; with the part of an index that it is of."""
-    found = metric_of(row.metric)
-    return f"{found.title} {row.label}" if found.kind.named else found.title
+    metric = metric_of(row.metric)
+    return f"{metric.title} {row.label}" if metric.kind.named else metric.title
 
 
 def line_name(row: Row) -> str:

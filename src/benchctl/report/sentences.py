@@ -310,9 +310,9 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
 
 def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
-    found = [metric_of(comparison.metric).kind for comparison in comparisons if comparison.verdict in _SIZED]
-    usual = any(figure.usual or figure.loop == "search" for figure in found)
-    return () if usual else tuple(dict.fromkeys(figure.title for figure in found))
+    kinds = [metric_of(comparison.metric).kind for comparison in comparisons if comparison.verdict in _SIZED]
+    usual = any(figure.usual or figure.loop == "search" for figure in kinds)
+    return () if usual else tuple(dict.fromkeys(figure.title for figure in kinds))
 
 
 def _outcome(comparisons: Sequence[Comparison]) -> _Outcome:
@@ -433,10 +433,12 @@ def legend(analysis: Analysis) -> list[str]:
 
 def builds_legend(analysis: Analysis) -> str:
     """Return how to read the table of index builds."""
-    found = [comparison for row in analysis.build_rows for comparison in row.comparisons]
-    if not found:
+    comparisons = [comparison for row in analysis.build_rows for comparison in row.comparisons]
+    if not comparisons:
         return "Index builds: geometric means over builds."
-    made = "paired t over builds, which were made in turns" if found[0].paired else "Welch's t over builds"
+    made = (
+        "paired t over builds, which were made in turns" if comparisons[0].paired else "Welch's t over builds"
+    )
     usual = sum(metric_of(row.metric).kind.usual for row in analysis.build_rows)
     rows = (
         f"its first {usual} rows, and over the others" if 0 < usual < len(analysis.build_rows) else "its rows"

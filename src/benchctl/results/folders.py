@@ -84,16 +84,16 @@ class Shelf:
             UsageError: If no folder matches, or several do.
             BenchctlError: If the folder cannot be read.
         """
-        found = self.fitting(name)
-        if len(found) > 1:
-            some = ", ".join(path.name for path in found[:_MOST_NAMED])
+        paths = self.fitting(name)
+        if len(paths) > 1:
+            some = ", ".join(path.name for path in paths[:_MOST_NAMED])
             raise UsageError(
-                f"'{name}' is ambiguous: it matches {len(found)} {self.several} in {self.root} ({some})",
+                f"'{name}' is ambiguous: it matches {len(paths)} {self.several} in {self.root} ({some})",
                 hint="use a longer part of the id",
             )
-        if not found:
+        if not paths:
             raise UsageError(f"no such {self.one} '{name}' in {self.root}", hint=self.hint)
-        return found[0]
+        return paths[0]
 
     def _holds_record(self, path: Path) -> bool:
         """Return whether the record exists, or may exist in a folder without permission."""

@@ -260,10 +260,10 @@ def _named(record: RunRecord) -> str:
 
 
 def _measured_by(record: RunRecord) -> str:
-    found = record.imported
-    if found is None:
+    imported = record.imported
+    if imported is None:
         return "benchctl"
-    return f"{TITLES[found.tool]} {found.version}".rstrip()
+    return f"{TITLES[imported.tool]} {imported.version}".rstrip()
 
 
 def _assignments(plan: Plan) -> str:

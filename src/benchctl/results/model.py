@@ -474,8 +474,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
     def done(self, variant: str) -> tuple[ForkRecord, ...]:
         """Return the finished forks of one variant, in block order."""
-        found = [fork for fork in self.forks if fork.variant == variant and fork.status == "done"]
-        return tuple(sorted(found, key=lambda fork: fork.block))
+        forks = [fork for fork in self.forks if fork.variant == variant and fork.status == "done"]
+        return tuple(sorted(forks, key=lambda fork: fork.block))
 
     def compared(self, variant: str) -> tuple[ForkRecord, ...]:
         """Return the finished forks whose figures count, in block order, without those for evidence."""

@@ -197,10 +197,10 @@ class RunFolder:
         """
         evidence = self.evidence_folder(fork.variant, fork.block, 0).parent
         written = (fork.samples, fork.telemetry, *(boot.readings for boot in fork.boots))
-        kept = [self.inside(relative) for relative in written if relative is not None]
+        paths = [self.inside(relative) for relative in written if relative is not None]
         with disk_errors(f"read what was written to {self.path}"):
-            kept += [path for path in evidence.rglob("*") if path.is_file() and not path.is_symlink()]
-            files = {str(path.relative_to(self.path)): _described(path) for path in sorted(kept)}
+            paths += [path for path in evidence.rglob("*") if path.is_file() and not path.is_symlink()]
+            files = {str(path.relative_to(self.path)): _described(path) for path in sorted(paths)}
         return msgspec.structs.replace(fork, files=files)
 
     def damage(self, fork: ForkRecord, relative: str, *, content: bool = True) -> str:
@@ -317,7 +317,7 @@ class RunStore:
         It is a second behind the newest then, up to a day ahead: what is further ahead was never the time.
         """
         newest = max(
-            (found[0] for run in self.folders() if (found := _TIME.match(run.path.name))), default=""
+            (match[0] for run in self.folders() if (match := _TIME.match(run.path.name))), default=""
         )
         if now.strftime(_TIME_FORMAT) <= newest <= (now + timedelta(days=1)).strftime(_TIME_FORMAT):
             with contextlib.suppress(ValueError):  # digits that are no time
@@ -348,9 +348,9 @@ class RunStore:
             UsageError: If no run matches, or several do.
             BenchctlError: If the store cannot be looked into.
         """
-        found = RunFolder(self._shelf.find(name))
+        folder = RunFolder(self._shelf.find(name))
         # A folder of that name is found as a path.
-        return self._latest() if finished and name == LATEST != found.path.name else found
+        return self._latest() if finished and name == LATEST != folder.path.name else folder
 
     def names(self, name: str) -> bool:
         """Return whether a name may mean any run of the store; reads no run."""

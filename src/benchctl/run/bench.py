@@ -135,12 +135,12 @@ def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, mos
                         child.terminate()
     if isinstance(failed, KeyboardInterrupt):
         ends = [None if future.cancelled() else future.exception() for future in futures]
-        kept = [
+        errors = [
             end for end in ends if isinstance(end, BenchctlError) and end.exit_code == ExitCode.INTERRUPTED
         ]
-        for other in kept[1:]:
+        for other in errors[1:]:
             observer.note(other.message)
-        failed = kept[0] if kept else failed
+        failed = errors[0] if errors else failed
     if failed is not None:
         raise failed
     return [future.result() for future in futures]

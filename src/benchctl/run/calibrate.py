@@ -89,11 +89,11 @@ def calibration_of(bench: Bench, plan: Plan, *, is_needed: bool = False) -> Cali
     """
     if plan.load_hosts:
         return calibrate(bench.observer, bench.stop, plan)
-    found = kept_calibration(bench.home)
-    if found is None and is_needed:
-        found = calibrate(bench.observer, bench.stop, plan)
-        keep_calibration(bench.home, found)
-    return found
+    calibration = kept_calibration(bench.home)
+    if calibration is None and is_needed:
+        calibration = calibrate(bench.observer, bench.stop, plan)
+        keep_calibration(bench.home, calibration)
+    return calibration
 
 
 # A node has 40 on two CPUs, and pools that grow with the CPUs.

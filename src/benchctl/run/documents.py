@@ -431,14 +431,14 @@ def _local(
         most_bytes=most_bytes,
     )
     if files.docs is None or (files.at_most and look().held <= files.docs):
-        found = look()
+        file = look()
     else:
-        found = look(docs=files.docs)
-    if not found.held and found.sha256:
+        file = look(docs=files.docs)
+    if not file.held and file.sha256:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
-    if is_index or found.has_actions:
-        return found
-    return msgspec.structs.replace(found, index=None, data_stream=target)
+    if is_index or file.has_actions:
+        return file
+    return msgspec.structs.replace(file, index=None, data_stream=target)
 
 
 def _replaced(file: CorpusFile, track: Track) -> str:

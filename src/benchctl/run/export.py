@@ -222,8 +222,8 @@ class _Store:
         try:
             with explained(STORE_NAME, self._endpoint):
                 raise err
-        except BenchctlError as told:
-            return told
+        except BenchctlError as error:
+            return error
 
 
 def _down(err: BenchctlError) -> StoreDownError:

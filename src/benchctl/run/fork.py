@@ -387,10 +387,10 @@ class ForkRunner:
         name = f"{place.name}/boot-{number}"
         root = place.workspace.root
         folder = root / f"boot-{number}"
-        kept = self._folder.path / "boots" / name
+        path = self._folder.path / "boots" / name
         load = Load(needed_share=_needed_share(self._plan.of(subject.spec)))
         resident = prepare_page_cache(root / "data", self._plan.page_cache)
-        with logs_kept_of_failure(folder, kept):
+        with logs_kept_of_failure(folder, path):
             with (
                 self._collecting(place, number) as evidence,
                 self._started(place, folder, evidence) as serving,
@@ -420,11 +420,11 @@ class ForkRunner:
                 # come when it ends in peace.
                 writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
                 stop_s = serving.stop(at_once=not writes)
-            keep_logs(folder, kept)
+            keep_logs(folder, path)
             place.workspace.check_clocks()
         known = []
         for node in nodes:
-            pauses = _pauses(node, kept, place.origin_ns)
+            pauses = _pauses(node, path, place.origin_ns)
             place.telemetry.add_pauses(number, pauses, node.name)
             pids = tuple(pid for pid, _ in node.lives)
             # Only a single one has the name that benchctl gives it.
@@ -441,7 +441,7 @@ class ForkRunner:
         progress.requests_s += load.requests_s
         if search is None:
             index = index_meters(segments, place.workspace.files() if segments else {})
-            progress.summaries += with_kept_logs(load.summaries(place.origin_ns, known, index), folder, kept)
+            progress.summaries += with_kept_logs(load.summaries(place.origin_ns, known, index), folder, path)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -511,8 +511,8 @@ class ForkRunner:
         }
         there = place.workspace.there
         elsewhere = {} if there is None else there.collectors(kinds, boot.name)
-        kept = self._folder.evidence_folder(subject.spec.name, place.block, number)
-        return collecting(kinds, scenes, kept, elsewhere)
+        path = self._folder.evidence_folder(subject.spec.name, place.block, number)
+        return collecting(kinds, scenes, path, elsewhere)
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place
@@ -529,9 +529,9 @@ class ForkRunner:
         clock = time.monotonic()
         if settings := self._plan.schedules[0].cluster_settings:
             serving.client.put_cluster_settings(settings)
-        found: SearchResult = hook("redline_search")(self._plan, self._track, place.block, measure)
+        result: SearchResult = hook("redline_search")(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
-        return found
+        return result
 
 
 def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:

@@ -567,10 +567,10 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
             return {field: _asked(client, target, field) for field in fields}
     if not isinstance(subject, Subject) or subject.index is None:
         raise UsageError("values of kind 'terms' are those of an index", hint="name them in a list")
-    kept = subject.index.root / "terms.json"
+    path = subject.index.root / "terms.json"
     known: _Counts = {}
-    with suppress(msgspec.DecodeError), disk_errors(f"read {kept}"):
-        known = msgspec.json.decode(read_file(kept), type=_Counts) if kept.exists() else {}
+    with suppress(msgspec.DecodeError), disk_errors(f"read {path}"):
+        known = msgspec.json.decode(read_file(path), type=_Counts) if path.exists() else {}
     missing = [field for field in fields if field not in known]
     if missing:
         with (
@@ -581,8 +581,8 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
         ):
             known |= {field: _asked(node.client, target, field) for field in missing}
             node.stop(at_once=True)
-        with disk_errors(f"write {kept}"):
-            kept.write_bytes(msgspec.json.encode(known))
+        with disk_errors(f"write {path}"):
+            path.write_bytes(msgspec.json.encode(known))
     return known
 
 

@@ -260,7 +260,7 @@ def _schedules(
         common = _common(merged)
         track, known = load_track(settings.track, common)
         used.update(known)
-        found = _load(names, track, merged, common, used, sources)
+        challenges = _load(names, track, merged, common, used, sources)
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
@@ -275,10 +275,10 @@ def _schedules(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
                 hint=f"{way}; a setting of the index is index:{unused}; known: {', '.join(there)}",
             )
-        if found:
+        if challenges:
             include, exclude = parse_filters(settings.include_tasks), parse_filters(settings.exclude_tasks)
-            found = filter_tasks(found, track.operations, include=include, exclude=exclude)
-        return found, track
+            challenges = filter_tasks(challenges, track.operations, include=include, exclude=exclude)
+        return challenges, track
 
     return axes_of(settings.sweep).schedules(load)
 

@@ -206,9 +206,9 @@ class _Builds:
         plain = [subject for subject in subjects if plan.index_builds == 1 and _is_plain(subject, key)]
         subject = (*plain, *subjects)[0]
         self.observer.stage(f"{subject.spec.name}: prepared index")
-        found = _prepared(home, key, subject.spread, self.observer)
-        if found is not None:
-            return found
+        index = _prepared(home, key, subject.spread, self.observer)
+        if index is not None:
+            return index
         later = (dataclasses.replace(key, build=build) for build in range(key.build + 1, plan.index_builds))
         several = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
         heap_mb = building_heap_mb(plan)
@@ -346,15 +346,15 @@ def named(host: str) -> Iterator[None]:
 
 def _identity(equipment: Equipment) -> tuple[str, ...]:
     """Return what must be alike on all hosts, in words."""
-    found, jdk = equipment.installation, equipment.jdk
+    installation, jdk = equipment.installation, equipment.jdk
     return (
-        f"{found.engine} {found.version}, archive {found.archive_sha256[:12]}",
+        f"{installation.engine} {installation.version}, archive {installation.archive_sha256[:12]}",
         (
             "the plug-ins "
-            f"{', '.join(f'{plugin.name} {plugin.sha256[:12]}' for plugin in found.plugins) or 'none'}"
+            f"{', '.join(f'{plugin.name} {plugin.sha256[:12]}' for plugin in installation.plugins) or 'none'}"
         ),
-        f"the modules {', '.join(found.modules)}",
-        f"the jars {', '.join(f'{name} {sha256[:12]}' for name, sha256 in found.jars) or 'none'}",
+        f"the modules {', '.join(installation.modules)}",
+        f"the jars {', '.join(f'{name} {sha256[:12]}' for name, sha256 in installation.jars) or 'none'}",
         f"Java {jdk.vendor} {jdk.version}",
     )
 

@@ -252,13 +252,13 @@ def ending(keep: Callable[[Ending, str], None], kept: Callable[[], str], go_on: 
         yield
     except BaseException as err:
         # A bug must not leave what looks as if it were still going on, either.
-        known = err if isinstance(err, BenchctlError) else None
-        if isinstance(err, KeyboardInterrupt) or (known and known.exit_code == ExitCode.INTERRUPTED):
+        error = err if isinstance(err, BenchctlError) else None
+        if isinstance(err, KeyboardInterrupt) or (error and error.exit_code == ExitCode.INTERRUPTED):
             keep("interrupted", "it was interrupted")
             hint = f"resume with: {go_on}"
             raise BenchctlError(f"interrupted; {kept()}", hint=hint, exit_code=ExitCode.INTERRUPTED) from err
-        keep("failed", known.message if known else "")
-        if known and go_on not in known.hint and not isinstance(known, NotResumable):
-            hint = "; ".join(filter(None, (known.hint, f"then: {go_on}")))
-            raise BenchctlError(known.message, hint=hint, exit_code=known.exit_code) from err
+        keep("failed", error.message if error else "")
+        if error and go_on not in error.hint and not isinstance(error, NotResumable):
+            hint = "; ".join(filter(None, (error.hint, f"then: {go_on}")))
+            raise BenchctlError(error.message, hint=hint, exit_code=error.exit_code) from err
         raise

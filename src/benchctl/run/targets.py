@@ -84,27 +84,27 @@ def prepare_target(
         BenchctlError: If the cluster cannot be used.
     """
     observer.stage(f"{spec.name}: looking at {endpoint.title}")
-    seen = look_at(spec, endpoint, plan, track)
-    if seen.makes is not None:
-        with explained(spec.name, endpoint), SearchClient(seen.facts.engine, endpoint) as client:
-            try_out(client, seen.makes)
-    if not seen.fills:
-        held, wanted = seen.index_facts, plan.corpus.documents
+    subject = look_at(spec, endpoint, plan, track)
+    if subject.makes is not None:
+        with explained(spec.name, endpoint), SearchClient(subject.facts.engine, endpoint) as client:
+            try_out(client, subject.makes)
+    if not subject.fills:
+        held, wanted = subject.index_facts, plan.corpus.documents
         if spec.target is not None and spec.target.fill and held is not None and held.documents != wanted:
             observer.note(
                 f"{spec.name} has its index already, of {held.documents:,} documents: it is not filled with "
                 f"{wanted:,}; delete it for that"
             )
-        return seen
-    with explained(spec.name, endpoint), SearchClient(seen.facts.engine, endpoint) as client:
+        return subject
+    with explained(spec.name, endpoint), SearchClient(subject.facts.engine, endpoint) as client:
         filled = _fill(
-            seen.address, seen.facts, client, plan=plan, track=track, corpus=corpus, observer=observer
+            subject.address, subject.facts, client, plan=plan, track=track, corpus=corpus, observer=observer
         )
         name = places(track).target
         index = find_index(client, name)
         if index is None:
             raise BenchctlError(f"the index '{name}' is gone again")
-    return replace(seen, shards=index.shards, index_facts=filled, fills=False)
+    return replace(subject, shards=index.shards, index_facts=filled, fills=False)
 
 
 def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> TargetSubject:
@@ -128,10 +128,10 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
             return TargetSubject(spec, address, facts, wanted.shards, None, wanted, withheld=untold)
         if spec.target is not None and spec.target.fill and find_index(client, wanted.target) is None:
             return TargetSubject(spec, address, facts, wanted.shards, None, fills=True, withheld=untold)
-        found = [_checked(find_index(client, index.name), spec, index.name) for index in wanted.indices]
-        found += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
-        shards = sum(index.shards for index in found)
-        held = sum(index.documents for index in found)
+        indexes = [_checked(find_index(client, index.name), spec, index.name) for index in wanted.indices]
+        indexes += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
+        shards = sum(index.shards for index in indexes)
+        held = sum(index.documents for index in indexes)
         try:
             index = _facts_of(client, wanted)
         except NodeRequestError as err:

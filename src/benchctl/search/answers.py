@@ -87,11 +87,11 @@ def answer(pairs: Pairs, others: Sequence[Pairs], rule: Rule) -> Verdict:
         others: as in `difference`.
         rule: of the question.
     """
-    found = difference(pairs, others)
-    if found is not None and len(pairs) >= MIN_PAIRS:
-        if found.estimate >= rule.middle and found.interval(1 - 2 * rule.alpha)[0] > rule.gone:
+    contrast = difference(pairs, others)
+    if contrast is not None and len(pairs) >= MIN_PAIRS:
+        if contrast.estimate >= rule.middle and contrast.interval(1 - 2 * rule.alpha)[0] > rule.gone:
             return "present"
-        if found.estimate < rule.middle and found.interval(1 - 2 * rule.beta)[1] < rule.there:
+        if contrast.estimate < rule.middle and contrast.interval(1 - 2 * rule.beta)[1] < rule.there:
             return "absent"
     return "undecided" if len(pairs) >= rule.most else "measuring"
 
@@ -100,8 +100,8 @@ def percents(pairs: Pairs, others: Sequence[Pairs]) -> tuple[float | None, float
     """Return the mean and its 95% interval in spite of all looks, in percent; None where it is unknown."""
     if not pairs:
         return None, None, None
-    mean, found = 100 * math.expm1(float(np.mean(pairs))), difference(pairs, others)
-    low, high = (-math.inf, math.inf) if found is None else found.interval(0.95)
+    mean, contrast = 100 * math.expm1(float(np.mean(pairs))), difference(pairs, others)
+    low, high = (-math.inf, math.inf) if contrast is None else contrast.interval(0.95)
     if math.isinf(high):
         return mean, None, None
     return mean, 100 * math.expm1(low), 100 * math.expm1(high)

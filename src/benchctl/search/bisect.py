@@ -277,33 +277,33 @@ def found_labels(record: SearchRecord) -> tuple[str, ...]:
 
 def inconclusive(record: SearchRecord) -> str:
     """Return why the first point that differs is not known for sure; empty where it is."""
-    asked, count = record.answered, len(bisect_spec(record).points)
+    questions, count = record.answered, len(bisect_spec(record).points)
     is_complete = record.status == "complete"
-    if not asked or (asked[0].verdict != "present" and not is_complete):
+    if not questions or (questions[0].verdict != "present" and not is_complete):
         return "the time was up before it was known whether the ends differ"
-    if asked[0].verdict != "present":
+    if questions[0].verdict != "present":
         return "it is not confirmed that the ends differ"
     if not is_complete:
         return "the time was up before all was asked"
-    found = narrowed(count, asked)
+    found = narrowed(count, questions)
     if found.first - found.before > 1:
         return f"{counted(found.first - found.before - 1, 'point')} could not be distinguished from it"
-    if doubts(count, asked) or is_part(count, asked):
+    if doubts(count, questions) or is_part(count, questions):
         return "one single step does not explain the answers"
     return ""
 
 
 def conclusion(record: SearchRecord) -> Iterator[str]:
     """Yield what was found, in sentences."""
-    spec, asked = bisect_spec(record), record.answered
+    spec, questions = bisect_spec(record), record.answered
     points = spec.points
-    if not asked or asked[0].verdict != "present":
+    if not questions or questions[0].verdict != "present":
         matter = inconclusive(record)
         yield f"{matter[0].upper()}{matter[1:]}: {points[-1]} against {points[0]}."
         return
-    found = narrowed(len(points), asked)
+    found = narrowed(len(points), questions)
     first, before = points[found.first], points[found.before]
-    shown = record.question("step", (found.first, found.before)) or asked[0]
+    shown = record.question("step", (found.first, found.before)) or questions[0]
     size = f"{metric_of(record.metric).title} of {spec.task} {signed_percent(shown.effect_percent)}%"
     size = f"{size} ({interval(shown.low_percent, shown.high_percent)})"
     if between := found.first - found.before - 1:
@@ -313,10 +313,10 @@ def conclusion(record: SearchRecord) -> Iterator[str]:
         )
     else:
         yield f"{first} is the first that differs: {size} against {before}."
-    for doubt in doubts(len(points), asked):
+    for doubt in doubts(len(points), questions):
         yield f"Doubt: {_doubt(points, doubt)}."
-    if is_part(len(points), asked):
-        whole = signed_percent(asked[0].effect_percent)
+    if is_part(len(points), questions):
+        whole = signed_percent(questions[0].effect_percent)
         yield f"Doubt: that is only a part of {whole}% between the ends; the rest changes elsewhere."
     if record.status != "complete":
         yield f"It is not finished: {inconclusive(record)}."

@@ -139,23 +139,23 @@ class Workshop:
     def _made(self, commit: Commit, tree: Path) -> list[Path]:
         with disk_errors(f"look for {self.source.artifact}"):
             inside = tree.resolve()
-            found = [
+            paths = [
                 path
                 for path in sorted(tree.glob(self.source.artifact))
                 # A link may lead to anything that this user can read.
                 if path.is_file() and path.resolve().is_relative_to(inside)
             ]
-        archives = [path for path in found if path.name.endswith(_ARCHIVES)]
-        others = [path for path in found if path not in archives and path.suffix != ".jar"]
+        archives = [path for path in paths if path.name.endswith(_ARCHIVES)]
+        others = [path for path in paths if path not in archives and path.suffix != ".jar"]
         if (
-            not found
+            not paths
             or others
-            or (archives and len(found) > 1)
-            or len({path.name for path in found}) < len(found)
+            or (archives and len(paths) > 1)
+            or len({path.name for path in paths}) < len(paths)
         ):
-            names = ", ".join(str(path.relative_to(tree)) for path in found) or "nothing"
+            names = ", ".join(str(path.relative_to(tree)) for path in paths) or "nothing"
             raise BenchctlError(
                 f"{commit.short}: --artifact {self.source.artifact} finds {names}",
                 hint="it has to find jars, or one .zip or .tar.gz of an engine",
             )
-        return found
+        return paths

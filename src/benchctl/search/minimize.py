@@ -321,11 +321,11 @@ class Minimizing(Strategy):
         name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(effect.task)}"
         whole = len(known.kept) == len(candidates.front) and not known.is_short
         about = f"'{effect}': {'the whole of' if whole else 'reduced from'} {candidates.challenge.name}"
-        found = candidates.build(known.kept, name, short=known.is_short)
-        found = msgspec.structs.replace(found, description=about)
+        challenge = candidates.build(known.kept, name, short=known.is_short)
+        challenge = msgspec.structs.replace(challenge, description=about)
         if effect.against:
-            return (found,)
-        return found, candidates.build((), f"{name}-alone", short=known.is_short)
+            return (challenge,)
+        return challenge, candidates.build((), f"{name}-alone", short=known.is_short)
 
 
 def _safe(name: str) -> str:

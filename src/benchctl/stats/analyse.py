@@ -115,7 +115,7 @@ def analyse_run(
         ]
         for spec in record.plan.variants
     }
-    found = analyse(
+    analysis = analyse(
         forks,
         record.plan,
         runs=(record.id,),
@@ -127,14 +127,14 @@ def analyse_run(
         builds={name: record.builds_of(name) for name in forks},
     )
     own = (*run_doubts(record), *(Caveat("run", text) for text in record.caveats))
-    found = msgspec.structs.replace(
-        found,
-        caveats=(*own, *found.caveats),
+    analysis = msgspec.structs.replace(
+        analysis,
+        caveats=(*own, *analysis.caveats),
         differences=variant_differences(resolved(record)),
         evidence=hook("evidence").evidence_cost(record) if record.plan.evidence else None,
         versions=versions_of(record),
     )
-    return with_imports(found, dict.fromkeys(forks, record.imported))
+    return with_imports(analysis, dict.fromkeys(forks, record.imported))
 
 
 def versions_of(record: RunRecord) -> dict[str, str]:
@@ -517,8 +517,8 @@ def doubting(comparison: Comparison, doubts: Iterable[Caveat]) -> Comparison:
     own = list(doubts)
     # That values are missing is told once, by why they are.
     why = any(doubt.code == "missing-values" for doubt in own)
-    known = [doubt for doubt in comparison.caveats if not (why and doubt.code == "missing-values")]
-    return msgspec.structs.replace(comparison, caveats=(*known, *dict.fromkeys(own)))
+    caveats = [doubt for doubt in comparison.caveats if not (why and doubt.code == "missing-values")]
+    return msgspec.structs.replace(comparison, caveats=(*caveats, *dict.fromkeys(own)))
 
 
 def settled_tasks(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> SettledTasks:
@@ -609,18 +609,18 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     )
     if all(tool.startswith("JMH") for tool in by_tool):
         text = f"measured by another tool: {who}; its file does not describe the host"
-    said = [Caveat("imported", text)]
+    caveats = [Caveat("imported", text)]
     own = analysis.caveats
     if len(foreign) == len(imported):
         # Nobody knows how many builds of an index were behind them.
         own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
     if len({found.files for found in foreign.values()}) > 1:
-        said.append(Caveat("imported", "no record shows that they were measured on the same host"))
+        caveats.append(Caveat("imported", "no record shows that they were measured on the same host"))
     # Tasks of one operation may be different requests: files do not say what they sent.
     orders = tuple(
         order_effect for order_effect in analysis.order_effects if order_effect.variant not in foreign
     )
-    return msgspec.structs.replace(analysis, caveats=(*said, *own), order_effects=orders)
+    return msgspec.structs.replace(analysis, caveats=(*caveats, *own), order_effects=orders)
 
 
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:

@@ -435,12 +435,12 @@ class Side(msgspec.Struct, frozen=True):
 
     def unit_figures(self) -> dict[str, object]:
         """Return what `Figures` has of units: each fork's, the mean over them, and the two spreads."""
-        found = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.units)
+        nested = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.units)
         return {
             "units": self.units,
-            "value": found.value,
-            "between_units_percent": _spread_percent(found.between_sd),
-            "within_units_percent": _spread_percent(found.within_sd),
+            "value": nested.value,
+            "between_units_percent": _spread_percent(nested.between_sd),
+            "within_units_percent": _spread_percent(nested.within_sd),
         }
 
 
@@ -597,8 +597,8 @@ def _tested(
         ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
     else:
-        found = difference_of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
-        tested = None if found is None else _on_logs(blank, found)
+        contrast = difference_of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
+        tested = None if contrast is None else _on_logs(blank, contrast)
     if tested is None:
         text = f"the values of all {blank.replicate}s are identical: nothing to test with"
         return _doubting(blank, "no-spread", text)

@@ -41,11 +41,11 @@ _LEAST_NAMED = 0.05  # CPUs; less is printed as none
 
 def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
     """Return that other processes used the CPUs in at least half of the forks; None where nobody knows it."""
-    known = [fork.others for fork in forks if fork.others is not None]
-    busy = [load for load in known if load.share > BUSY_SHARE]
-    if not busy or 2 * len(busy) < len(known):
+    loads = [fork.others for fork in forks if fork.others is not None]
+    busy = [load for load in loads if load.share > BUSY_SHARE]
+    if not busy or 2 * len(busy) < len(loads):
         return None
-    during = f" during {len(busy)} of {counted(len(known), 'fork')}"
+    during = f" during {len(busy)} of {counted(len(loads), 'fork')}"
     return Caveat("busy-host", f"other processes used {cpus_used(busy, during)}")
 
 

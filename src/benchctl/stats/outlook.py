@@ -104,8 +104,8 @@ def verdict_costs(
         weight = family_weight([one for _, _, one in family], method)
         for place, label, one in family:
             pair_s = typical.get(one.baseline, 0.0) + typical.get(one.contender, 0.0)
-            found = estimate_of(one)
-            if not one.judged or not pair_s or found is None:
+            estimate = estimate_of(one)
+            if not one.judged or not pair_s or estimate is None:
                 continue
             rule = rule_of(one, weight)
             costs.append(
@@ -116,9 +116,9 @@ def verdict_costs(
                     one.baseline,
                     one.contender,
                     effect_percent=100 * EFFECT,
-                    forks=forks_to_find(math.log1p(EFFECT), found.spread, rule),
+                    forks=forks_to_find(math.log1p(EFFECT), estimate.spread, rule),
                     pair_s=pair_s,
-                    spread_percent=100 * cv_of(found.spread.sd),
+                    spread_percent=100 * cv_of(estimate.spread.sd),
                     further=further_forks(one, weight),
                     block_s=block_s,
                 )
@@ -184,11 +184,11 @@ def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None 
     Whatever is added makes it one that was looked at before. `most` are forks a side in all; by default as
     many as a run until it is decided may have, or twice as many as there are.
     """
-    found = estimate_of(comparison)
-    if comparison.verdict != "inconclusive" or found is None:
+    estimate = estimate_of(comparison)
+    if comparison.verdict != "inconclusive" or estimate is None:
         return None
     rule = msgspec.structs.replace(rule_of(comparison, weight), sequential=True)
-    return forks_to_verdict(found, rule, most or max(MOST_FORKS, 2 * found.forks))
+    return forks_to_verdict(estimate, rule, most or max(MOST_FORKS, 2 * estimate.forks))
 
 
 # Of plans.
@@ -258,16 +258,16 @@ def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = N
         for metric in metrics_of(plan, task) if metrics is None else metrics:
             for baseline, contender in compared_pairs(plan):
                 sides = [history.noise(place, metric, spec) for spec in (baseline, contender)]
-                known = [side for side in sides if side is not None]
+                noises = [side for side in sides if side is not None]
                 pairs = history.noise(place, metric, baseline, contender) if plan.paired else None
                 if pairs is not None and pairs.sd > NO_SPREAD:
-                    sd, df, known = pairs.sd, float(pairs.df), [pairs]
-                elif len(known) == len(sides):
+                    sd, df, noises = pairs.sd, float(pairs.df), [pairs]
+                elif len(noises) == len(sides):
                     # Without blocks of both, as if a block had nothing in common: that only makes it smaller.
-                    sd, df = summed_noise(known, 1.0 if plan.paired else 0.5)
+                    sd, df = summed_noise(noises, 1.0 if plan.paired else 0.5)
                 else:
                     continue
-                match: Match = "same" if {noise.match for noise in known} == {"same"} else "similar"
+                match: Match = "same" if {noise.match for noise in noises} == {"same"} else "similar"
                 names = (task.label, metric.key, baseline.name, contender.name)
                 found.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
     return found

@@ -432,11 +432,13 @@ def driver_figures(
     meter = LagMeter(rate_per_s, scheduled=task.scheduler is not None)
     for chunk in samples:
         meter.add(chunk)
-    found = meter.figures(cpu_s=cpu_s, wall_s=wall_s, workers=workers, stops=stops)
+    driver = meter.figures(cpu_s=cpu_s, wall_s=wall_s, workers=workers, stops=stops)
     if not task.mixed:
-        return found
+        return driver
     # Between two requests of its own there are others', which are no lag.
-    return msgspec.structs.replace(found, think_share=None, lag_p50_ns=None, lag_p99_ns=None, lag_max_ns=None)
+    return msgspec.structs.replace(
+        driver, think_share=None, lag_p50_ns=None, lag_p99_ns=None, lag_max_ns=None
+    )
 
 
 def start_late_ns(samples: Iterable[Columns], task: Task, start_ns: int) -> int | None:

@@ -29,7 +29,7 @@ def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
 
 def sweep_chart(curve: SweepCurve, key: str) -> Chart:
     """Return the chart of one metric of one task along its axis; `key` is unique on its page."""
-    known = metric_of(curve.metric)
+    metric = metric_of(curve.metric)
     places = curve.axis.numbers or [float(place) for place in range(len(curve.axis.labels))]
     means = [mean for line in curve.lines for mean in line.means if mean is not None]
     ends = [end for mean in means for end in (mean.value, mean.low, mean.high) if end is not None]
@@ -37,7 +37,7 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
     yaxis = scaled_axis(ends) if min(ends, default=0.0) > 0 else {}
     layout = plot_layout(
         plain(curve.axis.name + (f" ({curve.axis.fixed})" if curve.axis.fixed else "")),
-        f"{plain(known.title)}, {plain(curve.unit)}",
+        f"{plain(metric.title)}, {plain(curve.unit)}",
         xaxis=_x_axis(curve, places),
         yaxis=yaxis or {"rangemode": "tozero"},
     )
@@ -46,7 +46,7 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
         group=OVERVIEW,
         title=sweep_title(curve),
         about=(
-            f"Each mark is the mean over forks, with its 95% interval ({better(known)}). Whether two "
+            f"Each mark is the mean over forks, with its 95% interval ({better(metric)}). Whether two "
             "variants differ at a point is in the table, not in whether these intervals overlap."
         ),
         data=[

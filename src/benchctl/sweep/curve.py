@@ -164,14 +164,14 @@ class _Fit(msgspec.Struct, frozen=True):
 
     def _common(self, groups: Sequence[_Points]) -> list[_Blocks]:
         """Of one group, or of the two sides that are not paired, at the points that both have."""
-        found = [_Blocks.of(points) for points in groups]
-        shared = set(found[0].places).intersection(*(blocks.places for blocks in found))
-        if any(len(blocks.places) > len(shared) for blocks in found):
-            found = [
+        blockses = [_Blocks.of(points) for points in groups]
+        shared = set(blockses[0].places).intersection(*(blocks.places for blocks in blockses))
+        if any(len(blocks.places) > len(shared) for blocks in blockses):
+            blockses = [
                 _Blocks.of([point if place in shared else {} for place, point in enumerate(points)])
                 for points in groups
             ]
-        return found
+        return blockses
 
     # Growth.
 
@@ -180,27 +180,27 @@ class _Fit(msgspec.Struct, frozen=True):
         blocks = self._common(groups)
         places = list(blocks[0].places)
         labels = [self.axis.labels[place] for place in places]
-        told = PowerLaw(
+        law = PowerLaw(
             blocks=min(len(block.values) for block in blocks),
             left_out=max(block.left_out for block in blocks),
             without=tuple(label for label in self.axis.labels if label not in labels),
         )
         if refused := self._no_power():
-            return msgspec.structs.replace(told, reason=refused)
-        if len(places) < _TWO or not told.blocks:
+            return msgspec.structs.replace(law, reason=refused)
+        if len(places) < _TWO or not law.blocks:
             lacking = (
                 "no block has all points" if len(places) >= _TWO else "fewer than two points have values"
             )
-            return msgspec.structs.replace(told, reason=lacking)
+            return msgspec.structs.replace(law, reason=lacking)
         x = np.log(self.axis.numbers)[places]
         steps = np.diff(np.eye(len(x)), axis=0) / np.diff(x)[:, None]
         exponent = self._estimate(blocks, (x - x.mean()) / np.square(x - x.mean()).sum())
         reason = ""
         if exponent.low is None:
-            reason = "only one block has all points" if told.blocks == 1 else self._no_interval()
+            reason = "only one block has all points" if law.blocks == 1 else self._no_interval()
         misfit_p, misfit = self._misfit(blocks, x)
         return msgspec.structs.replace(
-            told,
+            law,
             exponent=exponent,
             steps=tuple(
                 (*ends, self._estimate(blocks, step))
@@ -376,7 +376,7 @@ def _own_axis(plan: Plan, row: Row) -> _OwnAxis | None:
 
 def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:
     """Of a microbenchmark's parameters, the one with most numbers."""
-    found: list[_OwnAxis] = []
+    axes: list[_OwnAxis] = []
     alike = [_params(one) for one in tasks if one.meta.get("benchmark") == task.meta.get("benchmark")]
     for name, value in _params(task).items():
         try:
@@ -387,8 +387,8 @@ def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:
         axis = Axis(name, tuple(values), tuple(numbers[one] for one in values))
         benchmark, _, marks = task.label.partition(":")
         others = [mark for mark in marks.split(",") if mark != f"{name}={value}"]
-        found.append(_OwnAxis(":".join(filter(None, (benchmark, ",".join(others)))), axis, value))
-    most = max(found, key=lambda one: len(one.axis.values), default=None)
+        axes.append(_OwnAxis(":".join(filter(None, (benchmark, ",".join(others)))), axis, value))
+    most = max(axes, key=lambda one: len(one.axis.values), default=None)
     return most if most is not None and len(most.axis.values) >= _FEWEST_POINTS else None
 
 

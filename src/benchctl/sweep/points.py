@@ -185,10 +185,10 @@ def _axis(text: str) -> Axis:
 
 def _listed(name: str, text: str) -> str:
     """Return what a range of counts is as a list: all of them, or so few, each twice the one before."""
-    found = _RANGE.fullmatch(text)
-    if found is None:
+    match = _RANGE.fullmatch(text)
+    if match is None:
         return ""
-    first, last = int(found["first"]), int(found["last"])
+    first, last = int(match["first"]), int(match["last"])
     values = list(range(first, last + 1))
     if len(values) > _MOST_LISTED:
         values = [value for power in range(last.bit_length()) if first <= (value := 2**power) < last] + [last]

@@ -214,8 +214,8 @@ def sweep_tables(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:
 
 
 def _points(curve: SweepCurve, notes: Notes | None) -> Table:
-    known = metric_of(curve.metric)
-    title = f"{sweep_title(curve)}, {curve.unit} ({better(known)}; mean, its 95% interval)"
+    metric = metric_of(curve.metric)
+    title = f"{sweep_title(curve)}, {curve.unit} ({better(metric)}; mean, its 95% interval)"
     head = named(curve.axis.name)
     variants = [line.variant for line in curve.lines]
     in_unit = any(one.compared_as == "difference" for point in curve.comparisons for one in point)

@@ -122,16 +122,16 @@ def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Tar
         inherited.setdefault("target-type", targets.types[0])
     for place, raw in enumerate(entry.documents):
         here = f"{where}.documents[{place}]"
-        found = convert({**inherited, **raw}, Documents, document, here)
-        if found.includes_action_and_meta_data:
+        documents = convert({**inherited, **raw}, Documents, document, here)
+        if documents.includes_action_and_meta_data:
             # The documents say themselves where they go.
-            found = msgspec.structs.replace(
-                found, target_index=None, target_data_stream=None, target_type=None
+            documents = msgspec.structs.replace(
+                documents, target_index=None, target_data_stream=None, target_type=None
             )
-        problem = _problem(found, targets, streams=bool(entry.streaming_ingestion))
+        problem = _problem(documents, targets, streams=bool(entry.streaming_ingestion))
         if problem:
             raise document.refuse(here, problem)
-        yield found
+        yield documents
 
 
 def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:

@@ -121,8 +121,8 @@ def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) ->
         except msgspec.ValidationError as err:
             unknown = _UNKNOWN_KEY.fullmatch(str(err))
             if _LACKING.match(str(err)):
-                found = refused(err, document, where)
-                raise IncompleteError(found.message, hint=found.hint) from err
+                error = refused(err, document, where)
+                raise IncompleteError(error.message, hint=error.hint) from err
             if unknown is None or unknown["key"] not in keys:
                 raise refused(err, document, where) from err
             known = encoded_names(OPERATION_TYPES[kind])

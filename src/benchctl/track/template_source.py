@@ -278,11 +278,11 @@ def _parts(
     place: Origin, pattern: str, reach: Reach, inside: tuple[Path, ...], missing: list[str]
 ) -> Iterator[_Piece]:
     """The files of a `collect`, separated by commas."""
-    found = reach.find(place.path.parent, pattern, str(place))
-    if not found:
+    paths = reach.find(place.path.parent, pattern, str(place))
+    if not paths:
         yield _Piece(f"{{{{ {MISSING_PART}({len(missing)}) }}}}", place)
         missing.append(f"{place}: collect(parts='{cut(pattern)}') finds no file in {place.path.parent}")
-    for number, part in enumerate(found):
+    for number, part in enumerate(paths):
         resolved = part.resolve()
         if resolved in inside:
             steps = (*inside[inside.index(resolved) :], resolved)

@@ -49,13 +49,13 @@ def _command(kind: EvidenceKind, text: str) -> click.Command:
         folder, record = open_run(run, runs_folder)
         _check(record, kind, variants, block)
         check_node(record, node)
-        found = read_run_evidence(folder, record, kinds=(kind,), variants=variants, block=block, node=node)
+        evidence = read_run_evidence(folder, record, kinds=(kind,), variants=variants, block=block, node=node)
         if output_format == "json":
-            emit(json_text(found))
+            emit(json_text(evidence))
             return
-        grids = evidence_tables(found)
+        grids = evidence_tables(evidence)
         if grids:
-            say(plain(page_of(grids, evidence_lines(found)), text_width()))
+            say(plain(page_of(grids, evidence_lines(evidence)), text_width()))
         say(f"Kept in: {folder.path / 'evidence'}")
 
     return explain

@@ -147,11 +147,11 @@ class _Source:
 
 def _tree(log: RunLog, method: str, level: int, depth: int | None, *, everything: bool) -> Answer:
     opened = InliningLog(log.path)
-    found = find_newest(opened, method, level)
-    cut = cut_tree(found.tree.calls, asked=method, depth=depth, everything=everything)
+    compilation = find_newest(opened, method, level)
+    cut = cut_tree(compilation.tree.calls, asked=method, depth=depth, everything=everything)
     return (
-        lambda: tree_text(log.label, found, cut, opened.account),
-        lambda: tree_document(log.label, found, cut, opened.account),
+        lambda: tree_text(log.label, compilation, cut, opened.account),
+        lambda: tree_document(log.label, compilation, cut, opened.account),
     )
 
 

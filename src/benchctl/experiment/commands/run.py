@@ -177,13 +177,13 @@ def _only_say(
     ]
     measurements = counted(len(spec.measurements), "measurement")
     say(f"would measure {spec.name}: {measurements} on {documents_text(spec)}")
-    found, steps = estimated(experiment, store, home, budget_s)
+    estimate, steps = estimated(experiment, store, home, budget_s)
     remarks = (
         line
         for plan, planned in zip(plans, experiment.plans.values(), strict=True)
         for line in plan_lines(plan, planned.track)
     )
-    for line in (*estimate_lines(found), *dict.fromkeys(remarks), *steps.lines()):
+    for line in (*estimate_lines(estimate), *dict.fromkeys(remarks), *steps.lines()):
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, plans, observer.note, "fail" if on_busy == "fail" else "warn")
@@ -193,11 +193,14 @@ def _begun(
     experiment: Experiment, store: RunStore, home: Home, budget_s: float | None, observer: Observer
 ) -> ExperimentFolder:
     """Print what to expect, and put the new execution on disk."""
-    found, _ = estimated(experiment, store, home, budget_s)
-    for line in estimate_lines(found):
+    estimate, _ = estimated(experiment, store, home, budget_s)
+    for line in estimate_lines(estimate):
         observer.note(line)
     folder = begin(
-        ExperimentStore(home.experiments), experiment.spec, found.expected_s, datetime.now(UTC).astimezone()
+        ExperimentStore(home.experiments),
+        experiment.spec,
+        estimate.expected_s,
+        datetime.now(UTC).astimezone(),
     )
     observer.note(f"experiment {folder.path.name}")
     return folder

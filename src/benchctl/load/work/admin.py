@@ -439,14 +439,14 @@ def _indices(operation: Operation, context: WorkContext) -> tuple[str, ...]:
 def _templates(
     operation: Operation, kind: TemplateKind, name: str | None, context: WorkContext
 ) -> list[Template]:
-    found = [
+    templates = [
         template
         for template in context.templates
         if template.kind == kind and name in (None, template.name)
     ]  # fmt: skip
-    if not found:
+    if not templates:
         raise _nothing(operation, "template", f"{kind} templates" if name is None else f"template '{name}'")
-    return found
+    return templates
 
 
 def _nothing(operation: Operation, key: str, what: str) -> BenchctlError:
@@ -739,12 +739,12 @@ class _Model(msgspec.Struct):
 
 
 def _trained(reply: Reply) -> Answer | None:
-    found = msgspec.json.decode(reply.exchange.body, type=_Model)
-    if found.state == "training":
+    model = msgspec.json.decode(reply.exchange.body, type=_Model)
+    if model.state == "training":
         return None
-    if found.state == "created":
+    if model.state == "created":
         return _OK
-    return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {found.state}: {found.error}"))
+    return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {model.state}: {model.error}"))
 
 
 DECLARED: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {

@@ -47,17 +47,17 @@ class Portion:
 def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
     """The files that an operation takes documents from, in order."""
     if context.sources:
-        found = [source for source in context.sources if _is_meant(operation, source)]
+        sources = [source for source in context.sources if _is_meant(operation, source)]
     elif context.documents is not None and operation.corpora is None:
-        found = [Source(context.documents, context.document_count)]
+        sources = [Source(context.documents, context.document_count)]
     else:
-        found = []
-    if not found:
+        sources = []
+    if not sources:
         asked = _asked(operation)
         raise BenchctlError(
             f"operation '{operation.name}' sends documents{asked}, but no corpus provides any"
         )
-    return found
+    return sources
 
 
 def portions(operation: Bulk, sources: Sequence[Source]) -> list[Portion]:

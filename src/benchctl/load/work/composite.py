@@ -245,10 +245,10 @@ def _searches(names: str | tuple[str, ...], held: Held) -> Iterator[tuple[str, s
 def _opened_id(reply: Reply) -> str:
     """The id in an answer; empty when there is none."""
     try:
-        found = _decode_open(reply.exchange.body)
+        response = _decode_open(reply.exchange.body)
     except UNDECODABLE:
         return ""
-    return found.pit_id or found.id
+    return response.pit_id or response.id
 
 
 def _not_there(name: str) -> Answer:

@@ -392,13 +392,13 @@ def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
     Raises:
         msgspec.ValidationError: If the aggregation is missing.
     """
-    found = _decode_aggregations(answer).aggregations
+    raw = _decode_aggregations(answer).aggregations
     for name in names:
-        inner = _decode_named(found)
+        inner = _decode_named(raw)
         if name not in inner:
             raise msgspec.ValidationError(f"it has no aggregation '{name}'")
-        found = inner[name]
-    composite = _decode_composite(found)
+        raw = inner[name]
+    composite = _decode_composite(raw)
     full = not isinstance(size, int) or len(composite.buckets) >= size > 0
     if full and composite.buckets and not bytes(composite.after_key):
         raise msgspec.ValidationError("a full page has no after_key")

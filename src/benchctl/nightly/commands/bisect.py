@@ -171,7 +171,7 @@ def _alarm(folder: SuiteFolder, number: int) -> Raised:
 
 def _plan(confirmed: Plan, raised: Raised, most: int) -> Plan:
     """Return the plan of the confirming run, with only the challenge in question if others stay the same."""
-    kept = only_about(confirmed, {(raised.key.challenge, raised.key.task)})
+    challenges = only_about(confirmed, {(raised.key.challenge, raised.key.task)})
     return msgspec.structs.replace(
-        confirmed, schedules=kept, forks=most, stop=None, evidence=None, index_builds=1
+        confirmed, schedules=challenges, forks=most, stop=None, evidence=None, index_builds=1
     )

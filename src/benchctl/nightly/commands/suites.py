@@ -135,18 +135,18 @@ def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) 
     if not text.strip():
         raise UsageError("there is nothing to write down", hint="give a text")
     folder = find_suite(resolve_home(), suite)
-    number, found = _night(folder, night)
+    number, record = _night(folder, night)
     folder.append(
         Annotated(
             at=_now(),
-            night="" if found is None else found.id,
+            night="" if record is None else record.id,
             number=number,
             text=text,
             who=_user(),
             rebase=rebase,
         )
     )
-    since = f"night {number}" if found is None else f"night {found.id}"
+    since = f"night {number}" if record is None else f"night {record.id}"
     begins = "; levels restart there" if rebase else ""
     say(f"written down for {folder.root.name}, from {since} on{begins}")
 
@@ -155,14 +155,14 @@ def _night(folder: SuiteFolder, number: int | None) -> tuple[int, NightRecord | 
     nights = folder.nights(note)
     if number is None:
         return 1 + max((night.number for night in nights), default=0), None
-    found = next((night for night in nights if night.number == number), None)
-    if found is None:
+    record = next((night for night in nights if night.number == number), None)
+    if record is None:
         newest = max((night.number for night in nights), default=0)
         raise UsageError(
             f"{folder.root.name} has no night {number}",
             hint=f"nights so far: up to {newest}; without --night, the next one",
         )
-    return number, found
+    return number, record
 
 
 def _now() -> str:

@@ -221,12 +221,12 @@ def _changes(nights: Sequence[NightRecord], read: Callable[[NightRecord], str]) 
 
 def _engine_of(label: str) -> Callable[[NightRecord], str]:
     def read(night: NightRecord) -> str:
-        found = night.variant(label)
-        if found is None:
+        variant = night.variant(label)
+        if variant is None:
             return ""
-        if found.facts is None:
-            return found.spec.version
-        return f"{found.facts.version} {found.facts.build[:_SHORT_HASH]}, {found.facts.jdk}"
+        if variant.facts is None:
+            return variant.spec.version
+        return f"{variant.facts.version} {variant.facts.build[:_SHORT_HASH]}, {variant.facts.jdk}"
 
     return read
 

@@ -110,9 +110,11 @@ class Opened:
                 nodes = Nodes(bench, self.folder.runs, self.track, _file_options(record.files))
                 policy = self.policy(observer.stage)
                 record = conduct(SearchContext(self.folder, policy, nodes.measure, observer), record)
-        found = self.policy(lambda _stage: None).schedules(record)
-        files = self._write(record, found)
-        ended = Ended(record, found[0] if found else None, (*map(str, files),), self._next(record, files))
+        challenges = self.policy(lambda _stage: None).schedules(record)
+        files = self._write(record, challenges)
+        ended = Ended(
+            record, challenges[0] if challenges else None, (*map(str, files),), self._next(record, files)
+        )
         emit(render_search(ended, output_format, width=text_width()))
         if reason := inconclusive(record):
             hint = (
