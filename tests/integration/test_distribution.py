@@ -64,16 +64,17 @@ def run(benchctl: Benchctl, store: RunStore, site: str) -> RunFolder:
 def test_both_engines_run_on_what_their_archives_bring(run: RunFolder, archives: dict[str, bytes]):
     record = run.load()
     assert record.status == "complete"
-    for facts, path in zip(record.engines, ARCHIVES.values(), strict=True):
+    engines = {facts.variant: facts for facts in record.engines}
+    for variant, path in zip(("es", "os"), ARCHIVES.values(), strict=True):
+        facts = engines[variant]
         assert facts.verified_by == "sha512"
         assert facts.archive_sha256 == hashlib.sha256(archives[f"/{path}"]).hexdigest()
         assert " 21." in facts.jdk
 
 
 def test_what_was_switched_off_is_recorded_and_shown(run: RunFolder, benchctl: Benchctl):
-    elastic, opensearch = run.load().engines
-    assert elastic.switched_off == {"xpack.security.enabled": False}
-    assert opensearch.switched_off == {}
+    switched_off = {facts.variant: facts.switched_off for facts in run.load().engines}
+    assert switched_off == {"es": {"xpack.security.enabled": False}, "os": {}}
     shown = benchctl("show", run.path.name, "--host").stdout
     assert "switched off: xpack.security.enabled=false" in shown
 
