@@ -43,10 +43,10 @@ def descriptor(requires: Mapping[str, int]) -> bytes:
     return head + b"".join(pool) + struct.pack(">HHHHHHH", 0x8000, this, 0, 0, 0, 0, 2) + source + module
 
 
-def jar(path: Path, requires: Mapping[str, int] | None = None) -> None:
+def jar(path: Path, requires: Mapping[str, int] | None = None, code: bytes = b"class") -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("org/example/A.class", b"class")
+        archive.writestr("org/example/A.class", code)
         if requires is not None:
             archive.writestr("module-info.class", descriptor(requires))
 
@@ -62,16 +62,18 @@ def installation(tmp_path: Path) -> Installation:
     jar(root / "lib/core.jar", {"java.base": 0x8000, "jdk.jlink": 0x20, "jdk.net": 0, "org.other": 0})
     jar(root / "lib/plain.jar")
     jar(root / "modules/analysis-common/a.jar")
-    jar(root / "modules/debugger/a.jar", {"jdk.jdi": 0})
+    jar(root / "modules/debugger/a.jar", {"jdk.jdi": 0}, b"com/sun/jdi/Type")
+    jar(root / "modules/network/a.jar", {"jdk.other": 0})
     jar(root / "modules/optional/a.jar", {"jdk.jdi": 0x40})
-    modules = ("analysis-common", "debugger", "optional")
+    modules = ("analysis-common", "debugger", "network", "optional")
     return Installation("elasticsearch", "9.4.3", root, "0" * 64, modules, "10.4.0")
 
 
 def test_what_the_runtime_cannot_carry_is_left_out_or_optional(home: Home, installation: Installation):
     found = fitted(home, installation, JDK)
-    assert found.modules == ("optional",)
-    assert sorted(path.name for path in (found.root / "modules").iterdir()) == ["optional"]
+    assert found.modules == ("network", "optional")
+    assert sorted(path.name for path in (found.root / "modules").iterdir()) == ["network", "optional"]
+    assert required(found.root / "modules/network/a.jar") == {"jdk.other": 0x40}
     assert required(found.root / "lib/core.jar") == {
         "java.base": 0x8000,
         "jdk.jlink": 0x60,
@@ -92,7 +94,9 @@ def test_what_the_runtime_cannot_carry_is_left_out_or_optional(home: Home, insta
 
 
 def test_a_whole_runtime_carries_everything(home: Home, installation: Installation):
-    whole = replace(JDK, modules=JDK.modules | {"jdk.jlink", "jdk.jdi"}, languages=frozenset({"en", "th"}))
+    whole = replace(
+        JDK, modules=JDK.modules | {"jdk.jlink", "jdk.jdi", "jdk.other"}, languages=frozenset({"en", "th"})
+    )
     assert fitted(home, installation, whole) is installation
     assert fitted(home, installation, replace(whole, languages=None)) is installation
 
@@ -106,8 +110,16 @@ def test_a_library_whose_code_needs_what_is_missing_is_refused(
 ):
     path = installation.root / "lib/core.jar"
     jar(path, {module: 0})
-    assert module in fitted(home, installation, JDK).lacking[-1]
+    lacking = fitted(home, installation, JDK).lacking
+    assert any(module in text for text in lacking if text.startswith("core.jar "))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("org/example/B.class", named)
     with pytest.raises(UsageError, match=rf"elasticsearch 9\.4\.3 requires {module}"):
         fitted(home, installation, JDK)
+
+
+def test_a_transport_whose_code_needs_what_is_missing_is_refused(home: Home, installation: Installation):
+    jar(installation.root / "modules/transport-netty4/a.jar", {"jdk.jdi": 0}, b"com/sun/jdi/Type")
+    modules = (*installation.modules, "transport-netty4")
+    with pytest.raises(UsageError, match=r"elasticsearch 9\.4\.3 requires jdk\.jdi"):
+        fitted(home, replace(installation, modules=modules), JDK)

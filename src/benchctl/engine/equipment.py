@@ -185,7 +185,7 @@ def _replace(source: str, target: str) -> str:
     return shutil.copy2(source, target)
 
 
-_TRANSPORT: Final = "transport-netty4"
+_TRANSPORT: Final = "transport-netty4"  # no node starts without
 
 
 def with_modules(
@@ -634,36 +634,41 @@ _TEXT: Final = 1
 def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
     """Return an installation without what a runtime cannot carry; `lacking` of it has what that is.
 
-    A module of the engine is left out. A jar of its library stays, and what it requires becomes optional.
+    What a jar requires becomes optional if its code names no class of it; else its module is left out.
 
     Raises:
-        UsageError: If the library's code names classes that the runtime lacks.
+        UsageError: If code of the library or the transport names classes that the runtime lacks.
         BenchctlError: If the disk refuses.
     """
+    optional, named = _requirements_lacked(original.root / "lib", jdk)
+    if not named and _TRANSPORT in original.modules:
+        _, named = _requirements_lacked(original.root / "modules" / _TRANSPORT, jdk)
+    if named:
+        raise UsageError(
+            f"{original.engine} {original.version} requires {named}, which the Java runtime lacks",
+            hint=f"use a full JDK, such as jdk:temurin-{jdk.major}, or another version of the engine",
+        )
     left_out = {}
     for module in original.modules:
-        folder = original.root / "modules" / module
         language = _LANGUAGES.get(module)
-        required = {name for jar in _jars_in(folder) for name in _lacking(jar, jdk)}
+        more, named = _requirements_lacked(original.root / "modules" / module, jdk)
         if language is not None and jdk.languages is not None and language not in jdk.languages:
             left_out[module] = f"the Java runtime has no locale data of '{language}'"
-        elif required:
-            left_out[module] = f"the Java runtime lacks {', '.join(sorted(required))}"
-    optional = {}
-    for jar in _jars_in(original.root / "lib"):
-        if names := sorted(set(_lacking(jar, jdk))):
-            _check_dispensable(original, jar, names)
-            optional[jar.name] = tuple(names)
+        elif named:
+            left_out[module] = f"the Java runtime lacks {named}"
+        else:
+            optional |= more
     if not left_out and not optional:
         return original
 
     def change(root: Path) -> None:
         for module in left_out:
             shutil.rmtree(root / "modules" / module)
-        for name in optional:
-            _make_optional(root / "lib" / name, jdk)
+        for jar in optional:
+            _make_optional(root / jar.relative_to(original.root), jdk)
 
-    parts = ("without", sorted(left_out), sorted(optional.items()))
+    places = sorted((str(jar.relative_to(original.root)), names) for jar, names in optional.items())
+    parts = ("without", sorted(left_out), places)
     return replace(
         original,
         root=derived(home, original, parts, change),
@@ -673,8 +678,8 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
             *original.lacking,
             *(f"module {module} is not installed: {reason}" for module, reason in left_out.items()),
             *(
-                f"{name} runs without {', '.join(names)}, which the Java runtime lacks"
-                for name, names in optional.items()
+                f"{jar.name} runs without {', '.join(names)}, which the Java runtime lacks"
+                for jar, names in optional.items()
             ),
         ),
     )
@@ -702,17 +707,20 @@ def _lacking(jar: Path, jdk: Jdk) -> Iterator[str]:
             yield name
 
 
-def _check_dispensable(original: Installation, jar: Path, modules: Sequence[str]) -> None:
-    """Refuse an engine whose code names classes of modules that the runtime lacks."""
-    packages = {name: _PACKAGES.get(name, name.replace(".", "/") + "/").encode() for name in modules}
-    with disk_errors(f"read {jar}"), zipfile.ZipFile(jar) as archive:
-        code = [archive.read(name) for name in archive.namelist() if name.endswith(".class")]
-    used = [name for name, package in packages.items() if any(package in content for content in code)]
-    if used:
-        raise UsageError(
-            f"{original.engine} {original.version} requires {', '.join(used)}, which the Java runtime lacks",
-            hint="use a full JDK, such as jdk:temurin-21, or another version of the engine",
-        )
+def _requirements_lacked(folder: Path, jdk: Jdk) -> tuple[dict[Path, list[str]], str]:
+    """By jar, the modules that it requires and the runtime lacks; those whose classes its code names."""
+    lacked: dict[Path, list[str]] = {}
+    named: set[str] = set()
+    for jar in _jars_in(folder):
+        names = sorted(set(_lacking(jar, jdk)))
+        if not names:
+            continue
+        lacked[jar] = names
+        packages = {name: _PACKAGES.get(name, name.replace(".", "/") + "/").encode() for name in names}
+        with disk_errors(f"read {jar}"), zipfile.ZipFile(jar) as archive:
+            code = [archive.read(name) for name in archive.namelist() if name.endswith(".class")]
+        named |= {name for name, package in packages.items() if any(package in content for content in code)}
+    return lacked, ", ".join(sorted(named))
 
 
 def _make_optional(jar: Path, jdk: Jdk) -> None:
