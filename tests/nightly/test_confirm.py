@@ -12,7 +12,7 @@ from benchctl.nightly.confirm import LAST_GOOD, TONIGHT, Confirmer, pinned_pair,
 from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import FIRST_LOOK, Plan, StopSpec, VariantSpec
+from benchctl.results.plan import BUNDLED, FIRST_LOOK, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.stats.compare import compare
@@ -221,3 +221,15 @@ def test_a_pair_is_pinned_where_its_versions_do_not_say_what_it_is():
     one, other = pinned_pair(good, tonight)
     assert (one.name, one.distribution, one.jdk) == (LAST_GOOD, "/engines/a", "/jdks/21")
     assert (other.name, other.distribution, other.jdk) == (TONIGHT, "/engines/b", "/jdks/17")
+
+
+@pytest.mark.parametrize("jdk", [None, BUNDLED])
+def test_a_pair_of_the_makers_distributions_keeps_their_runtimes(jdk: str | None):
+    good, tonight = (
+        msgspec.structs.replace(
+            night, pinned=msgspec.structs.replace(night.spec, distribution="/engines/a", jdk="/engines/a/jdk")
+        )
+        for night in (variant(distribution="official", jdk=jdk), variant(distribution="official", jdk=jdk))
+    )
+    for spec in pinned_pair(good, tonight):
+        assert (spec.distribution, spec.jdk, spec.java) == ("official", jdk, BUNDLED)

@@ -18,7 +18,7 @@ from benchctl.nightly.text import change_text
 from benchctl.report.command_line import command
 from benchctl.report.numbers import interval, signed_percent
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import FIRST_LOOK, Plan, StopSpec, VariantSpec
+from benchctl.results.plan import BUNDLED, FIRST_LOOK, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
 from benchctl.run.orchestrate import Extras
@@ -209,19 +209,21 @@ def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
 def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec, VariantSpec]:
     """Return both nights' variants as they were then, under separate names.
 
-    A version that can be fetched stays a version; only a distribution or Java runtime that no version
-    determines becomes a path, and only if the two nights differ in it.
+    What can be fetched by its version stays so, a distribution of the makers with its runtime included; only
+    another distribution or Java runtime becomes a path, the runtime only if the two nights differ in it.
     """
     found = []
     same_jdk = good.facts is not None and tonight.facts is not None and good.facts.jdk == tonight.facts.jdk
     for name, one in ((LAST_GOOD, good), (TONIGHT, tonight)):
-        pinned = one.pinned or one.spec
+        spec, pinned = one.spec, one.pinned or one.spec
+        by_version = spec.place is None
+        stays = (by_version and spec.java == BUNDLED) or (same_jdk and good.spec.jdk == tonight.spec.jdk)
         found.append(
             msgspec.structs.replace(
-                one.spec,
+                spec,
                 name=name,
-                distribution=None if one.spec.distribution is None else pinned.distribution,
-                jdk=one.spec.jdk if same_jdk and good.spec.jdk == tonight.spec.jdk else pinned.jdk,
+                distribution=spec.distribution if by_version else pinned.distribution,
+                jdk=spec.jdk if stays else pinned.jdk,
             )
         )
     return found[0], found[1]
