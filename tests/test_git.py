@@ -190,6 +190,8 @@ def test_what_is_no_commit_or_repository_is_told(home: Home, source: Path, tmp_p
         Repository(home, str(source), "--source").commit("--base", "nowhere")
     with pytest.raises(UsageError, match=r"--base -x is not a commit"):
         Repository(home, str(source), "--source").commit("--base", "-x")
+    with pytest.raises(UsageError, match=r"--base \^main is not a commit"):
+        Repository(home, str(source), "--source").commit("--base", "^main")
     (tmp_path / "plain").mkdir()
     with pytest.raises(UsageError, match=r"plain is not a git repository: not a git repository"):
         Repository(home, str(tmp_path / "plain"), "--source")

@@ -233,14 +233,16 @@ class Repository:
             UsageError: If it resolves to nothing.
         """
         done = git(["rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}"], self.path)
-        if done.returncode != 0:
+        sha = done.stdout.decode().strip()
+        # Of `^main`, git prints the exclusion of a commit.
+        if done.returncode != 0 or not _HASH.fullmatch(sha):
             hint = (
                 f"see: git ls-remote {self.text}" if _URL.fullmatch(self.text) else "see: git log --oneline"
             )
             if self._read(["rev-parse", "--is-shallow-repository"]) == "true":
                 hint = "the clone is shallow: git fetch --unshallow; in actions/checkout, fetch-depth: 0"
             raise UsageError(f"{option} {ref} is not a commit of {self.text}", hint=hint)
-        return self._log(["-1", done.stdout.decode().strip()])[0]
+        return self._log(["-1", sha])[0]
 
     def between(self, good: Commit, bad: Commit) -> list[Commit]:
         """Return the commits from one to another, by first parents, the oldest first.
