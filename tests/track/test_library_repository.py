@@ -68,6 +68,15 @@ def test_a_checkout_is_another_one_where_the_track_or_what_is_shared_changed(hom
     assert checked_out(home, str(source), "geonames", place.commit)[0] == first
 
 
+def test_a_shared_directory_that_becomes_a_track_is_another_checkout(home: Home, source: Path):
+    before = git(source, "rev-parse", "HEAD")
+    commit_files(source, track_files("elastic/shared"))
+    without, _ = checked_out(home, str(source), "elastic/logs")
+    shared, _ = checked_out(home, str(source), "elastic/logs", before)
+    assert not (without.parent / "shared").exists()
+    assert (shared.parent / "shared/part.json").is_file()
+
+
 def test_without_a_network_the_copy_is_used_and_that_is_recorded(home: Home, source: Path):
     url = f"file://{source}"
     path, place = checked_out(home, url, "geonames")

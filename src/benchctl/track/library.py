@@ -176,9 +176,12 @@ def checked_out(
     files = source.files(commit)
     others = _others(source, commit, track, revision, files)
     changed = source.last_change(commit, others)
-    _check_size(track, [size for path, size in files.items() if not _is_below(path, others)])
+    own = {path: size for path, size in files.items() if not _is_below(path, others)}
+    _check_size(track, own.values())
     place = TrackSource(source.place, track, revision, commit.sha, changed.sha, source.outdated)
-    key = hashlib.sha256(f"{source.place}\0{track}".encode(errors="surrogateescape")).hexdigest()
+    # A directory that becomes a track is no longer shared, which changes none of its files.
+    parts = "\0".join((source.place, track, *sorted(own)))
+    key = hashlib.sha256(parts.encode(errors="surrogateescape")).hexdigest()
     final = home.tracks / f"{changed.sha[:_DIGITS]}-{key[:_DIGITS]}"
     # A track in the top directory has the repository's name.
     name = re.sub(r"[^\w.-]|^\.+", "_", PurePosixPath(source.place).name.removesuffix(".git"), flags=re.ASCII)
