@@ -6,10 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.results.plan import Plan
+from benchctl.plugin.code import Consent, read_code
+from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.form import run_spec
 from benchctl.run.plan import plan_run, reload_track, track_remarks
+from benchctl.run.work import confirm_plugin
 from benchctl.spec import RunForm
 from builders import ES
 from track_repository import commit_files, track_files
@@ -39,6 +42,28 @@ def test_a_checkout_that_was_deleted_is_made_again_and_nothing_newer(home: Home,
     shutil.rmtree(home.tracks)
     assert reload_track(plan).digest == plan.track_digest
     assert Path(plan.track).is_dir()
+
+
+def test_a_checkout_is_made_in_the_home_of_now(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    commit_files(tmp_path / "tracks", track_files("geonames"))
+    plan = planned(home, str(tmp_path / "tracks"))
+    shutil.rmtree(home.root)
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "another"))
+    assert reload_track(plan).digest == plan.track_digest
+    assert not home.root.exists()
+
+
+def test_a_plug_in_that_comes_back_with_its_checkout_takes_consent(home: Home, tmp_path: Path):
+    files = track_files("geonames") | {"geonames/track.py": "def register(registry):\n    pass\n"}
+    commit_files(tmp_path / "tracks", files)
+    plan = planned(home, str(tmp_path / "tracks"))
+    code = read_code(Path(plan.track))
+    assert code is not None
+    plan = msgspec.structs.replace(plan, plugin=PluginSpec(str(code.path), code.digest))
+    shutil.rmtree(home.tracks)
+    with pytest.raises(UsageError, match="needs the Python plug-in of its track"):
+        confirm_plugin(plan, Consent(home))
+    confirm_plugin(plan, Consent(home, given=True))
 
 
 def test_plans_are_the_same_whatever_the_revision_was_called(home: Home, tmp_path: Path):

@@ -11,7 +11,6 @@ import msgspec
 from benchctl.engine.answers import Compared
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError, guess
-from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (
@@ -41,7 +40,7 @@ from benchctl.run.documents import (
     origin_of,
 )
 from benchctl.run.targets import check_targets
-from benchctl.run.work import allowed_plugin
+from benchctl.run.work import allowed_plugin, track_path
 from benchctl.slices import hook
 from benchctl.spec import (
     RunSettings,
@@ -49,7 +48,7 @@ from benchctl.spec import (
     settings_in,
 )
 from benchctl.stats.scale import BLOG_DOCUMENTS
-from benchctl.track.library import TrackSource, challenge_names, checked_out, track_names
+from benchctl.track.library import TrackSource, challenge_names, track_names
 from benchctl.track.load import (
     TASK_PARAMETERS,
     filter_tasks,
@@ -416,10 +415,7 @@ def reload_track(plan: Plan) -> Track:
     if plan.micro is not None:
         now: MicroSpec = hook("micro_source")(Path(plan.micro.source))
         return Track(name=plan.track, operations={}, digest=now.digest)
-    source = plan.track_source
-    if source is not None and not Path(plan.track).exists():
-        checked_out(resolve_home(), source.repository, source.track, source.commit)
-    track, _ = load_track(plan.track, _common(plan.params))
+    track, _ = load_track(track_path(plan), _common(plan.params))
     return track.with_challenges(*plan.all_warmups, *plan.schedules)
 
 
@@ -430,7 +426,7 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         UsageError: If a file is missing or broken, or a parameter does not fit.
     """
     changed = {**plan.params, **params}
-    track, used = load_track(plan.track, _common(changed))
+    track, used = load_track(track_path(plan), _common(changed))
     names, warmups = (
         [plan.sources.get(name, name) for name in found]
         for found in (plan.challenges, [challenge.name for challenge in plan.warmup_challenges])

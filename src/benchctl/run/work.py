@@ -9,7 +9,7 @@ import msgspec
 
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home
+from benchctl.home import Home, resolve_home
 from benchctl.load.task_clients import Job, TaskResult
 from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import WorkContext
@@ -20,7 +20,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.plan import Plan, PluginSpec, VariantSpec
 from benchctl.results.samples import Outcome
 from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources
-from benchctl.track.library import find_track
+from benchctl.track.library import checked_out, find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
@@ -84,6 +84,20 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
     ]
 
 
+def track_path(plan: Plan) -> str:
+    """Return the name or path of a plan's track; a checkout that is gone is made again.
+
+    Raises:
+        BenchctlError: If its repository cannot be copied.
+    """
+    source = plan.track_source
+    if source is None or Path(plan.track).exists():
+        return plan.track
+    # The home may be another one.
+    path, _ = checked_out(resolve_home(), source.repository, source.track, source.commit)
+    return str(path)
+
+
 def confirm_plugin(plan: Plan, consent: Consent) -> None:
     """Check consent again when a run is resumed, which somebody else may have started.
 
@@ -92,6 +106,7 @@ def confirm_plugin(plan: Plan, consent: Consent) -> None:
     """
     if plan.plugin is None:
         return
+    track_path(plan)  # else the plug-in comes back later, without consent
     code = read_code(Path(plan.plugin.path).parent)
     # A changed plug-in is not executed at all: `plugin_changes` reports it.
     if code is not None and code.digest == plan.plugin.digest and not consent.covers(code):
