@@ -82,6 +82,12 @@ def settled(block_s: float) -> Proposal:
     return msgspec.structs.replace(analysis, rows=rows, costs=costs), plan
 
 
+def few_requests() -> Proposal:
+    """Of counts that benchctl chose, and nothing is forecast."""
+    analysis, plan = changed(complete_record(edit=lambda summary, *_: of_requests(summary, 20)), settled=True)
+    return msgspec.structs.replace(analysis, costs=()), plan
+
+
 def tasks(record: RunRecord, **changes: Any) -> tuple[Challenge, ...]:
     return tuple(
         msgspec.structs.replace(
@@ -137,6 +143,7 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
     "a verdict is provisional": lambda: decided(doubtful=True),
     "tasks had settled": lambda: settled(19.8),
     "and further blocks take long": lambda: settled(20.2),
+    "few requests, of counts that benchctl chose": few_requests,
     "chosen counts are chosen anew for more documents": lambda: chosen(1_000_000),
     "of enough documents they are looked for": lambda: chosen(4_000_000),
     "it must not end as early again": ended_early,

@@ -140,7 +140,8 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
             time = f"{math.ceil(minutes)} min"
             time = f"{time} or more" if fewest < FORKS_FOR_QUOTING else f"about {time}"
             return Command(f"Next ({time})", shlex.join([*extend, str(forks)]))
-        if plan.redline is None and "few-samples" not in _codes(analysis):
+        # Forks that would be the same again are added; where requests are too few, they would not be.
+        if plan.redline is None and _proposed_iterations(analysis, plan, pilot=False) is None:
             more = shlex.join([*extend, str(proposed_forks(analysis) - fewest)])
             return Command(f"Next (more than {counted(fewest, 'fork')})", more)
     return _proposal("Next", analysis, plan)
