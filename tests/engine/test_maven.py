@@ -16,6 +16,7 @@ from benchctl.engine.maven import (
     MavenSource,
     engine_coordinates,
     latest_version,
+    mirror,
     resolve_poms,
 )
 from benchctl.errors import BenchctlError, UsageError
@@ -235,3 +236,19 @@ def test_what_is_not_in_the_repository_is_told_by_name(server: Server):
         resolve_poms(("g:root:2",), environ=server.environ)
     with pytest.raises(BenchctlError, match=r"gone-1\.pom: HTTP 404"):
         resolve_poms(("g:root:1",), environ=server.environ)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[secret/maven", "https://example.org/maven?token=secret", "https://example.org/#secret"]
+)
+def test_a_mirror_that_no_path_can_be_added_to_is_refused_without_a_word_of_it(url: str):
+    with pytest.raises(UsageError, match="^BENCHCTL_MIRROR: ") as raised:
+        mirror("BENCHCTL_MIRROR", {"BENCHCTL_MIRROR": url})
+    assert "secret" not in f"{raised.value} {raised.value.hint}"
+
+
+def test_a_mirror_is_its_url_without_a_slash():
+    assert (
+        mirror("M", {"M": "https://joe:secret@example.org/maven/"}) == "https://joe:secret@example.org/maven"
+    )
+    assert mirror("M", {}) == ""

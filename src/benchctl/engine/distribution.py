@@ -40,6 +40,7 @@ from benchctl.engine.maven import (
     compare,
     digest,
     engine_coordinates,
+    mirror,
     nearest_versions,
     published_sha512,
     resolve_poms,
@@ -209,8 +210,9 @@ def _named_url(spec: VariantSpec, version: str) -> str:
             hint=f"benchctl knows those for {' and '.join(site.machines)}; give another as distribution:PATH",
         )
     path = site.paths[check_named(spec.distribution or "", spec.engine)]
-    root = (os.environ.get(site.variable) or site.url).rstrip("/")
-    return f"{root}/{path.format(version=version, machine=site.machines[machine])}"
+    return (
+        f"{mirror(site.variable) or site.url}/{path.format(version=version, machine=site.machines[machine])}"
+    )
 
 
 def _named_sha512(spec: VariantSpec) -> str:

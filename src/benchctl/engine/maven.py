@@ -100,6 +100,28 @@ class Coordinates:
         return f"{self.artifact} {self.classifier}".rstrip()
 
 
+def mirror(variable: str, environ: Mapping[str, str] | None = None) -> str:
+    """Return the URL of a mirror in an environment variable, without a slash at its end; empty if unset.
+
+    `environ` is the process's own environment by default.
+
+    Raises:
+        UsageError: If paths cannot be added to it.
+    """
+    url = (os.environ if environ is None else environ).get(variable, "").rstrip("/")
+    # No part of it is shown: it may hold credentials.
+    try:
+        parts = urlsplit(url)
+    except ValueError as err:
+        raise UsageError(f"{variable}: invalid URL", hint="write https://HOST/PATH") from err
+    if parts.query or parts.fragment:
+        raise UsageError(
+            f"{variable}: the URL of a mirror cannot have a query or fragment",
+            hint="write https://HOST/PATH; credentials belong in ~/.netrc",
+        )
+    return url
+
+
 def engine_coordinates(engine: EngineName) -> Coordinates:
     """Return where an engine's own distribution is."""
     return Coordinates(f"org.{engine}.distribution.integ-test-zip", engine, "zip")
@@ -156,7 +178,7 @@ class MavenSource:
         *,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        configured = (os.environ if environ is None else environ).get(REPOSITORY_VARIABLE, "").rstrip("/")
+        configured = mirror(REPOSITORY_VARIABLE, environ)
         # jgo's warnings would only duplicate our errors on the terminal.
         logging.getLogger("jgo").addHandler(logging.NullHandler())
 
