@@ -242,7 +242,7 @@ def test_what_is_not_in_the_repository_is_told_by_name(server: Server):
     "url", ["http://[secret/maven", "https://example.org/maven?token=secret", "https://example.org/#secret"]
 )
 def test_a_mirror_that_no_path_can_be_added_to_is_refused_without_a_word_of_it(url: str):
-    with pytest.raises(UsageError, match="^BENCHCTL_MIRROR: ") as raised:
+    with pytest.raises(UsageError, match=r"^BENCHCTL_MIRROR: ") as raised:
         mirror("BENCHCTL_MIRROR", {"BENCHCTL_MIRROR": url})
     assert "secret" not in f"{raised.value} {raised.value.hint}"
 
