@@ -173,6 +173,14 @@ def test_core_removes_all_but_old_and_named_modules(repository: Server, home: Ho
     assert (plain.root / "modules/geo").is_dir()
 
 
+def test_core_keeps_what_plug_ins_of_the_distribution_extend(home: Home, plain: Installation):
+    plugin = plain.root / "plugins" / "opensearch-maps"
+    plugin.mkdir(parents=True)
+    (plugin / "plugin-descriptor.properties").write_text("name=opensearch-maps\nextended.plugins=geo\n")
+    core = added(home, plain, "core")
+    assert (core.modules, core.removed) == (("geo", "transport-netty4"), ("cache-common",))
+
+
 @pytest.mark.parametrize(
     ("wanted", "error", "words"),
     [

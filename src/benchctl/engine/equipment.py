@@ -197,7 +197,8 @@ def with_modules(
         home: keeps it, beside the original.
         original: what to start from.
         wanted: names of `MODULES`, or `full` for all that are published; with `core`, modules of the
-            distribution that are neither named nor of old distributions are removed.
+            distribution that are neither named, nor of old distributions, nor extended by its plug-ins are
+            removed.
         progress: of downloads.
 
     Raises:
@@ -207,11 +208,13 @@ def with_modules(
     asked = [name for name in wanted if name in MODULES]
     named = dict.fromkeys(name for module in asked for name in (*MODULES[module].extends, module))
     folders = original.root / "modules"
-    removed = tuple(
-        name
-        for name in original.modules
-        if CORE in wanted and name not in named and name not in CORE_MODULES and (folders / name).is_dir()
-    )
+    removed: tuple[str, ...] = ()
+    if CORE in wanted:
+        # Without what its own plug-ins extend, a full distribution would not start.
+        carried = [path for path in (original.root / "plugins").glob("*") if path.is_dir()]
+        extended = {name for path in carried for name in _extended(_properties(path, f"plug-in {path.name}"))}
+        stays = {*named, *CORE_MODULES, *extended}
+        removed = tuple(name for name in original.modules if name not in stays and (folders / name).is_dir())
     kept = [name for name in original.modules if name not in removed]
     missing = [name for name in (MODULES if FULL in wanted else named) if name not in kept]
     added, unpublished = [], []
