@@ -238,6 +238,22 @@ def test_what_is_not_in_the_repository_is_told_by_name(server: Server):
         resolve_poms(("g:root:1",), environ=server.environ)
 
 
+@pytest.mark.parametrize("need", ["../../x:1", "x:../../1", "x:[1,2)"])
+def test_coordinates_in_a_pom_lead_nowhere_else(server: Server, need: str):
+    _pom(server, "root", "1", need)
+    with pytest.raises(BenchctlError, match="invalid Maven coordinates"):
+        resolve_poms(("g:root:1",), environ=server.environ)
+
+
+@pytest.mark.parametrize("text", ["<html>", "", "<project><dependencies>"])
+def test_a_damaged_pom_is_told(server: Server, text: str):
+    _pom(server, "root", "1")
+    server.replies["/g/root/1/root-1.pom"] = Reply(text.encode())
+    with pytest.raises(BenchctlError, match="cannot read the POMs that root needs") as raised:
+        resolve_poms(("g:root:1",), environ=server.environ)
+    assert raised.value.hint
+
+
 @pytest.mark.parametrize(
     "url", ["http://[secret/maven", "https://example.org/maven?token=secret", "https://example.org/#secret"]
 )

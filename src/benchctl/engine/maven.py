@@ -17,6 +17,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
+from xml.etree import ElementTree as ET
 
 from jgo.maven import Artifact, Dependency, MavenContext, PythonResolver
 
@@ -262,9 +263,19 @@ class MavenSource:
         return Dependency(self._artifact(version))
 
     def needs(self, dependencies: Sequence[Dependency]) -> list[Dependency]:
-        """Return what the POMs of files need, by jgo's resolver."""
-        with self._network_errors():
-            _, needed = self._context.resolver.resolve(list(dependencies))
+        """Return what the POMs of files need, by jgo's resolver.
+
+        Raises:
+            BenchctlError: If the repository cannot be reached, or lacks a POM, or one is damaged.
+        """
+        try:
+            with self._network_errors():
+                _, needed = self._context.resolver.resolve(list(dependencies))
+        except (ET.ParseError, ValueError, RecursionError) as err:
+            raise BenchctlError(
+                f"cannot read the POMs that {self._file.title} needs from {self.repository}: {err}",
+                hint=DAMAGED,
+            ) from err
         return list(needed)
 
     def _head(self, version: str) -> int:
@@ -301,6 +312,9 @@ _ADVICE = Advice(
 )
 
 
+_NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
+
+
 class _Resolver(PythonResolver):
     """jgo's resolver of POMs, whose files are downloaded as all others: in bounded time, and resumed."""
 
@@ -309,6 +323,10 @@ class _Resolver(PythonResolver):
         self._download = download
 
     def download(self, artifact: Artifact) -> Path:
+        # They are from other POMs, and become paths.
+        names = (artifact.groupId, artifact.artifactId, artifact.version, artifact.filename)
+        if not all(_NAME.fullmatch(name) for name in names):
+            raise BenchctlError(f"invalid Maven coordinates {':'.join(names[:3])!r}", hint=DAMAGED)
         target = artifact.context.repo_cache / artifact.component.path_prefix / artifact.filename
         return self._download(_url_of(artifact), target)
 
