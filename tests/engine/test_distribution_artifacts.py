@@ -157,6 +157,15 @@ def test_progress_of_a_url_names_the_file(server: Server, home: Home):
     assert told[-1] == ("dist.zip", len(body), len(body))
 
 
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_checksum_that_cannot_be_had_now_is_no_missing_one(status: int, server: Server, home: Home):
+    server.replies["/dist.zip"] = Reply(zipped())
+    server.replies["/dist.zip.sha512"] = Reply(b"", status)
+    with pytest.raises(BenchctlError, match=rf"dist\.zip\.sha512: HTTP {status}"):
+        download_archive(home, f"{server.url}/dist.zip", lambda *_: None)
+    assert list(home.artifacts.iterdir()) == []
+
+
 def test_a_page_in_place_of_a_checksum_is_no_checksum(server: Server, home: Home):
     server.replies["/dist.zip"] = Reply(zipped())
     server.replies["/dist.zip.sha512"] = Reply(b"<html>log in first</html>")

@@ -44,8 +44,17 @@ def ask(method: str, url: str, max_bytes: int = _MAX_CHECKSUM_BYTES) -> Answer:
 
 
 def published_sha512(parts: SplitResult) -> str:
-    """Return the checksum beside a URL; empty when none is served there."""
+    """Return the checksum beside a URL; empty when none is served there.
+
+    Raises:
+        BenchctlError: If the server cannot tell now.
+    """
     answer = ask("GET", parts._replace(path=f"{parts.path}.sha512").geturl())
+    if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise BenchctlError(
+            f"cannot download {shown(parts._replace(path=f'{parts.path}.sha512'))}: HTTP {answer.status}",
+            hint="try later",
+        )
     text = answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
     first = text.split(maxsplit=1)[:1]
     return first[0] if first and len(first[0]) == _SHA512_HEX_DIGITS else ""
