@@ -35,7 +35,7 @@ name: nights
 variants: ["candidate=os{flags}"]
 challenges: [daily.json]
 # So many that a search is work, and so few that an engine without a compiler soon warms up.
-docs: 5k
+docs: 10k
 heap: 512m
 forks: 3
 # Searches take ten times as long: five forks tell, and more only where a busy machine spoils one.
@@ -166,8 +166,8 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(
     story: Story, teller: Teller, home: Home
 ) -> None:
     site = home.nightly / "site" / "nights"
-    # One night says little about how much nights differ on a busy machine.
-    quiet = teller.night()
+    # One night or two say little about how much nights differ on a busy machine.
+    quiet = [teller.night(), teller.night()]
     night = teller.night(SLOW, *SLOWER)
     assert night.done.returncode == 3, (night.done.stdout, night.done.stderr)
     # What three forks find in a p90 of ten requests, and what becomes of it, is a busy machine's to say.
@@ -180,7 +180,7 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(
     assert alarm.high_percent < 0
     assert alarm.since == night.record.id
     # A quiet night that was slow by chance counts against the engine, and the one before it is the last good.
-    assert alarm.last_good in {story.resumed.record.id, quiet.record.id}
+    assert alarm.last_good in {night.record.id for night in (story.resumed, *quiet)}
     assert any(SLOW in change.after for change in alarm.changes)
     assert alarm.confirmation is not None
     assert alarm.confirmation.forks_good == alarm.confirmation.forks_tonight >= 5
