@@ -112,9 +112,10 @@ def _only_say(suite: Suite, home: Home, folder: SuiteFolder) -> None:
     """Describe the next night, after checking all that can be checked without it."""
     nights = folder.nights(note)
     last = nights[-1] if nights else None
-    if last and last.status in CUT_OFF and not reason_to_discard(suite, last, datetime.now(UTC)):
-        say(f"would resume night {last.id}, which was interrupted")
     number = 1 + (last.number if last else 0)
+    if last and last.status in CUT_OFF and not reason_to_discard(suite, last, datetime.now(UTC)):
+        say(f"would resume night {last.id}, which was interrupted; all of it:")
+        number = last.number
     with watching(quiet=True) as observer:
         plan, track, files = night_plan(suite, number, resolve(suite), home, observer.progress)
     only_say(within_budget(suite, plan), track, files, home, _store(suite, home), suite.on_busy)
