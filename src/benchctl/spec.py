@@ -273,7 +273,7 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
     corpus: Annotated[
         str,
         _said(
-            "JSON Lines file for the track's only index or INDEX; may be .zst, .bz2 or .gz.",
+            "JSON Lines (also .zst, .bz2, .gz) for the track's only index, INDEX, or those of action lines.",
             "What to measure",
             metavar="[INDEX=]FILE",
         ),

@@ -143,7 +143,8 @@ def test_what_cannot_be_run_is_one_line_before_any_node(run: Run, library: Path,
     write_library(moved)
     (moved / "documents.json.bz2").rename(tmp_path / "documents.json.bz2")
     assert "no documents.json.bz2 in" in run.refused(moved)
-    assert "INDEX=FILE" in run.refused(write_house(tmp_path), "--corpus", "x.json")
+    own = str(tmp_path / "documents.json.bz2")
+    assert "INDEX=FILE" in run.refused(write_house(tmp_path), "--corpus", own)
 
 
 @pytest.mark.full

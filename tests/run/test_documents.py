@@ -109,11 +109,10 @@ def test_generated_documents_need_one_place_to_go_to():
 
 def test_a_file_of_ones_own_is_for_one_index(tmp_path: Path):
     several = track(indices=(Index("a", IndexBody()), Index("b", IndexBody())))
-    with pytest.raises(UsageError, match="track 'house' has 2 indices") as caught:
-        expected(several, "ask", local=Path("x.json"))
-    assert "INDEX=FILE with one of a, b" in caught.value.hint
     with pytest.raises(UsageError, match="no index 'c'"):
         expected(several, "ask", local=Path("x.json"), local_index="c")
+    with pytest.raises(UsageError, match="track 'house' has no index"):
+        expected(track(indices=()), "ask", local=Path("x.json"))
     assert expected(track(corpus()), "ask", local=write(tmp_path), docs=3).documents == 3
 
 
@@ -228,6 +227,18 @@ def test_a_file_of_ones_own_goes_to_the_only_place(find: Find, folder: Path):
     acts.write_bytes(b'{"index":{}}\n{"a":1}\n' * 3)
     (acting,) = find(track(), "ask", local=acts).files
     assert (acting.index, acting.documents, acting.has_actions) == (None, 3, True)
+
+
+def test_a_file_of_ones_own_fills_several_indices_if_its_action_lines_name_them(find: Find, folder: Path):
+    several = track(corpus(), indices=(Index("a", IndexBody()), Index("b", IndexBody())))
+    acts = folder / "acts.json"
+    acts.write_bytes(b'{"index":{"_index":"b"}}\n{"n":1}\n{"index":{"_index":"a"}}\n{"n":2}\n' * 4)
+    (all_of_them,) = find(several, "ask", local=acts).files
+    assert (all_of_them.index, all_of_them.documents, all_of_them.has_actions) == (None, 8, True)
+    assert find(several, "ask", local=acts, docs=2).documents == 2
+    with pytest.raises(UsageError, match=r"has 2 indices, and .* has no action lines") as caught:
+        find(several, "ask", local=write(folder))
+    assert "INDEX=FILE with one of a, b" in caught.value.hint
 
 
 def test_a_file_that_changed_since_the_plan_was_made_is_told(find: Find, folder: Path, home: Home):

@@ -168,7 +168,8 @@ class FileOptions:
     folders: tuple[Path, ...] = ()  # searched in addition to the track's own
     docs: int | None = None  # in total; None for all
     at_most: bool = False  # fewer will do if there are no more
-    local_index: str = ""  # the index or data stream that `local` is for; empty for the track's only one
+    # The index or data stream that `local` is for; empty for the track's only one, or those of action lines.
+    local_index: str = ""
 
 
 def named_file(text: str | None, folder: Path = Path()) -> tuple[str, Path | None]:
@@ -267,15 +268,14 @@ def expected_corpus(
         )
     if files.local is not None:
         named = files.local_index
-        if named not in wanted.names and (named or len(wanted.names) != 1):
-            listed = ", ".join(wanted.names[:_MOST_NAMES])
+        if named not in wanted.names and (named or not wanted.names):
             raise UsageError(
                 f"--corpus: track '{track.name}' has no index '{named}'"
                 if named
-                else f"--corpus: track '{track.name}' has {len(wanted.names)} indices",
-                hint=f"give --corpus INDEX=FILE with one of {listed}" if listed else "name another track",
+                else f"--corpus: track '{track.name}' has no index",
+                hint=_index_of_file(track) if wanted.names else "name another track",
             )
-        if len(wanted.names) > 1 and files.docs is not None and not files.at_most:
+        if named and len(wanted.names) > 1 and files.docs is not None and not files.at_most:
             raise UsageError(
                 "--docs cannot be used with --corpus INDEX=FILE: it would be a share of the other files, too",
                 hint="give a file with as many documents",
@@ -417,7 +417,7 @@ def _local(
     progress: Callable[[int], None],
     most_bytes: int | None,
 ) -> CorpusFile:
-    """The user's own file, replacing the track's documents."""
+    """The user's own file, in place of the track's documents; action lines name any of its indices."""
     wanted = places(track)
     target = files.local_index or wanted.names[0]
     is_index = target in {index.name for index in wanted.indices}
@@ -436,9 +436,19 @@ def _local(
         file = look(docs=files.docs)
     if not file.held and file.sha256:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
+    if not (files.local_index or file.has_actions) and len(wanted.names) > 1:
+        raise UsageError(
+            f"--corpus: track '{track.name}' has {len(wanted.names)} indices, and {path} has no action lines",
+            hint=_index_of_file(track),
+        )
     if is_index or file.has_actions:
         return file
     return msgspec.structs.replace(file, index=None, data_stream=target)
+
+
+def _index_of_file(track: Track) -> str:
+    listed = ", ".join(places(track).names[:_MOST_NAMES])
+    return f"give --corpus INDEX=FILE with one of {listed}, or a file whose action lines name the indices"
 
 
 def _replaced(file: CorpusFile, track: Track) -> str:
