@@ -145,10 +145,10 @@ def test_warm_ups_of_a_variant_come_before_the_common_ones_and_are_its_own():
             params={"iterations": 300, "range-only-short.iterations": 7},
         )
     )
-    assert [one.name for one in plan.warmups_of("es")] == ["warmup"]
-    assert [one.name for one in plan.warmups_of("es-warm")] == ["range-only-short", "warmup"]
+    assert [one.name for one in plan.warmups_of("es", 0)] == ["warmup"]
+    assert [one.name for one in plan.warmups_of("es-warm", 0)] == ["range-only-short", "warmup"]
     assert {task.iterations for task in plan.variant_warmups["es-warm"][0].schedule} == {7}
-    assert plan.all_warmups == plan.warmups_of("es-warm")
+    assert plan.all_warmups == plan.warmups_of("es-warm", 0)
     assert reload_track(plan).digest == track.digest
     again = with_params(plan, {"range-only-short.iterations": 9})
     assert {task.iterations for task in again.variant_warmups["es-warm"][0].schedule} == {9}
@@ -344,18 +344,36 @@ def test_challenges_that_only_count_settle_the_jit_on_a_small_corpus():
     assert plan.corpus.documents == SETTLING_DOCUMENTS
     assert counts(plan) == {
         "desc_sort_timestamp": (150, 100),
-        "composite-date_histogram-daily": (200, 100),
-        "range": (2500, 500),
+        "composite-date_histogram-daily": (300, 150),
+        "range": (4000, 800),
     }
-    assert counts(plan, 1) == {"range": (2500, 500)}
+    # The second challenge is `range` alone, which takes longer; both get the same.
+    assert counts(plan, 1) == {"range": (4000, 800)}
     assert settling_text(plan) == (
         "100k documents; iterations raised to warm the JIT up: desc_sort_timestamp 150+100, "
-        "composite-date_histogram-daily 200+100, range 2500+500; as in the JSON: --warmup as-written"
+        "composite-date_histogram-daily 300+150, range 4000+800; as in the JSON: --warmup as-written"
     )
     # Old runs of the same track can be compared with, and their answers are known.
     assert "settles-after" in track.operations["range"].meta
     assert not track.operations["range"].meaning.meta
     assert track.digest == "d2888e778e299d4035be970c0b510cf61b681da3a1e1be14731879c69ef6ba0f"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"challenges": ("big5rangedebug",)}, (2500, 500)),
+        ({"challenges": ("range-only-short",)}, (4000, 800)),
+        ({"challenges": ("range-only-short",), "warmup_challenges": ("warmup",)}, (2500, 500)),
+        ({"challenges": ("big5rangedebug",), "restart": "task"}, (4000, 800)),
+        ({"challenges": ("big5rangedebug",), "sweep": ("history=fresh,scheduled",)}, (4000, 800)),
+    ],
+)
+def test_a_task_that_nothing_ran_before_warms_up_for_longer(
+    changes: dict[str, Any], expected: tuple[int, int]
+):
+    plan, _ = plan_run(options(settle=True, **changes))
+    assert counts(plan)["range"] == expected
 
 
 def test_operations_that_say_nothing_get_the_general_number():
@@ -399,7 +417,7 @@ def test_a_file_of_ones_own_and_a_number_of_documents_are_kept(tmp_path: Path):
 
 def test_one_challenge_with_counts_leaves_the_others_to_settle():
     plan, _ = plan_run(options(settle=True, params={"range-only-short.iterations": 7}))
-    assert counts(plan)["range"] == (2500, 500)
+    assert counts(plan)["range"] == (4000, 800)
     assert counts(plan, 1) == {"range": (None, 7)}
 
 

@@ -19,6 +19,7 @@ from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
 from benchctl.run.pilot import check_lengthening, choose_counts
 from benchctl.run.plan import RunSpec, plan_run, reload_track, with_params
+from benchctl.stats.order import ran_before
 from benchctl.sweep.points import Sweep
 from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files
@@ -230,6 +231,35 @@ def test_orders_differ_from_block_to_block_and_are_the_same_again():
     orders = [boots(plan, block) for block in range(8)]
     assert len(set(orders)) > 1
     assert orders == [boots(plan, block) for block in range(8)]
+
+
+def test_a_history_decides_what_shares_a_node():
+    plan = planned("history=fresh,scheduled", challenges=("big5rangedebug",))
+    assert [(one.name, plan.history(place)) for place, one in enumerate(plan.schedules)] == [
+        ("big5rangedebug@history=fresh", "fresh"),
+        ("big5rangedebug@history=scheduled", "scheduled"),
+    ]
+    assert plan.schedules[0].schedule == plan.schedules[1].schedule
+    for block in range(6):
+        starts = boots(plan, block)
+        assert sorted(starts) == [(((0, 0),),), (((0, 1),),), (((0, 2),),), (((1, 0),), ((1, 1),), ((1, 2),))]
+    assert len({boots(plan, block)[0][0][0] for block in range(6)}) > 1
+    assert ran_before(plan, (0, 2)) == ()
+    assert ran_before(plan, (1, 2)) == ("desc_sort_timestamp", "composite-date_histogram-daily")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"restart": "task"},
+        {"restart": "never"},
+        {"warmup_challenges": ("warmup",)},
+        {"variants": (msgspec.structs.replace(OS, target=TargetSpec(("http://search-1:9200",))),)},
+    ],
+)
+def test_nothing_else_decides_what_a_node_of_a_history_ran_before(changes: dict[str, Any]):
+    with pytest.raises(UsageError, match="--sweep history"):
+        planned("history=fresh,scheduled", **changes)
 
 
 def test_counts_are_shared_among_clients_where_they_are_raised():

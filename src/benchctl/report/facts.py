@@ -115,10 +115,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     if record.stopped:
         yield record.stopped
     yield from _measured_lines(plan)
-    if plan.warmup_challenges:
-        yield f"warm-up after every boot: {', '.join(challenge.name for challenge in plan.warmup_challenges)}"
-    for name, own in plan.variant_warmups.items():
-        yield f"warm-up of {name} before that: {', '.join(challenge.name for challenge in own)}"
+    yield from _warmup_lines(plan)
     analyzed = "analyzed as pairs" if plan.paired else "not paired"
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
     yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analyzed}{heap}"
@@ -134,6 +131,15 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield plan.track_source.text
     if plan.plugin is not None:
         yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
+
+
+def _warmup_lines(plan: Plan) -> Iterator[str]:
+    if plan.warmup_challenges:
+        yield f"warm-up after every boot: {', '.join(challenge.name for challenge in plan.warmup_challenges)}"
+    for name, own in plan.variant_warmups.items():
+        yield f"warm-up of {name} before that: {', '.join(challenge.name for challenge in own)}"
+    if plan.pollution is not None:
+        yield f"polluted: after {counted(len(plan.pollution.schedule), 'other task')}, not measured"
 
 
 def _measured_lines(plan: Plan) -> Iterator[str]:

@@ -204,7 +204,7 @@ def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) 
 # What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
+    "pollution", "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
     "load_hosts", "index_build", "micro", "ingest_client",
 )  # fmt: skip
 

@@ -4,7 +4,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -360,6 +360,16 @@ class Axis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
         return tuple(value or "none" for value in self.values)
 
 
+History = Literal["fresh", "scheduled", "polluted"]
+"""Tasks that a node ran before: none; those of its challenge; only those that pollute type profiles.
+
+Where it is `fresh` or `polluted`, every measured step has a node of its own.
+"""
+HISTORIES: Final[tuple[History, ...]] = get_args(History)
+HISTORY: Final = "history"
+"""Name of the axis."""
+
+
 class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A variant or a challenge of a sweep: its point."""
 
@@ -433,6 +443,8 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     evidence: EvidenceSpec | None = None  # what is collected beside the figures; None for nothing
     # Variant -> its own warm-up challenges, expanded; they run before the common ones.
     variant_warmups: dict[str, tuple[Challenge, ...]] = msgspec.field(default_factory=dict)
+    # What `polluted` nodes run unmeasured after every boot; None without such a history.
+    pollution: Challenge | None = None
     settled: bool = False
     piloted: bool = False  # pilot forks chose how long its tasks warm up
     # What variants and schedules are, where `sweep` made them; None without one.
@@ -469,13 +481,21 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
 
     @property
     def all_warmups(self) -> tuple[Challenge, ...]:
-        """Warm-up challenges of any variant, then the common ones."""
+        """Warm-up challenges of any variant, then the common ones, then the pollution."""
         own = (challenge for challenges in self.variant_warmups.values() for challenge in challenges)
-        return (*own, *self.warmup_challenges)
+        return (*own, *self.warmup_challenges, *([self.pollution] if self.pollution else []))
 
-    def warmups_of(self, variant: str) -> tuple[Challenge, ...]:
-        """Return the challenges that run unmeasured after every boot of a variant, in order."""
+    def warmups_of(self, variant: str, schedule: int) -> tuple[Challenge, ...]:
+        """Return the challenges that run unmeasured after boots of a variant for a challenge, in order."""
+        if self.pollution is not None and self.history(schedule) == "polluted":
+            return (self.pollution,)
         return (*self.variant_warmups.get(variant, ()), *self.warmup_challenges)
+
+    def history(self, schedule: int) -> History | None:
+        """Return the history of a challenge's tasks; None if histories are not swept."""
+        at = {} if self.swept is None else self.swept.schedules[schedule].at
+        history: History | None = msgspec.convert(at.get(HISTORY), History | None)
+        return history
 
     def of(self, variant: VariantSpec) -> "Plan":
         """Return the plan with a variant's own number of documents."""
@@ -650,6 +670,7 @@ def place_in_block(seed: int, block: int, run: int, variant: str) -> float:
 def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     """Group the steps by node start, in order, by the restart policy; `task` restarts per step.
 
+    So do the histories `fresh` and `polluted`.
     The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
     differ in their clients, and the steps of a challenge that asks for it.
     """
@@ -671,7 +692,13 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
         return (steps,)
     if plan.restart == "task" or plan.micro is not None:
         return tuple((step,) for step in steps)
-    return tuple(by_schedule)
+    return tuple(
+        together
+        for schedule, own in zip(order, by_schedule, strict=True)
+        for together in (
+            [own] if plan.history(schedule) in {None, "scheduled"} else [(step,) for step in own]
+        )
+    )
 
 
 def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:

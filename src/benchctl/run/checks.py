@@ -11,6 +11,7 @@ from benchctl.engine.declared import places, whole_settings
 from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.results.plan import (
+    HISTORY,
     DataOrigin,
     EvidenceSpec,
     Plan,
@@ -225,7 +226,23 @@ def check_options(options: "RunSpec") -> None:
                 hint=f"label one of them, e.g. --variant again={name}",
             )
     on_target = any(variant.target is not None for variant in options.variants)
+    histories = any(axis.startswith(f"{HISTORY}=") for axis in options.sweep)
     rules = (
+        (
+            histories and on_target,
+            "--sweep history: benchctl does not start the nodes of a cluster that runs already",
+            "measure nodes that benchctl starts (--variant)",
+        ),
+        (
+            histories and options.restart != "challenge",
+            f"--sweep history and --restart {options.restart} both decide what a node ran before",
+            "use only one of them",
+        ),
+        (
+            histories and (options.warmup_challenges or any(spec.warmups for spec in options.variants)),
+            "--sweep history and warm-up challenges both decide what a node ran before",
+            "use only one of them",
+        ),
         (not names, "no variant to run", "give --variant"),
         (
             options.index_builds > max(options.forks, 1),

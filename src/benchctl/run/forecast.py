@@ -283,10 +283,15 @@ def rough_fork_s(
         return MICRO_S * sum(len(schedule.schedule) for schedule in plan.schedules)
     plan = plan.of(spec)
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
-    starts = len(boots(plan))
-    warmups = [task for challenge in plan.warmups_of(spec.name) for task in challenge.schedule]
-    seconds = FORK_S + starts * BOOT_S
-    for task in [*starts * warmups, *(task for schedule in plan.schedules for task in schedule.schedule)]:
+    starts = boots(plan)
+    warmups = [
+        task
+        for steps in starts
+        for challenge in plan.warmups_of(spec.name, steps[0][0][0])
+        for task in challenge.schedule
+    ]
+    seconds = FORK_S + len(starts) * BOOT_S
+    for task in [*warmups, *(task for schedule in plan.schedules for task in schedule.schedule)]:
         operation = operations[task.operation]
         if task.iterations is None and task.time_period is None and is_bulk(operation):
             documents = documents_sent(operation, track, plan.corpus.documents)

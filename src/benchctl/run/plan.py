@@ -1,7 +1,7 @@
 """Turns options into a plan: everything is looked up and checked before any node starts."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -14,6 +14,7 @@ from benchctl.errors import UsageError, guess
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (
+    HISTORY,
     Axis,
     CorpusSpec,
     EvidenceSpec,
@@ -65,6 +66,9 @@ SETTLING_DOCUMENTS = 100_000
 _MOST_NAMES = 10
 # For a few hundred thousand documents, unless the operation says otherwise.
 _SETTLES_AFTER = 200
+# So many times as many where nothing ran before: `range` alone settles after 3,500 requests to 4,000, and
+# after two other tasks, whose code it shares, after 2,500.
+_ALONE = 1.6
 # A p90 of fewer is not precise.
 _LEAST_MEASURED = 100
 # With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
@@ -155,8 +159,11 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     is_here = all(spec.target is None for spec in options.variants)
     # Fewer documents than the blog had take more requests.
     if options.settle and is_generated and is_here and options.corpus.documents < BLOG_DOCUMENTS:
+        alone = _alone(written, swept, options)
         schedules = tuple(
-            settled(one, track) if of.of not in sources and _only_counts(one, of, options.params) else one
+            settled(one, track, alone)
+            if of.of not in sources and _only_counts(one, of, options.params)
+            else one
             for one, of in zip(written, swept, strict=True)
         )
     raised = schedules != written
@@ -166,7 +173,13 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         for spec in options.variants
         if spec.warmups
     }
-    all_warmups = (*(one for challenges in own_warmups.values() for one in challenges), *warmups)
+    polluted = ["polluted"] if any(of.at.get(HISTORY) == "polluted" for of in swept) else []
+    pollution = _load(polluted, track, options.params, None, used, sources)
+    all_warmups = (
+        *(one for challenges in own_warmups.values() for one in challenges),
+        *warmups,
+        *pollution,
+    )
     if not schedules:
         known = tuple(track.challenges) or challenge_names()
         raise UsageError(
@@ -194,7 +207,13 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         of_plan = SweepSpec(sweep.axes, families, points, swept)
         plan = msgspec.structs.replace(plan, swept=of_plan)
         sweep.check(plan)
-    plan = msgspec.structs.replace(plan, plugin=plugin, variant_warmups=own_warmups, settled=raised)
+    plan = msgspec.structs.replace(
+        plan,
+        plugin=plugin,
+        variant_warmups=own_warmups,
+        pollution=pollution[0] if pollution else None,
+        settled=raised,
+    )
     return plan, track
 
 
@@ -288,12 +307,23 @@ def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> 
     return msgspec.structs.replace(challenge, name=of.of).only_counts({*params, *swept})
 
 
-def settled(challenge: Challenge, track: Track) -> Challenge:
+def _alone(challenges: Sequence[Challenge], swept: Sequence[Swept], options: RunSpec) -> set[str]:
+    """Operations that some node of the run meets without having run anything else."""
+    if options.warmup_challenges:
+        return set()
+    alone = [
+        ({task.operation for task in challenge.schedule}, options.restart == "task" or HISTORY in of.at)
+        for challenge, of in zip(challenges, swept, strict=True)
+    ]
+    return set().union(*(names for names, apart in alone if apart or len(names) == 1))
+
+
+def settled(challenge: Challenge, track: Track, alone: Collection[str] = ()) -> Challenge:
     """A challenge whose searches warm up for as long as operations need, and are measured often enough.
 
     The fewer documents a request visits, the more requests it takes. A `range` over 400,000 takes thousands,
-    and
-    tasks that have not settled are marked anyway.
+    and tasks that have not settled are marked anyway. Operations that run `alone` in some challenge of a run
+    get more in all of them, so that their figures there can be compared.
     """
     operations = track.operations | challenge.operations
 
@@ -303,6 +333,8 @@ def settled(challenge: Challenge, track: Track) -> Challenge:
             return task
         requests = operation.settles_after or _SETTLES_AFTER
         least = min(max(_LEAST_MEASURED, requests // _WARM_UP_PER_MEASURED), _MOST_MEASURED)
+        if task.operation in alone:
+            requests, least = round(requests * _ALONE), round(least * _ALONE)
         warm_up, measured = (math.ceil(count / task.clients) for count in (requests, least))
         return msgspec.structs.replace(
             task, warmup_iterations=warm_up, iterations=max(task.iterations or 1, measured)
@@ -438,6 +470,9 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         if spec.warmups
     }
     schedules, _ = _schedules(plan, names, changed, used, sources)
+    if plan.pollution is not None:
+        (pollution,) = _load([plan.pollution.name], track, changed, None, used, sources)
+        plan = msgspec.structs.replace(plan, pollution=pollution)
     return msgspec.structs.replace(
         plan,
         schedules=schedules,

@@ -200,8 +200,9 @@ class StepRunner:
         clock = time.monotonic()
         load.free_ns = time.monotonic_ns()
         schedules = self._plan.schedules
-        warmups = self._plan.warmups_of(variant)
-        measured = [schedules[number] for number in sorted({s[0][0] for s in steps})]
+        numbers = sorted({s[0][0] for s in steps})
+        warmups = self._plan.warmups_of(variant, numbers[0])
+        measured = [schedules[number] for number in numbers]
         for challenge in (*warmups, *measured):
             if challenge.cluster_settings:
                 serving.client.put_cluster_settings(challenge.cluster_settings)

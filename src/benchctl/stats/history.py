@@ -41,7 +41,7 @@ ENOUGH_FORKS = 40
 # What of a plan decides how much forks differ and how long they take; variants, seed and forks are not in it,
 # nor is the track's digest: an operation that was added to it since is not a reason to know nothing.
 _SAME = (
-    "track", "schedules", "warmup_challenges", "restart", "heap_mb", "segments", "page_cache",
+    "track", "schedules", "warmup_challenges", "pollution", "restart", "heap_mb", "segments", "page_cache",
     "workers", "redline", "pin", "load_hosts", "node_hosts", "index_build",
 )  # fmt: skip
 

@@ -66,8 +66,11 @@ def order_effects(
 def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
     """Names of the tasks that the node had run before a place; what runs beside it is not before it."""
     schedule, task = place
+    history = plan.history(schedule)
+    if history == "polluted":
+        return (history,)
     before = [task.label for challenge in plan.warmup_challenges for task in challenge.schedule]
-    if plan.restart == "task":
+    if plan.restart == "task" or history == "fresh":
         return tuple(before)
     if plan.restart == "never":
         before += [task.label for challenge in plan.schedules[:schedule] for task in challenge.schedule]

@@ -11,9 +11,9 @@ import msgspec
 
 from benchctl.engine.variant import VARIANT_OPTIONS, with_option
 from benchctl.engine.variant_file import check_spec, with_newest
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
-from benchctl.results.plan import Axis, Plan, Swept, VariantSpec
+from benchctl.results.plan import HISTORIES, HISTORY, Axis, Plan, Swept, VariantSpec
 from benchctl.run.documents import is_generated
 from benchctl.track.model import Challenge, Track
 from benchctl.track.parameters import parse_params
@@ -77,7 +77,7 @@ class Sweep:
 
     @property
     def of_schedules(self) -> tuple[Axis, ...]:
-        """The axes that are parameters of challenges."""
+        """The axes that are parameters of challenges, and what their nodes ran before."""
         return tuple(axis for axis in self.axes if axis not in self.of_variants)
 
     def variants(self, families: Sequence[VariantSpec]) -> list[tuple[VariantSpec, Swept]]:
@@ -121,7 +121,9 @@ class Sweep:
         base_track = load({})[1] if self.of_schedules else None
         loaded = []
         for point in _grid(self.of_schedules):
-            values = parse_params(f"{name.removeprefix(_PARAMETER)}={value}" for name, value in point.items())
+            values = parse_params(
+                f"{name.removeprefix(_PARAMETER)}={value}" for name, value in point.items() if name != HISTORY
+            )
             try:
                 challenges, track = load(values)
             except UsageError as err:
@@ -151,7 +153,10 @@ class Sweep:
         nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]
         refuse_alike(
             (
-                (swept.schedules[round_[0]].at, [nameless[place] for place in round_])
+                (
+                    swept.schedules[round_[0]].at,
+                    (plan.history(round_[0]), [nameless[place] for place in round_]),
+                )
                 for round_ in swept.rounds()
             ),
             f"challenge {' and '.join(swept.challenges)}",
@@ -175,6 +180,10 @@ def _axis(text: str) -> Axis:
         )
     if len(found) < 2:  # noqa: PLR2004 - one is no sweep
         raise UsageError(f"--sweep {name}: a sweep has two values or more", hint=_FORM)
+    if name == HISTORY and (unknown := next((one for one in found if one not in HISTORIES), None)):
+        raise UsageError(
+            f"--sweep history: '{unknown}' is not a history", hint=suggestion(unknown, HISTORIES)
+        )
     numbers = _numbers(name, found)
     if len(set(numbers)) < len(numbers):
         raise UsageError(f"--sweep {name}: two of {', '.join(found)} are the same", hint="give it once")
