@@ -213,9 +213,9 @@ class _TaskSide(msgspec.Struct, frozen=True):
             plan, builds = builds_as_forks(run.plan, {label: run.builds_of(reference.variant)})
             forks, place = tuple(builds[label]), (len(run.plan.schedules), 0)
         task = task_at(plan, place)
-        found = collect({label: forks}, place, task)[label]
+        summaries = collect({label: forks}, place, task)[label]
         challenge = plan.schedules[place[0]].name
-        return cls(reference, label, task, challenge, run.plan, forks, found, settled)
+        return cls(reference, label, task, challenge, run.plan, forks, summaries, settled)
 
     @property
     def summaries(self) -> list[TaskSummary]:
@@ -329,7 +329,7 @@ def compare_row(
     measured = [runs[ref.measurement] for ref in spec.refs if ref.measurement in runs]
     # A red-line is in the unit of what was searched for.
     plans = (run.plan for run in measured if run.plan.redline)
-    searched = (one for plan in plans for one in metrics_in(plan) if one.key == spec.metric)
+    searched = (candidate for plan in plans for candidate in metrics_in(plan) if candidate.key == spec.metric)
     metric = msgspec.structs.replace(
         next(searched, metric_of(spec.metric))
         .counting(unit_of(task.found for task in tasks))
@@ -404,33 +404,35 @@ def _doubts(
             run = runs.get(task.reference.measurement)
             if run is None or task.task is None or not task.found:
                 continue
-            found, done = {task.label: task.found}, {task.label: task.forks}
+            summaries, done = {task.label: task.found}, {task.label: task.forks}
             steady = {task.label: task.settled}
             yield from task_doubts(
-                metric, run.plan, task.task, found, done, steady, calibration=run.calibration, noisy=noisy
+                metric, run.plan, task.task, summaries, done, steady, calibration=run.calibration, noisy=noisy
             )
-    for one, other in product(sides[0].tasks, sides[1].tasks):
-        alike = one.task is not None and other.task is not None and one.task.operation == other.task.operation
+    for first, other in product(sides[0].tasks, sides[1].tasks):
+        alike = (
+            first.task is not None and other.task is not None and first.task.operation == other.task.operation
+        )
         if alike and not metric.kind.built:
-            yield from _answer_doubts(one, other, runs)
+            yield from _answer_doubts(first, other, runs)
 
 
 def _answer_doubts(baseline: _TaskSide, side: _TaskSide, runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
     """Yield that one operation is answered differently on two sides, as far as their runs can tell."""
-    ours, theirs = (runs[one.reference.measurement] for one in (side, baseline))
+    ours, theirs = (runs[compared_side.reference.measurement] for compared_side in (side, baseline))
     variant, other = side.reference.variant, baseline.reference.variant
-    told = False
+    has_reported = False
     for run in {ours.id: ours, theirs.id: theirs}.values():
         # A run holds every variant against its first: two others differ if they differ from it in other ways.
-        found, expected = (_differences(run, name, side.task) for name in (variant, other))
-        if found != expected and {variant, other} <= {spec.name for spec in run.plan.variants}:
-            told = True
-            yield caveat.answers_differ(variant, other, found or expected)
+        differences, expected = (_differences(run, name, side.task) for name in (variant, other))
+        if differences != expected and {variant, other} <= {spec.name for spec in run.plan.variants}:
+            has_reported = True
+            yield caveat.answers_differ(variant, other, differences or expected)
     same_documents = (ours.plan.corpus, ours.plan.track_digest) == (
         theirs.plan.corpus,
         theirs.plan.track_digest,
     )
-    if not told and ours.id != theirs.id and same_documents:
+    if not has_reported and ours.id != theirs.id and same_documents:
         hits, expected_hits = side.hits(ours), baseline.hits(theirs)
         if None not in {hits, expected_hits} and hits != expected_hits:
             detail = f"hits {hits:,} and {expected_hits:,}"

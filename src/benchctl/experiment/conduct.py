@@ -151,7 +151,9 @@ class _Conduct:
         """Measure what is missing, then what is open; return why not all of it, if so."""
         spec = self._record.spec
         # The order within blocks depends on these numbers: it is the same when some are complete.
-        numbers = [number for number, one in enumerate(spec.measurements) if one.name in self._open]
+        numbers = [
+            number for number, measurement in enumerate(spec.measurements) if measurement.name in self._open
+        ]
         runs = [self._open[spec.measurements[number].name] for number in numbers]
         deciding = _UntilDecided(self._record, list(self._open), self._bench.observer)
         if self._reopened and spec.until_decided:

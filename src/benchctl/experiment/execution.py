@@ -87,13 +87,13 @@ def runs_of(
     record: ExperimentRecord, store: RunStore, unreadable: Callable[[str], None]
 ) -> dict[str, RunRecord]:
     """Return measurement -> record of its run, if readable; `unreadable` gets the others, with the reason."""
-    found = {}
+    runs = {}
     for name, run_id in record.runs.items():
         try:
-            found[name] = store.find(run_id).load()
+            runs[name] = store.find(run_id).load()
         except BenchctlError as err:
             unreadable(f"measurement {name}: {err.message}")
-    return found
+    return runs
 
 
 def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunStore) -> tuple[SeenCall, ...]:
@@ -107,7 +107,7 @@ def seen_calls(spec: ExperimentSpec, runs: Mapping[str, RunRecord], store: RunSt
         if name in runs:
             logs = logs_of(store.find(runs[name].id), runs[name])
             sites = [site for site in spec.call_sites if site.measurement == name]
-            calls += (one for site in sites for one in _of_site(site, runs[name], logs))
+            calls += (call for site in sites for call in _of_site(site, runs[name], logs))
     return tuple(calls)
 
 
@@ -157,10 +157,10 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
 def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
     """Return the experiment that a name means, or that a run with such tags is a measurement of."""
     store = ExperimentStore(home.root / "experiments")
-    found = experiment_of(tags) or name
-    if not store.names(found):
+    experiment_id = experiment_of(tags) or name
+    if not store.names(experiment_id):
         return None
     # The commands load statistics, which whoever only deletes runs need not wait for.
     from benchctl.experiment.commands.run import BegunExperiment  # noqa: PLC0415 - see above
 
-    return BegunExperiment(home, store.find(found, note))
+    return BegunExperiment(home, store.find(experiment_id, note))

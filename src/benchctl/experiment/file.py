@@ -148,7 +148,7 @@ class _Reader:
             (site.name, ("call-sites", place, "name"), self._call_site(site, ("call-sites", place)))
             for place, site in enumerate(file.call_sites)
         ]
-        known, call_sites = self._by_name("comparisons", rows), self._by_name("call sites", sites)
+        comparisons, call_sites = self._by_name("comparisons", rows), self._by_name("call sites", sites)
         return ExperimentSpec(
             **conditions,
             name=self._path.stem,
@@ -163,7 +163,7 @@ class _Reader:
             tables=tables,
             call_sites=tuple(call_sites.values()),
             expectations=tuple(
-                self._expectation(entry, ("expectations", place), known)
+                self._expectation(entry, ("expectations", place), comparisons)
                 if entry.fate is None
                 else self._fate(entry, ("expectations", place), call_sites)
                 for place, entry in enumerate(file.expectations)
@@ -193,12 +193,12 @@ class _Reader:
                 raise self._refuse((*steps, place), f"{what}'{name}' is a duplicate")
 
     def _by_name(self, what: str, named: Iterable[tuple[str, _Steps, _T]]) -> dict[str, _T]:
-        found: dict[str, _T] = {}
-        for name, steps, one in named:
-            if name in found:
+        by_name: dict[str, _T] = {}
+        for name, steps, value in named:
+            if name in by_name:
                 raise self._refuse(steps, f"there are two {what} '{name}'")
-            found[name] = one
-        return found
+            by_name[name] = value
+        return by_name
 
     # Tables and expectations: what is compared, and what that should show.
 
@@ -397,12 +397,12 @@ class _Reader:
             key = setting.within or setting.name.replace("_", "-")
             raise self._refuse((*steps, key), problem)
         whole = placed(entry, self._folder)
-        found = {name: getattr(whole, name) for name in _CONDITIONS}
-        found["docs"] = documents_of(entry)
+        conditions = {name: getattr(whole, name) for name in _CONDITIONS}
+        conditions["docs"] = documents_of(entry)
         is_shipped = not entry.track_repository and entry.track in track_names()
         if entry.docs is None and not entry.corpus and is_shipped:
-            found["docs"] = GENERATED_DOCUMENTS
-        return found | {"seed": 1 if entry.seed is None else entry.seed}
+            conditions["docs"] = GENERATED_DOCUMENTS
+        return conditions | {"seed": 1 if entry.seed is None else entry.seed}
 
     def _own(self, entry: MeasurementEntry, steps: _Steps) -> dict[str, Any]:
         """Return a measurement's own conditions, by field."""
@@ -418,8 +418,8 @@ class _Reader:
 
     def _variants(self) -> dict[str, VariantSpec]:
         """Return the variants of the file, and the built-in ones that measurements name, in that order."""
-        found = resolve_variants_mapping(self._file.variants, self._document, ("variants",), self._folder)
-        for name, spec in found.items():
+        variants = resolve_variants_mapping(self._file.variants, self._document, ("variants",), self._folder)
+        for name, spec in variants.items():
             if spec.version == LATEST:
                 raise self._refuse(
                     ("variants", name),
@@ -430,10 +430,10 @@ class _Reader:
             for place, wanted in enumerate(entry.variants):
                 steps = ("measurements", name, "variants", place)
                 if entry.micro is not None:
-                    self._add_micro(wanted, steps, found)
-                elif wanted not in found:
-                    found[wanted] = self._built_in(wanted, steps, found)
-        return found
+                    self._add_micro(wanted, steps, variants)
+                elif wanted not in variants:
+                    variants[wanted] = self._built_in(wanted, steps, variants)
+        return variants
 
     def _add_micro(self, text: str, steps: _Steps, known: dict[str, VariantSpec]) -> None:
         with self._at(steps):
@@ -553,14 +553,14 @@ class _Reader:
 
     def _challenges(self, texts: tuple[str, ...], steps: _Steps) -> tuple[str, ...]:
         """Return names as they are and paths absolute; a file has to exist."""
-        found = []
+        names = []
         for place, text in enumerate(texts):
             name = placed_challenge(text, self._folder)
             if name != text and not Path(name).is_file():
                 near = guess(text, self._files())
                 raise self._refuse((*steps, place), f"no such challenge file '{text}'", near)
-            found.append(name)
-        return tuple(found)
+            names.append(name)
+        return tuple(names)
 
     def _files(self) -> list[str]:
         """Return the JSON files at and below the experiment's folder, as the file would name them."""
@@ -570,7 +570,11 @@ class _Reader:
     def _digest(self, measurements: Iterable[Measurement], variants: Iterable[VariantSpec]) -> str:
         """Return a SHA-256 over the file and the challenge files that it names."""
         named = (
-            *(one for each in measurements for one in (*each.challenges, *each.warmup_challenges)),
+            *(
+                challenge
+                for each in measurements
+                for challenge in (*each.challenges, *each.warmup_challenges)
+            ),
             *(each.redline.operation for each in measurements if each.redline is not None),
             *(warmup for spec in variants for warmup in spec.warmups),
         )
@@ -590,15 +594,15 @@ class _Reader:
 
 def _metric_hint(metric: str) -> str:
     """Return what was probably meant: Rally's order of words is different."""
-    known = [key for figure in METRIC_KINDS for key in ([figure.name] if figure.built else kept_keys(figure))]
-    if metric in known:
+    keys = [key for figure in METRIC_KINDS for key in ([figure.name] if figure.built else kept_keys(figure))]
+    if metric in keys:
         return f"index_size is that of all of them; benchctl run and compare take {metric}"
     first, _, rest = metric.partition("_")
     turned = f"{rest}_{first}"
     try:
         return f"did you mean '{metric_of(turned).key}'?"
     except ValueError:
-        return guess(metric, known) or _KNOWN
+        return guess(metric, keys) or _KNOWN
 
 
 def _variant_name(text: str) -> str:
@@ -627,8 +631,8 @@ def find_experiment(name: str) -> Path:
     Raises:
         UsageError: If there is no such experiment.
     """
-    known = experiment_names()
-    if name in known:
+    names = experiment_names()
+    if name in names:
         return shipped("experiments") / f"{name}.yml"
     path = Path(name)
     try:
@@ -637,8 +641,8 @@ def find_experiment(name: str) -> Path:
     except (OSError, ValueError) as err:
         reason = err.strerror if isinstance(err, OSError) else err
         raise UsageError(f"cannot look for experiment '{name}': {reason}") from err
-    near = guess(name, known)
+    near = guess(name, names)
     raise UsageError(
         f"no such experiment '{name}'",
-        hint=f"{near} known: {', '.join(known) or 'none'}; or give the path of a YAML file".lstrip(),
+        hint=f"{near} known: {', '.join(names) or 'none'}; or give the path of a YAML file".lstrip(),
     )

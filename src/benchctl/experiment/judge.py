@@ -84,11 +84,15 @@ def judge_expectations(
     p-values are adjusted over all comparisons that expectations rest on (Holm), so that at most 5% of
     experiments have any difference that is not there.
     """
-    asked = [(place, one, one.is_) for place, one in enumerate(expectations) if one.is_ is not None]
-    names = list(dict.fromkeys(name for _, one, _ in asked for name in one.judged))
+    asked = [
+        (place, expected, expected.is_)
+        for place, expected in enumerate(expectations)
+        if expected.is_ is not None
+    ]
+    names = list(dict.fromkeys(name for _, expected, _ in asked for name in expected.judged))
     adjusted = adjust([rows[name].comparison for name in names], method="holm")
-    known = dict(zip(names, adjusted, strict=True))
-    return tuple(_expectation(place, one, is_, rows, known) for place, one, is_ in asked)
+    by_name = dict(zip(names, adjusted, strict=True))
+    return tuple(_expectation(place, expected, is_, rows, by_name) for place, expected, is_ in asked)
 
 
 def _expectation(
@@ -181,22 +185,22 @@ def judge_fates(expectations: Sequence[Expectation], results: Sequence[SiteResul
     Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95%: the
     one-sided bound of Clopper and Pearson (Biometrika 26, 1934).
     """
-    known = {(site.name, variant.variant): variant for site in results for variant in site.variants}
+    variants = {(site.name, variant.variant): variant for site in results for variant in site.variants}
     return tuple(
-        _fate(place, one, one.fate, known[one.fate.call_site, one.fate.variant])
-        for place, one in enumerate(expectations)
-        if one.fate is not None
+        _fate(place, expected, expected.fate, variants[expected.fate.call_site, expected.fate.variant])
+        for place, expected in enumerate(expectations)
+        if expected.fate is not None
     )
 
 
 def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> SiteResult:
     own = [call for call in seen if call.site == site.name]
-    found = {variant: _summaries(site, variant, run) for variant in site.variants}
+    summaries = {variant: _summaries(site, variant, run) for variant in site.variants}
     return SiteResult(
         name=site.name,
-        unit=THROUGHPUT.counting(unit_of(found.values())).unit,
+        unit=THROUGHPUT.counting(unit_of(summaries.values())).unit,
         variants=tuple(
-            _variant(variant, [call for call in own if call.variant == variant], found[variant])
+            _variant(variant, [call for call in own if call.variant == variant], summaries[variant])
             for variant in site.variants
         ),
     )
@@ -207,8 +211,8 @@ def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSumma
     if run is None:
         return []
     place = site.task_of(variant).place_in(run.plan)
-    found = collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
-    return [(block, _with_rate(summary)) for block, summary in found]
+    summaries = collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
+    return [(block, _with_rate(summary)) for block, summary in summaries]
 
 
 def _with_rate(summary: TaskSummary) -> TaskSummary:
@@ -278,7 +282,7 @@ def _fate_doubts(seen: SiteVariant, total: int) -> Iterator[str]:
         yield f"{total} {'fork' if total == 1 else 'forks'} with a log: {FORKS_FOR_OUTCOME} are needed"
     if total and seen.unread:
         yield f"{len(seen.unread)} of {total + len(seen.unread)} forks have no inlining log"
-    if any(one.given_up for group in seen.groups for one in group.forks):
+    if any(fork.given_up for group in seen.groups for fork in group.forks):
         yield "in some forks the JVM stopped using that compilation later on"
 
 
@@ -308,7 +312,7 @@ def analyse_experiment(
     published = any(row.published for row in spec.comparisons)
 
     def compared(asked: Iterable[ComparisonSpec]) -> list[ExperimentRow]:
-        return _adjusted([compare_row(one, runs, noisy, published=published) for one in asked])
+        return _adjusted([compare_row(comparison, runs, noisy, published=published) for comparison in asked])
 
     tables = tuple(ExperimentTable(table.title, tuple(compared(table.rows))) for table in spec.tables)
     rows = {row.asked.name: row for table in tables for row in table.rows}
@@ -335,13 +339,13 @@ def analyse_experiment(
 
 def _of_effects(spec: ExperimentSpec) -> Iterator[ComparisonSpec]:
     """Yield the comparisons of one effect with another that expectations ask for."""
-    known = {row.name: row for row in spec.comparisons}
-    asked = dict.fromkeys(
+    by_name = {row.name: row for row in spec.comparisons}
+    pairs = dict.fromkeys(
         (expectation.comparisons[0], expectation.than)
         for expectation in spec.expectations
         if expectation.than and expectation.comparisons
     )
-    yield from (over(known[first], known[than]) for first, than in asked)
+    yield from (over(by_name[first], by_name[than]) for first, than in pairs)
 
 
 def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[str, ...]:
@@ -352,12 +356,12 @@ def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[
 
 def _adjusted(rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
     """Return rows in order, p-values adjusted over those of one metric, and over all of index builds."""
-    found = {row.asked.name: row for row in rows}
+    by_name = {row.asked.name: row for row in rows}
     for _, members in groupby(sorted(rows, key=_family), _family):
         family = list(members)
         for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
-            found[row.asked.name] = finished(row, provisional(comparison, row.figures))
-    return list(found.values())
+            by_name[row.asked.name] = finished(row, provisional(comparison, row.figures))
+    return list(by_name.values())
 
 
 def _family(row: ExperimentRow) -> str:

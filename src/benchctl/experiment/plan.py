@@ -91,11 +91,11 @@ def plan_measurement(spec: ExperimentSpec, measurement: Measurement, home: Home)
 
 
 def _plan_micro(spec: ExperimentSpec, measurement: Measurement, micro: MicroSpec, home: Home) -> Planned:
-    known = {variant.name: variant for variant in spec.variants}
+    variants = {variant.name: variant for variant in spec.variants}
     plan = plan_micro(
         home,
         micro,
-        [known[name] for name in measurement.variants],
+        [variants[name] for name in measurement.variants],
         forks=spec.forks_of(measurement),
         seed=measurement.seed,
         stop=DECIDED if spec.until_decided else None,
@@ -111,7 +111,7 @@ def cut(spec: ExperimentSpec, planned: Planned) -> Planned:
 
 
 def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunSpec:
-    known = {variant.name: variant for variant in spec.variants}
+    variants = {variant.name: variant for variant in spec.variants}
     work = msgspec.structs.replace(
         measurement,
         # A measurement that sweeps documents has numbers of its own.
@@ -120,7 +120,7 @@ def _options(spec: ExperimentSpec, measurement: Measurement, home: Home) -> RunS
         params={**spec.params, **measurement.params},
     )
     return run_spec(
-        work, tuple(known[name] for name in measurement.variants), home=home, consent=Consent(home)
+        work, tuple(variants[name] for name in measurement.variants), home=home, consent=Consent(home)
     )
 
 
@@ -200,12 +200,12 @@ def _given(**values: Any) -> dict[str, Any]:
 
 
 def _narrowed(spec: ExperimentSpec, only: Iterable[str]) -> ExperimentSpec:
-    known = [measurement.name for measurement in spec.measurements]
+    names = [measurement.name for measurement in spec.measurements]
     wanted = set(only)
     for name in only:
-        if name not in known:
+        if name not in names:
             raise UsageError(
-                f"--measurement: '{spec.name}' has no measurement '{name}'", hint=suggestion(name, known)
+                f"--measurement: '{spec.name}' has no measurement '{name}'", hint=suggestion(name, names)
             )
     measurements = tuple(measurement for measurement in spec.measurements if measurement.name in wanted)
     tables = tuple(
@@ -257,15 +257,15 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             plans[measurement.name] = plan_measurement(spec, measurement, home)
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
-        found: list[list[tuple[bool, str, str, Place | None]]] = []
+        terms: list[list[tuple[bool, str, str, Place | None]]] = []
         for name, side in zip(("baseline", "contender"), row.sides, strict=True):
-            found.append([])
-            for number, one in enumerate(side):
+            terms.append([])
+            for number, term in enumerate(side):
                 with source.at(*steps, name, *([number] if isinstance(getattr(row, name), tuple) else [])):
-                    place = _check_side(one.ref, metric_of(row.metric), plans)
-                found[-1].append((one.minus, one.ref.measurement, one.ref.variant, place))
+                    place = _check_side(term.ref, metric_of(row.metric), plans)
+                terms[-1].append((term.minus, term.ref.measurement, term.ref.variant, place))
         with source.at(*steps, "contender"):
-            if Counter(found[0]) == Counter(found[1]):
+            if Counter(terms[0]) == Counter(terms[1]):
                 # In two spellings, perhaps.
                 texts = [side_text(side) for side in row.sides]
                 raise UsageError(f"'{texts[1]}' is the same as '{texts[0]}': it is compared with itself")
@@ -304,10 +304,10 @@ def _check_params(spec: ExperimentSpec, plans: Plans, source: Source, changes: C
 
 def _rows(whole: ExperimentSpec, spec: ExperimentSpec) -> Iterator[tuple[ComparisonSpec, tuple[Step, ...]]]:
     """Yield (comparison, its place in the file) of the requested ones."""
-    asked = {row.name for row in spec.comparisons}
+    names = {row.name for row in spec.comparisons}
     for place, table in enumerate(whole.tables):
         for number, row in enumerate(table.rows):
-            if row.name in asked:
+            if row.name in names:
                 yield row, ("tables", place, "rows", number)
 
 
@@ -367,9 +367,9 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
     """Check that each task whose figure is shown with a call site exists, and will have one."""
     nodes = {variant.name: len(variant.node_names) for variant in spec.variants}
-    asked = {call_site.name for call_site in spec.call_sites}
+    names = {call_site.name for call_site in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):
-        if site.name in asked:
+        if site.name in names:
             with source.at("call-sites", place, "task"):
                 for variant in site.variants:
                     if (count := nodes[variant]) > 1:

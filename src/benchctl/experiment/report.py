@@ -134,10 +134,10 @@ def _measured_text(one: FateResult) -> str:
 
 def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...]]:
     label: Cell | str = site.label
-    for one in result.variants:
-        variant = one.variant
-        total = sum(len(group.forks) for group in one.groups)
-        for group in one.groups:
+    for site_variant in result.variants:
+        variant = site_variant.variant
+        total = sum(len(group.forks) for group in site_variant.groups)
+        for group in site_variant.groups:
             yield (
                 label,
                 variant,
@@ -148,7 +148,7 @@ def _lines(site: CallSite, result: SiteResult) -> Iterator[tuple[Cell | str, ...
                 figure(group.throughput_per_s),
             )
             label, variant = ABOVE, ""
-        if not one.groups:
+        if not site_variant.groups:
             yield label, variant, "no log", NOT_AVAILABLE, "", site.task, NOT_AVAILABLE
             label = ABOVE
 
@@ -367,11 +367,11 @@ def _figures(row: ExperimentRow, table: ExperimentTable) -> tuple[Cell | str, ..
     change, reach = change_cells(comparison, row.figures)
     if _diff(table) == "Diff" and change != NOT_AVAILABLE:
         change = with_unit(change, row.unit if _in_unit(row) else "%")
-    told = (
+    cells = (
         f"{'>= ' if side.at_least else ''}{figure(value)}"
         for side, value in zip(row.figures, values, strict=True)
     )
-    return (*told, change, reach, p_value(comparison.p_adjusted))
+    return (*cells, change, reach, p_value(comparison.p_adjusted))
 
 
 def _verdict(row: ExperimentRow) -> Cell:
@@ -469,7 +469,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
 def _tests(analysis: ExperimentAnalysis) -> str:
     paired = {row.comparison.paired for row in analysis.rows}
     names = {True: "paired t over blocks", False: "Welch's t over forks"}
-    return " or ".join(name for one, name in names.items() if one in paired)
+    return " or ".join(name for test, name in names.items() if test in paired)
 
 
 def _table_lines(spec: TableSpec) -> Iterator[str]:
@@ -511,8 +511,8 @@ def _host(run: RunRecord) -> str:
 
 
 def _section(run: RunRecord, heading: str) -> tuple[str, ...]:
-    found = (section.lines for section in fact_sections(run) if section.heading == heading)
-    return next(found, ())
+    sections = (section.lines for section in fact_sections(run) if section.heading == heading)
+    return next(sections, ())
 
 
 # As text, Markdown or JSON.

@@ -71,14 +71,14 @@ class Desk:
         None while the host moves, nor if that level is of other conditions, or of before levels were declared
         anew. Of several alarms about a figure it is the first.
         """
-        found: dict[SeriesKey, Return] = {}
-        for one in series:
-            nights = nights_of(one)
+        returns: dict[SeriesKey, Return] = {}
+        for history in series:
+            nights = nights_of(history)
             tonight = nights.places_of((self.tonight.number,))
-            for alarm in baselines.alarms_about(one.key):
+            for alarm in baselines.alarms_about(history.key):
                 raised = alarm.raised
                 if (
-                    one.key in found
+                    history.key in returns
                     or tonight.size == 0
                     or alarm.recovered is not None
                     or raised.effect_percent is None
@@ -86,16 +86,16 @@ class Desk:
                 ):
                     continue
                 back: Direction = "faster" if raised.direction == "slower" else "slower"
-                older = nights.means[nights.places_of(baselines.usual(one.key, alarm))]
-                if older.size == 0 or canary.holds(one.key, back):
+                older = nights.means[nights.places_of(baselines.usual(history.key, alarm))]
+                if older.size == 0 or canary.holds(history.key, back):
                     continue
                 newer = nights.means[nights.numbers >= number_of(raised.since)]
-                level, margin = float(older.mean()), margin_of(one.key)
+                level, margin = float(older.mean()), margin_of(history.key)
                 ended = recovered(newer, older, margin)
                 effect = math.log1p(raised.effect_percent / 100)
                 if ended or is_nearer(float(newer[-1]), level, effect, margin):
-                    found[one.key] = Return(alarm, level, ended)
-        return found
+                    returns[history.key] = Return(alarm, level, ended)
+        return returns
 
     def recovered(
         self, returning: Mapping[SeriesKey, Return], answered: Callable[[Raised], bool]
@@ -142,12 +142,12 @@ class Desk:
         """Return new alarms of all kinds; what recovers tonight, `back`, explains changes of answers."""
         new = (
             *(self._of_finding(finding) for finding in findings if finding.status == "confirmed"),
-            *self._of_answers(answers, {one.alarm for one in back}),
+            *self._of_answers(answers, {alarm.alarm for alarm in back}),
             *self._of_host(),
             *self._of_unwatched(),
         )
         first = 1 + max((event.alarm for event in self.events if isinstance(event, Raised)), default=0)
-        return [msgspec.structs.replace(one, alarm=number) for number, one in enumerate(new, first)]
+        return [msgspec.structs.replace(alarm, alarm=number) for number, alarm in enumerate(new, first)]
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
         """Return changes after one night up to another that bear on a variant; annotations included."""
@@ -207,14 +207,14 @@ class Desk:
 
     def _of_answers(self, answers: Iterable[AnswerChange], back: set[int]) -> Iterator[Raised]:
         """Yield one alarm a variant: a version that answers everything differently is one piece of news."""
-        known = {
+        lasting = {
             (alarm.raised.key.variant, operation)
             for alarm in self._lasting
             if alarm.raised.alarm in back and alarm.raised.kind == "answer"
             for operation in alarm.raised.operations
         }
         new = sorted(
-            (answer for answer in answers if (answer.variant, answer.operation) not in known),
+            (answer for answer in answers if (answer.variant, answer.operation) not in lasting),
             key=lambda change: change.variant,
         )
         for variant, group in groupby(new, key=lambda change: change.variant):
@@ -262,8 +262,8 @@ class Desk:
         """
         if self.tonight.canary_moved:
             return
-        told = {alarm.raised.key.variant for alarm in self._lasting if alarm.raised.kind == "unwatched"}
-        stuck = (finding for finding in self._stuck() if finding.key.variant not in told)
+        reported = {alarm.raised.key.variant for alarm in self._lasting if alarm.raised.kind == "unwatched"}
+        stuck = (finding for finding in self._stuck() if finding.key.variant not in reported)
         ordered = sorted(stuck, key=lambda finding: (finding.key.variant, -abs(finding.effect_percent)))
         for variant, group in groupby(ordered, key=lambda finding: finding.key.variant):
             findings = list(group)

@@ -46,20 +46,20 @@ _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})
 
 def changes(before: NightRecord, tonight: NightRecord) -> tuple[Change, ...]:
     """Return what differs between the last measured night and tonight: host, benchctl and track first."""
-    found = [*_of_host(before.environment, tonight.environment), *track_changes(before, tonight)]
+    differences = [*_of_host(before.environment, tonight.environment), *track_changes(before, tonight)]
     labels = dict.fromkeys(variant.label for night in (before, tonight) for variant in night.variants)
     for label in labels:
-        found += _of_variant(label, before.variant(label), tonight.variant(label))
-    return tuple(found)
+        differences += _of_variant(label, before.variant(label), tonight.variant(label))
+    return tuple(differences)
 
 
 def track_changes(before: NightRecord, now: NightRecord) -> Iterator[Change]:
     """Return the change of the track between two nights: of another repository, or by a commit."""
     sources = [night.track for night in (before, now)]
-    places = ["" if one is None else f"{one.track} of {one.repository}" for one in sources]
+    places = ["" if source is None else f"{source.track} of {source.repository}" for source in sources]
     yield from _change("track", *places)
     if places[0] == places[1]:
-        commits = ["" if one is None else one.changed for one in sources]
+        commits = ["" if source is None else source.changed for source in sources]
         yield from _change("commit of the track", *commits)
 
 
@@ -148,7 +148,7 @@ def _of_variant(label: str, before: NightVariant | None, now: NightVariant | Non
 def _described(variant: NightVariant, *, by_facts: bool) -> dict[str, Any]:
     """Return what a variant is, by the words for it; what the node said, or else what was asked for."""
     spec, facts = variant.spec, variant.facts
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "asked for": variant.asked,
         "role": variant.role,
         "version": spec.version if facts is None else facts.version,
@@ -166,7 +166,7 @@ def _described(variant: NightVariant, *, by_facts: bool) -> dict[str, Any]:
         "contents of warm-up challenges": variant.warmups,
     }
     if by_facts and facts is not None:
-        found |= {
+        description |= {
             "build": facts.build,
             "Lucene": facts.lucene,
             "archive": facts.archive_sha256,
@@ -177,8 +177,8 @@ def _described(variant: NightVariant, *, by_facts: bool) -> dict[str, Any]:
             "plug-ins": _pairs(facts.plugins),
         }
     else:
-        found |= {name: list(getattr(spec, field)) for name, field in _AS_ASKED.items()}
-    return found | {"prepared index": variant.index_key}
+        description |= {name: list(getattr(spec, field)) for name, field in _AS_ASKED.items()}
+    return description | {"prepared index": variant.index_key}
 
 
 def _change(what: str, before: object, after: object, variant: str = "") -> Iterator[Change]:
@@ -190,30 +190,30 @@ def _difference(
     what: str, before: Iterable[str], after: Iterable[str], variant: str, *, ordered: bool = True
 ) -> Iterator[Change]:
     """Return what came and went; a change of order alone matters if the last of a kind counts."""
-    one, other = list(before), list(after)
-    gone, come = _without(one, other), _without(other, one)
+    old, new = list(before), list(after)
+    gone, come = _without(old, new), _without(new, old)
     if gone or come:
         # An empty text means that there was, or is, nothing at all.
         lacking = "without it" if len(gone or come) == 1 else "without them"
-        was = " ".join(gone) or (one and lacking) or ""
-        became = " ".join(come) or (other and lacking) or ""
+        was = " ".join(gone) or (old and lacking) or ""
+        became = " ".join(come) or (new and lacking) or ""
         yield Change(what, was, became, variant)
-    elif ordered and one != other:
-        moved = [place for place, (was, now) in enumerate(zip(one, other, strict=True)) if was != now]
+    elif ordered and old != new:
+        moved = [place for place, (was, now) in enumerate(zip(old, new, strict=True)) if was != now]
         there = slice(moved[0], moved[-1] + 1)
-        yield Change(f"{what} in another order", " ".join(one[there]), " ".join(other[there]), variant)
+        yield Change(f"{what} in another order", " ".join(old[there]), " ".join(new[there]), variant)
 
 
 def _without(these: list[str], those: list[str]) -> list[str]:
     """Return entries of a list that another lacks, as often as it has fewer of them."""
     left = list(those)
-    found = []
-    for one in these:
-        if one in left:
-            left.remove(one)
+    missing = []
+    for item in these:
+        if item in left:
+            left.remove(item)
         else:
-            found.append(one)
-    return found
+            missing.append(item)
+    return missing
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:
@@ -237,23 +237,25 @@ def changed(before: VariantAnswers, now: VariantAnswers, since: str) -> tuple[An
     changes, on the same documents. Numbers may differ by rounding; documents that sort alike may come in
     any order. The result is in the order in which they were asked tonight.
     """
-    known = {answer.question: answer for answer in before.answers}
-    found = []
+    earlier = {answer.question: answer for answer in before.answers}
+    differences = []
     for new in now.answers:
-        old = known.get(new.question)
-        said = None if old is None else _unlike_answer(old, new)
-        if said is not None:
-            found.append(AnswerChange(now.variant, new.operation, _short(said[0]), _short(said[1]), since))
-    return tuple(found)
+        old = earlier.get(new.question)
+        parts = None if old is None else _unlike_answer(old, new)
+        if parts is not None:
+            differences.append(
+                AnswerChange(now.variant, new.operation, _short(parts[0]), _short(parts[1]), since)
+            )
+    return tuple(differences)
 
 
 def comparable(before: VariantAnswers, now: VariantAnswers) -> set[str]:
     """Return the operations that ask the same in both nights, and whose answers are stable."""
-    known = {answer.question: answer for answer in before.answers}
+    earlier = {answer.question: answer for answer in before.answers}
     return {
         new.operation
         for new in now.answers
-        if (old := known.get(new.question)) is not None and not (old.unsteady or new.unsteady)
+        if (old := earlier.get(new.question)) is not None and not (old.unsteady or new.unsteady)
     }
 
 
@@ -350,8 +352,8 @@ def keep_answers(folder: SuiteFolder, night: NightRecord, run: RunFolder) -> Non
     Raises:
         BenchctlError: If the disk is full or cannot be written, or the answers cannot be read.
     """
-    found = {variant.label: run.read_answers(variant.label) for variant in night.variants}
-    kept = {label: answers for label, answers in found.items() if answers is not None}
+    by_label = {variant.label: run.read_answers(variant.label) for variant in night.variants}
+    kept = {label: answers for label, answers in by_label.items() if answers is not None}
     if kept:
         folder.write_answers(night.id, kept)
 
@@ -373,14 +375,14 @@ def answer_changes(
         key=lambda night: night.number,
         reverse=True,
     )
-    found: list[AnswerChange] = []
+    differences: list[AnswerChange] = []
     for label, answers in now.items():
         for night in earlier:
             before = _answers(folder, night.id).get(label)
             if before is not None:
-                found += changed(before, answers, night.id)
+                differences += changed(before, answers, night.id)
                 break
-    return tuple(found)
+    return tuple(differences)
 
 
 def answered_again(folder: SuiteFolder, tonight: NightRecord) -> Callable[[Raised], bool]:

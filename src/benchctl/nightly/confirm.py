@@ -58,8 +58,8 @@ class Confirmer:
         done: list[Finding] = []
         runs: list[str] = []
         for group in _by_rivals(findings):
-            found, run = self._of_rivals(group)
-            done += found
+            confirmed, run = self._of_rivals(group)
+            done += confirmed
             runs += [run] if run else []
         return done, runs
 
@@ -212,13 +212,13 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
     What can be fetched by its version stays so, a distribution of the makers with its runtime included; only
     another distribution or Java runtime becomes a path, the runtime only if the two nights differ in it.
     """
-    found = []
+    pair = []
     same_jdk = good.facts is not None and tonight.facts is not None and good.facts.jdk == tonight.facts.jdk
-    for name, one in ((LAST_GOOD, good), (TONIGHT, tonight)):
-        spec, pinned = one.spec, one.pinned or one.spec
+    for name, variant in ((LAST_GOOD, good), (TONIGHT, tonight)):
+        spec, pinned = variant.spec, variant.pinned or variant.spec
         by_version = spec.place is None
         stays = (by_version and spec.java == BUNDLED) or (same_jdk and good.spec.jdk == tonight.spec.jdk)
-        found.append(
+        pair.append(
             msgspec.structs.replace(
                 spec,
                 name=name,
@@ -226,15 +226,15 @@ def pinned_pair(good: NightVariant, tonight: NightVariant) -> tuple[VariantSpec,
                 jdk=spec.jdk if stays else pinned.jdk,
             )
         )
-    return found[0], found[1]
+    return pair[0], pair[1]
 
 
 def _by_rivals(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Group findings about one variant with the same last-good night; those with the largest change first."""
-    found: dict[tuple[str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in sorted(findings, key=lambda finding: -abs(math.log1p(finding.effect_percent / 100))):
-        found.setdefault((finding.key.variant, finding.last_good), []).append(finding)
-    return list(found.values())
+        groups.setdefault((finding.key.variant, finding.last_good), []).append(finding)
+    return list(groups.values())
 
 
 def _task(finding: Finding) -> tuple[str, str]:

@@ -121,12 +121,12 @@ class Baselines:
 
     def _accepted(self, key: SeriesKey) -> set[int]:
         """Return nights whose level is accepted: the alarm that nobody could confirm it is acknowledged."""
-        found: set[int] = set()
+        accepted: set[int] = set()
         for alarm in self.alarms:
             if alarm.raised.kind == "unwatched" and alarm.acknowledged and alarm.raised.concerns(key):
                 end = self.night if alarm.recovered is None else number_of(alarm.recovered.night)
-                found |= set(range(number_of(alarm.raised.since), end))
-        return found & self._with_status(key, _NOT_USUAL)
+                accepted |= set(range(number_of(alarm.raised.since), end))
+        return accepted & self._with_status(key, _NOT_USUAL)
 
     def _with_status(self, key: SeriesKey, statuses: Collection[FindingStatus]) -> set[int]:
         return {number for number, status in self.findings.get(key, {}).items() if status in statuses}

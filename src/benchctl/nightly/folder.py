@@ -158,11 +158,11 @@ def _grouped(connection: "DuckDBPyConnection") -> list[Series]:
         f"FROM (SELECT DISTINCT {_KEY} FROM figures)"
     )
     keys = connection.execute(f"SELECT {_KEY} FROM keys ORDER BY place").fetchall()  # noqa: S608 - ours
-    found = connection.execute(
+    result = connection.execute(
         f"SELECT place, night, fork, value FROM figures JOIN keys USING ({_KEY}) "  # noqa: S608 - ours
         "ORDER BY place, night, fork"
     ).fetchnumpy()
-    return _split(keys, found)
+    return _split(keys, result)
 
 
 def _split(keys: Sequence[tuple[Any, ...]], found: Mapping[str, npt.NDArray[Any]]) -> list[Series]:
@@ -313,13 +313,13 @@ class SuiteFolder:
 
     def nights(self, unreadable: Callable[[str], None]) -> list[NightRecord]:
         """Return the readable nights, by number; `unreadable` is called with why one is skipped."""
-        found = []
+        records = []
         for _, path in self._folders(unreadable):
             try:
-                found.append(self.load(path.name))
+                records.append(self.load(path.name))
             except BenchctlError as err:
                 unreadable(err.message)
-        return found
+        return records
 
     def begin(self, suite: str, now: datetime) -> NightRecord:
         """Make the folder of a new night, with a record that says it is running; under the lock.
@@ -433,14 +433,14 @@ class SuiteFolder:
             return
         with disk_errors(f"read {self.nights_folder}"):
             paths = sorted(self.nights_folder.iterdir())
-        found = []
+        numbered = []
         for path in paths:
             number = _number(path.name)
             if number is None:
                 unreadable(f"{path} is not a night: its name is not an id")
             else:
-                found.append((number, path))
-        yield from sorted(found)
+                numbered.append((number, path))
+        yield from sorted(numbered)
 
 
 def suites(home: Home) -> list[SuiteFolder]:
@@ -512,7 +512,7 @@ def find_suite(home: Home, name: str) -> SuiteFolder:
     Raises:
         UsageError: If the suite has had no night.
     """
-    found = suites(home)
+    folders = suites(home)
     if Path(name).is_file():
         # Who gives a name need not wait for all that a suite file may speak of.
         from benchctl.nightly.suite import load_suite  # noqa: PLC0415 - see above
@@ -521,13 +521,13 @@ def find_suite(home: Home, name: str) -> SuiteFolder:
         if folder.root.is_dir():
             return folder
         raise UsageError(f"{name} has had no night", hint=f"run it: benchctl nightly run {name}")
-    for folder in found:
+    for folder in folders:
         if folder.root.name == name:
             return folder
-    known = ", ".join(folder.root.name for folder in found)
+    names = ", ".join(folder.root.name for folder in folders)
     raise UsageError(
         f"no such suite '{name}' in {home.nightly}",
-        hint=f"known: {known}" if known else "run one: benchctl nightly run SUITE.yml",
+        hint=f"known: {names}" if names else "run one: benchctl nightly run SUITE.yml",
     )
 
 
@@ -552,14 +552,14 @@ def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
     """Return the night of that id, or the one that was cut off and that a run with such tags is of."""
     names = {name} if name else set(tags)
     for suite in suites(home):
-        for one in names if name or suite.root.name in names else ():
-            if "/" in one or not one.strip(".") or not suite.night_path(one).is_dir():
+        for night_id in names if name or suite.root.name in names else ():
+            if "/" in night_id or not night_id.strip(".") or not suite.night_path(night_id).is_dir():
                 continue
             # The commands load all that measures, which whoever only deletes runs need not wait for.
             from benchctl.nightly.commands.run import BegunNight  # noqa: PLC0415 - see above
 
-            night = BegunNight(suite, one)
-            if name or _cut_off(suite, one):
+            night = BegunNight(suite, night_id)
+            if name or _cut_off(suite, night_id):
                 return night
     return None
 

@@ -405,11 +405,11 @@ def _own_runs(store: RunStore, tags: tuple[str, ...]) -> Iterator[tuple[RunFolde
 def _failed_requests(run: RunRecord) -> Iterator[str]:
     """Return failed parts of the load, a clause a variant and task: figures are those of what succeeded."""
     for spec in run.plan.variants:
-        found: dict[str, list[TaskSummary]] = {}
+        by_label: dict[str, list[TaskSummary]] = {}
         for fork in run.compared(spec.name):
             for summary in fork.summaries:
-                found.setdefault(summary.label, []).append(summary)
-        for label, summaries in found.items():
+                by_label.setdefault(summary.label, []).append(summary)
+        for label, summaries in by_label.items():
             failed = sum(sum(summary.failures.values()) for summary in summaries)
             if failed:
                 sent = failed + sum(summary.samples for summary in summaries)
@@ -429,7 +429,7 @@ def _reason(run: RunRecord) -> str:
 
 def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]:
     """Return the profiles of a run, variant by variant and task by task, those without a sample left out."""
-    found = []
+    with_methods = []
     for spec in run.plan.variants if "profile" in run.plan.evidence_kinds else ():
         profiles = _profiles(folder, run, spec.name)
         for place, (challenge, task) in task_names(run.plan).items():
@@ -438,8 +438,8 @@ def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]
             if listed:
                 samples = sum(fork.samples for fork in forks)
                 methods = tuple((share.stack[0], share.share) for share in listed)
-                found.append(TaskProfile(spec.name, challenge, task, samples, methods))
-    return tuple(found)
+                with_methods.append(TaskProfile(spec.name, challenge, task, samples, methods))
+    return tuple(with_methods)
 
 
 def profile_shifts(

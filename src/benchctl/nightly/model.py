@@ -289,22 +289,22 @@ def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
 
     Events about alarms that were never raised are skipped, so that a truncated log can be read.
     """
-    found: dict[int, Alarm] = {}
+    alarms: dict[int, Alarm] = {}
     for event in events:
         match event:
             case Raised():
-                found[event.alarm] = Alarm(event)
-            case Acknowledged() if event.alarm in found:
-                alarm = found[event.alarm]
+                alarms[event.alarm] = Alarm(event)
+            case Acknowledged() if event.alarm in alarms:
+                alarm = alarms[event.alarm]
                 state: AlarmState = "recovered" if alarm.state == "recovered" else "acknowledged"
-                found[event.alarm] = msgspec.structs.replace(alarm, state=state, acknowledged=event)
-            case Recovered() if event.alarm in found:
-                found[event.alarm] = msgspec.structs.replace(
-                    found[event.alarm], state="recovered", recovered=event
+                alarms[event.alarm] = msgspec.structs.replace(alarm, state=state, acknowledged=event)
+            case Recovered() if event.alarm in alarms:
+                alarms[event.alarm] = msgspec.structs.replace(
+                    alarms[event.alarm], state="recovered", recovered=event
                 )
             case _:
                 pass
-    return tuple(found.values())
+    return tuple(alarms.values())
 
 
 def annotations_of(events: Iterable[Event]) -> tuple[Annotated, ...]:

@@ -227,7 +227,7 @@ class _Night:
             last = self._last
             if last is not None and last.era != self.record.era:
                 track = map(change_text, track_changes(last, self.record))
-                text = "; ".join([text, *(f"the track changed: {one}" for one in track)])
+                text = "; ".join([text, *(f"the track changed: {change}" for change in track)])
             texts.append(text)
         elif found.young:
             texts.append(f"{found.young} series have no earlier night to be held against")
@@ -321,5 +321,9 @@ class _Night:
 
 def _unsaid(new: Sequence[Event], events: Sequence[Event]) -> list[Event]:
     """Return alarms except those that the same night raised before it was cut off."""
-    said = {(event.night, event.kind, event.key) for event in events if isinstance(event, Raised)}
-    return [one for one in new if not isinstance(one, Raised) or (one.night, one.kind, one.key) not in said]
+    announced = {(event.night, event.kind, event.key) for event in events if isinstance(event, Raised)}
+    return [
+        event
+        for event in new
+        if not isinstance(event, Raised) or (event.night, event.kind, event.key) not in announced
+    ]

@@ -49,13 +49,13 @@ def confirmed_against(nights: Iterable[NightRecord]) -> frozenset[str]:
 
     A change that crept up under one engine is confirmed against the one before, however long ago.
     """
-    found: dict[str, dict[str, str]] = {}
+    by_variant: dict[str, dict[str, str]] = {}
     for night in sorted(nights, key=lambda night: night.number, reverse=True):
         for variant in night.variants:
-            engines = found.setdefault(variant.label, {})
+            engines = by_variant.setdefault(variant.label, {})
             if variant.facts is not None and len(engines) < _ENGINES:
                 engines.setdefault(variant.facts.archive_sha256, night.id)
-    return frozenset(night for engines in found.values() for night in engines.values())
+    return frozenset(night for engines in by_variant.values() for night in engines.values())
 
 
 def night_of_run(tags: Collection[str], nights: Sequence[NightRecord]) -> NightRecord | None:
@@ -264,12 +264,12 @@ def apply_retention(
         BenchctlError: If the disk refuses.
     """
     nights, alarms = list(nights), list(alarms)
-    told: list[str] = []
+    removed: list[str] = []
     if keep.raw_nights is not None:
-        told += _strip_runs(store, old_nights(nights, keep.raw_nights, looked_into(alarms)))
+        removed += _strip_runs(store, old_nights(nights, keep.raw_nights, looked_into(alarms)))
     if keep.engine_nights is not None:
-        told += Leftovers(folder, home, store, keep.engine_nights).remove(nights, alarms)
-    return told
+        removed += Leftovers(folder, home, store, keep.engine_nights).remove(nights, alarms)
+    return removed
 
 
 def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:

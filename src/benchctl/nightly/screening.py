@@ -34,8 +34,8 @@ class Nights:
         places = np.searchsorted(self.numbers, wanted)
         inside = places < self.numbers.size
         places, wanted = places[inside], wanted[inside]
-        found: Integers = places[self.numbers[places] == wanted]
-        return found
+        matching: Integers = places[self.numbers[places] == wanted]
+        return matching
 
     def fork_sd(self) -> float | None:
         """SD from fork to fork, pooled within nights; None if no night has two forks."""
@@ -151,18 +151,18 @@ def screen(
         start = _start(sign * scores, anew)
         if start is None:
             continue
-        found = _shift(sign * nights.means[places], is_usual, start)
-        if min(found.effect, found.tonight) < SHARE_OF_MARGIN * math.log1p(margin):
+        shift = _shift(sign * nights.means[places], is_usual, start)
+        if min(shift.effect, shift.tonight) < SHARE_OF_MARGIN * math.log1p(margin):
             continue
-        reach = float(stdtrit(df, (1 + _CONFIDENCE) / 2)) * sd * found.share
-        effect = sign * found.effect
+        reach = float(stdtrit(df, (1 + _CONFIDENCE) / 2)) * sd * shift.share
+        effect = sign * shift.effect
         return Screened(
             direction="faster" if (sign > 0) == higher_is_better else "slower",
             effect_log=effect,
             low_log=effect - reach,
             high_log=effect + reach,
-            baseline_nights=found.before,
-            since=int(nights.numbers[places[found.first]]),
+            baseline_nights=shift.before,
+            since=int(nights.numbers[places[shift.first]]),
             last_good=int(nights.numbers[places[:start][is_usual[:start]][-1]]),
         )
     return None
@@ -174,15 +174,15 @@ def _scores(nights: Nights, places: Integers, is_usual: Mask) -> tuple[Floats, f
     counts = nights.counts[places]
     forks = (nights.fork_sd() or 0.0) ** 2
     n = _before(is_usual.astype(np.float64))
-    known = np.maximum(n, 1)
-    mean = _before(values * is_usual) / known
+    earlier = np.maximum(n, 1)
+    mean = _before(values * is_usual) / earlier
     squares = np.maximum(_before(values**2 * is_usual) - n * mean**2, 0.0)
-    df = PRIOR_NIGHTS + known - 1
+    df = PRIOR_NIGHTS + earlier - 1
     prior = PRIOR_SD**2 + forks * (1 / counts).mean()
     variance = (PRIOR_NIGHTS * prior + squares) / df
     # A night that was cut short is less certain than the usual ones.
     extra = forks * np.maximum(0.0, 1 / counts - (1 / counts).mean())
-    t = (values - mean) / np.sqrt(variance * (1 + 1 / known) + extra)
+    t = (values - mean) / np.sqrt(variance * (1 + 1 / earlier) + extra)
     scores = np.minimum(-ndtri(stdtr(df, -np.abs(t))), _FARTHEST_SCORE) * np.sign(t)
     scores[n == 0] = 0.0
     return scores, math.sqrt(variance[-1]), float(df[-1])

@@ -169,22 +169,22 @@ def _check_metrics(suite: Suite, document: Document) -> None:
         chosen = [metric(name) for name in metric_names(names)] or DEFAULT_METRICS
     except UsageError as err:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
-    for one in chosen:
-        if not one.kind.of_tasks:
-            raise document.refuse(("metrics",), f"no night is judged by index builds: {one.key}")
-    judging = {one.kind.name for one in chosen}
+    for judged in chosen:
+        if not judged.kind.of_tasks:
+            raise document.refuse(("metrics",), f"no night is judged by index builds: {judged.key}")
+    judging = {judged.kind.name for judged in chosen}
     seen = set()
     for key, text in suite.margins_text.items():
         try:
-            found = kept_metric_of(key)
-            if found.kind.name not in judging:
+            kept = kept_metric_of(key)
+            if kept.kind.name not in judging:
                 raise ValueError(f"no night is judged by {key}")  # noqa: TRY301 - told like those below
-            if found.key in seen:
-                raise ValueError(f"{found.key} has two margins")  # noqa: TRY301 - told like those below
-            seen.add(found.key)
+            if kept.key in seen:
+                raise ValueError(f"{kept.key} has two margins")  # noqa: TRY301 - told like those below
+            seen.add(kept.key)
         except ValueError as err:
-            known = ", ".join(one.key for one in chosen)
-            raise document.refuse(("margins",), str(err), hint=f"known: {known}", key=key) from err
+            keys = ", ".join(judged.key for judged in chosen)
+            raise document.refuse(("margins",), str(err), hint=f"known: {keys}", key=key) from err
         if not 0 < PERCENT.parse(text) < 1:
             raise document.refuse(("margins", key), "a margin is more than 0% and less than 100%")
 

@@ -43,8 +43,8 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
 
 def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
     """Return how pages show a night: as it is, or that quiet means little, as the host moved or was noisy."""
-    found = standing(record, events)
-    return "unwatched" if found == "quiet" and (record.canary_moved or record.noise) else found
+    state = standing(record, events)
+    return "unwatched" if state == "quiet" and (record.canary_moved or record.noise) else state
 
 
 def headline(record: NightRecord, events: Sequence[Event]) -> str:
@@ -52,13 +52,13 @@ def headline(record: NightRecord, events: Sequence[Event]) -> str:
     recovered = _recovered_in(record, events)
     status = "" if record.status == "done" else record.status
     broken = ", ".join(part for part in (status, record.reason) if part)
-    found: dict[Standing, str] = {
+    texts: dict[Standing, str] = {
         "running": "still running",
         "quiet": "quiet",
         "alarm": f"{counted(len(_raised_in(record, events)), 'alarm')} raised",
         "broken": f"broken: {broken}",
     }
-    parts = [found[standing(record, events)]]
+    parts = [texts[standing(record, events)]]
     if recovered:
         parts.append(f"{len(recovered)} recovered")
     if record.status == "done":
@@ -76,29 +76,29 @@ def subject(record: NightRecord, events: Sequence[Event]) -> str:
 
 def marks(record: NightRecord) -> tuple[str, ...]:
     """Return remarks on a night in a list of nights, in a word or two each."""
-    found = ["host moved"] if record.canary_moved else []
-    found += ["noisy host"] if record.noise else []
+    notes = ["host moved"] if record.canary_moved else []
+    notes += ["noisy host"] if record.noise else []
     if record.forks_done < record.forks_planned:
-        found.append(f"{record.forks_done} of {record.forks_planned} forks")
+        notes.append(f"{record.forks_done} of {record.forks_planned} forks")
     counts = Counter(finding.status for finding in record.findings)
-    found += [f"{count} {status}" for status, count in counts.items()]
-    found += [f"{counted(len(record.answers), 'answer')} changed"] if record.answers else []
-    return tuple(found)
+    notes += [f"{count} {status}" for status, count in counts.items()]
+    notes += [f"{counted(len(record.answers), 'answer')} changed"] if record.answers else []
+    return tuple(notes)
 
 
 def not_watched(record: NightRecord) -> list[str]:
     """Return what a night could not have detected, a sentence each; nothing for a broken night."""
     if record.status != "done":
         return []
-    found = []
+    reasons = []
     if record.canary_moved:
         held = sum(finding.status == "held" for finding in record.findings)
-        found.append(f"The host moved: {record.canary_moved}. {counted(held, 'finding')} held.")
-    found += [f"Noisy: {reason}." for reason in record.noise]
+        reasons.append(f"The host moved: {record.canary_moved}. {counted(held, 'finding')} held.")
+    reasons += [f"Noisy: {reason}." for reason in record.noise]
     if record.forks_done < record.forks_planned:
         limit = f" fitted into the budget of {duration(record.budget_s)}" if record.budget_s else " were done"
-        found.append(f"{record.forks_done} of {record.forks_planned} forks of each variant{limit}.")
-    found += [
+        reasons.append(f"{record.forks_done} of {record.forks_planned} forks of each variant{limit}.")
+    reasons += [
         (
             f"Not confirmed: {series_name(finding.key)} {signed_percent(finding.effect_percent)}%: "
             f"{finding.reason}."
@@ -106,7 +106,7 @@ def not_watched(record: NightRecord) -> list[str]:
         for finding in record.findings
         if finding.status == "unconfirmed"
     ]
-    return [sentence(text) for text in (*found, *record.caveats)]
+    return [sentence(text) for text in (*reasons, *record.caveats)]
 
 
 def _raised_in(record: NightRecord, events: Iterable[Event]) -> list[Raised]:
@@ -240,8 +240,8 @@ def summary(
         gap = [""] if rows + len(parts) - 1 <= lines else []
         if rows <= lines:
             break
-    found = [line for place, part in enumerate(parts) for line in (*(gap if place else ()), *part)]
-    return "".join(f"{line}\n" for line in found)
+    joined = [line for place, part in enumerate(parts) for line in (*(gap if place else ()), *part)]
+    return "".join(f"{line}\n" for line in joined)
 
 
 def status_text(
@@ -265,28 +265,28 @@ def status_text(
         site: path of its page; empty for none.
         width: columns.
     """
-    found = _wrapped(f"{suite}: no night yet" if record is None else subject(record, events), width)
+    lines = _wrapped(f"{suite}: no night yet" if record is None else subject(record, events), width)
     if record is not None:
         took = f", took {duration(record.wall_s)}" if record.wall_s else ""
-        found.append(f"Last night:  {moment(record.started)}{took}")
+        lines.append(f"Last night:  {moment(record.started)}{took}")
     if waits_for:
-        found += _wrapped(f"Waiting now: {holder}, for another benchctl: {waits_for}", width)
+        lines += _wrapped(f"Waiting now: {holder}, for another benchctl: {waits_for}", width)
     elif holder:
-        found += _wrapped(f"Running now: {holder}", width)
+        lines += _wrapped(f"Running now: {holder}", width)
     alarms = alarms_of(events)
     waiting = [alarm for alarm in alarms if alarm.state == "open"]
-    known = [alarm for alarm in alarms if alarm.state == "acknowledged"]
-    found.append(f"Alarming:    {counted(len(waiting), 'alarm') + ' open' if waiting else 'nothing'}")
+    acknowledged = [alarm for alarm in alarms if alarm.state == "acknowledged"]
+    lines.append(f"Alarming:    {counted(len(waiting), 'alarm') + ' open' if waiting else 'nothing'}")
     for alarm in waiting:
-        found += _wrapped(f"#{alarm.raised.alarm}  {alarm.raised.title}", width, _INDENT)
+        lines += _wrapped(f"#{alarm.raised.alarm}  {alarm.raised.title}", width, _INDENT)
     if waiting:
-        found.append(f"{_INDENT}acknowledge with: benchctl nightly ack")
-    for alarm in known:
+        lines.append(f"{_INDENT}acknowledge with: benchctl nightly ack")
+    for alarm in acknowledged:
         text = f"#{alarm.raised.alarm}  {alarm.raised.title} ({alarm_sentence(alarm)})"
-        found += _wrapped(text, width, _INDENT)
-    found += _listed("To know", [] if record is None else not_watched(record), width, 12, 2)
-    found += [f"Page:        {visible(site)}"] if site else []
-    return "".join(f"{line}\n" for line in found)
+        lines += _wrapped(text, width, _INDENT)
+    lines += _listed("To know", [] if record is None else not_watched(record), width, 12, 2)
+    lines += [f"Page:        {visible(site)}"] if site else []
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _summary(
@@ -326,10 +326,10 @@ def _alarm_lines(event: Raised, width: int, wrapped: int) -> list[str]:
         event.detail,
         f"Changed then: {_changes(event.changes) or 'nothing that benchctl knows of'}",
     ]
-    if (one := event.confirmation) is not None:
-        forks = f"{one.forks_good} + {one.forks_tonight} forks"
-        texts.append(f"Confirmed by run {one.run}: {forks}, p {p_value(one.p_adjusted)}")
-        shifts = "; ".join(map(shift_text, one.shifts))
+    if (confirmation := event.confirmation) is not None:
+        forks = f"{confirmation.forks_good} + {confirmation.forks_tonight} forks"
+        texts.append(f"Confirmed by run {confirmation.run}: {forks}, p {p_value(confirmation.p_adjusted)}")
+        shifts = "; ".join(map(shift_text, confirmation.shifts))
         texts += [f"Profile, last good to tonight: {shifts}"] if shifts else []
     return [
         *_wrapped(f"#{event.alarm}  {event.title}", width, most=wrapped),
@@ -362,8 +362,8 @@ def _listed(title: str, entries: Sequence[str], width: int, most: int, wrapped: 
 def _end(record: NightRecord, site: str, width: int) -> list[str]:
     took = f", {duration(record.wall_s)}" if record.wall_s else ""
     run = f", run {record.run}" if record.run else ""
-    found = _wrapped(f"Night {record.id}: {moment(record.started)}{took}{run}", width)
-    return [*found, *([f"Page: {visible(site)}"] if site else [])]
+    lines = _wrapped(f"Night {record.id}: {moment(record.started)}{took}{run}", width)
+    return [*lines, *([f"Page: {visible(site)}"] if site else [])]
 
 
 def _title(event: Raised) -> str:
@@ -399,7 +399,7 @@ def message_of(
     record: NightRecord, events: Sequence[Event], *, site: str = "", width: int = WIDTH
 ) -> Message:
     """Return the message about a finished night, from all events of the suite, the night's own included."""
-    found = standing(record, events)
+    state = standing(record, events)
     alarms = alarms_of(events)
     return Message(
         # A night that could not even begin has no id, and the next such one is news again.
@@ -408,7 +408,7 @@ def message_of(
         night=record.id,
         number=record.number,
         started=record.started,
-        status="broken" if found == "running" else found,
+        status="broken" if state == "running" else state,
         subject=" ".join(visible(subject(record, events)).split()),
         text=summary(record, events, site=site, width=width),
         raised=tuple(alarm for alarm in alarms if alarm.raised.night == record.id),

@@ -63,24 +63,24 @@ def redline_charts(found: RedlineCurves) -> list[Chart]:
 
 def _trace(place: int, variant: str, rows: Sequence[CurveRow], unit: str) -> go.Scatter:
     style = variant_style(place)
-    known = [(row, row.objective_ms) for row in rows if row.objective_ms is not None]
+    measured = [(row, row.objective_ms) for row in rows if row.objective_ms is not None]
     return go.Scatter(
         mode="lines+markers",
         name=plain(variant),
-        x=[row.rate_per_s for row, _ in known],
-        y=[latency.median for _, latency in known],
+        x=[row.rate_per_s for row, _ in measured],
+        y=[latency.median for _, latency in measured],
         error_y=errors(
-            [latency.median - latency.low for _, latency in known],
-            [latency.high - latency.median for _, latency in known],
+            [latency.median - latency.low for _, latency in measured],
+            [latency.high - latency.median for _, latency in measured],
             style.colour, 1, 3,
         ),
         line={"color": style.colour, "dash": style.dash, "width": 2},
         marker={
             "color": style.colour,
-            "symbol": [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in known],
+            "symbol": [f"{style.symbol}-open" if row.driver_limited else style.symbol for row, _ in measured],
             "size": 8,
         },
-        text=[_hover_of_search(variant, row, unit) for row, _ in known],
+        text=[_hover_of_search(variant, row, unit) for row, _ in measured],
         hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
 

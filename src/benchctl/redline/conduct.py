@@ -66,8 +66,8 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
 
 
 def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
-    track, known = load_track(options.track, options.params)
-    reject_unused(options.params, known)
+    track, param_names = load_track(options.track, options.params)
+    reject_unused(options.params, param_names)
     operation = track.operations.get(search.operation)
     if operation is None:
         raise UsageError(
@@ -399,10 +399,10 @@ class _NodeSearch:
             silent = place in self._judged and capacity_per_s(result.columns) is None
             if result.unsupported is not None or silent:
                 return SearchResult((), partial(self._unsearched, job, result))
-        found = self._search(warmed)
+        outcome = self._search(warmed)
         curve = tuple(self._curve)
-        decisive = self._decisive(found)
-        return SearchResult(curve, lambda: tuple(self._found_summaries(found, decisive)))
+        decisive = self._decisive(outcome)
+        return SearchResult(curve, lambda: tuple(self._found_summaries(outcome, decisive)))
 
     def _search(self, warmed: dict[int, tuple[Job, TaskResult]]) -> Found:
         first = self._first_load(warmed)
@@ -546,7 +546,9 @@ class _NodeSearch:
         return msgspec.structs.replace(
             summaries[decisive],
             failures=failures,
-            failure_reasons=tuple(dict.fromkeys(one for each in summaries for one in each.failure_reasons)),
+            failure_reasons=tuple(
+                dict.fromkeys(reason for each in summaries for reason in each.failure_reasons)
+            ),
             # Tables show one red-line.
             reported=place == self._judged[0],
             # Five seconds at the limit tell nothing about settling or groups of forks.

@@ -88,8 +88,8 @@ def growth(due_ns: Integers, latency_ns: Integers) -> Growth:
     # It takes most of a second to load, and many runs have no rate.
     from scipy.stats import theilslopes  # noqa: PLC0415 - see above
 
-    found = theilslopes(wait, when, _CONFIDENCE)
-    return Growth(float(found[0]), float(found[2]))
+    fit = theilslopes(wait, when, _CONFIDENCE)
+    return Growth(float(fit[0]), float(fit[2]))
 
 
 def undelayed_latency(due_ns: Integers, start_ns: Integers, end_ns: Integers, client: Integers) -> Integers:
@@ -294,11 +294,13 @@ def _curve(variant: str, forks: Sequence[ForkRecord]) -> Curve:
     rows = tuple(_row(rung, list(_tried(rung, forks))) for rung in rungs)
     curves = tuple(_fork_curve(fork) for fork in forks)
     searched = [curve.redline for curve in curves if curve.end is not None]
-    known = [load for load in searched if load is not None]
-    whole = bool(known) and len(known) == len(searched)
-    found = Curve(variant, rows, curves, geometric_mean(known) if whole else None)
-    ends = None if not whole or found.at_least else own_interval(known, [fork.index_build for fork in forks])
-    return found if ends is None else msgspec.structs.replace(found, low=ends[0], high=ends[1])
+    redlines = [load for load in searched if load is not None]
+    whole = bool(redlines) and len(redlines) == len(searched)
+    result = Curve(variant, rows, curves, geometric_mean(redlines) if whole else None)
+    ends = (
+        None if not whole or result.at_least else own_interval(redlines, [fork.index_build for fork in forks])
+    )
+    return result if ends is None else msgspec.structs.replace(result, low=ends[0], high=ends[1])
 
 
 def _fork_curve(fork: ForkRecord) -> ForkCurve:
@@ -317,9 +319,9 @@ def still_rising(forks: Sequence[ForkRecord]) -> float | None:
     rises = []
     for fork in forks:
         same = [point.achieved_per_s for point in fork.curve if point.rung == fork.curve[-1].rung]
-        known = [value for value in same if value]
-        if len(known) > 1:
-            rises.append(known[-1] / known[0])
+        positive = [value for value in same if value]
+        if len(positive) > 1:
+            rises.append(positive[-1] / positive[0])
     if not rises or min(rises) <= 1 or median(rises) <= _SETTLED:
         return None
     return median(rises) - 1
@@ -339,12 +341,12 @@ def contradiction(fork: ForkRecord) -> Contradiction | None:
 
     Closer to it, a step is as likely to fail as to pass.
     """
-    found = _fork_curve(fork).redline
-    if found is None:
+    redline = _fork_curve(fork).redline
+    if redline is None:
         return None
     below: dict[int, list[CurvePoint]] = {}
     for point in fork.curve:
-        if point.rate_per_s * _SETTLED <= found:
+        if point.rate_per_s * _SETTLED <= redline:
             below.setdefault(point.rung, []).append(point)
     failing = [
         points
@@ -356,7 +358,7 @@ def contradiction(fork: ForkRecord) -> Contradiction | None:
     last = max(point.step for points in failing for point in points if point.verdict == "fail")
     least = failing[0][0].rung
     passed = min(point.step for point in fork.curve if point.verdict == "pass" and point.rung > least)
-    return Contradiction(tuple(points[0].rate_per_s for points in failing), found, last < passed)
+    return Contradiction(tuple(points[0].rate_per_s for points in failing), redline, last < passed)
 
 
 def _tried(rung: int, forks: Sequence[ForkRecord]) -> Iterator[list[CurvePoint]]:
@@ -390,8 +392,8 @@ def _ms(value_ns: float | None) -> float | None:
 
 def _spread(forks: Sequence[Sequence[float | None]]) -> Spread | None:
     """Median and range over the medians of forks; steps without the figure are left out."""
-    known = [[value for value in fork if value is not None] for fork in forks]
-    values = [median(fork) for fork in known if fork]
+    measured = [[value for value in fork if value is not None] for fork in forks]
+    values = [median(fork) for fork in measured if fork]
     return Spread(median(values), min(values), max(values)) if values else None
 
 
@@ -474,18 +476,18 @@ def unsteady_nodes(search: RedlineSpec, done: Mapping[str, Sequence[ForkRecord]]
     They got faster with as many clients, or at least half of their forks passed at a load after, or although,
     they failed well below it.
     """
-    found: dict[str, Steadiness] = {}
+    by_label: dict[str, Steadiness] = {}
     for label, forks in done.items():
         rise = still_rising(forks) if search.by == "clients" else None
         if rise is not None:
             text = f"got {100 * rise:.0f}% more done in its last step than in its first with as many clients"
-            found[label] = Steadiness("not steady", text=text, trend="not warmed up")
+            by_label[label] = Steadiness("not steady", text=text, trend="not warmed up")
             continue
-        contradictions = [one for one in map(contradiction, forks) if one is not None]
+        contradictions = [clash for clash in map(contradiction, forks) if clash is not None]
         if contradictions and 2 * len(contradictions) >= len(forks):
-            trend: Trend = "not warmed up" if all(one.is_early for one in contradictions) else "drifting"
-            found[label] = Steadiness("not steady", text=_contradicted(forks), trend=trend)
-    return found
+            trend: Trend = "not warmed up" if all(clash.is_early for clash in contradictions) else "drifting"
+            by_label[label] = Steadiness("not steady", text=_contradicted(forks), trend=trend)
+    return by_label
 
 
 def _contradicted(forks: Sequence[ForkRecord]) -> str:

@@ -43,8 +43,10 @@ def _answer(analysis: Analysis, found: RedlineCurves) -> str:
     """Return `red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`."""
     search = found.search
     what = f"all rates of {search.operation}" if search.by == "factor" else search.operation
-    told = (f"{curve.variant} {_found_text(curve, found)}{_there(curve, analysis)}" for curve in found.curves)
-    return f"red-line of {what}, {objective_text(search)}: {'; '.join(told)}."
+    texts = (
+        f"{curve.variant} {_found_text(curve, found)}{_there(curve, analysis)}" for curve in found.curves
+    )
+    return f"red-line of {what}, {objective_text(search)}: {'; '.join(texts)}."
 
 
 _BOUNDS: dict[RedlineEnd | None, str] = {

@@ -146,7 +146,7 @@ def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
     filled &= all(spec.documents is None for spec in plan.variants)
     # Without --docs, all documents of the files are taken.
     is_said = filled and wanted > 0 and (not held or wanted < held)
-    found: dict[str, Any] = {
+    options: dict[str, Any] = {
         "docs": COUNT.text(wanted) if is_said else None,
         "corpus_seed": plan.corpus.seed or 1,
     }
@@ -154,12 +154,12 @@ def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
     for file in files:
         if not file.corpus:
             named = f"{file.index or file.data_stream}=" if tracks else ""
-            found["corpus"] = f"{named}{file.path}"
+            options["corpus"] = f"{named}{file.path}"
     track = PurePath(plan.track)
     # Without being told, benchctl looks in the track's folder.
     path = track.parent if track.suffix == ".json" else track
     folders = dict.fromkeys(PurePath(file.path).parent for file in tracks)
-    return found | {"corpus_dirs": tuple(str(folder) for folder in folders if folder != path)}
+    return options | {"corpus_dirs": tuple(str(folder) for folder in folders if folder != path)}
 
 
 def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
@@ -230,9 +230,9 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"heap:{SIZE.text(spec.heap_mb)}"
     if spec.nodes:
         plain = [f"node-{number}" for number in range(1, len(spec.nodes) + 1)]
-        told = {node.name: _node_entry(node) for node in spec.nodes}
-        same = len(plain) > 1 and told == {name: {} for name in plain}
-        yield f"nodes:{len(plain) if same else msgspec.json.encode(told).decode()}"
+        entries = {node.name: _node_entry(node) for node in spec.nodes}
+        same = len(plain) > 1 and entries == {name: {} for name in plain}
+        yield f"nodes:{len(plain) if same else msgspec.json.encode(entries).decode()}"
     if spec.distribution is not None:
         yield f"distribution:{spec.distribution}"
     if spec.start != "direct":

@@ -245,7 +245,9 @@ def _cache_lines(record: RunRecord) -> Iterator[str]:
     if resident:
         bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f}% of it resident"
         yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
-    begun = [one for fork in record.forks for boot in fork.boots if (one := boot.resident_begun) is not None]
+    begun = [
+        share for fork in record.forks for boot in fork.boots if (share := boot.resident_begun) is not None
+    ]
     if begun:
         yield f"  when their tasks began: {100 * min(begun):.1f} to {100 * max(begun):.1f}% of it resident"
 
@@ -440,7 +442,9 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     if record.plan.index_builds < _SEVERAL:
         return
     analysis = analyse_run(record, metrics=[metric(figure.name) for figure in METRIC_KINDS if figure.built])
-    least = LEAST_SHARE * max((one.store_bytes for own in record.builds.values() for one in own), default=0)
+    least = LEAST_SHARE * max(
+        (build.store_bytes for own in record.builds.values() for build in own), default=0
+    )
     # Smaller files are many, and decide nothing.
     rows = tuple(
         row
@@ -449,7 +453,7 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     )
     notes = collect_notes(msgspec.structs.replace(analysis, rows=rows))
     for row in rows:
-        numbers = f" [{told}]" if (told := notes.cell(row.caveats).text) else ""
+        numbers = f" [{marks}]" if (marks := notes.cell(row.caveats).text) else ""
         yield from (
             f"{metric_title(row)}: {comparison_text(row, comparison)}{numbers}"
             for comparison in row.comparisons
@@ -535,13 +539,13 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
         if not boots:
             continue
         copied = {boot.recovered_bytes for boot in boots if boot.recovered_bytes is not None}
-        found = f"; bytes copied between them at a start: {max(copied):,}" if copied else ""
+        copied_text = f"; bytes copied between them at a start: {max(copied):,}" if copied else ""
         starts = boots[0].node_starts
         names = [node.name for node in starts]
         where = f"{', '.join(names)}, all on this host"
         if any(node.host for node in starts):
             where = ", ".join(f"{node.name} on {node.host or 'this host'}" for node in starts)
-        yield f"{spec.name}: {where}{found}"
+        yield f"{spec.name}: {where}{copied_text}"
         summaries = [summary for fork in forks for summary in fork.summaries if summary.reported]
         for task in dict.fromkeys(summary.label for summary in summaries):
             cpu = {
@@ -553,8 +557,8 @@ def _node_lines(record: RunRecord) -> Iterator[str]:
                 for name in names
             }
             if all(cpu.values()):
-                told = ", ".join(f"{name} {_mean(values)}" for name, values in cpu.items())
-                yield f"{spec.name}: CPU ms for a request of {task}, mean over forks: {told}"
+                costs = ", ".join(f"{name} {_mean(values)}" for name, values in cpu.items())
+                yield f"{spec.name}: CPU ms for a request of {task}, mean over forks: {costs}"
 
 
 def _asked_lines(record: RunRecord) -> Iterator[str]:

@@ -223,17 +223,19 @@ def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
         ET.SubElement(properties, "property", name=doubt.code, value=visible(doubt.text))
     trial = next((doubt.text for doubt in analysis.caveats if doubt.code == "test-mode"), "")
     counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for row, one, outcome, reason in outcomes(analysis):
+    for row, comparison, outcome, reason in outcomes(analysis):
         case = ET.SubElement(
             suite,
             "testcase",
             classname=f"benchctl.{analysis.sections[row.schedule].challenge}",
-            name=visible(f"{row.label}, {metric_title(row)}: {one.contender} vs {one.baseline}"),
+            name=visible(
+                f"{row.label}, {metric_title(row)}: {comparison.contender} vs {comparison.baseline}"
+            ),
         )
         kind = unclear if trial else {"regression": "failure", "open": unclear}.get(outcome)
         if kind is not None:
-            ET.SubElement(case, kind, message=visible(trial or reason), type=one.verdict)
-        ET.SubElement(case, "system-out").text = visible(comparison_text(row, one))
+            ET.SubElement(case, kind, message=visible(trial or reason), type=comparison.verdict)
+        ET.SubElement(case, "system-out").text = visible(comparison_text(row, comparison))
         counts["tests"] += 1
         if kind is not None:
             counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1

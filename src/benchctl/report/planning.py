@@ -135,7 +135,9 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     if settled and len(analysis.runs) == 1 and not plan.test_mode and not _by_build(analysis):
         extend = ["benchctl", "extend", analysis.runs[0], "--forks"]
         if lacking:
-            minutes, forks = max((one for one in lacking if one[0] <= _COFFEE_MINUTES), default=min(lacking))
+            minutes, forks = max(
+                (choice for choice in lacking if choice[0] <= _COFFEE_MINUTES), default=min(lacking)
+            )
             # Of few forks, the spread is hardly known.
             time = f"{math.ceil(minutes)} min"
             time = f"{time} or more" if fewest < FORKS_FOR_QUOTING else f"about {time}"
@@ -346,24 +348,24 @@ _MOST_NAMED = 4
 
 def forecast_lines(history: History, plan: Plan) -> list[str]:
     """Return what a plan will detect, judging by earlier runs of its tasks: a line or two."""
-    found = prospects(history, plan)
+    expected = prospects(history, plan)
     block_s = history.block_s(plan)
-    forks = expected_forks(found, plan, block_s)
+    forks = expected_forks(expected, plan, block_s)
     size = _size(plan, forks, block_s)
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
-    if not found:
+    if not expected:
         first = min(forks, DEFAULT_FORKS)
         return [f"{size}: no earlier run here; precision is known after {first} forks"]
     by_metric: dict[str, list[Prospect]] = {}
-    for prospect in found:
+    for prospect in expected:
         by_metric.setdefault(prospect.metric, []).append(prospect)
     lines = [f"in {metric_of(key).title} {_least(group, forks, plan)}" for key, group in by_metric.items()]
     unknown = unknown_tasks(history, plan)
     lines = [f"{size}: minimum detectable effect {lines[0]}", *(f"  {line}" for line in lines[1:])]
-    lines[-1] += f" ({_source(history, found)})"
+    lines[-1] += f" ({_source(history, expected)})"
     if unknown:
         lines[-1] += f"; no earlier run has {', '.join(unknown)}"
     return lines
@@ -401,9 +403,13 @@ def _size(plan: Plan, forks: int, block_s: float | None) -> str:
 def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:
     """Task by task, the worst of several contenders; of many tasks the middle and both ends."""
     seen: dict[tuple[int, int], tuple[float, str]] = {}
-    for one, least in zip(found, visible(found, forks, plan), strict=True):
-        place = (one.schedule, one.task)
-        name = one.label if len(plan.schedules) == 1 else f"{plan.schedules[one.schedule].name}: {one.label}"
+    for prospect, least in zip(found, visible(found, forks, plan), strict=True):
+        place = (prospect.schedule, prospect.task)
+        name = (
+            prospect.label
+            if len(plan.schedules) == 1
+            else f"{plan.schedules[prospect.schedule].name}: {prospect.label}"
+        )
         seen[place] = max(seen.get(place, (0.0, name)), (least, name))
     if len(seen) <= _MOST_NAMED:
         return ", ".join(f"{name} {_rounded(least)}" for least, name in seen.values())
@@ -465,9 +471,9 @@ def plan_tables(found: ForkPlan) -> list[Table]:
         lines.append(("", "all of them", "", "", "", *_need(found.hardest.need)))
     grid = Table.of(title, columns, lines).without_empty(_TIME)
     who = [requirement.prospect for requirement in found.requirements]
-    if len({one.schedule for one in who}) == 1:
+    if len({prospect.schedule for prospect in who}) == 1:
         grid = grid.without(challenge.title)
-    return [grid if len({one.contender for one in who}) > 1 else grid.without(VARIANT.title)]
+    return [grid if len({prospect.contender for prospect in who}) > 1 else grid.without(VARIANT.title)]
 
 
 def plan_lines(found: ForkPlan) -> list[str | Command]:

@@ -417,9 +417,9 @@ def _json_value(value: object) -> object:
         case dt.date() | dt.time():
             return value.isoformat()
         case list() | tuple():
-            return [_json_value(one) for one in value]
+            return [_json_value(item) for item in value]
         case dict():
-            return {str(key): _json_value(one) for key, one in value.items()}
+            return {str(key): _json_value(item) for key, item in value.items()}
         case _:
             return value if value is None or isinstance(value, (int, str)) else str(value)
 

@@ -53,8 +53,8 @@ class Shelf:
             if not self.root.is_dir():
                 return []
             # What is hidden is on its way out.
-            found = (path for path in self.root.iterdir() if not path.name.startswith("."))
-            return sorted(path for path in found if self._holds_record(path))
+            paths = (path for path in self.root.iterdir() if not path.name.startswith("."))
+            return sorted(path for path in paths if self._holds_record(path))
 
     def fitting(self, name: str) -> list[Path]:
         """Return folders that a name may mean: an exact match, else all that begin or end with it.
@@ -124,10 +124,10 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
     except OSError as err:
         raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
     try:
-        found = _version(raw, what)
-        if found != version:
+        actual = _version(raw, what)
+        if actual != version:
             raise BenchctlError(
-                f"{path}: unsupported {what} version {found} (expected {version})",
+                f"{path}: unsupported {what} version {actual} (expected {version})",
                 hint="read it with the benchctl that wrote it, or delete it",
             )
         return msgspec.json.decode(raw, type=kind)

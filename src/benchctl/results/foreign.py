@@ -209,16 +209,16 @@ def _tool(document: _Document, path: Path, wanted: Tool | None) -> Tool:
     """Version and id of the tool that measured."""
     rally = document.rally_version or document.race_id or document.trial_id
     benchmark = document.benchmark_version or document.test_execution_id or document.test_run_id
-    found: Tool | None = "rally" if rally else "opensearch-benchmark" if benchmark else None
-    if found is None:
+    tool: Tool | None = "rally" if rally else "opensearch-benchmark" if benchmark else None
+    if tool is None:
         if document.results is None and document.op_metrics is None:
             raise BenchctlError(f"{path}: neither Rally's nor OpenSearch Benchmark's")
         if wanted is None:
             raise BenchctlError(f"{path}: does not say which tool wrote it: name it with --tool")
         return wanted
-    if wanted not in (None, found):
-        raise BenchctlError(f"{path}: written by {TITLES[found]}, not by {TITLES[wanted]}")
-    return found
+    if wanted not in (None, tool):
+        raise BenchctlError(f"{path}: written by {TITLES[tool]}, not by {TITLES[wanted]}")
+    return tool
 
 
 def _created(document: _Document, path: Path) -> str:
@@ -387,9 +387,9 @@ def _all_failed(task: RaceTask) -> bool:
 
 def _quantiles(found: Statistics) -> Quantiles | None:
     """By the tool's own definition; the next greater percentile stands in for a missing one."""
-    known = {float(name.replace("_", ".")): name for name in found if _PERCENTILE.fullmatch(name)}
+    names = {float(name.replace("_", ".")): name for name in found if _PERCENTILE.fullmatch(name)}
     p50, p90, p99 = (
-        next((_ns(found, known[key]) for key in sorted(known) if key >= percentile), None)
+        next((_ns(found, names[key]) for key in sorted(names) if key >= percentile), None)
         for percentile in (50, 90, 99)
     )
     if p50 is None or p90 is None or p99 is None:

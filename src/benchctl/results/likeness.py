@@ -197,7 +197,7 @@ class _MovedSamples:
 def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) -> tuple[TaskSummary, ...]:
     targets = ((summary, places[summary.schedule, summary.task]) for summary in summaries)
     return tuple(
-        msgspec.structs.replace(one, schedule=schedule, task=task) for one, (schedule, task) in targets
+        msgspec.structs.replace(part, schedule=schedule, task=task) for part, (schedule, task) in targets
     )
 
 
@@ -421,13 +421,13 @@ def _bare(value: object) -> object:
         return value
     return tuple(
         msgspec.structs.replace(
-            one,
-            schedule=tuple(msgspec.structs.replace(task, tags=(), meta={}) for task in one.schedule),
+            item,
+            schedule=tuple(msgspec.structs.replace(task, tags=(), meta={}) for task in item.schedule),
             **_WORDS,
         )
-        if isinstance(one, Challenge)
-        else one
-        for one in value
+        if isinstance(item, Challenge)
+        else item
+        for item in value
     )
 
 
@@ -439,8 +439,8 @@ def _difference(first: object, second: object) -> str:
         ]
         if names[0] != names[1]:
             return f"{names[0]}, {names[1]}"
-        one, other = next(pair for pair in zip(first, second, strict=True) if pair[0] != pair[1])
-        return f"in {one.name}, {_found(_of_challenge(one), _of_challenge(other))}"
+        left, right = next(pair for pair in zip(first, second, strict=True) if pair[0] != pair[1])
+        return f"in {left.name}, {_found(_of_challenge(left), _of_challenge(right))}"
     return _found(msgspec.to_builtins(first), msgspec.to_builtins(second))
 
 
@@ -456,8 +456,8 @@ def _of_challenge(challenge: Challenge) -> dict[str, Any]:
 
 
 def _found(first: object, second: object) -> str:
-    way, one, other = _first_difference(first, second)
-    shown = ", ".join(_excerpts(_text(one), _text(other)))
+    way, left, right = _first_difference(first, second)
+    shown = ", ".join(_excerpts(_text(left), _text(right)))
     return f"{'.'.join(way)}: {shown}" if way else shown
 
 
@@ -471,10 +471,10 @@ def _first_difference(
         pairs = ((str(key), first.get(key, _ABSENT), second.get(key, _ABSENT)) for key in keys)
     elif isinstance(first, list) and isinstance(second, list):
         lined = enumerate(itertools.zip_longest(first, second, fillvalue=_ABSENT))
-        pairs = ((str(place), one, other) for place, (one, other) in lined)
-    for name, one, other in pairs:
-        if one != other:
-            return _first_difference(one, other, (*way, name))
+        pairs = ((str(place), left, right) for place, (left, right) in lined)
+    for name, left, right in pairs:
+        if left != right:
+            return _first_difference(left, right, (*way, name))
     return way, first, second
 
 
@@ -611,9 +611,9 @@ def nodes_text(spec: VariantSpec) -> str:
     kinds = Counter(
         " ".join(f"{key}={_shown(value)}" for key, value in node.settings.items()) for node in spec.nodes
     )
-    told = [f"{count} x {settings or 'no own settings'}" for settings, count in kinds.items()]
+    parts = [f"{count} x {settings or 'no own settings'}" for settings, count in kinds.items()]
     count = max(len(spec.nodes), 1)
-    return f"{count} node{'' if count == 1 else 's'}" + (f" ({', '.join(told)})" if any(kinds) else "")
+    return f"{count} node{'' if count == 1 else 's'}" + (f" ({', '.join(parts)})" if any(kinds) else "")
 
 
 def _jdk(one: Resolved) -> str:
@@ -656,9 +656,9 @@ def _lists(what: str, here: Sequence[str], there: Sequence[str]) -> Iterator[str
 
 def _mappings(what: str, here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
     names = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
-    said = [f"{name}={_shown(here[name])}" if name in here else f"without {name}" for name in names]
-    if said:
-        yield f"{what} {' '.join(said)}"
+    entries = [f"{name}={_shown(here[name])}" if name in here else f"without {name}" for name in names]
+    if entries:
+        yield f"{what} {' '.join(entries)}"
 
 
 def _shown(value: object) -> str:

@@ -24,9 +24,9 @@ FORKS_FOR_VERDICT = 3
 def moment(text: str) -> datetime | None:
     """Return a time of a record, in UTC; None for a text that is not a time."""
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
         # What has no zone was written in UTC.
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
 
@@ -320,14 +320,14 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         """Return a figure of index builds, in its unit; None where it was not kept."""
         if figure.built.startswith("ingest.") and not self.ingest.ingest_s:
             return None
-        found: Any = self
+        value: Any = self
         for name in figure.built.split("."):
-            if isinstance(found, dict):
+            if isinstance(value, dict):
                 # Where others of its kind are known, there is nothing of a kind that is not among them.
-                found = found.get(name, 0) if found else None
-            elif found is not None:
-                found = getattr(found, name)
-        return None if found is None else float(found) / figure.per_unit
+                value = value.get(name, 0) if value else None
+            elif value is not None:
+                value = getattr(value, name)
+        return None if value is None else float(value) / figure.per_unit
 
 
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -617,13 +617,13 @@ def unanswered(record: RunRecord) -> tuple[str, ...]:
 
     Without operations that a node cannot do: those are expected of some distributions.
     """
-    found = [
+    reasons = [
         f"{summary.label} of {fork.variant}"
         for fork in record.forks
         for summary in fork.summaries
         if fork.status == "done" and summary.samples == 0 and summary.failures and summary.unsupported is None
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(reasons))
 
 
 ANSWERS_VERSION: Final = 1

@@ -154,7 +154,7 @@ class Race:
     def meta(self) -> dict[str, Any]:
         """Return what only benchctl knows of it; every record has it."""
         plan, variant = self.record.plan, self.fork.variant
-        spec = next((one for one in plan.variants if one.name == variant), None)
+        spec = next((candidate for candidate in plan.variants if candidate.name == variant), None)
         facts = next((engine for engine in self.record.engines if engine.variant == variant), None)
         meta: dict[str, Any] = {"run": self.record.id, "variant": variant, "fork": self.fork.block}
         if spec is not None:
@@ -235,10 +235,10 @@ class Race:
             head = common | {name: task.pop(name) for name in ("task", "operation", "meta")}
             for name, value in task.items():
                 if value is not None:
-                    told = value if isinstance(value, dict) else {"single": value}
+                    content = value if isinstance(value, dict) else {"single": value}
                     yield (
                         f"{self.digest}-{summary.task}-{name}",
-                        self._stamped(head | {"name": name, "value": told}),
+                        self._stamped(head | {"name": name, "value": content}),
                     )
 
     def metrics(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -282,7 +282,7 @@ class Race:
             spread = {"100_0": one.max_ns, "mean": one.mean_ns}
             service = {**service, **{name: ns / 1e6 for name, ns in spread.items() if ns is not None}}
         failed = sum(one.failures.values())
-        asked = one.samples + failed
+        requests = one.samples + failed
         rate = one.throughput_per_s
         task: dict[str, Any] = {
             "task": one.label,
@@ -298,15 +298,15 @@ class Race:
             "processing_time": _percentiles(one.processing_time, one.samples),
         }
         # What a node cannot do has failed; of what was just not sent there is no rate.
-        if asked or one.unsupported is not None:
-            task["error_rate"] = failed / asked if failed else one.failed_share if asked else 1.0
+        if requests or one.unsupported is not None:
+            task["error_rate"] = failed / requests if failed else one.failed_share if requests else 1.0
         for figure in METRIC_KINDS:
-            found = None if figure.name in {*task, "mean"} else figure.of(one)
-            if isinstance(found, Quantiles):
-                task[figure.name] = _percentiles(found, one.samples)
-            elif found is not None:
+            quantity = None if figure.name in {*task, "mean"} else figure.of(one)
+            if isinstance(quantity, Quantiles):
+                task[figure.name] = _percentiles(quantity, one.samples)
+            elif quantity is not None:
                 unit = (one.redline_unit or figure.unit) if figure.loop == "search" else figure.unit
-                task[figure.name] = {"single": found, "unit": unit}
+                task[figure.name] = {"single": quantity, "unit": unit}
         return {name: value for name, value in task.items() if value != {}}
 
 
@@ -317,16 +317,16 @@ def races_of(record: RunRecord, fork: ForkRecord, layout: Layout) -> list[Race]:
 
 
 def _loop(task: TaskSummary) -> dict[str, str]:
-    found = {"loop": "closed" if task.latency is None else "open"}
-    return found if task.unsupported is None else {**found, "unsupported": task.unsupported}
+    tags = {"loop": "closed" if task.latency is None else "open"}
+    return tags if task.unsupported is None else {**tags, "unsupported": task.unsupported}
 
 
 def _percentiles(found: Quantiles | None, samples: int) -> dict[str, Any]:
     """Percentiles that a task has enough requests for, by Rally's own rule, ms."""
     if found is None:
         return {}
-    known = {"50_0": (found.p50, 2), "90_0": (found.p90, 10), "99_0": (found.p99, 100)}
-    enough = {name: ns / 1e6 for name, (ns, least) in known.items() if ns is not None and samples >= least}
+    levels = {"50_0": (found.p50, 2), "90_0": (found.p90, 10), "99_0": (found.p99, 100)}
+    enough = {name: ns / 1e6 for name, (ns, least) in levels.items() if ns is not None and samples >= least}
     return {**enough, "unit": "ms"}
 
 
@@ -430,7 +430,7 @@ class _SampleLines:
         """Return what all samples of a task share: three records up to their value, and their meta."""
         if task not in self._tasks:
             race = self._race
-            found = next(
+            own_summary = next(
                 (
                     summary
                     for summary in race.fork.summaries
@@ -440,7 +440,7 @@ class _SampleLines:
             )
             begun = []
             for name in ("latency", "service_time", "processing_time"):
-                record = race.metric(name, 0.0, "ms", found)
+                record = race.metric(name, 0.0, "ms", own_summary)
                 meta = msgspec.json.encode(record.pop("meta")).decode()
                 for dynamic in ("@timestamp", "relative-time", "sample-type", "value"):
                     del record[dynamic]

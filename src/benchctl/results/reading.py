@@ -121,8 +121,8 @@ class SampleFile:
 
     def _row_groups(self, connection: "DuckDBPyConnection") -> Iterator[Columns]:
         name = str(self.path)
-        found = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
-        present = {column for (column,) in found}
+        names = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
+        present = {column for (column,) in names}
         if missing := [column for column in self.columns if column not in present]:
             raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
         # DuckDB passes over the row groups that cannot hold such row numbers. The names are SAMPLE_DTYPES'.

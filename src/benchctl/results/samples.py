@@ -522,10 +522,10 @@ def parquet_rows(path: Path) -> int:
     try:
         with database(threads=1) as connection:
             query = "SELECT num_rows FROM parquet_file_metadata(?)"
-            found = connection.execute(query, [str(path)]).fetchone()
+            row = connection.execute(query, [str(path)]).fetchone()
     except DuckError as err:
         raise BenchctlError(f"cannot read {path}: {err}") from err
-    return int(found[0]) if found else 0
+    return int(row[0]) if row else 0
 
 
 def _at_least_one(chunks: Iterable[Columns]) -> Iterator[Columns]:
@@ -644,9 +644,9 @@ def gc_events(path: Path) -> Columns:
 def _read(path: Path, kind: str, dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
     try:
         with database(threads=1) as connection:
-            found = connection.execute(
+            result = connection.execute(
                 "SELECT * FROM read_parquet(?) WHERE kind = ?", [str(path), kind]
             ).fetchnumpy()
     except DuckError as err:
         raise BenchctlError(f"cannot read the telemetry in {path}: {err}") from err
-    return typed(found, dtypes, path)
+    return typed(result, dtypes, path)

@@ -226,7 +226,7 @@ def _in_runs(
     """The results of a side in all its runs, the chosen ones first, and which runs do not join them."""
     more: Iterable[Variant] = ()
     if side.further:
-        more = (found for criterion in side.further for found in newest.of(criterion))
+        more = (variant for criterion in side.further for variant in newest.of(criterion))
     elif side.tag and apart:
         tagged = [record for record in newest if side.tag in record.tags]
         more = _Candidates(tagged).of(replace(side, run=None))
@@ -285,8 +285,8 @@ class _Candidates:
     def of(self, side: Wanted) -> Iterator[Variant]:
         """Return results of one side, newest first."""
         records = self if side.run is None else [side.run] if self._ran(side.run) else []
-        found = ((self.name_in(record, side), record) for record in records)
-        return ((name, record) for name, record in found if name is not None)
+        named = ((self.name_in(record, side), record) for record in records)
+        return ((name, record) for name, record in named if name is not None)
 
     def name_in(self, record: RunRecord, side: Wanted) -> str | None:
         """Return the name of a side in a run whose results of it may be chosen."""
@@ -304,8 +304,8 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
     if side.run is not None:
         held = ", ".join(_measured(side.run)) or "no finished fork"
         return UsageError(f"run {side.run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
-    known = sorted({name for record in newest for name in _measured(record)})
-    stored = f"stored variants: {', '.join(known)}; see: " if known else "list runs with: "
+    names = sorted({name for record in newest for name in _measured(record)})
+    stored = f"stored variants: {', '.join(names)}; see: " if names else "list runs with: "
     hint = f"{stored}benchctl runs list"
     if any(side.text in record.tags for record in newest):
         hint = f"it is a tag: write tag:{side.text}"
@@ -344,14 +344,14 @@ def _across_runs(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant]
     for first in newest.of(wanted[0]):
         like = _like(newest, first, wanted)
         if all(like):
-            return [first, *(found for found in like if found is not None)]
+            return [first, *(variant for variant in like if variant is not None)]
     return None
 
 
 def _like(newest: _Candidates, first: Variant, wanted: Sequence[Wanted]) -> list[Variant | None]:
     """The newest results of the other sides that are like those of the first."""
     return [
-        next((found for found in newest.of(side) if alike_variants(first, found)), None)
+        next((variant for variant in newest.of(side) if alike_variants(first, variant)), None)
         for side in wanted[1:]
     ]
 
@@ -364,16 +364,16 @@ def _unlike(
     fallback = [
         first,
         *(
-            next((found for found in newest.of(side) if alike_variants(first, found)), None)
-            or next((found for found in newest.of(side) if not unlike_variants(first, found)), None)
+            next((variant for variant in newest.of(side) if alike_variants(first, variant)), None)
+            or next((variant for variant in newest.of(side) if not unlike_variants(first, variant)), None)
             or next(newest.of(side))
             for side in wanted[1:]
         ),
     ]
     reasons = tuple(
         f"{side.text}: {text}"
-        for side, found in zip(wanted[1:], fallback[1:], strict=True)
-        for text in unlike_variants(fallback[0], found)
+        for side, variant in zip(wanted[1:], fallback[1:], strict=True)
+        for text in unlike_variants(fallback[0], variant)
     )
     if reasons and not force:
         texts = " and ".join(side.text for side in wanted)
@@ -496,9 +496,9 @@ def sides_by(archive: Archive, key: str, variant: str = "") -> list[str]:
     own = [tag for tag in dict.fromkeys(reversed(tags)) if tag.partition(":")[0] == key]
     if len(own) < _LEAST_SIDES:
         keys = sorted({tag.partition(":")[0] for tag in tags})
-        found = f"all runs that have it have {own[0]}" if own else "no run has a tag of that key"
+        reason = f"all runs that have it have {own[0]}" if own else "no run has a tag of that key"
         raise UsageError(
-            f"--by {key}: {found}",
+            f"--by {key}: {reason}",
             hint=f"keys of stored runs: {', '.join(keys) or 'none'}; set one by: --tag {key}:VALUE",
         )
     return [f"tag:{tag}{f':{variant}' if variant else ''}" for tag in own]
@@ -573,19 +573,21 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
             return Wanted(text, run=record, tag=rest)
         if colon and name in record.tags and record.compared(variant):
             return Wanted(text, variant=variant, run=record, tag=name)
-    known = sorted({tag for record in archive for tag in record.tags})
-    asked = f"'{name}' and results of variant '{variant}'" if colon else f"'{rest}'"
-    raise UsageError(f"no run has the tag {asked}", hint=f"tags of stored runs: {', '.join(known) or 'none'}")
+    tags = sorted({tag for record in archive for tag in record.tags})
+    criterion = f"'{name}' and results of variant '{variant}'" if colon else f"'{rest}'"
+    raise UsageError(
+        f"no run has the tag {criterion}", hint=f"tags of stored runs: {', '.join(tags) or 'none'}"
+    )
 
 
 def _unused(archive: Archive, selection: Selection) -> list[str]:
     """Runs that were named and not used: nobody should think that they are in the figures."""
     used = {part.run.id for part in selection.parts}
-    told = " ".join(selection.remarks)
+    remarks = " ".join(selection.remarks)
     named = [archive.find(run).id for run in archive.only]
     return [
         f"run {run} is not in these figures: {' and '.join(sorted(used))} "
         f"{'has' if len(used) == 1 else 'have'} newer results of all that is compared"
         for run in dict.fromkeys(named)
-        if run not in used and run not in told
+        if run not in used and run not in remarks
     ]

@@ -212,15 +212,17 @@ class RunFolder:
         Raises:
             BenchctlError: If the file lies outside of the run's folder.
         """
-        known = fork.files.get(relative)
+        expected = fork.files.get(relative)
         try:
             with open_regular(self.inside(relative)) as file:
                 size = os.fstat(file.fileno()).st_size
-                if known is None:
+                if expected is None:
                     return ""
-                if size != known.size_bytes:
-                    return f"{relative} has {size:,} bytes, and had {known.size_bytes:,} when it was written"
-                if content and hashlib.file_digest(file, "sha256").hexdigest() != known.sha256:
+                if size != expected.size_bytes:
+                    return (
+                        f"{relative} has {size:,} bytes, and had {expected.size_bytes:,} when it was written"
+                    )
+                if content and hashlib.file_digest(file, "sha256").hexdigest() != expected.sha256:
                     return f"{relative} is damaged: its content is not what was written"
         except (FileNotFoundError, NotADirectoryError):
             return f"{relative} is gone"

@@ -73,8 +73,8 @@ class TaskRow:
 
 
 def _created(row: RunRow) -> datetime | None:
-    found = moment(row.record.created)
-    return None if found is None else found.replace(tzinfo=None)
+    instant = moment(row.record.created)
+    return None if instant is None else instant.replace(tzinfo=None)
 
 
 def _required(kind: Any) -> Any:
@@ -111,10 +111,10 @@ def _getter(path: str) -> Callable[[object], Any]:
     names = path.split(".")
 
     def value(row: object) -> Any:
-        found: Any = row
+        content: Any = row
         for name in names:
-            found = None if found is None else getattr(found, name)
-        return list(found) if isinstance(found, tuple) else found
+            content = None if content is None else getattr(content, name)
+        return list(content) if isinstance(content, tuple) else content
 
     return value
 
@@ -200,8 +200,8 @@ def _of_variant(name: str, meaning: str, facts: Literal["engines", "plan.variant
     key = "variant" if facts == "engines" else "name"
 
     def value(row: ForkRow) -> Any:
-        found = (each for each in listed(row.record) if getattr(each, key) == row.fork.variant)
-        return next((getattr(each, name) for each in found), None)
+        content = (each for each in listed(row.record) if getattr(each, key) == row.fork.variant)
+        return next((getattr(each, name) for each in content), None)
 
     return Column(name, "VARCHAR", meaning, value)
 
@@ -308,12 +308,12 @@ def _of_summary(field: str, kind: Any, description: str) -> Iterator[Column[Task
         for name in ("p50", "p90"):
             yield _of_parts(field, name, meaning)
     elif kind is float and field.endswith("_ns"):
-        found = _getter(f"task.{field}")
+        getter = _getter(f"task.{field}")
         yield Column(
             f"{field.removesuffix('_ns')}_ms",
             "DOUBLE",
             _in_ms(meaning),
-            lambda row: None if (ns := found(row)) is None else ns / _NS_PER_MS,
+            lambda row: None if (ns := getter(row)) is None else ns / _NS_PER_MS,
         )
     elif _sql_type(kind) is not None:
         yield _field(TaskRow, f"task.{field}")

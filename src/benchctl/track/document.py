@@ -224,19 +224,19 @@ def _broken(rendered: Rendered, found: str) -> UsageError:
     """The error for invalid JSON, in Python's words unless its parser accepts it, such as NaN."""
     text = rendered.text
     byte = _BYTE.search(found)
-    said = _BYTE.sub("", found).strip()
+    reason = _BYTE.sub("", found).strip()
     offset = (
         0
         if byte is None
         else len(text.encode(errors="replace")[: int(byte["offset"])].decode(errors="replace"))
     )
     try:
-        if "trailing comma" in said:
-            said, offset = f"a trailing comma before {text[offset]}", text.rindex(",", 0, offset)
+        if "trailing comma" in reason:
+            reason, offset = f"a trailing comma before {text[offset]}", text.rindex(",", 0, offset)
         else:
             json.loads(text)
     except json.JSONDecodeError as err:
-        said, offset = err.msg, err.pos
+        reason, offset = err.msg, err.pos
     except (RecursionError, ValueError):
         pass
     offset = min(offset, max(len(text) - 1, 0))
@@ -244,7 +244,7 @@ def _broken(rendered: Rendered, found: str) -> UsageError:
     origin = rendered.origin(offset)
     came = f", in {origin}" if origin is not None else f", line {line}"
     return UsageError(
-        f"{rendered.path} is not JSON once its template is rendered: {said}{came}\n"
+        f"{rendered.path} is not JSON once its template is rendered: {reason}{came}\n"
         f"{_excerpt(rendered, line, column)}",
         hint=_hint(rendered.undefined),
     )

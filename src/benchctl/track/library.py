@@ -75,9 +75,9 @@ def find_track(name: str) -> Path:
     path = _find(name, "track", shipped("tracks") / name / "track.json", track_names(), track_names())
     if not path.is_dir():
         return path
-    found = next((path / main for main in MAIN_FILES if (path / main).is_file()), None)
-    if found is not None:
-        return found
+    main_file = next((path / main for main in MAIN_FILES if (path / main).is_file()), None)
+    if main_file is not None:
+        return main_file
     inner = sorted(
         {file.parent for main in MAIN_FILES for depth in _DEPTHS for file in path.glob(f"{depth}/{main}")}
     )
@@ -233,12 +233,12 @@ def _matching(version: str, branches: Collection[str], tags: Collection[str], ne
     major, minor = int(parts["major"]), int(parts["minor"] or 0)
     exact = [version, version.removesuffix(parts["suffix"] or ""), f"{major}.{minor}", str(major)]
     minors = [int(name.partition(".")[2]) for name in branches if re.fullmatch(rf"{major}\.\d+", name)]
-    lower = [f"{major}.{one}" for one in sorted(minors, reverse=True) if one <= minor]
+    lower = [f"{major}.{number}" for number in sorted(minors, reverse=True) if number <= minor]
     names = [*exact[:-1], *lower[:1], exact[-1]]
-    found = next((name for name in names if name in branches), "")
-    found = found or next((f"v{name}" for name in exact if f"v{name}" in tags), "")
+    branch = next((name for name in names if name in branches), "")
+    branch = branch or next((f"v{name}" for name in exact if f"v{name}" in tags), "")
     is_newer = all(major > int(name.partition(".")[0]) for name in branches)
-    return found or (newest if is_newer else "")
+    return branch or (newest if is_newer else "")
 
 
 def _others(

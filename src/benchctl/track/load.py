@@ -175,7 +175,7 @@ class _Reader:
             )
 
     def _operations(self, entries: Iterable[Any]) -> dict[str, TrackOperation]:
-        found: dict[str, TrackOperation] = {}
+        operations: dict[str, TrackOperation] = {}
         for place, raw in enumerate(entries):
             where = f"$.operations[{place}]"
             # A bare name is a type without parameters.
@@ -193,38 +193,38 @@ class _Reader:
                 else:
                     self._faults.append(Fault(err.message, err.hint, operation=_name_of(named)))
                 continue
-            if operation.name in found:
+            if operation.name in operations:
                 raise self._document.refuse(where, f"two operations are called '{operation.name}'")
-            found[operation.name] = operation
+            operations[operation.name] = operation
             self._document.attribute(before, operation=operation.name)
-        return found
+        return operations
 
     def _challenges(self, entry: _TrackFile, track: Track) -> dict[str, Challenge]:
         given = [name for name in (*_SEVERAL, *_ONE, _IN_PLACE) if getattr(entry, name) is not None]
         if len(given) > 1:
             raise self._document.refuse("$", f"{' and '.join(given)} exclude each other", key=given[1])
-        found = self._sound_challenges(entry, given[0], track) if given else {}
-        if self._faults and not found:
+        challenges = self._sound_challenges(entry, given[0], track) if given else {}
+        if self._faults and not challenges:
             raise self._faults[0].error
-        defaults = [challenge.name for challenge in found.values() if challenge.default]
+        defaults = [challenge.name for challenge in challenges.values() if challenge.default]
         if len(defaults) > 1:
             raise self._document.refuse(
                 f"$.{given[0]}", f"{' and '.join(defaults)} are both the default: only one can be"
             )
-        return found
+        return challenges
 
     def _sound_challenges(self, entry: _TrackFile, given: str, track: Track) -> dict[str, Challenge]:
         """Challenges that can be run; errors of the others are kept for those who ask for them."""
         value = getattr(entry, given)
         places: list[tuple[str, Any]] = [(f"$.{given}", value)]
         if given in _SEVERAL:
-            places = [(f"$.{given}[{place}]", one) for place, one in enumerate(value)]
+            places = [(f"$.{given}[{place}]", item) for place, item in enumerate(value)]
         elif given == _IN_PLACE:
             places = [("$", {"name": "default", "schedule": list(value)})]
         context = Context(
             self._document, self._path.parent.name, track.operations, self._plugin, self._unusable
         )
-        found: dict[str, Challenge] = {}
+        challenges: dict[str, Challenge] = {}
         for where, raw in places:
             name = str(raw.get("name") or where)
             before = len(self._document.remarks)
@@ -236,12 +236,12 @@ class _Reader:
                 continue
             finally:
                 self._document.attribute(before, challenge=name)
-            if challenge.name in found:
+            if challenge.name in challenges:
                 raise self._document.refuse(
                     where, f"two challenges are called '{challenge.name}'", key="name"
                 )
-            found[challenge.name] = challenge
-        return found
+            challenges[challenge.name] = challenge
+        return challenges
 
     def _index(self, raw: Any, where: str) -> Index:
         entry = convert(raw, _IndexEntry, self._document, where)
@@ -339,8 +339,8 @@ def _names_no_index(operation: Operation) -> bool:
 
 def _name_of(operation: object) -> str:
     """An operation's name in tasks, as far as it is known of an invalid one."""
-    said = operation if isinstance(operation, Mapping) else {}
-    return str(said.get("name") or said.get("operation-type") or "")
+    fields = operation if isinstance(operation, Mapping) else {}
+    return str(fields.get("name") or fields.get("operation-type") or "")
 
 
 def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
@@ -349,7 +349,7 @@ def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
     if not isinstance(indices, list):
         return False
     types = [index.get("types") for index in indices if isinstance(index, Mapping)]
-    return any(isinstance(one, Mapping) for some in types if isinstance(some, list) for one in some)
+    return any(isinstance(corpus, Mapping) for some in types if isinstance(some, list) for corpus in some)
 
 
 def _digest(track: Track) -> str:
@@ -408,7 +408,11 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     if fault is not None:
         raise fault.error
     if name in track.challenges:
-        challenge, known, document = track.challenges[name], set(track.known), Document(f"challenge {name}")
+        challenge, param_names, document = (
+            track.challenges[name],
+            set(track.known),
+            Document(f"challenge {name}"),
+        )
     else:
         path = find_challenge(name, also=tuple(track.challenges))
         renderer = Renderer(path.parent, params)
@@ -416,27 +420,29 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
         unusable = {fault.operation: fault.error for fault in track.faults if fault.operation}
         context = Context(document, track.name, track.operations, unusable=unusable)
         try:
-            challenge, known = read_challenge(raw, context), renderer.known
+            challenge, param_names = read_challenge(raw, context), renderer.known
         except RecursionError as err:
             raise UsageError(f"{path}: something in it is nested too deeply") from err
-    overrides = {key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in known}
+    overrides = {
+        key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in param_names
+    }
     operations = track.operations | challenge.operations
-    said = ", ".join(f"{key}={value}" for key, value in overrides.items())
-    changed = Document(f"challenge {challenge.name} with {said}") if overrides else document
+    written = ", ".join(f"{key}={value}" for key, value in overrides.items())
+    changed = Document(f"challenge {challenge.name} with {written}") if overrides else document
     tasks = tuple(
         _override(task, _fitting(overrides, task, operations[task.operation]), changed)
         for task in challenge.schedule
     )
     own = () if name in track.challenges else map(str, document.remarks)
     remarks = tuple(dict.fromkeys([*own, *track.remarks_on(challenge)]))
-    found = msgspec.structs.replace(challenge, schedule=tasks, remarks=remarks)
+    result = msgspec.structs.replace(challenge, schedule=tasks, remarks=remarks)
     try:
-        _check(found, track, changed)
+        _check(result, track, changed)
     except UsageError:
         # It may be no better without the parameters.
         _check(challenge, track, document)
         raise
-    return found, known | {key for key in params if key in TASK_PARAMETERS}
+    return result, param_names | {key for key in params if key in TASK_PARAMETERS}
 
 
 def _fitting(overrides: Mapping[str, Any], task: Task, operation: Operation) -> Mapping[str, Any]:
@@ -509,7 +515,7 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     for name in params:
         if name not in known:
             own = sorted(known.difference(TASK_PARAMETERS))
-            meant = guess(name, [one for one in (*own, *TASK_PARAMETERS) if one != name])
+            meant = guess(name, [key for key in (*own, *TASK_PARAMETERS) if key != name])
             listed = ", ".join(own[:MOST_NAMES]) + (", ..." if len(own) > MOST_NAMES else "")
             hints = [meant, f"the track uses {listed};" if own else ""]
             hints.append(f"every challenge understands {', '.join(TASK_PARAMETERS)}")
@@ -543,12 +549,12 @@ def parse_filters(text: str) -> tuple[TaskFilter, ...]:
         UsageError: If the text looks like a list and is none.
     """
     parts = _listed(text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
-    found = []
+    filters = []
     for part in filter(None, parts):
         subject, _, value = part.partition(":")
-        known = next((name for name in get_args(Subject) if name == subject and value), None)
-        found.append(TaskFilter("name", part) if known is None else TaskFilter(known, value))
-    return tuple(found)
+        kind = next((name for name in get_args(Subject) if name == subject and value), None)
+        filters.append(TaskFilter("name", part) if kind is None else TaskFilter(kind, value))
+    return tuple(filters)
 
 
 def _listed(text: str) -> list[str]:
@@ -583,17 +589,18 @@ def filter_tasks(
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
         return tuple(challenges)
-    known = [{**operations, **challenge.operations} for challenge in challenges]
+    by_challenge = [{**operations, **challenge.operations} for challenge in challenges]
     subjects = [
         (task, own[task.operation])
-        for challenge, own in zip(challenges, known, strict=True)
+        for challenge, own in zip(challenges, by_challenge, strict=True)
         for task in challenge.schedule
     ]
-    for one in (*include, *exclude):
-        if not any(one.matches(*subject) for subject in subjects):
-            raise _matches_nothing(one, challenges, subjects)
+    for rule in (*include, *exclude):
+        if not any(rule.matches(*subject) for subject in subjects):
+            raise _matches_nothing(rule, challenges, subjects)
     return tuple(
-        _filtered(challenge, own, include, exclude) for challenge, own in zip(challenges, known, strict=True)
+        _filtered(challenge, own, include, exclude)
+        for challenge, own in zip(challenges, by_challenge, strict=True)
     )
 
 
@@ -606,8 +613,8 @@ def _filtered(
     kept = {
         place: task
         for place, task in enumerate(challenge.schedule)
-        if (not include or any(one.matches(task, operations[task.operation]) for one in include))
-        and not any(one.matches(task, operations[task.operation]) for one in exclude)
+        if (not include or any(rule.matches(task, operations[task.operation]) for rule in include))
+        and not any(rule.matches(task, operations[task.operation]) for rule in exclude)
     }
     if not kept:
         raise UsageError(f"the filters leave no task of challenge '{challenge.name}'")
@@ -639,10 +646,10 @@ def _labels(task: Task, operation: Operation) -> dict[Subject, frozenset[str]]:
 def _matches_nothing(
     one: TaskFilter, challenges: Sequence[Challenge], subjects: Iterable[tuple[Task, Operation]]
 ) -> UsageError:
-    known = {label for subject in subjects for label in _labels(*subject)[one.subject]}
+    labels = {label for subject in subjects for label in _labels(*subject)[one.subject]}
     names = " or ".join(f"'{challenge.name}'" for challenge in challenges)
     prefix = "" if one.subject == "name" else f"{one.subject}:"
     return UsageError(
         f"no task of challenge {names} matches the filter '{one}'",
-        hint=suggestion(one.value, sorted(known), before=prefix),
+        hint=suggestion(one.value, sorted(labels), before=prefix),
     )

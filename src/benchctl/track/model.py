@@ -100,15 +100,15 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
     Raises:
         UsageError: If something is wrong or contradictory; the message names file and JSON path.
     """
-    found: dict[str, Corpus] = {}
+    corpora: dict[str, Corpus] = {}
     for place, raw in enumerate(entries):
         where = f"$.corpora[{place}]"
         entry = convert(raw, _CorpusEntry, document, where)
-        if entry.name in found:
+        if entry.name in corpora:
             raise document.refuse(f"{where}.name", f"two corpora are called '{entry.name}'")
         documents = tuple(_documents(entry, document, where, targets))
-        found[entry.name] = Corpus(entry.name, documents, entry.streaming_ingestion or "", entry.meta or {})
-    return tuple(found.values())
+        corpora[entry.name] = Corpus(entry.name, documents, entry.streaming_ingestion or "", entry.meta or {})
+    return tuple(corpora.values())
 
 
 def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Targets) -> Iterator[Documents]:
@@ -309,11 +309,11 @@ class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         """
         nested = self.settings.get("index")
         own = nested.get("number_of_shards") if isinstance(nested, dict) else None
-        said = self.settings.get("index.number_of_shards", self.settings.get("number_of_shards", own)) or 1
+        count = self.settings.get("index.number_of_shards", self.settings.get("number_of_shards", own)) or 1
         try:
-            return int(said)
+            return int(count)
         except TypeError as err:
-            raise ValueError(f"number_of_shards is {said!r}") from err
+            raise ValueError(f"number_of_shards is {count!r}") from err
 
 
 class Index(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -438,15 +438,15 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def lacking(self, challenge: Challenge) -> tuple[str, ...]:
         """Return what a challenge needs beyond benchctl itself, one phrase each, in order of use."""
-        known = self.operations | challenge.operations
-        found: dict[str, None] = {}
+        operations = self.operations | challenge.operations
+        reasons: dict[str, None] = {}
         for task in challenge.schedule:
-            operation = known[task.operation]
+            operation = operations[task.operation]
             if isinstance(operation, PluginOperation):
-                found[f"task '{task.label}': {operation.lacks}"] = None
+                reasons[f"task '{task.label}': {operation.lacks}"] = None
             if task.scheduler is not None:
-                found[f"task '{task.label}': scheduler '{task.scheduler}'"] = None
-        return tuple(found)
+                reasons[f"task '{task.label}': scheduler '{task.scheduler}'"] = None
+        return tuple(reasons)
 
     def with_challenges(self, *challenges: Challenge) -> "Track":
         """Return the track with the operations that these challenges define.
@@ -500,8 +500,8 @@ def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) ->
 
 def _timestamp(stream: object) -> str:
     """OpenSearch allows templates to name the field."""
-    said = _mapping(_mapping(stream).get("timestamp_field")).get("name")
-    return said if isinstance(said, str) else _TIMESTAMP
+    name = _mapping(_mapping(stream).get("timestamp_field")).get("name")
+    return name if isinstance(name, str) else _TIMESTAMP
 
 
 def _maps(field: str, part: Mapping[str, Any]) -> bool:

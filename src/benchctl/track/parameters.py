@@ -24,10 +24,10 @@ def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
     Raises:
         UsageError: If a file cannot be read, or is not an object of names and values.
     """
-    found: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for path in paths:
-        found.update(_read(path))
-    return found
+        params.update(_read(path))
+    return params
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def parse_rally_params(text: str) -> dict[str, Any]:
     # The last of several values may look like a file, too.
     if text.endswith((".json", ".yml", ".yaml")) and (":" not in text or path.is_file()):
         return _read(path)
-    found: dict[str, Any] = {}
+    params: dict[str, Any] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, value = pair.partition(":")
         if not colon or not name.strip():
@@ -79,12 +79,12 @@ def parse_rally_params(text: str) -> dict[str, Any]:
                 f"--track-params '{pair}': expected NAME:VALUE",
                 hint="for example --track-params clients:4,bulk_size:1000, or the path of a .json file",
             )
-        if name.strip() in found:
+        if name.strip() in params:
             raise UsageError(f"--track-params {name.strip()} is duplicated")
         word = _word(value.strip())
         where = f"--track-params {name.strip()}"
-        found[name.strip()] = _finite(word, where) if isinstance(word, float) else word
-    return found
+        params[name.strip()] = _finite(word, where) if isinstance(word, float) else word
+    return params
 
 
 def _word(text: str) -> str | int | float | bool:

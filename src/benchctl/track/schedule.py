@@ -125,8 +125,8 @@ def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) ->
                 raise IncompleteError(error.message, hint=error.hint) from err
             if unknown is None or unknown["key"] not in keys:
                 raise refused(err, document, where) from err
-            known = encoded_names(OPERATION_TYPES[kind])
-            fitting_key(unknown["key"], known, document, where, others=True)
+            key_names = encoded_names(OPERATION_TYPES[kind])
+            fitting_key(unknown["key"], key_names, document, where, others=True)
             del keys[unknown["key"]]
 
 
@@ -248,10 +248,10 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     entry = convert(raw, _ChallengeEntry, context.document, where)
     reader = _Reader(context)
     tasks = tuple(
-        reader.task(found) for found in _entries(entry.schedule, context.document, f"{where}.schedule")
+        reader.task(item) for item in _entries(entry.schedule, context.document, f"{where}.schedule")
     )
-    said = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
-    return Challenge(**{**said, "schedule": _numbered(tasks), "operations": reader.operations})
+    fields = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
+    return Challenge(**{**fields, "schedule": _numbered(tasks), "operations": reader.operations})
 
 
 def _numbered(tasks: Sequence[Task]) -> tuple[Task, ...]:
@@ -426,9 +426,9 @@ class _Reader:
                 raise self._unknown_operation(named, where)
             named = {"operation-type": named}
         operation = read_operation(named, self._document, where, plugin=context.plugin)
-        known = self.operations.get(operation.name, context.operations.get(operation.name))
+        earlier = self.operations.get(operation.name, context.operations.get(operation.name))
         called = ""
-        if known is not None and known != operation:
+        if earlier is not None and earlier != operation:
             called = operation.name
             operation = self._renamed(operation, where)
         self.operations[operation.name] = operation
@@ -452,16 +452,16 @@ class _Reader:
         """Return whether a bare name is a plug-in's type, as in Rally, and no typo."""
         if not self._document.lenient:
             return False
-        plugin, known = self._context.plugin, (*self._context.operations, *OPERATION_TYPES)
-        return (plugin is not None and plugin.mentions(name)) or nearest(name, known, alike=LIKE) is None
+        plugin, names = self._context.plugin, (*self._context.operations, *OPERATION_TYPES)
+        return (plugin is not None and plugin.mentions(name)) or nearest(name, names, alike=LIKE) is None
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:
         operations = self._context.operations
-        known = sorted(operations) or sorted(OPERATION_TYPES)
+        names = sorted(operations) or sorted(OPERATION_TYPES)
         return self._document.refuse(
             where,
             f"track '{self._context.track}' has no operation '{name}'",
-            hint=guess(name, [*operations, *OPERATION_TYPES]) or f"known: {', '.join(known)}",
+            hint=guess(name, [*operations, *OPERATION_TYPES]) or f"known: {', '.join(names)}",
         )
 
     def _target(
@@ -691,15 +691,15 @@ class _Writer:
         tasks = [self._challenge.schedule[place] for place in places]
         if tasks[0].group is None:
             return self._task(tasks[0])
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if tasks[0].lanes is not None:
-            found["clients"] = tasks[0].lanes
+            options["clients"] = tasks[0].lanes
         if tasks[0].mixed:
-            found["mix"] = True
+            options["mix"] = True
         completing = [task.label for task in tasks if task.completes]
         if completing:
-            found["completed-by"] = completing[0] if len(completing) == 1 else "any"
-        return {"parallel": {**found, "tasks": [self._task(task) for task in tasks]}}
+            options["completed-by"] = completing[0] if len(completing) == 1 else "any"
+        return {"parallel": {**options, "tasks": [self._task(task) for task in tasks]}}
 
     def _task(self, task: Task) -> dict[str, Any]:
         if task.scheduler is not None:

@@ -91,8 +91,8 @@ def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:
         return value if value.tzinfo else value.replace(tzinfo=zone)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value, tz=zone)
-    found = datetime.strptime(str(value), date_format)  # noqa: DTZ007 - the next line sees to that
-    return found if found.tzinfo else found.replace(tzinfo=zone)
+    instant = datetime.strptime(str(value), date_format)  # noqa: DTZ007 - the next line sees to that
+    return instant if instant.tzinfo else instant.replace(tzinfo=zone)
 
 
 def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:
@@ -117,8 +117,8 @@ def get_end_date(
 
 def version_between(version: str, first: str, last: str) -> bool:
     """Return whether a version such as 2.11.0 is between two others, inclusive."""
-    low, found, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
-    return low <= found <= high
+    low, actual, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
+    return low <= actual <= high
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
@@ -361,15 +361,15 @@ class Renderer:
 
     def _failed_at(self, path: Path, source: Assembled, trace: TracebackType | None) -> Origin | Path:
         """The innermost line of a template in a traceback, where Jinja2 puts them."""
-        found: Origin | None = None
+        origin: Origin | None = None
         while trace is not None:
             names = trace.tb_frame.f_globals
             if "__jinja_exception__" in names and names["__file__"] == str(path):
-                found = source.origin(trace.tb_lineno) or found
+                origin = source.origin(trace.tb_lineno) or origin
             elif "__jinja_exception__" in names and Path(names["__file__"]).is_file():
-                found = Origin(Path(names["__file__"]), trace.tb_lineno)
+                origin = Origin(Path(names["__file__"]), trace.tb_lineno)
             trace = trace.tb_next
-        return found or path
+        return origin or path
 
     def _include(self, name: str) -> tuple[str, str, None] | None:
         """Text and path of an included file; None when there is none."""
@@ -386,13 +386,13 @@ class Renderer:
         patterns = (
             [parts] if isinstance(parts, str) else list(parts) if isinstance(parts, list | tuple) else []
         )
-        found: list[str] = []
+        relative_paths: list[str] = []
         for pattern in patterns:
             paths = self.reach.find(self._folder, str(pattern), str(self._folder))
             if not paths:
                 raise UsageError(f"collect(parts='{cut(str(pattern))}') finds no file in {self._folder}")
-            found += [posixpath.relpath(path, self._folder) for path in paths]
-        return found
+            relative_paths += [posixpath.relpath(path, self._folder) for path in paths]
+        return relative_paths
 
 
 def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:

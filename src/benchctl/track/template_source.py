@@ -198,10 +198,10 @@ class Reach:
         if not self.allows(Path(os.path.normpath(base.resolve() / pattern))):
             raise UsageError(f"{where}: '{cut(pattern)}' points outside the track and its siblings")
         try:
-            found = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
+            matches = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
         except (ValueError, re.error) as err:
             raise UsageError(f"{where}: '{cut(pattern)}' is not a pattern of file names: {err}") from err
-        paths = [Path(os.path.normpath(name)) for name in found]
+        paths = [Path(os.path.normpath(name)) for name in matches]
         for path in paths:
             if not self.allows(path.resolve()):
                 raise UsageError(f"{where}: '{path}' leads outside the track and its siblings")

@@ -198,8 +198,8 @@ def printf_form(date_format: str) -> tuple[str, tuple[str, ...], int]:
         if letter == "%":
             return "%%"
         if letter not in _DIRECTIVES:
-            known = " ".join(f"%{known}" for known in _DIRECTIVES)
-            raise ValueError(f"format '{date_format}' has '%{letter}': benchctl knows {known} and %%")
+            directives = " ".join(f"%{directives}" for directives in _DIRECTIVES)
+            raise ValueError(f"format '{date_format}' has '%{letter}': benchctl knows {directives} and %%")
         letters.append(letter)
         return f"%0{_DIRECTIVES[letter][1]}d"
 
@@ -469,9 +469,9 @@ def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
             return f"values.{name}: {problem}"
     used = set()
     try:
-        for found in placeholders(texts):
-            _check_placeholder(found, values)
-            used.add(found.name)
+        for placeholder in placeholders(texts):
+            _check_placeholder(placeholder, values)
+            used.add(placeholder.name)
     except ValueError as err:
         return str(err)
     unused = next((name for name in values if name not in used), None)
@@ -483,8 +483,8 @@ def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
 def _check_placeholder(found: Placeholder, values: Mapping[str, ValueSource]) -> None:
     source = values.get(found.name)
     if source is None:
-        known = f"known: {', '.join(values)}" if values else "the operation has no values"
-        raise ValueError(f"'{found}' is not a known value ({known}); $${{ writes the characters themselves")
+        hint = f"known: {', '.join(values)}" if values else "the operation has no values"
+        raise ValueError(f"'{found}' is not a known value ({hint}); $${{ writes the characters themselves")
     if found.end not in source.ends:
         raise ValueError(f"'{found}' is not a known value: {_how_to_use(found.name, source)}")
 

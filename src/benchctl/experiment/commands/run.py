@@ -151,8 +151,8 @@ class BegunExperiment:
         conclude(record, store, output_format)
 
     def _format(self, how: How) -> Format:
-        found: Format = how.printed_as(*get_args(Format), what="an experiment")
-        return found
+        chosen: Format = how.printed_as(*get_args(Format), what="an experiment")
+        return chosen
 
 
 def _loaded(name: str | None, changes: Changes, home: Home) -> Experiment:
@@ -222,6 +222,6 @@ def conclude(
             f"{counted(sum(missing.values()), 'fork')} failed; the report shows the rest",
             hint=f"see the reasons with {shows}; resume with: benchctl resume {record.id}",
         )
-    failing = [f"{name}: {', '.join(found)}" for name, run in runs.items() if (found := unanswered(run))]
+    failing = [f"{name}: {', '.join(reasons)}" for name, run in runs.items() if (reasons := unanswered(run))]
     if failing:
         raise BenchctlError(f"every request failed in {'; '.join(failing)}; the report shows the rest")

@@ -95,9 +95,9 @@ def estimated(
 ) -> tuple[Estimate, Steps]:
     """Return expected duration and precision of an experiment on this machine, and its steps."""
     past = Past(store, describe_host().fingerprint, home)
-    found = estimate(experiment.spec, experiment.plans, past, budget_s)
+    forecast = estimate(experiment.spec, experiment.plans, past, budget_s)
     runs = [Ahead(planned.plan, planned.track, planned.files) for planned in experiment.plans.values()]
-    return found, preparation(runs, home, past)
+    return forecast, preparation(runs, home, past)
 
 
 def left_out_text(experiment: Experiment) -> str:
@@ -179,12 +179,12 @@ def show_command(
     experiment = load_experiment(
         find_experiment(name), replace(changes, overrides=param_options.read()), home
     )
-    found, steps = estimated(experiment, RunStore(home.root / "runs"), home, changes.budget_s)
+    forecast, steps = estimated(experiment, RunStore(home.root / "runs"), home, changes.budget_s)
     if output_format == "json":
-        whole = {"spec": experiment.spec, "estimate": found, "preparation": steps}
+        whole = {"spec": experiment.spec, "estimate": forecast, "preparation": steps}
         emit(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n")
     else:
-        _print(experiment, found, steps, output_format)
+        _print(experiment, forecast, steps, output_format)
 
 
 def _print(

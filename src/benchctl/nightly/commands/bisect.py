@@ -71,12 +71,12 @@ def steps_between(good: VariantSpec, tonight: VariantSpec) -> list[tuple[Point, 
     The first is `good`, the last `tonight` but for its name. Flags, jars, plug-ins, settings and variables
     are changes of their own, and so is the order of flags where nothing else differs.
     """
-    found = [(Point(LAST_GOOD), msgspec.structs.replace(good, name=LAST_GOOD))]
+    steps = [(Point(LAST_GOOD), msgspec.structs.replace(good, name=LAST_GOOD))]
     for what, changes in _changes(good, tonight):
-        number = len(found)
-        spec = msgspec.structs.replace(found[-1][1], name=f"change-{number}", **changes)
-        found.append((Point(spec.name, what), spec))
-    return found
+        number = len(steps)
+        spec = msgspec.structs.replace(steps[-1][1], name=f"change-{number}", **changes)
+        steps.append((Point(spec.name, what), spec))
+    return steps
 
 
 def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -86,8 +86,8 @@ def _changes(good: VariantSpec, tonight: VariantSpec) -> Iterator[tuple[str, dic
             shown = (str(value) for value in now.values() if value not in (None, (), ""))
             yield f"{what} {' '.join(shown) or 'default'}", now
     for what, (name, key) in _LISTS.items():
-        for told, values in _list_changes(getattr(good, name), getattr(tonight, name), key):
-            yield f"{what} {told}", {name: values}
+        for label, values in _list_changes(getattr(good, name), getattr(tonight, name), key):
+            yield f"{what} {label}", {name: values}
     for what, name in _MAPPINGS.items():
         before, after = getattr(good, name), getattr(tonight, name)
         current = dict(before)
@@ -103,9 +103,9 @@ def _list_changes(
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     current = list(before)
     for name in dict.fromkeys(map(key, [*before, *after])):
-        was, now = ([one for one in side if key(one) == name] for side in (before, after))
+        was, now = ([item for item in side if key(item) == name] for side in (before, after))
         if was != now:
-            current = [one for one in current if key(one) != name] + now
+            current = [item for item in current if key(item) != name] + now
             yield " ".join(now) or f"none of {' '.join(was)}", tuple(current)
     if current != list(after):
         yield "order", tuple(after)
@@ -157,16 +157,16 @@ def bisect_command(
 
 def _alarm(folder: SuiteFolder, number: int) -> Raised:
     """Return an alarm that a run has confirmed."""
-    known = {alarm.raised.alarm: alarm.raised for alarm in alarms_of(folder.events(note))}
-    if number not in known:
-        raised = ", ".join(map(str, known)) or "none"
+    alarms = {alarm.raised.alarm: alarm.raised for alarm in alarms_of(folder.events(note))}
+    if number not in alarms:
+        raised = ", ".join(map(str, alarms)) or "none"
         raise UsageError(f"{folder.root.name} has no alarm {number}", hint=f"alarms so far: {raised}")
-    if known[number].confirmation is None:
+    if alarms[number].confirmation is None:
         raise UsageError(
             f"alarm {number} is not about a figure that a run has confirmed",
             hint="what changed then is all that is known: benchctl nightly status",
         )
-    return known[number]
+    return alarms[number]
 
 
 def _plan(confirmed: Plan, raised: Raised, most: int) -> Plan:

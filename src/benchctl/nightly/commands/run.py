@@ -211,14 +211,16 @@ def _night(
 ) -> tuple[Ended, Message]:
     store = _store(suite, home)
     site = home.nightly / "site" if suite.report is None else Path(suite.report)
-    known = Known(suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins)
+    registration = Known(
+        suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins
+    )
     with host_lock(
         wait=waiting, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")
     ):
         try:
             if site.resolve() == home.nightly.resolve():  # both have files of the same names
                 raise UsageError(f"{site} is where nights are kept", hint="choose another `report` directory")
-            remember(folder, known)
+            remember(folder, registration)
             ended = run_night(
                 Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)
             )

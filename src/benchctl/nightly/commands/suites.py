@@ -96,17 +96,17 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
     if bool(numbers) == all_open:
         raise UsageError("missing argument ALARM, or --all")
     folder = find_suite(resolve_home(), suite)
-    known = {alarm.raised.alarm: alarm for alarm in alarms_of(folder.events(note))}
+    alarms = {alarm.raised.alarm: alarm for alarm in alarms_of(folder.events(note))}
     if all_open:
-        numbers = tuple(number for number, alarm in known.items() if alarm.state == "open")
+        numbers = tuple(number for number, alarm in alarms.items() if alarm.state == "open")
         if not numbers:
             say(f"no alarm of {folder.root.name} is open")
     for number in numbers:
-        if number not in known:
-            raised = ", ".join(map(str, known)) or "none"
+        if number not in alarms:
+            raised = ", ".join(map(str, alarms)) or "none"
             raise UsageError(f"{folder.root.name} has no alarm {number}", hint=f"alarms so far: {raised}")
     for number in dict.fromkeys(numbers):
-        alarm = known[number]
+        alarm = alarms[number]
         title = visible(alarm.raised.title)
         if alarm.acknowledged is not None:
             say(f"alarm {number} was acknowledged by {alarm.acknowledged.who} before: {title}")
@@ -198,12 +198,12 @@ def report_command(names: tuple[str, ...], target: Path | None, *, with_runs: bo
             f"no suite has had a night in {home.nightly}", hint="run one: benchctl nightly run SUITE.yml"
         )
     for folder in folders:
-        known = recall(folder)
-        site = Path(known.site) if target is None else target
-        store = RunStore(Path(known.runs))
+        registration = recall(folder)
+        site = Path(registration.site) if target is None else target
+        store = RunStore(Path(registration.runs))
         nights = folder.nights(note)
         new = without_page(site, folder.root.name, nights, store) if with_runs else []
-        index = Publisher(folder, store, site, known.title, known.margins, note).publish(
+        index = Publisher(folder, store, site, registration.title, registration.margins, note).publish(
             nights, folder.events(note), new
         )
         say(f"Report: {index}")

@@ -46,7 +46,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[Mark]:
     """Return marks that every task has: annotations, automatic changes, and where a new era begins."""
-    found = [
+    marks = [
         Mark(
             annotation.number,
             "annotation",
@@ -58,11 +58,11 @@ def suite_marks(nights: Sequence[NightRecord], events: Iterable[Event]) -> list[
     for night in nights:
         page = f"nights/{night.id}.html"
         if night.era and era and night.era != era:
-            found.append(Mark(night.number, "era", "The host, the corpus or a size is another one.", page))
+            marks.append(Mark(night.number, "era", "The host, the corpus or a size is another one.", page))
         era = night.era or era
         if night.changes:
-            found.append(Mark(night.number, "change", "; ".join(map(change_text, night.changes)), page))
-    return found
+            marks.append(Mark(night.number, "change", "; ".join(map(change_text, night.changes)), page))
+    return marks
 
 
 def alarm_marks(
@@ -72,13 +72,13 @@ def alarm_marks(
 
     `numbers` maps ids of nights to their numbers.
     """
-    found = []
+    marks = []
     for alarm in alarms:
         raised = alarm.raised
         number = numbers.get(raised.since, numbers.get(raised.night))
         if number is not None and concerns(raised):
-            found.append(Mark(number, "alarm", _alarm_text(alarm), f"alarms.html#alarm-{raised.alarm}"))
-    return found
+            marks.append(Mark(number, "alarm", _alarm_text(alarm), f"alarms.html#alarm-{raised.alarm}"))
+    return marks
 
 
 def change_point_marks(series: Series, points: Iterable[ChangePoint]) -> Iterator[Mark]:
@@ -117,7 +117,7 @@ def night_data(suite: SuitePages, pages: Collection[str]) -> dict[str, Any]:
         "when": [moment(night.started) for night in nights],
         "runs": [night.run if night.run in pages else 0 for night in nights],
         "marks": {
-            place: ", ".join(found) for place, night in enumerate(nights) if (found := night_marks(night))
+            place: ", ".join(marks) for place, night in enumerate(nights) if (marks := night_marks(night))
         },
         "facts": facts,
         "host": _changes(nights, _benchctl),
@@ -211,12 +211,12 @@ def _last_rows(suite: SuitePages, histories: Sequence[History]) -> list[tuple[st
 
 def _changes(nights: Sequence[NightRecord], read: Callable[[NightRecord], str]) -> list[tuple[int, str]]:
     """Yield where a fact changes: its place among the nights, and its value from there on."""
-    found: list[tuple[int, str]] = []
+    changes: list[tuple[int, str]] = []
     for place, night in enumerate(nights):
         text = read(night)
-        if text and (not found or found[-1][1] != text):
-            found.append((place, text))
-    return found
+        if text and (not changes or changes[-1][1] != text):
+            changes.append((place, text))
+    return changes
 
 
 def _engine_of(label: str) -> Callable[[NightRecord], str]:

@@ -73,12 +73,12 @@ def history_of(series: Series) -> History:
 def tasks_of(every: Iterable[Series], variants: Sequence[str]) -> list[Task]:
     """Return series by task and metric, in the order in which they come; variants in the given order."""
     places = {label: place for place, label in enumerate(variants)}
-    found: dict[tuple[str, str], Task] = {}
+    tasks: dict[tuple[str, str], Task] = {}
     for series in every:
         key = series.key
-        task = found.setdefault((key.challenge, key.task), Task(key.challenge, key.task, {}))
+        task = tasks.setdefault((key.challenge, key.task), Task(key.challenge, key.task, {}))
         task.metrics.setdefault(key.metric, []).append(history_of(series))
-    for task in found.values():
+    for task in tasks.values():
         # Rates before times; else as they came.
         ordered = sorted(task.metrics.items(), key=lambda one: not one[1][0].higher_is_better)
         task.metrics.clear()
@@ -87,7 +87,7 @@ def tasks_of(every: Iterable[Series], variants: Sequence[str]) -> list[Task]:
             histories.sort(
                 key=lambda history: (places.get(history.key.variant, len(places)), history.key.variant)
             )
-    return list(found.values())
+    return list(tasks.values())
 
 
 # Of the styles of charts, grey is the canaries': what never changes should look like it.
@@ -121,13 +121,13 @@ class SuitePages:
     @cached_property
     def roles(self) -> dict[str, Role]:
         """Label of a variant -> its role, as of the newest night that has it; watched ones first."""
-        found: dict[str, Role] = {}
+        by_label: dict[str, Role] = {}
         for night in reversed(self.nights):
             for variant in night.variants:
-                found.setdefault(variant.label, variant.role)
+                by_label.setdefault(variant.label, variant.role)
         for series in self.series:
-            found.setdefault(series.key.variant, "watched")
-        return dict(sorted(found.items(), key=lambda one: one[1] == "canary"))
+            by_label.setdefault(series.key.variant, "watched")
+        return dict(sorted(by_label.items(), key=lambda one: one[1] == "canary"))
 
     @cached_property
     def styles(self) -> dict[str, int]:
@@ -157,11 +157,11 @@ class SuitePages:
 
     @cached_property
     def _of_nights(self) -> dict[str, list[Event]]:
-        found: dict[str, list[Event]] = {}
+        by_night: dict[str, list[Event]] = {}
         for event in self.events:
             if isinstance(event, Raised | Recovered):
-                found.setdefault(event.night, []).append(event)
-        return found
+                by_night.setdefault(event.night, []).append(event)
+        return by_night
 
     def events_of(self, night: NightRecord) -> list[Event]:
         """Return what a night raised and what recovered in it."""
@@ -212,9 +212,9 @@ def change_points(nights: Nights) -> tuple[ChangePoint, ...]:
         low, high = parts.pop()
         if high - low < 2 * edge:
             continue
-        found = q_hat(means[low:high])[edge - 1 : high - low - edge]
-        if found.max() > _LIMIT:
-            cut = low + edge + int(found.argmax())
+        q = q_hat(means[low:high])[edge - 1 : high - low - edge]
+        if q.max() > _LIMIT:
+            cut = low + edge + int(q.argmax())
             cuts.append(cut)
             parts += [(low, cut), (cut, high)]
     cuts.sort()
@@ -251,8 +251,8 @@ def q_hat(values: Floats) -> Floats:
     mean_distance = float(2 * gaps @ (share * (1 - share)))
     t = np.arange(1, n)
     apart = (below.cumsum(axis=0)[:-1] - t[:, None] * share) ** 2 @ gaps
-    found: Floats = 2 * n / (t * (n - t)) * apart / (mean_distance or 1.0)
-    return found
+    q: Floats = 2 * n / (t * (n - t)) * apart / (mean_distance or 1.0)
+    return q
 
 
 def _levels(means: Floats, cuts: list[int]) -> list[float]:

@@ -78,8 +78,8 @@ def assets() -> dict[str, str]:
 
 def _listed(heading: str, lines: Iterable[str], otherwise: str = "") -> list[PageBlock]:
     """Return a list, or what stands for an empty one."""
-    found = tuple(lines)
-    return [Items(heading, found)] if found else [otherwise] if otherwise else []
+    items = tuple(lines)
+    return [Items(heading, items)] if items else [otherwise] if otherwise else []
 
 
 # The pages of nights: the list of all of them, one each, and the page of alarms.
@@ -441,7 +441,14 @@ def _row(suite: SuitePages, history: History) -> tuple[Cell | str, ...]:
 def _mark_table(suite: SuitePages, marks: Sequence[Mark]) -> Table:
     pages = {night.number: f"nights/{night.id}.html" for night in suite.nights}
     newest = sorted(marks, key=lambda mark: -mark.number)[:_MOST_MARKS]
-    lines = ((str(one.number), _kind(one, one.page or pages.get(one.number, "")), one.text) for one in newest)
+    lines = (
+        (
+            str(entry.number),
+            _kind(entry, entry.page or pages.get(entry.number, "")),
+            entry.text,
+        )
+        for entry in newest
+    )
     columns = (
         worded("Night"),
         Column("What", "words", html_class="kind"),
@@ -497,8 +504,8 @@ def card_of(suite: SuitePages) -> Card:
 def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
     """Write the page of a suite; `pages` are ids of the runs that have one."""
     rows = [_night_row(suite, night, pages) for night in suite.nights[-_STRIP_NIGHTS:]]
-    known = sum(alarm.state == "acknowledged" for alarm in suite.alarms)
-    alarms = Markup("None. {} acknowledged: {}.").format(known, link("alarms.html", "all alarms"))
+    acknowledged = sum(alarm.state == "acknowledged" for alarm in suite.alarms)
+    alarms = Markup("None. {} acknowledged: {}.").format(acknowledged, link("alarms.html", "all alarms"))
     more = max(0, len(suite.nights) - _LAST_NIGHTS)
     spark_nights = min(_SPARK_NIGHTS, len(suite.nights))
     how = (
@@ -520,7 +527,7 @@ def suite_page(suite: SuitePages, pages: Collection[str]) -> str:
                     for one in _open(suite)
                 ),
             )
-            or ["None." if not known else Markup("<p>{}</p>").format(alarms)],
+            or ["None." if not acknowledged else Markup("<p>{}</p>").format(alarms)],
         ),
         Part(
             "tasks",
@@ -641,7 +648,7 @@ def _task_table(suite: SuitePages) -> Table:
 
 def _line(suite: SuitePages, task: Task) -> tuple[Cell | str, ...]:
     metric, histories = next(iter(task.metrics.items()))
-    found = {history.key.variant: history for history in histories}
+    by_variant = {history.key.variant: history for history in histories}
     key = SeriesKey("", task.challenge, task.task, metric)
     about = sum(_is_about(alarm, task) for alarm in _open(suite))
     name = Cell(
@@ -649,7 +656,7 @@ def _line(suite: SuitePages, task: Task) -> tuple[Cell | str, ...]:
         link=f"tasks/{page_name(task.challenge, task.task)}",
         badge=f"{about} open" if about else "",
     )
-    cells = (_cell(suite, label, found.get(label), metric) for label in suite.roles)
+    cells = (_cell(suite, label, by_variant.get(label), metric) for label in suite.roles)
     return (name, f"{metric_title(metric)}, {histories[0].unit}", *cells)
 
 

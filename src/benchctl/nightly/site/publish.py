@@ -118,13 +118,13 @@ def atom_feed(suite: str, title: str, nights: Sequence[NightRecord], events: Seq
     _add(feed, "generator", "benchctl", version=benchctl.__version__)
     _add(feed, "link", "", rel="self", href=FEED)
     _add(feed, "link", "", rel="alternate", type="text/html", href="index.html")
-    for one in entries[:_MOST_ENTRIES]:
+    for item in entries[:_MOST_ENTRIES]:
         entry = _add(feed, "entry", "")
-        _add(entry, "id", _id(suite, one.name))
-        _add(entry, "title", one.title)
-        _add(entry, "updated", one.at)
-        _add(entry, "link", "", rel="alternate", type="text/html", href=one.page)
-        _add(entry, "content", "\n".join(line for line in one.lines if line), type="text")
+        _add(entry, "id", _id(suite, item.name))
+        _add(entry, "title", item.title)
+        _add(entry, "updated", item.at)
+        _add(entry, "link", "", rel="alternate", type="text/html", href=item.page)
+        _add(entry, "content", "\n".join(line for line in item.lines if line), type="text")
     ET.indent(feed)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(feed, encoding="unicode")}\n'
 
@@ -138,7 +138,9 @@ def _of_alarms(events: Sequence[Event]) -> Iterator[_Entry]:
             word = "acknowledged" if isinstance(event, Acknowledged) else "recovered"
             who = f"by {event.who}" if isinstance(event, Acknowledged) else f"in {night_label(event.night)}"
             # An alarm can be acknowledged again, with another text.
-            earlier = sum(type(one) is type(event) and one.alarm == event.alarm for one in events[:place])
+            earlier = sum(
+                type(other) is type(event) and other.alarm == event.alarm for other in events[:place]
+            )
             yield _Entry(
                 f"alarm/{event.alarm}/{word}{f'/{earlier}' if earlier else ''}",
                 event.at,

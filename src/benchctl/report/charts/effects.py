@@ -271,21 +271,21 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
 
 
 def _fork_traces(place: int, row: Row, side: Figures) -> list[go.Scatter]:
-    known = [
+    measured = [
         (block, value) for block, value in zip(side.blocks, side.values, strict=True) if value is not None
     ]
-    if not known:
+    if not measured:
         return []
     style, unit = variant_style(place), _UNITS[row.level]
-    step = _SPREAD / max(1, len(known) - 1)
-    first = place - _SPREAD / 2 if len(known) > 1 else place
+    step = _SPREAD / max(1, len(measured) - 1)
+    first = place - _SPREAD / 2 if len(measured) > 1 else place
     dots = go.Scatter(
         mode="markers",
         name=plain(side.variant),
-        x=[value for _, value in known],
-        y=[first + number * step for number in range(len(known))],
+        x=[value for _, value in measured],
+        y=[first + number * step for number in range(len(measured))],
         marker={"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
-        text=[f"{plain(side.variant)}, {unit} {block}: {figure(value)}" for block, value in known],
+        text=[f"{plain(side.variant)}, {unit} {block}: {figure(value)}" for block, value in measured],
         hovertemplate="%{text}<extra></extra>",
     )
     return [dots] if side.value is None else [_mean(place, row, side, side.value), dots]
@@ -293,14 +293,16 @@ def _fork_traces(place: int, row: Row, side: Figures) -> list[go.Scatter]:
 
 def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
     colour = variant_style(place).colour
-    found = _own_interval(row, side)
-    ends = "" if found is None else f"{figure(found[0])} to {figure(found[1])}"
+    ends_of = _own_interval(row, side)
+    ends = "" if ends_of is None else f"{figure(ends_of[0])} to {figure(ends_of[1])}"
     return go.Scatter(
         mode="markers",
         name=f"{plain(side.variant)}, mean",
         x=[value],
         y=[place],
-        error_x=None if found is None else errors([value - found[0]], [found[1] - value], colour, 2.5, 8),
+        error_x=None
+        if ends_of is None
+        else errors([value - ends_of[0]], [ends_of[1] - value], colour, 2.5, 8),
         marker={"color": colour, "symbol": "line-ns", "size": 34, "line": {"color": colour, "width": 3}},
         text=[f"{plain(side.variant)}: mean {figure(value)}{f' ({ends})' if ends else ''}"],
         hovertemplate="%{text}<extra></extra>",

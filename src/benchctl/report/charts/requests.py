@@ -75,16 +75,16 @@ _DistributionForks = Sequence[tuple[ForkShape, Distribution]]
 
 def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     """Return the course of one task, a panel a variant; None when no request succeeded."""
-    found = {
+    by_variant = {
         label: [
             (fork, line) for fork in shapes.forks.get(label, ()) if (line := fork.shape.course) is not None
         ]
         for label in frame.variants
     }
-    found = {label: forks for label, forks in found.items() if forks}
-    if not found:
+    by_variant = {label: forks for label, forks in by_variant.items() if forks}
+    if not by_variant:
         return None
-    lines = [line for forks in found.values() for _, line in forks]
+    lines = [line for forks in by_variant.values() for _, line in forks]
     unit = "Seconds" if shapes.timed else "Requests"
     begin = min(float(_places(line, timed=shapes.timed)[0]) for line in lines)
     start = 0.0 if shapes.timed else 0.5
@@ -93,15 +93,15 @@ def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
         f"{unit} since measuring began",
         [
             Panel("Service time, ms", _PANEL_PX, axis if number == 1 else {**axis, "matches": "y"})
-            for number in range(1, len(found) + 1)
+            for number in range(1, len(by_variant) + 1)
         ],
         showlegend=False,
         shapes=[shaded(begin, start), upright(start)] if begin < start else [],
-        annotations=[heading(f"<b>{plain(label)}</b>", number) for number, label in enumerate(found, 1)],
+        annotations=[heading(f"<b>{plain(label)}</b>", number) for number, label in enumerate(by_variant, 1)],
     )
     data = [
         trace
-        for number, (label, forks) in enumerate(found.items(), 1)
+        for number, (label, forks) in enumerate(by_variant.items(), 1)
         for fork, line in forks
         for trace in _fork_traces(
             fork,
@@ -115,10 +115,10 @@ def course_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     return frame.chart(
         "course",
         "Service time over the course of each fork",
-        _about(lines, found),
+        _about(lines, by_variant),
         data,
         layout,
-        _table(found),
+        _table(by_variant),
     )
 
 
@@ -268,18 +268,18 @@ def _levels(course: Course) -> str:
 
 def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
     """Return throughput and telemetry of one task; None without samples."""
-    found = {label: shapes.forks[label] for label in frame.variants if shapes.forks.get(label)}
-    if not found:
+    by_variant = {label: shapes.forks[label] for label in frame.variants if shapes.forks.get(label)}
+    if not by_variant:
         return None
-    forks = [fork for group_of in found.values() for fork in group_of]
+    forks = [fork for group_of in by_variant.values() for fork in group_of]
     cell_s = common_cell(fork.shape for fork in forks)
     panels = [Panel(f"{shapes.unit.capitalize()}/s", _RATE_PX, {"rangemode": "tozero"})]
-    data = _legend(found, frame) + [
+    data = _legend(by_variant, frame) + [
         _rate_trace(fork, cell_s, position=frame.position(label), unit=shapes.unit)
-        for label, group_of in found.items()
+        for label, group_of in by_variant.items()
         for fork in group_of
     ]
-    for title, traces in _usage_panels(found, frame):
+    for title, traces in _usage_panels(by_variant, frame):
         panels.append(Panel(title, _USAGE_PX, {"rangemode": "tozero", "nticks": 4}))
         for trace in traces:
             trace.yaxis = axis_name(len(panels))
@@ -294,7 +294,7 @@ def flow_chart(shapes: TaskShapes, frame: Frame) -> Chart | None:
         _flow_about(forks, cell_s, telemetry=telemetry),
         data,
         layout,
-        _flow_table(found),
+        _flow_table(by_variant),
     )
 
 
@@ -333,15 +333,15 @@ def _usage_panels(found: _ByVariant, frame: Frame) -> list[tuple[str, list[go.Sc
         if fork.usage is not None and fork.usage.readings.sum() >= LEAST_READINGS
     ]
     readings = (
-        ("Node CPU, %", "% of one CPU", [(*one, one[1].node_cpu_percent) for one in kept]),
-        ("Driver CPU, %", "% of one CPU", [(*one, one[1].driver_cpu_percent) for one in kept]),
-        ("Merges", "merges", [(*one, one[1].merges) for one in kept]),
+        ("Node CPU, %", "% of one CPU", [(*pair, pair[1].node_cpu_percent) for pair in kept]),
+        ("Driver CPU, %", "% of one CPU", [(*pair, pair[1].driver_cpu_percent) for pair in kept]),
+        ("Merges", "merges", [(*pair, pair[1].merges) for pair in kept]),
     )
     panels = [
         (title, [_readings_trace(*fork, unit) for fork in forks if not np.isnan(fork[-1]).all()])
         for title, unit, forks in readings
     ]
-    pauses = [_pauses_trace(*one) for one in kept if one[1].pauses]
+    pauses = [_pauses_trace(*pair) for pair in kept if pair[1].pauses]
     panels.insert(len(panels) - 1, ("GC pauses, ms", pauses))
     return [(title, traces) for title, traces in panels if traces]
 
@@ -433,8 +433,8 @@ def _usage_cells(usage: Usage | None) -> tuple[str, ...]:
 
 
 def _mean(values: Floats, weights: Integers) -> float | None:
-    known = ~np.isnan(values)
-    return float(np.average(values[known], weights=weights[known])) if known.any() else None
+    is_known = ~np.isnan(values)
+    return float(np.average(values[is_known], weights=weights[is_known])) if is_known.any() else None
 
 
 def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Getter) -> Chart | None:
@@ -442,27 +442,31 @@ def distribution_chart(shapes: TaskShapes, frame: Frame, *, kind: str, of: Gette
 
     `kind` names it, such as `service time`; `of` gets it of one fork.
     """
-    found = {
-        label: [(fork, one) for fork in shapes.forks.get(label, ()) if (one := of(fork)) is not None]
+    by_variant = {
+        label: [
+            (fork, distribution)
+            for fork in shapes.forks.get(label, ())
+            if (distribution := of(fork)) is not None
+        ]
         for label in frame.variants
     }
-    found = {label: forks for label, forks in found.items() if forks}
-    if not found:
+    by_variant = {label: forks for label, forks in by_variant.items() if forks}
+    if not by_variant:
         return None
-    times = [one for forks in found.values() for _, one in forks]
+    times = [distribution for forks in by_variant.values() for _, distribution in forks]
     curved = any(_carried(time.requests, _MARKED[0]) for time in times)
     data: list[go.Scatter] = []
-    for label, forks in found.items():
+    for label, forks in by_variant.items():
         data += _share_traces(label, frame.position(label), forks)
         if curved:
             data += _curve_traces(label, frame.position(label), forks)
     return frame.chart(
         kind.replace(" ", "-"),
         f"Distribution of {kind}",
-        [*_distribution_about(kind, found, curved=curved), _limits(times, curved=curved)],
+        [*_distribution_about(kind, by_variant, curved=curved), _limits(times, curved=curved)],
         data,
         _layout(kind, times, curved=curved),
-        _distribution_table(found, kind),
+        _distribution_table(by_variant, kind),
     )
 
 

@@ -145,12 +145,12 @@ def figure(chart: Chart, *, explained: bool = False) -> Figure:
 
 def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
     """Return charts by task, folded, in `order` of titles; tasks that it does not name come last."""
-    found: dict[str, list[Chart]] = {name: [] for name in order}
+    by_group: dict[str, list[Chart]] = {name: [] for name in order}
     for chart in charts:
-        found.setdefault(chart.group, []).append(chart)
+        by_group.setdefault(chart.group, []).append(chart)
     seen: set[str] = set()
     listed = []
-    for number, (name, own) in enumerate(found.items(), 1):
+    for number, (name, own) in enumerate(by_group.items(), 1):
         if own:
             figures = Figures(tuple(figure(chart, explained=chart.title in seen) for chart in own))
             listed.append(Group(name, (figures,), f"operation-{number}", folded=True))

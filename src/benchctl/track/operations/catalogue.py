@@ -79,15 +79,15 @@ def _prepared(raw: Mapping[str, Any]) -> dict[str, Any]:
     if kind is None:
         return renamed
     fields = _types(kind)
-    found = {
+    prepared = {
         key: _number(value, fields.get(key))
         for key, value in renamed.items()
         if value is not None or _takes_null(fields.get(key))
     }
-    requests = found.get("requests")
+    requests = prepared.get("requests")
     if raw[_TYPE] == _COMPOSITE and isinstance(requests, list):
-        found["requests"] = [_step(step) for step in requests]
-    return found
+        prepared["requests"] = [_step(step) for step in requests]
+    return prepared
 
 
 def _class_of(raw: Mapping[str, Any]) -> type[Operation] | None:
@@ -111,8 +111,8 @@ def _step(raw: object) -> object:
         return raw
     if "stream" in raw:
         steps = raw["stream"]
-        known = [_step(step) for step in steps] if isinstance(steps, list) else steps
-        return {_TYPE: _STREAM, **raw, "stream": known}
+        stream = [_step(step) for step in steps] if isinstance(steps, list) else steps
+        return {_TYPE: _STREAM, **raw, "stream": stream}
     return _prepared({"name": raw.get(_TYPE, ""), **raw}) if _TYPE in raw else raw
 
 

@@ -149,8 +149,8 @@ class Operation(
     @property
     def settles_after(self) -> int | None:
         """Requests that warm it up on 100,000 documents; None when its track does not say."""
-        said = self.meta.get(_SETTLES_AFTER)
-        return said if type(said) is int else None
+        count = self.meta.get(_SETTLES_AFTER)
+        return count if type(count) is int else None
 
     @property
     def meaning(self) -> Self:
@@ -204,8 +204,8 @@ class Operation(
         """Seconds until a request counts as timed out; None means the driver's default."""
         if self.request_timeout is not None:
             return self.request_timeout
-        found = self.request_params.get("request_timeout")
-        return None if found is None else float(found)
+        timeout = self.request_params.get("request_timeout")
+        return None if timeout is None else float(timeout)
 
     @property
     def accepted(self) -> frozenset[int]:

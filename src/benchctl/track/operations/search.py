@@ -42,10 +42,12 @@ def change_composite(body: Mapping[str, Any], names: Names, changes: Mapping[str
 
 def composite_at(body: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
     """Return the composite aggregation itself: its sources, size and so on."""
-    found: Mapping[str, Any] = body
+    aggregation: Mapping[str, Any] = body
     for name in names:
-        found = next(found[key][name] for key in _SUB_AGGREGATIONS if name in (found.get(key) or {}))
-    composite: Mapping[str, Any] = found["composite"]
+        aggregation = next(
+            aggregation[key][name] for key in _SUB_AGGREGATIONS if name in (aggregation.get(key) or {})
+        )
+    composite: Mapping[str, Any] = aggregation["composite"]
     return composite
 
 
@@ -230,15 +232,15 @@ class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        found = list(composites(self.body))
+        paths = list(composites(self.body))
         demand(
-            (len(found) == 1, f"body: exactly one composite aggregation is needed, found {len(found)}"),
+            (len(paths) == 1, f"body: exactly one composite aggregation is needed, found {len(paths)}"),
             (
-                all("after" not in composite_at(self.body, names) for names in found),
+                all("after" not in composite_at(self.body, names) for names in paths),
                 "body: after is what pages are asked for with",
             ),
             (
-                all("sources" in composite_at(self.body, names) for names in found),
+                all("sources" in composite_at(self.body, names) for names in paths),
                 "body: a composite aggregation needs sources",
             ),
         )
