@@ -162,9 +162,9 @@ class Download:
                 self._check_size(piece, sink.tell() - begin)
 
         # Ranges count the bytes that lie on the server.
-        asked = {"accept-encoding": "identity"} | ({"range": f"bytes={have}-"} if have else {})
+        request_headers = {"accept-encoding": "identity"} | ({"range": f"bytes={have}-"} if have else {})
         try:
-            answer = courier.ask("GET", piece.url, headers=asked, deadline_s=None, receive=accept)
+            answer = courier.ask("GET", piece.url, headers=request_headers, deadline_s=None, receive=accept)
             accept(answer.status, answer.headers, b"")
         except Unanswered as err:
             if err.trouble in _PASSING_TROUBLES and err.partial is not None:

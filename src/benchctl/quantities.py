@@ -75,7 +75,7 @@ class Kind(Generic[N]):
         if self.amount(f"{text}{self.printed[0]}"):
             return f"add a unit: {text}{self.printed[0]}"
         shorter = (text[:end] for end in range(len(text) - 1, 0, -1) if text[end].isalpha())
-        near = next((one for one in shorter if self.amount(one)), None)
+        near = next((candidate for candidate in shorter if self.amount(candidate)), None)
         return f"write {re.split(', | or ', self.examples)[0]}" if near is None else f"did you mean '{near}'?"
 
     def text(self, value: float) -> str:

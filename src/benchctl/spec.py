@@ -570,7 +570,7 @@ def settings(form: type[msgspec.Struct]) -> tuple[Setting, ...]:
 
 def setting(name: str) -> Setting:
     """Return a setting of `benchctl run` by its name."""
-    return next(one for one in settings(RunForm) if one.name == name)
+    return next(candidate for candidate in settings(RunForm) if candidate.name == name)
 
 
 def run_settings() -> tuple[Setting, ...]:
@@ -587,36 +587,36 @@ def setting_words(source: msgspec.Struct) -> list[str]:
     """Return the options of a command line for the settings that differ from the default, in help's order."""
     words: list[str] = []
     headings = get_args(Heading)
-    for one in sorted(settings(type(source)), key=lambda setting: headings.index(setting.heading)):
-        value = one.value_in(source)
-        if value is None or value == one.default:
+    for entry in sorted(settings(type(source)), key=lambda setting: headings.index(setting.heading)):
+        value = entry.value_in(source)
+        if value is None or value == entry.default:
             continue
-        if one.is_flag:
-            words.append(one.options[0 if value else -1])
-        elif one.several:
-            shown = [",".join(value)] if one.choices else value
-            words += [word for text in shown for word in (one.option, text)]
+        if entry.is_flag:
+            words.append(entry.options[0 if value else -1])
+        elif entry.several:
+            shown = [",".join(value)] if entry.choices else value
+            words += [word for text in shown for word in (entry.option, text)]
         else:
-            text = str(value) if one.kind is None or isinstance(value, str) else one.kind.text(value)
-            words += [one.option, text]
+            text = str(value) if entry.kind is None or isinstance(value, str) else entry.kind.text(value)
+            words += [entry.option, text]
     return words
 
 
 def problems(source: msgspec.Struct) -> Iterator[tuple[Setting, str]]:
     """Yield what is wrong with numbers, amounts and addresses, which may come from anywhere."""
-    for one in settings(type(source)):
-        value = one.value_in(source)
-        if isinstance(value, str) and one.kind is not None:
+    for entry in settings(type(source)):
+        value = entry.value_in(source)
+        if isinstance(value, str) and entry.kind is not None:
             try:
-                one.kind.parse(value)
+                entry.kind.parse(value)
             except UsageError as err:
-                yield one, err.message
-        elif isinstance(value, str) and one.problem is not None and (found := one.problem(value)):
-            yield one, found
-        elif isinstance(value, int) and one.least is not None and value < one.least:
-            yield one, f"must be at least {one.least}"
-        elif isinstance(value, int) and one.most is not None and value > one.most:
-            yield one, f"must be at most {one.most}"
+                yield entry, err.message
+        elif isinstance(value, str) and entry.problem is not None and (problem := entry.problem(value)):
+            yield entry, problem
+        elif isinstance(value, int) and entry.least is not None and value < entry.least:
+            yield entry, f"must be at least {entry.least}"
+        elif isinstance(value, int) and entry.most is not None and value > entry.most:
+            yield entry, f"must be at most {entry.most}"
 
 
 def check_settings(source: msgspec.Struct) -> None:
@@ -625,8 +625,8 @@ def check_settings(source: msgspec.Struct) -> None:
     Raises:
         UsageError: If a number or an amount is out of range.
     """
-    for one, problem in problems(source):
-        raise UsageError(f"{one.option}: {problem}", hint=_example(one))
+    for entry, problem in problems(source):
+        raise UsageError(f"{entry.option}: {problem}", hint=_example(entry))
 
 
 def _example(one: Setting) -> str:

@@ -199,13 +199,13 @@ def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
 
     if option in (instead := getattr(command, "instead", {})):
         return str(instead[option])
-    known = [name for param in command.params for name in param.opts if name.startswith("--")]
-    chooser = next((name for name in _CHOOSE_TASKS.get(option, ()) if name in known), None)
+    option_names = [name for param in command.params for name in param.opts if name.startswith("--")]
+    chooser = next((name for name in _CHOOSE_TASKS.get(option, ()) if name in option_names), None)
     if chooser is not None:
         return f"{chooser} NAME chooses tasks"
-    options = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in known}
-    near = nearest(option, [*known, *options], alike=_ALIKE)
-    if near in options and near not in known:
+    options = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in option_names}
+    near = nearest(option, [*option_names, *options], alike=_ALIKE)
+    if near in options and near not in option_names:
         return f"{options[near]} is a parameter: --param {options[near]}={_value(option, args)}"
     return "" if near is None else f"did you mean '{near}'?"
 

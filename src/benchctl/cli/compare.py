@@ -161,7 +161,7 @@ def _again(context: click.Context, sides: Sequence[str]) -> tuple[Command, Comma
             value = context.params[option.name]
             value = PERCENT.text(value) if option.name == "margin" else value
             if isinstance(value, tuple):
-                words += [word for one in value for word in (option.opts[0], str(one))]
+                words += [word for item in value for word in (option.opts[0], str(item))]
             else:
                 words += [option.opts[0], *([] if value is True else [str(value)])]
     line = shlex.join(["benchctl", "compare", *words])

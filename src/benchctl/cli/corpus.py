@@ -132,8 +132,8 @@ def _published(name: str | None, size: str | None, packing: Packing, source: str
 
 
 def _declared(track_path: str, name: str | None, values: dict[str, Any]) -> Sequence[Corpus]:
-    track, known = load_track(track_path, values)
-    reject_unused(values, known | set(TASK_PARAMETERS))
+    track, param_names = load_track(track_path, values)
+    reject_unused(values, param_names | set(TASK_PARAMETERS))
     named = {corpus.name: corpus for corpus in track.corpora if not corpus.streaming_ingestion}
     if not named:
         raise UsageError(f"track '{track.name}' declares no files of documents")

@@ -74,8 +74,8 @@ def doctor_command(hosts_file: Path | None, output_format: TableFormat) -> None:
     unfit = [check for check in checks if check.state == "not fit"]
     if unfit:
         raise BenchctlError(
-            f"not fit to measure: {'; '.join(one.found for one in unfit)}",
-            hint="; ".join(filter(None, (one.advice for one in unfit))),
+            f"not fit to measure: {'; '.join(failed.found for failed in unfit)}",
+            hint="; ".join(filter(None, (failed.advice for failed in unfit))),
         )
     warnings = sum(check.state == "warning" for check in checks)
     complain(f"benchctl: fit to measure, with {counted(warnings, 'warning')}")
@@ -206,10 +206,10 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
             session = stack.enter_context(pool.HostSession(hosts, pool.Link, hosts.remote))
             missing, links = session.missing, session.links
         for name, host in hosts.hosts.items():
-            known = name, list(host.carries)
+            leading_cells = name, list(host.carries)
             if name in missing:
                 hints |= dict.fromkeys(filter(None, [missing[name].hint]))
-                yield (*known, missing[name].message, *[None] * (len(_COLUMNS) - 3))
+                yield (*leading_cells, missing[name].message, *[None] * (len(_COLUMNS) - 3))
                 continue
             facts = describe(Path.cwd()) if host.local else links[name].facts
             disk: int | None = facts.free_disk_bytes
@@ -223,9 +223,13 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
                     lacks and f"nodes of one cluster with others would not start: {lacks}"
                 )
                 disk = where.free_disk_bytes
-            others = (f"{one} {facts.versions[one]}" for one in VERSIONS if facts.versions[one] != own[one])
+            others = (
+                f"{component} {facts.versions[component]}"
+                for component in VERSIONS
+                if facts.versions[component] != own[component]
+            )
             yield (
-                *known,
+                *leading_cells,
                 unfit or (f"busy: {facts.busy}" if facts.busy else _READY),
                 facts.cores,
                 round(facts.load, 2),

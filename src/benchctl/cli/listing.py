@@ -29,10 +29,12 @@ def list_group() -> None:
 def challenges_command(track_name: str | None, output_format: TableFormat) -> None:
     """List challenges and their schedules."""
     track, _ = load_track(track_name or "big5", {})
-    found = dict(track.challenges)
+    challenges = dict(track.challenges)
     if track_name is None:
-        found = {name: load_challenge(str(find_challenge(name)), track, {})[0] for name in challenge_names()}
-    rows = [(name, [_extent(task) for task in challenge.schedule]) for name, challenge in found.items()]
+        challenges = {
+            name: load_challenge(str(find_challenge(name)), track, {})[0] for name in challenge_names()
+        }
+    rows = [(name, [_extent(task) for task in challenge.schedule]) for name, challenge in challenges.items()]
     title = "Shipped challenges" if track_name is None else f"Challenges of {track.name}"
     print_table(Table.listed(title, ("challenge", "schedule"), rows), output_format)
 

@@ -170,7 +170,7 @@ def only_say(
     subjects = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     plan = with_documents(plan, track, files, home)
     plan = corpus_of_targets(plan, subjects) or plan
-    challenges, variants = (", ".join(found) for found in (plan.challenges, plan.families))
+    challenges, variants = (", ".join(names) for names in (plan.challenges, plan.families))
     documents = f" on {counted(plan.corpus.documents, 'document')}" if plan.corpus.documents else ""
     if plan.swept is not None:
         points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)

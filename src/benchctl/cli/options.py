@@ -45,8 +45,8 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         command = option(command)
         # Click keeps the options of what is not a command yet in a list on the function, the newest last.
-        known = vars(command)
-        known.setdefault(_HEADINGS, {})[known["__click_params__"][-1].name] = heading
+        attributes = vars(command)
+        attributes.setdefault(_HEADINGS, {})[attributes["__click_params__"][-1].name] = heading
         return command
 
     return decorate
@@ -254,15 +254,15 @@ def metric_option(command: F) -> F:
 
 def diff_option(command: F) -> F:
     """Add `--diff`; the command gets None for the comparison that was measured."""
-    one = setting("diff")
+    diff = setting("diff")
     return under(
         "Execution and output",
         click.option(
-            one.option,
-            one.name,
-            type=click.Choice(one.choices),
+            diff.option,
+            diff.name,
+            type=click.Choice(diff.choices),
             default=None,
-            help=f"{one.meta.description}  [default: as requested when measured]",
+            help=f"{diff.meta.description}  [default: as requested when measured]",
         ),
     )(command)
 
@@ -310,11 +310,11 @@ def grouped(
     """
     placed: list[Callable[[Any], Any]] = []
     heading: Heading | None = None
-    for one in options:
-        if isinstance(one, str):
-            heading = one
+    for item in options:
+        if isinstance(item, str):
+            heading = item
         else:
-            placed.append(one if heading is None else under(heading, one))
+            placed.append(item if heading is None else under(heading, item))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -389,11 +389,11 @@ def require_runs(folder: Path | None, *names: str) -> None:
 def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
     """Find a run in the store that `--runs` names; a trial, or one that has not ended, is noted as such."""
     require_runs(folder, name)
-    found = open_store(resolve_home(), folder).find(name)
-    record = found.load()
+    run = open_store(resolve_home(), folder).find(name)
+    record = run.load()
     for doubt in run_doubts(record):
         note(doubt.text)
-    return found, record
+    return run, record
 
 
 def keyed(values: Iterable[str], option: str) -> dict[str, str]:
@@ -402,15 +402,15 @@ def keyed(values: Iterable[str], option: str) -> dict[str, str]:
     Raises:
         UsageError: If a name is given twice.
     """
-    found: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for text in values:
         name, equals, value = text.partition("=")
         # A URL or a path may hold an equals sign, too.
         key, value = (name, value) if equals and _NAME.fullmatch(name) else ("", text)
-        if key in found:
+        if key in by_key:
             raise UsageError(f"{option} is given twice for {key or 'all variants'}")
-        found[key] = value
-    return found
+        by_key[key] = value
+    return by_key
 
 
 # Values that a shell completes, by click's own completion.
@@ -455,9 +455,9 @@ def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours
             raise UsageError(
                 f"{option}: cannot write '{path}': parent directory does not exist, or path is a directory"
             )
-        there = next((one for one in (whole, *beside) if one.is_file()), None)
-    if there is not None and not ours:
-        raise UsageError(f"{option}: {there} already exists", hint="choose another file, or delete it")
+        existing = next((candidate for candidate in (whole, *beside) if candidate.is_file()), None)
+    if existing is not None and not ours:
+        raise UsageError(f"{option}: {existing} already exists", hint="choose another file, or delete it")
 
 
 def given_options(context: click.Context) -> dict[str, str]:
@@ -488,10 +488,10 @@ class ParamOptions:
             UsageError: If a text or file is malformed.
         """
         files = [Path(text[1:]) for text in self.params if text.startswith("@")]
-        found = read_parameter_files(files)
+        params = read_parameter_files(files)
         for text in self.track_params:
-            found.update(parse_rally_params(text))
-        return {**found, **parse_params(text for text in self.params if not text.startswith("@"))}
+            params.update(parse_rally_params(text))
+        return {**params, **parse_params(text for text in self.params if not text.startswith("@"))}
 
 
 param_options = grouped(

@@ -79,13 +79,13 @@ def plan_command(
         raise UsageError(
             "there is only one variant, and no difference to plan for", hint="give another --variant"
         )
-    found = plan_forks(Past(store, describe_host().fingerprint, home, None).history(plan), plan, effect)
+    fork_plan = plan_forks(Past(store, describe_host().fingerprint, home, None).history(plan), plan, effect)
     # Without earlier runs, a pilot.
-    hardest = None if found.hardest is None else found.hardest.need.forks
+    hardest = None if fork_plan.hardest is None else fork_plan.hardest.need.forks
     forks = plan.forks if hardest is None else max(hardest.forks or hardest.within, plan.index_builds)
     text = command(_with_files(plan, spec.files), forks=forks)
-    found = msgspec.structs.replace(found, command=text)
-    emit(render_fork_plan(found, output_format, width=text_width()))
+    fork_plan = msgspec.structs.replace(fork_plan, command=text)
+    emit(render_fork_plan(fork_plan, output_format, width=text_width()))
 
 
 def _with_files(plan: Plan, files: FileOptions) -> Plan:
@@ -93,7 +93,7 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
     paths = {folder.absolute() / "any": "any" for folder in files.folders}
     if files.local is not None:
         paths = {files.local.absolute(): ""}
-    known = tuple(
+    corpus_files = tuple(
         CorpusFile(
             path=str(path),
             documents=0,
@@ -105,5 +105,5 @@ def _with_files(plan: Plan, files: FileOptions) -> Plan:
         for path, corpus in paths.items()
     )
     # Of files, all documents are used unless a number was given.
-    spec = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=known)
-    return msgspec.structs.replace(plan, corpus=spec) if known else plan
+    spec = msgspec.structs.replace(plan.corpus, documents=files.docs or 0, files=corpus_files)
+    return msgspec.structs.replace(plan, corpus=spec) if corpus_files else plan

@@ -208,26 +208,26 @@ def _require_latest(name: str, runs_folder: Path | None) -> None:
 
 def _whole(home: Home, store: RunStore, name: str, *, finished: bool) -> Whole:
     """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
-    found: Whole | None
+    begun: Whole | None
     # A part of an id, or `latest`, rather means a run.
     of_runs = store.names(name)
     for whole in hooks("whole"):
         try:
-            found = whole(home, name, ())
+            begun = whole(home, name, ())
         except UsageError:
             if not of_runs:
                 raise
             continue
-        if found is not None and (found.id == name or not of_runs):
-            return found
+        if begun is not None and (begun.id == name or not of_runs):
+            return begun
     folder = store.find(name, finished=finished)
     try:
         tags = folder.load().tags
     except BenchctlError:
         tags = ()  # whoever goes on with it says what is wrong
     for whole in hooks("whole"):
-        found = whole(home, "", tags)
-        if found is not None:
-            note(f"run {folder.path.name} is part of {found.title}, all of which is continued")
-            return found
+        begun = whole(home, "", tags)
+        if begun is not None:
+            note(f"run {folder.path.name} is part of {begun.title}, all of which is continued")
+            return begun
     return BegunRun(home, store, folder)

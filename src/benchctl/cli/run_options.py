@@ -149,12 +149,14 @@ class WordsType(click.ParamType[tuple[str, ...]]):
     ) -> tuple[str, ...]:
         """Read them."""
         del param, ctx
-        known = (*self.setting.choices, _ALL)
+        choices = (*self.setting.choices, _ALL)
         words = [word.strip() for word in value.split(",")]
         for word in words:
-            if word not in known:
+            if word not in choices:
                 other = _OTHER_WORDS.get(word)
-                hint = f"use: {self.setting.option} {other}" if other in known else suggestion(word, known)
+                hint = (
+                    f"use: {self.setting.option} {other}" if other in choices else suggestion(word, choices)
+                )
                 raise UsageError(f"{self.setting.option}: unknown kind '{word}'", hint=hint)
         return self.setting.choices if _ALL in words else tuple(words)
 
@@ -213,27 +215,27 @@ def form_options(*names: str) -> Callable[[F], F]:
 
     A command that has `--config` gets those of the file where the command line has none.
     """
-    chosen = [one for one in settings(RunForm) if not names or (one.within or one.name) in names]
+    chosen = [entry for entry in settings(RunForm) if not names or (entry.within or entry.name) in names]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:
             context = click.get_current_context()
-            values = {one: kwargs.pop(one.parameter) for one in chosen}
+            values = {entry: kwargs.pop(entry.parameter) for entry in chosen}
             file: Path | None = kwargs.pop("config", None)
             form = RunForm() if file is None else read_form(file)
             explicit = {}
-            for one, value in values.items():
-                source = context.get_parameter_source(one.parameter)
+            for entry, value in values.items():
+                source = context.get_parameter_source(entry.parameter)
                 if value == "" and source is ParameterSource.COMMANDLINE:
-                    raise UsageError(f"{one.option} requires a non-empty value")
+                    raise UsageError(f"{entry.option} requires a non-empty value")
                 if file is None or source is not ParameterSource.DEFAULT:
-                    explicit[one] = value
+                    explicit[entry] = value
             return command(*args, form=_filled(form, explicit), **kwargs)
 
         decorated: Callable[..., Any] = collected
-        for one in reversed(chosen):
-            decorated = under(one.heading, _option(one))(decorated)
+        for entry in reversed(chosen):
+            decorated = under(entry.heading, _option(entry))(decorated)
         return decorated
 
     return cast("Callable[[F], F]", decorate)
@@ -241,9 +243,9 @@ def form_options(*names: str) -> Callable[[F], F]:
 
 def _filled(form: RunForm, values: Mapping[Setting, Any]) -> RunForm:
     """Return a form with values of the command line."""
-    own = {one.name: value for one, value in values.items() if not one.within}
+    own = {entry.name: value for entry, value in values.items() if not entry.within}
     kinds, forks = (
-        next((value for one, value in values.items() if one.parameter == f"evidence_{name}"), None)
+        next((value for entry, value in values.items() if entry.parameter == f"evidence_{name}"), None)
         for name in ("kinds", "forks")
     )
     evidence = form.evidence

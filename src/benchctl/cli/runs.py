@@ -208,7 +208,7 @@ class References:
     def __init__(self, home: Home) -> None:
         unread: list[str] = []
         self._by_run: dict[str, str] = {
-            run: who for found in hooks("references") for run, who in found(home, unread.append)
+            run: who for references in hooks("references") for run, who in references(home, unread.append)
         }
         if unread:
             raise BenchctlError(
@@ -293,8 +293,8 @@ def import_command(
         )
     home = resolve_home()
     keep_rest: Callable[[Path, RunRecord], None] | None = None
-    if found := hook("imported")(files, variant_text, tags):
-        label, made, keep_rest = found
+    if imported := hook("imported")(files, variant_text, tags):
+        label, made, keep_rest = imported
     else:
         races = read_races(files, None if tool is None else _TOOLS[tool])
         spec = _variant(variant_text, races[0])
@@ -320,19 +320,19 @@ def _variant(text: str, race: Race) -> VariantSpec:
     from benchctl.engine.variant import parse_variant  # noqa: PLC0415 - see above
 
     spec = parse_variant(text)
-    found = race.engine_version
-    major = found.partition(".")[0]
+    version = race.engine_version
+    major = version.partition(".")[0]
     if spec.engine == "elasticsearch" and major.isdecimal() and int(major) <= _LAST_ONLY_OF_OPENSEARCH:
         raise UsageError(
-            f"{race.path} measured version {found}, which is OpenSearch's, not Elasticsearch's",
+            f"{race.path} measured version {version}, which is OpenSearch's, not Elasticsearch's",
             hint="import it as os, or as LABEL=os",
         )
     if "@" not in text:
-        return spec if found else _of_unknown_version(spec)
-    if found and found != spec.version:
+        return spec if version else _of_unknown_version(spec)
+    if version and version != spec.version:
         raise UsageError(
-            f"{race.path} measured version {found}, not {spec.version}",
-            hint=f"name another variant, such as {text.replace(spec.version, found)}",
+            f"{race.path} measured version {version}, not {spec.version}",
+            hint=f"name another variant, such as {text.replace(spec.version, version)}",
         )
     return spec
 

@@ -43,17 +43,17 @@ def read_auth(name: str, given: Mapping[str, str], where: str, environ: Mapping[
     Raises:
         UsageError: If credentials are incomplete, or given twice.
     """
-    found = {kind: environ[variable(name, kind)] for kind in KINDS if environ.get(variable(name, kind))}
-    if found and given:
-        names = ", ".join(variable(name, kind) for kind in found)
+    credentials = {kind: environ[variable(name, kind)] for kind in KINDS if environ.get(variable(name, kind))}
+    if credentials and given:
+        names = ", ".join(variable(name, kind) for kind in credentials)
         raise UsageError(
             f"the credentials of {name} are given twice, in {where} and in {names}", hint="give one of them"
         )
-    found = dict(given or found)
-    if found and found.keys() <= {"region", "service"}:
+    credentials = dict(given or credentials)
+    if credentials and credentials.keys() <= {"region", "service"}:
         own = {kind: environ.get(variable, "") for kind, variable in _AWS_VARIABLES.items()}
-        found |= {kind: secret for kind, secret in own.items() if secret}
-    return _auth(name, found, where if given else "the environment")
+        credentials |= {kind: secret for kind, secret in own.items() if secret}
+    return _auth(name, credentials, where if given else "the environment")
 
 
 def read_secret_file(path: Path) -> dict[str, str]:
@@ -195,7 +195,7 @@ def read_targets(form: RunForm) -> dict[str, TargetSpec]:
     """
     path = Path(form.targets_file).expanduser().absolute() if form.targets_file else None
     entries = {} if path is None else _read_entries(path)
-    found: dict[str, TargetSpec] = {}
+    targets: dict[str, TargetSpec] = {}
     for text in form.targets or entries:
         name, _, url = text.partition("=")
         entry = entries.get(text)
@@ -206,19 +206,19 @@ def read_targets(form: RunForm) -> dict[str, TargetSpec]:
         if url and name in entries:
             hint = f"write --target {name}, or give the address another name"
             raise UsageError(f"--target {name}=URL: {path} defines {name}, too", hint=hint)
-        if name in found:
+        if name in targets:
             raise UsageError(f"duplicate --target {name}")
         if entry is not None and path is not None:
             _connection(path, name, entry)
-        found[check_name(name)] = TargetSpec(
+        targets[check_name(name)] = TargetSpec(
             hosts=read_hosts(url if entry is None else entry.url),
             file=None if entry is None else str(path),
             fill=entry is not None and entry.fill,
             writes=("kept" if form.keep_target_data else "removed") if form.allow_writes else None,
         )
-    if form.allow_writes and not found:
+    if form.allow_writes and not targets:
         raise UsageError("--allow-writes requires --target or --targets")
-    if form.allow_writes and any(target.fill for target in found.values()):
+    if form.allow_writes and any(target.fill for target in targets.values()):
         raise UsageError(
             "--allow-writes cannot be used with a target of `fill: true`",
             hint="a challenge that makes the index finds none; one that only reads needs it filled",
@@ -227,8 +227,8 @@ def read_targets(form: RunForm) -> dict[str, TargetSpec]:
         raise UsageError(
             "--keep-target-data requires --allow-writes", hint="an index made by `fill: true` stays anyway"
         )
-    _check_variables(found)
-    return found
+    _check_variables(targets)
+    return targets
 
 
 def _connection(path: Path, name: str, entry: TargetEntry) -> dict[str, Any]:
@@ -342,10 +342,10 @@ def with_answers(plan: Plan, environ: Mapping[str, str]) -> Plan:
         BenchctlError: If a target cannot be reached, or refuses.
     """
     endpoints = endpoints_of(plan.variants, environ)
-    known = {name: identify(Address(name, endpoint)) for name, endpoint in endpoints.items()}
+    identities = {name: identify(Address(name, endpoint)) for name, endpoint in endpoints.items()}
 
     def answered(spec: VariantSpec) -> VariantSpec:
-        facts = known.get(spec.name)
+        facts = identities.get(spec.name)
         if facts is None:
             return spec
         says = spec.name.partition("@")[0]

@@ -101,22 +101,22 @@ def fork_result(record: ForkRecord) -> str:
         if summary.redline_end is not None:
             return f"{_redline(summary)} ({record.wall_s:.1f} s)"
         if summary.unsupported is not None:
-            found = "unsupported"
+            outcome = "unsupported"
         elif by_jmh:
-            found = _of_operations(summary)
+            outcome = _of_operations(summary)
         elif summary.service_time is None:
-            found = "no answer"
+            outcome = "no answer"
         elif summary.service_time.p90 is None:
-            found = f"{sum(summary.failures.values())} of its requests failed"
+            outcome = f"{sum(summary.failures.values())} of its requests failed"
         else:
-            found = f"{summary.service_time.p90 / 1e6:.2f} ms"
-        parts.setdefault(summary.label, []).append(found)
+            outcome = f"{summary.service_time.p90 / 1e6:.2f} ms"
+        parts.setdefault(summary.label, []).append(outcome)
     if by_jmh:
-        each = ", ".join(f"{label} {' / '.join(found)}" for label, found in parts.items())
+        each = ", ".join(f"{label} {' / '.join(outcome)}" for label, outcome in parts.items())
         return f"{each} ({record.wall_s:.1f} s)"
     starts = sum(boot.start_s for boot in record.boots)
-    told = ", ".join(f"{label} {' / '.join(found)}" for label, found in parts.items())
-    return f"p90 {told} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
+    latencies = ", ".join(f"{label} {' / '.join(outcome)}" for label, outcome in parts.items())
+    return f"p90 {latencies} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
 
 
 def _of_operations(summary: TaskSummary) -> str:

@@ -63,13 +63,13 @@ class Day:
 
 def days(documents: int) -> tuple[Day, ...]:
     """Return the days of a corpus of that many documents, in order and without gaps."""
-    found = []
+    calendar = []
     for number in range(_DAYS):
         first = number * _QUARTERS_A_DAY
         last = min(first + _QUARTERS_A_DAY, _QUARTERS)
         seconds = _SECONDS_A_DAY * (last - first) // _QUARTERS_A_DAY
-        found.append(Day(number, documents * first // _QUARTERS, documents * last // _QUARTERS, seconds))
-    return tuple(found)
+        calendar.append(Day(number, documents * first // _QUARTERS, documents * last // _QUARTERS, seconds))
+    return tuple(calendar)
 
 
 def spans(documents: int, most: int = PART_DOCUMENTS) -> Iterator[Span]:

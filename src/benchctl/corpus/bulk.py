@@ -71,12 +71,12 @@ class ConflictingIds:
         are inside ("cycle walking", Black and Rogaway: Ciphers with Arbitrary Finite Domains, 2002).
         """
         half = np.uint64((max(self._plan.documents, 2) - 1).bit_length() + 1) // np.uint64(2)
-        found = places.astype(np.uint64)
-        outside = np.ones(len(found), dtype=np.bool_)
+        shuffled = places.astype(np.uint64)
+        outside = np.ones(len(shuffled), dtype=np.bool_)
         while outside.any():
-            found[outside] = self._feistel(found[outside], half)
-            outside = found >= self._plan.documents
-        return found.astype(np.intp)
+            shuffled[outside] = self._feistel(shuffled[outside], half)
+            outside = shuffled >= self._plan.documents
+        return shuffled.astype(np.intp)
 
     def _feistel(self, values: Words, half: np.uint64) -> Words:
         mask = (np.uint64(1) << half) - np.uint64(1)
@@ -201,13 +201,13 @@ Range = tuple[int, int]
 
 def merged(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """Return the same documents in the fewest ranges, in order, none of them empty."""
-    found: list[Range] = []
+    disjoint: list[Range] = []
     for start, stop in sorted(range_ for range_ in ranges if range_[0] < range_[1]):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        if disjoint and start <= disjoint[-1][1]:
+            disjoint[-1] = (disjoint[-1][0], max(stop, disjoint[-1][1]))
         else:
-            found.append((start, stop))
-    return tuple(found)
+            disjoint.append((start, stop))
+    return tuple(disjoint)
 
 
 def count(ranges: Iterable[Range]) -> int:

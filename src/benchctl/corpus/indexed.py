@@ -178,7 +178,7 @@ _FORMATS = (
 
 
 def _format_of(head: bytes) -> _Format:
-    return next(one for one in _FORMATS if one.magic.match(head))
+    return next(candidate for candidate in _FORMATS if candidate.magic.match(head))
 
 
 class _Chunks:

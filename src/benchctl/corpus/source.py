@@ -65,17 +65,17 @@ def stretches(documents: int, held: int, start: int = 0, stop: int | None = None
     while start < stop:
         end = min((block + 1) * documents // blocks, stop)
         gap = (2 * block + 1) * left_out // (2 * blocks)
-        found = Stretch(start + gap, end + gap)
+        stretch = Stretch(start + gap, end + gap)
         block += 1
         start = end
-        if found.start == found.stop:
+        if stretch.start == stretch.stop:
             continue
-        if waiting is not None and waiting.stop == found.start:
-            waiting = Stretch(waiting.start, found.stop)
+        if waiting is not None and waiting.stop == stretch.start:
+            waiting = Stretch(waiting.start, stretch.stop)
             continue
         if waiting is not None:
             yield waiting
-        waiting = found
+        waiting = stretch
     if waiting is not None:
         yield waiting
 
@@ -83,13 +83,13 @@ def stretches(documents: int, held: int, start: int = 0, stop: int | None = None
 def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
     """Split a number of documents over files in proportion to their sizes, each off by less than one."""
     total = sum(held)
-    found = []
+    shares = []
     before = 0
     for count in held:
         after = before + count
-        found.append(after * documents // total - before * documents // total if total else 0)
+        shares.append(after * documents // total - before * documents // total if total else 0)
         before = after
-    return tuple(found)
+    return tuple(shares)
 
 
 _ACTIONS = frozenset({"index", "create", "update", "delete"})
@@ -255,12 +255,12 @@ def _check_first_line(path: Path, first: bytes, *, has_actions: bool | None) -> 
 def _possible_kinds(line: bytes) -> tuple[bool, bool]:
     """Return whether a line can be an action, and whether it can be a document."""
     try:
-        said = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
+        action = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False, True
-    if len(said) != 1 or _ACTIONS.isdisjoint(said):
+    if len(action) != 1 or _ACTIONS.isdisjoint(action):
         return False, True
-    keys = next(iter(said.values()))
+    keys = next(iter(action.values()))
     return True, bool(keys) and not any(key.startswith("_") or key in _ACTION_KEYS for key in keys)
 
 
@@ -294,7 +294,7 @@ def find_documents(
             there are fewer documents than wanted.
         BenchctlError: If a file is damaged, or cannot be fetched.
     """
-    found = []
+    available = []
     for corpus in corpora:
         places = [*folders, corpus_folder(home, corpus.name)]
         for documents in corpus.documents:
@@ -305,11 +305,11 @@ def find_documents(
                 if not is_published(documents):
                     raise not_found(corpus, documents, places)
                 if most_bytes is not None:
-                    found.append(_ahead(corpus, documents, home))
+                    available.append(_ahead(corpus, documents, home))
                     continue
                 path = Fetch(home, downloading or (lambda *_: None)).get(corpus, documents)
-            found.append(_declared_file(corpus, documents, path, home, progress, most_bytes))
-    return _shares(found, docs)
+            available.append(_declared_file(corpus, documents, path, home, progress, most_bytes))
+    return _shares(available, docs)
 
 
 def _declared_file(

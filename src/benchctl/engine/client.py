@@ -139,10 +139,12 @@ def statistics_path(names: Iterable[str]) -> str:
 
 def statistics_of(nodes: Mapping[str, Any], names: Iterable[str]) -> dict[str, dict[str, float]]:
     """Return values of STATISTICS by node; what a node does not report is missing."""
-    asked = list(names)
+    statistics = list(names)
     return {
-        node: {name: value for name in asked if (value := number_at(found, STATISTICS[name])) is not None}
-        for node, found in by_name(nodes).items()
+        node: {
+            name: value for name in statistics if (value := number_at(sections, STATISTICS[name])) is not None
+        }
+        for node, sections in by_name(nodes).items()
     }
 
 
@@ -154,11 +156,11 @@ def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
 
 def totals(nodes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """Return sums over nodes, of values that all of them report."""
-    found = list(nodes.values())
+    readings = list(nodes.values())
     return {
-        name: sum(node[name] for node in found)
-        for name in (found[0] if found else ())
-        if all(name in node for node in found)
+        name: sum(node[name] for node in readings)
+        for name in (readings[0] if readings else ())
+        if all(name in node for node in readings)
     }
 
 

@@ -93,8 +93,8 @@ class Cluster:
 
     def readings(self) -> dict[int, Reading]:
         """Current usage of nodes by process id, without those that cannot be read."""
-        found = {node.pid: node.reading() for node in self.nodes}
-        return {pid: reading for pid, reading in found.items() if reading is not None}
+        by_pid = {node.pid: node.reading() for node in self.nodes}
+        return {pid: reading for pid, reading in by_pid.items() if reading is not None}
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -310,21 +310,21 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
     members = _at_once(lambda pair: pair[0].node(pair[1]), list(zip(grounds, wanted, strict=True)))
     started = time.monotonic()
     with ExitStack() as stack:
-        found = [stack.enter_context(member) for member in members]
+        entered = [stack.enter_context(member) for member in members]
         try:
-            _wait_listening(found)
+            _wait_listening(entered)
         except BenchctlError as err:
             # A node that somebody ended says nothing about its archive.
             if archive is not None and not _was_ended(err):
                 archive.refuse(NEVER_STARTED)
             # Of all: which one it was about, its text alone says.
-            if err.hint == UNKNOWN_HINT and [node for node in found if node.forget_start()]:
+            if err.hint == UNKNOWN_HINT and [node for node in entered if node.forget_start()]:
                 hint = f"{UNKNOWN_HINT}; try again: how it starts is learnt again; or use start:script"
                 raise BenchctlError(err.message, hint=hint) from err
             raise
-        _wait_healthy(found, expect_index)
+        _wait_healthy(entered, expect_index)
         start_s = time.monotonic() - started
-        cluster = Cluster(found, installation, start_s=start_s, tolerant=tolerant)
+        cluster = Cluster(entered, installation, start_s=start_s, tolerant=tolerant)
         try:
             yield cluster
         except BaseException:
@@ -333,7 +333,7 @@ def boot(  # noqa: PLR0913 - what is started, on what and for whom; all by keywo
             raise
         finally:
             cluster.stop()
-        for member in found:
+        for member in entered:
             if isinstance(member, Node):
                 member.keep_archive()
 
@@ -492,35 +492,35 @@ def _linked(data: Path, root: Path) -> list[Path]:
 
 
 def _link_all(data: Path, root: Path) -> Iterator[Path]:
-    found: dict[Path, Path] = {}
+    folders: dict[Path, Path] = {}
     for entry in entries(data, data):
         if entry.write_once and not entry.is_folder:
             shard = entry.source.parent
-            if shard not in found:
+            if shard not in folders:
                 # INDEX/SHARD/index
-                found[shard] = root / f"{shard.parent.parent.name}-{shard.parent.name}"
-                found[shard].mkdir(parents=True)
-                yield found[shard]
-            link(entry.source, found[shard] / entry.source.name)
+                folders[shard] = root / f"{shard.parent.parent.name}-{shard.parent.name}"
+                folders[shard].mkdir(parents=True)
+                yield folders[shard]
+            link(entry.source, folders[shard] / entry.source.name)
 
 
 def _check(
     argv: tuple[str, ...], shard: Path, logs: Path, owner: Owner | None, halted: Callable[[], bool]
 ) -> None:
-    said = next(path for n in itertools.count(1) if not (path := logs / f"check-{n}.txt").exists())
-    command = Command(argv, {}, Path("/"), said, said, owner)
+    output = next(path for n in itertools.count(1) if not (path := logs / f"check-{n}.txt").exists())
+    command = Command(argv, {}, Path("/"), output, output, owner)
     with NodeProcess(command, grace_s=0.0) as process:
         while (status := process.wait(_POLL_S)) is None:
             if halted():
                 raise BenchctlError("the check was given up")
-    text = read_file(said, follow=False).decode(errors="replace")
+    text = read_file(output, follow=False).decode(errors="replace")
     if status == 0 and _CLEAN in text:
         return
     lines = [line.strip() for line in text.splitlines()]
     signs = ("Exception", "FAILED", "ERROR")
     wrong = next((line for sign in signs for line in lines if sign in line), "")
-    told = wrong or (lines[-1] if lines else f"nothing: it {describe_exit(status)}")
-    raise BenchctlError(f"Lucene's check of shard {shard.name} says: {told} (all of it: {said})")
+    problem = wrong or (lines[-1] if lines else f"nothing: it {describe_exit(status)}")
+    raise BenchctlError(f"Lucene's check of shard {shard.name} says: {problem} (all of it: {output})")
 
 
 # The collection of evidence from one node start: where it goes, and what collects it.

@@ -170,7 +170,7 @@ def try_out(client: SearchClient, wanted: Places) -> None:
             made = client.read(path, dict[str, dict[str, Any]], params={"flat_settings": "true"})
         finally:
             _remove(client, wanted)
-        if others := [way for one in made.values() for way in leads_elsewhere(one)]:
+        if others := [way for mapping in made.values() for way in leads_elsewhere(mapping)]:
             raise BenchctlError(
                 f"its templates give '{name}' {', '.join(others)}",
                 hint="--allow-writes creates private indices only: remove the name from the template's "
@@ -212,8 +212,8 @@ def require_free(client: SearchClient, wanted: Places) -> None:
         BenchctlError: If the cluster has such a place.
     """
     for name in wanted.names:
-        found = _mappings(client, name)
-        if found is not None and not all(MARK in mapped.mappings.meta for mapped in found.values()):
+        mappings = _mappings(client, name)
+        if mappings is not None and not all(MARK in mapped.mappings.meta for mapped in mappings.values()):
             raise BenchctlError(
                 f"it has '{name}' already, which does not carry benchctl's mark",
                 hint="--allow-writes only touches what was not there before: measure another cluster, or "
@@ -242,9 +242,9 @@ def _mappings(client: SearchClient, name: str) -> Mapping[str, _Mapped] | None:
 
 def _remove(client: SearchClient, wanted: Places) -> None:
     for name in wanted.names:
-        found = _mappings(client, name)
-        if found is not None:
-            kind = "" if name in found else "_data_stream/"
+        mappings = _mappings(client, name)
+        if mappings is not None:
+            kind = "" if name in mappings else "_data_stream/"
             client.request("DELETE", f"/{kind}{quote(name, safe='')}")
 
 
@@ -284,8 +284,8 @@ def stand_ins(client: SearchClient, names: Sequence[str]) -> tuple[str, ...]:
     """
     if not names:
         return ()
-    found = client.request("GET", "/_all/_alias", params={"expand_wildcards": "all"})
-    return tuple(name for name in names if name in found)
+    indices = client.request("GET", "/_all/_alias", params={"expand_wildcards": "all"})
+    return tuple(name for name in names if name in indices)
 
 
 def _has_data_streams(client: SearchClient) -> bool:

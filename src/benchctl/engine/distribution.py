@@ -543,9 +543,9 @@ def _check_machine(root: Path, source: str) -> None:
 def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
     if not (root / "bin" / engine).is_file():
         other = _OTHER[engine]
-        found = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
+        contents = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
         raise UsageError(
-            f"{source} is not a distribution of {engine}: {found}",
+            f"{source} is not a distribution of {engine}: {contents}",
             hint="give the archive that its makers publish, or the directory with its bin, config and lib",
         )
     version = _library_version(root, engine, source)
@@ -562,7 +562,7 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
 def _library_version(root: Path, library: str, source: str) -> str:
     """The version in the one file name `lib/<library>-<version>.jar`."""
     names = [re.fullmatch(rf"{library}-(\d.*)\.jar", path.name) for path in root.glob("lib/*.jar")]
-    versions = [found[1] for found in names if found]
+    versions = [match[1] for match in names if match]
     if len(versions) != 1:
         count = f"{len(versions)} of them" if versions else "none"
         raise UsageError(
@@ -583,9 +583,9 @@ def tree_digest(root: Path, *, times: bool = False) -> str:
         for folder, names, files in os.walk(root):
             names[:] = [name for name in names if Path(folder) != root or name not in OF_NODES]
             for path in (Path(folder, name) for name in files):
-                found = path.lstat()
-                time_ns = f"\0{found.st_mtime_ns}" if times else ""
-                lines.append(f"{path.relative_to(root)}\0{found.st_size}{time_ns}")
+                status = path.lstat()
+                time_ns = f"\0{status.st_mtime_ns}" if times else ""
+                lines.append(f"{path.relative_to(root)}\0{status.st_size}{time_ns}")
     return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
 
 

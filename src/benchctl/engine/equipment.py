@@ -65,21 +65,21 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
     if not plugins:
         return original
     with tempfile.TemporaryDirectory(dir=home.scratch, prefix="plugins-") as name:
-        found = [
-            _unpacked(original, asked, archive, Path(name, str(number)))
-            for number, (asked, archive) in enumerate(plugins)
+        unpacked = [
+            _unpacked(original, given_name, archive, Path(name, str(number)))
+            for number, (given_name, archive) in enumerate(plugins)
         ]
-        _check_extended(original, found)
-        names = [plugin.facts.name for plugin in found]
+        _check_extended(original, unpacked)
+        names = [plugin.facts.name for plugin in unpacked]
         duplicate = next((name for name in names if names.count(name) > 1), None)
         if duplicate is not None:
             raise UsageError(f"plug-in {duplicate} is a duplicate", hint="remove one")
 
         def change(root: Path) -> None:
-            for plugin in found:
+            for plugin in unpacked:
                 _place(plugin, root)
 
-        facts = tuple(plugin.facts for plugin in found)
+        facts = tuple(plugin.facts for plugin in unpacked)
         parts = ("plugins", sorted(fact.sha256 for fact in facts))
         root = derived(home, original, parts, change)
     return replace(original, root=root, plugins=facts)
@@ -87,18 +87,18 @@ def with_plugins(home: Home, original: Installation, plugins: Sequence[tuple[str
 
 def _unpacked(original: Installation, asked: str, archive: Archive, folder: Path) -> _Unpacked:
     top = unpack(archive.path, folder)
-    said = _properties(top, asked)
-    name, version = said.get("name", ""), said.get("version", "unknown")
+    properties = _properties(top, asked)
+    name, version = properties.get("name", ""), properties.get("version", "unknown")
     if not _NAME.fullmatch(name):
         raise UsageError(f"{asked} has no usable name in its {_DESCRIPTOR}: {name!r}")
-    _check_version(original, asked, said)
+    _check_version(original, asked, properties)
     for kind in ("plugins", "modules"):
         if (original.root / kind / name).exists():
             raise UsageError(
                 f"{asked} is plug-in {name}, which {original.engine} {original.version} has already",
                 hint="remove it",
             )
-    return _Unpacked(asked, PluginFacts(name, version, archive.sha256), _extended(said), top)
+    return _Unpacked(asked, PluginFacts(name, version, archive.sha256), _extended(properties), top)
 
 
 def _extended(properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _properties(top: Path, asked: str) -> dict[str, str]:
 
 
 def _parsed(text: str) -> dict[str, str]:
-    return {found["key"]: found["value"] for found in _PROPERTY.finditer(text)}
+    return {match["key"]: match["value"] for match in _PROPERTY.finditer(text)}
 
 
 def _check_version(original: Installation, asked: str, said: dict[str, str]) -> None:
@@ -205,8 +205,8 @@ def with_modules(
         UsageError: If a named module, or every one, is not published for this version.
         BenchctlError: If a module is of another build, or cannot be downloaded.
     """
-    asked = [name for name in wanted if name in MODULES]
-    named = dict.fromkeys(name for module in asked for name in (*MODULES[module].extends, module))
+    modules = [name for name in wanted if name in MODULES]
+    named = dict.fromkeys(name for module in modules for name in (*MODULES[module].extends, module))
     folders = original.root / "modules"
     removed: tuple[str, ...] = ()
     if CORE in wanted:
@@ -393,11 +393,11 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
 
 def _library(root: Path) -> dict[str, str]:
     """Artifact -> file name of the jars in `lib`."""
-    found = {}
+    by_artifact = {}
     for path in sorted(root.glob("lib/*.jar")):
         versioned = _VERSIONED.fullmatch(path.stem)
-        found[versioned["artifact"] if versioned else path.stem] = path.name
-    return found
+        by_artifact[versioned["artifact"] if versioned else path.stem] = path.name
+    return by_artifact
 
 
 def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
@@ -406,11 +406,11 @@ def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
     Known by its coordinates, else its file name, else Maven's properties inside it, else a manifest with the
     same titles as exactly one of the jars there: Lucene's have no other mark.
     """
-    said = [jar.artifact] if jar.artifact else [*_names(jar.path.stem)]
+    names = [jar.artifact] if jar.artifact else [*_names(jar.path.stem)]
     own = None if jar.artifact else _metadata_of(jar.path)
     if own is not None and own.artifact:
-        said.append(own.artifact)
-    for name in said:
+        names.append(own.artifact)
+    for name in names:
         if name in library:
             return name
     if own is not None and own.titles:
@@ -418,21 +418,23 @@ def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
         alike = [name for name, file in library.items() if _metadata_of(lib / file).titles == own.titles]
         if len(alike) == 1:
             return alike[0]
-    near = [found for name in said if (found := nearest(name, library))]
+    near = [similar for name in names if (similar := nearest(name, library))]
     # Without a near name, first what is replaced most often.
-    known = dict.fromkeys(near) or sorted(library, key=lambda name: (not name.startswith("lucene"), name))
+    candidates = dict.fromkeys(near) or sorted(
+        library, key=lambda name: (not name.startswith("lucene"), name)
+    )
     raise UsageError(
         f"{jar.asked} replaces no jar in lib/ of {original.engine} {original.version} "
-        f"(it calls itself {', '.join(dict.fromkeys(said))})",
-        hint=f"the nearest there: {', '.join(library[name] for name in [*known][:_MOST_NAMES])}",
+        f"(it calls itself {', '.join(dict.fromkeys(names))})",
+        hint=f"the nearest there: {', '.join(library[name] for name in [*candidates][:_MOST_NAMES])}",
     )
 
 
 def _names(stem: str) -> Iterator[str]:
     """Candidates from a file's name: all of it, or what precedes a version; the longest first."""
     yield stem
-    for found in reversed([*_VERSION_START.finditer(stem)]):
-        yield stem[: found.start()]
+    for match in reversed([*_VERSION_START.finditer(stem)]):
+        yield stem[: match.start()]
 
 
 @dataclass(frozen=True)
@@ -461,10 +463,10 @@ def _metadata_of(path: Path) -> _Metadata:
             ) from err
     # Continuation lines begin with a space.
     unfolded = text.replace("\r\n", "\n").replace("\n ", "")
-    titles = frozenset((found["key"], found["value"]) for found in _TITLE.finditer(unfolded))
+    titles = frozenset((match["key"], match["value"]) for match in _TITLE.finditer(unfolded))
     commit = _COMMIT.search(unfolded)
-    poms = [found["artifact"] for name in names if (found := _POM.fullmatch(name))]
-    plugins = [found["name"].replace("/", ".") for name in names if (found := _PLUGIN_CLASS.fullmatch(name))]
+    poms = [match["artifact"] for name in names if (match := _POM.fullmatch(name))]
+    plugins = [match["name"].replace("/", ".") for name in names if (match := _PLUGIN_CLASS.fullmatch(name))]
     # A jar that bundles several artifacts is none of them.
     return _Metadata(
         poms[0] if len(poms) == 1 else None, titles, commit["commit"] if commit else "", tuple(plugins)

@@ -90,14 +90,14 @@ def freeze(source: Path, target: Path) -> None:
 
 def _state(data: Path) -> dict[Path, bytes]:
     """Lucene's commits, those of the cluster state included, and the checkpoints of the translogs."""
-    found = {}
+    contents = {}
     for path in [*data.rglob("segments_*"), *data.rglob("*.ckp")]:
         try:
-            found[path] = read_file(path, follow=False)
+            contents[path] = read_file(path, follow=False)
         except FileNotFoundError:
             # Just replaced; it will differ from the next state.
-            found[path] = b""
-    return found
+            contents[path] = b""
+    return contents
 
 
 def _link_tree(source: Path, target: Path) -> None:

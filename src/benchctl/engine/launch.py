@@ -296,13 +296,13 @@ class _Places:
         pieces: list[tuple[str, str]] = []
         rest = raw
         while rest:
-            found = [
+            candidates = [
                 (rest.index(string), -len(string), path) for string, path in strings.items() if string in rest
             ]
-            if not found:
+            if not candidates:
                 pieces.append(("bytes", base64.b64encode(rest).decode()))
                 break
-            at, minus_size, path = min(found)
+            at, minus_size, path = min(candidates)
             pieces += [("bytes", base64.b64encode(rest[:at]).decode()), ("path", self.clear(str(path)))]
             rest = rest[at - minus_size :]
         left = b"".join(base64.b64decode(piece) for kind, piece in pieces if kind == "bytes")
@@ -370,10 +370,10 @@ def _learn(script: Command, places: _Places, installation: Installation, jdk: Jd
         real, ours = str(jdk.home.absolute()), str(runtime)
         env = {name: ours if value == real else value for name, value in script.env.items()}
         learning = replace(script, env={**env, _NOTES: str(notes)})
-        found = next(filter(None, (_watch(learning, notes, wait_s) for wait_s in _LAUNCHER_WAITS_S)), None)
-        if found is None:
+        learnt = next(filter(None, (_watch(learning, notes, wait_s) for wait_s in _LAUNCHER_WAITS_S)), None)
+        if learnt is None:
             raise UnlearnableError("its launcher never confirmed that the server received its arguments")
-        stdin, stays_open = found
+        stdin, stays_open = learnt
         if len(stdin) > _MOST_STDIN:
             raise UnlearnableError(f"its launcher sends the server {len(stdin):,} bytes")
         argv, variables, cwd = (
@@ -430,8 +430,8 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
             status = process.wait(_POLL_S)
             if status is not None and (status or not stdin.exists()):
                 # One that failed after the server's start may not have sent everything.
-                said = " ".join(process.tail(3)) or "no output"
-                raise UnlearnableError(f"its script started no server, or failed: {said}")
+                output = " ".join(process.tail(3)) or "no output"
+                raise UnlearnableError(f"its script started no server, or failed: {output}")
             if status is not None:
                 return _noted(stdin), False
             if stdin.exists() and stdin.lstat().st_size and int(_noted(pid)) != process.group:

@@ -54,8 +54,8 @@ class LiveIndex:
     @property
     def largest_page(self) -> int | None:
         """Largest page of hits, if the index has its own bound."""
-        found = self.settings.get("index.max_result_window")
-        return None if found is None else integer_setting(found)
+        limit = self.settings.get("index.max_result_window")
+        return None if limit is None else integer_setting(limit)
 
 
 def read_live_index(client: SearchClient, name: str) -> LiveIndex:
@@ -66,18 +66,18 @@ def read_live_index(client: SearchClient, name: str) -> LiveIndex:
         NodeRequestError: If the cluster refuses or does not answer.
     """
     try:
-        found = client.request("GET", f"/{quote(name, safe=',*')}", params={"flat_settings": "true"})
+        indices = client.request("GET", f"/{quote(name, safe=',*')}", params={"flat_settings": "true"})
     except NodeRequestError as err:
         if err.status == HTTPStatus.NOT_FOUND:
             raise UsageError(f"the cluster has no index '{name}'") from err
         raise
-    if not isinstance(found, dict) or not found:
+    if not isinstance(indices, dict) or not indices:
         raise UsageError(f"the cluster has no index '{name}'")
-    if len(found) > 1:
-        names = ", ".join(sorted(found)[:_MOST_NAMED])
-        raise UsageError(f"'{name}' matches {len(found)} indices: {names}", hint="name one of them")
+    if len(indices) > 1:
+        names = ", ".join(sorted(indices)[:_MOST_NAMED])
+        raise UsageError(f"'{name}' matches {len(indices)} indices: {names}", hint="name one of them")
     try:
-        described = msgspec.convert(next(iter(found.values())), _Described)
+        described = msgspec.convert(next(iter(indices.values())), _Described)
     except msgspec.ValidationError as err:
         raise BenchctlError(f"the cluster describes the index '{name}' in an unknown form: {err}") from err
     mappings = described.mappings
@@ -130,14 +130,14 @@ def fields_of(mappings: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, 
     Raises:
         BenchctlError: If the mappings are nested too deeply, or malformed.
     """
-    found: list[tuple[str, str, Mapping[str, Any]]] = []
+    fields: list[tuple[str, str, Mapping[str, Any]]] = []
     try:
-        _collect(mappings.get("properties", {}), "", found)
+        _collect(mappings.get("properties", {}), "", fields)
     except RecursionError as err:
         raise BenchctlError("the mappings are nested too deeply") from err
     except (AttributeError, TypeError) as err:
         raise BenchctlError("the mappings are not of the form that engines give them") from err
-    return found
+    return fields
 
 
 def _collect(
@@ -365,9 +365,9 @@ def _by_keyword(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
     """A search for the most frequent value of a keyword, and a count of its values."""
     best: tuple[int, str, Any] | None = None
     for path in _paths(index, _KEYWORDS):
-        found = _aggregated(client, index.name, {"terms": {"field": path, "size": 1}})
-        if found.buckets and (best is None or found.buckets[0].doc_count > best[0]):
-            best = (found.buckets[0].doc_count, path, found.buckets[0].key)
+        result = _aggregated(client, index.name, {"terms": {"field": path, "size": 1}})
+        if result.buckets and (best is None or result.buckets[0].doc_count > best[0]):
+            best = (result.buckets[0].doc_count, path, result.buckets[0].key)
     if best is not None:
         _, path, value = best
         yield _search(f"term-{path}", {"query": {"term": {path: {"value": value}}}})
@@ -378,8 +378,8 @@ def _by_keyword(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
 def _by_order(client: SearchClient, index: LiveIndex) -> Iterator[Operation]:
     """A range over the middle half of a date or number, and a sort by it, descending."""
     for path in (*_paths(index, _DATES), *_paths(index, _NUMBERS)):
-        found = _aggregated(client, index.name, {"percentiles": {"field": path, "percents": [25, 75]}})
-        bounds = [bound for bound in found.values.values() if isinstance(bound, int | float)]
+        result = _aggregated(client, index.name, {"percentiles": {"field": path, "percents": [25, 75]}})
+        bounds = [bound for bound in result.values.values() if isinstance(bound, int | float)]
         if len(bounds) != 2 or bounds[0] == bounds[1]:  # noqa: PLR2004 - the quartiles
             continue
         lowest, highest = sorted(bounds)

@@ -403,10 +403,12 @@ def _newest(
 
 def _served(versions: Iterable[Version], serves: Callable[[Version], bool]) -> list[Version]:
     """Return which versions are served, asking for several at a time."""
-    asked = list(versions)
+    candidates = list(versions)
     with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
         return [
-            version for version, is_served in zip(asked, pool.map(serves, asked), strict=True) if is_served
+            version
+            for version, is_served in zip(candidates, pool.map(serves, candidates), strict=True)
+            if is_served
         ]
 
 

@@ -111,11 +111,11 @@ def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
     Raises:
         OSError: If a file cannot be accessed.
     """
-    found = {}
+    by_path = {}
     for entry in _checksummed(data):
         stat = entry.source.stat()
-        found[str(entry.source.relative_to(data))] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-    return found
+        by_path[str(entry.source.relative_to(data))] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    return by_path
 
 
 def _checksummed(data: Path) -> Iterator[Entry]:
@@ -498,13 +498,13 @@ def bytes_by_kind(data: Path) -> dict[str, int]:
     Raises:
         OSError: If a file cannot be read.
     """
-    found: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     for folder in _shards(data):
         for name, size in _files(folder):
-            found[_KIND.get(name.rpartition(".")[2], "other")] += size
+            sizes[_KIND.get(name.rpartition(".")[2], "other")] += size
         for file in (folder.parent / "translog").glob("translog*"):
-            found["translog"] += file.stat(follow_symlinks=False).st_size
-    return dict(found.most_common())
+            sizes["translog"] += file.stat(follow_symlinks=False).st_size
+    return dict(sizes.most_common())
 
 
 def _shards(data: Path) -> Iterator[Path]:
@@ -542,16 +542,16 @@ def compound_entries(data: bytes) -> Iterator[tuple[str, int, int]]:
         at += 1 + data[at]  # suffix
         count, at = _vint(data, at)
         numbers = struct.Struct("<qq" if codec.startswith("Lucene90") else ">qq")
-        found = []
+        files = []
         for _ in range(count):
             length, at = _vint(data, at)
             name = data[at : at + length].decode()
             at += length
-            found.append((name, *numbers.unpack_from(data, at)))
+            files.append((name, *numbers.unpack_from(data, at)))
             at += numbers.size
     except (IndexError, UnicodeDecodeError, struct.error):
         return
-    yield from found
+    yield from files
 
 
 def _codec(data: bytes) -> tuple[str, int]:
@@ -583,7 +583,7 @@ def _shard_digest(folder: Path) -> str:
         if not path.name.startswith("_") or path.suffix in _NOT_CONTENT:
             continue
         number, _, kind = path.stem.removeprefix("_").partition("_")
-        found = by_segment.setdefault(int(number, 36), [])
+        lines = by_segment.setdefault(int(number, 36), [])
         with open_regular(path, follow=False) as file:
             _, at = _codec(head := file.read(_HEADER_BYTES))
             segment = head[at : at + _ID_BYTES]
@@ -591,7 +591,7 @@ def _shard_digest(folder: Path) -> str:
             if path.suffix == ".cfs":
                 with open_regular(path.with_suffix(".cfe"), follow=False) as entries:
                     parts = list(compound_entries(entries.read(_MOST_ENTRIES_BYTES)))
-            found += [
+            lines += [
                 f"{name} {length} {_masked_digest(file, start, length - _CHECKSUM_BYTES, segment)}"
                 for name, start, length in parts
                 if not name.endswith(".si")

@@ -124,8 +124,8 @@ class ClusterMeter:
     def write_clocks(self) -> dict[str, float]:
         """Return milliseconds since the start that all nodes spent on writing, by name of the work."""
         reading = self._read()
-        found = {} if reading is None else totals(reading.nodes)
-        return {name: found[name] for name in WRITE_CLOCKS if name in found}
+        clocks = {} if reading is None else totals(reading.nodes)
+        return {name: clocks[name] for name in WRITE_CLOCKS if name in clocks}
 
     @property
     def asked(self) -> dict[str, Asked]:
@@ -146,7 +146,7 @@ class ClusterMeter:
     @property
     def nodes(self) -> dict[str, dict[str, float]]:
         """Return each node's use between first and last reading, seconds, and state at the last."""
-        found = {}
+        by_node = {}
         for name, last in self.readings[-1].nodes.items() if self.readings else ():
             first = self.readings[0].nodes.get(name, {})
             used = {
@@ -154,18 +154,18 @@ class ClusterMeter:
                 for what in ("cpu", "gc")
                 if f"{what}_ms" in first.keys() & last.keys()
             }
-            found[name] = used | {key: last[key] for key in _LEVELS if key in last}
-        return found
+            by_node[name] = used | {key: last[key] for key in _LEVELS if key in last}
+        return by_node
 
     def lines(self, origin_ns: int) -> bytes:
         """Iterate over all readings as lines of JSON, in order; times are nanoseconds from `origin_ns`."""
-        told: list[tuple[int, object]] = [
+        entries: list[tuple[int, object]] = [
             (reading.asked_ns, {"at_ns": reading.at_ns - origin_ns, "nodes": reading.nodes})
             for reading in self.readings
         ]
-        told += [(asked_ns, {"hot_threads": text}) for asked_ns, text in self.hot_threads]
-        told.sort(key=itemgetter(0))
-        rows = [{"asked_ns": at_ns - origin_ns} | what for at_ns, what in told if isinstance(what, dict)]
+        entries += [(asked_ns, {"hot_threads": text}) for asked_ns, text in self.hot_threads]
+        entries.sort(key=itemgetter(0))
+        rows = [{"asked_ns": at_ns - origin_ns} | what for at_ns, what in entries if isinstance(what, dict)]
         return b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
 
     def _watch(self) -> None:
@@ -215,13 +215,13 @@ def ask(client: SearchClient, what: str) -> tuple[Any, int]:
 
 def withheld(client: SearchClient) -> dict[str, str]:
     """Return what a cluster does not report, and why, by asking for everything once."""
-    found = {}
+    reasons = {}
     for what in _PATHS:
         try:
             ask(client, what)
         except NodeRequestError as err:
-            found[what] = f"HTTP {err.status}: {err.reason}" if err.status else err.reason
-    return found
+            reasons[what] = f"HTTP {err.status}: {err.reason}" if err.status else err.reason
+    return reasons
 
 
 def _reading(answer: Nodes, begun_ns: int, ended_ns: int) -> ClusterReading | None:
@@ -240,8 +240,8 @@ def _reading(answer: Nodes, begun_ns: int, ended_ns: int) -> ClusterReading | No
 def _over_collectors(node: Mapping[str, Any], key: str) -> float | None:
     """Sum over a node's collectors; None where one does not report it."""
     try:
-        values = [number_at(one, key) for one in node["jvm"]["gc"]["collectors"].values()]
+        values = [number_at(collector, key) for collector in node["jvm"]["gc"]["collectors"].values()]
     except (KeyError, TypeError, AttributeError):
         return None
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None
+    numbers = [value for value in values if value is not None]
+    return sum(numbers) if numbers and len(numbers) == len(values) else None

@@ -45,7 +45,7 @@ def without_secrets(flag: str) -> str:
 
 
 def _secret_in(flag: str) -> re.Match[str] | None:
-    return next((found for found in _PROPERTY_NAME.finditer(flag) if _seems_secret(found["name"])), None)
+    return next((match for match in _PROPERTY_NAME.finditer(flag) if _seems_secret(match["name"])), None)
 
 
 JVM_OPTIONS_NAME = "benchctl.options"
@@ -328,7 +328,7 @@ def check_flags(engine: EngineName, flags: Sequence[str]) -> Sequence[str]:
 
 def _opening(flags: Sequence[str]) -> str | None:
     """The first flag that opens the JVM to other hosts; a debugger's port alone listens locally."""
-    properties = {found["name"]: found["value"] for found in map(_PROPERTY.fullmatch, flags) if found}
+    properties = {match["name"]: match["value"] for match in map(_PROPERTY.fullmatch, flags) if match}
     for flag in flags:
         if debugger := _DEBUGGER.match(flag):
             host, colon, _ = debugger["address"].rpartition(":")

@@ -308,12 +308,12 @@ def reported(client: SearchClient, name: str) -> int | None:
     A node updates its CPU time once a second.
     """
     try:
-        found = totals(client.statistics(name)).get(name)
+        total = totals(client.statistics(name)).get(name)
     except NodeRequestError as err:
         if err.status not in {HTTPStatus.OK, _UNAUTHORISED, _FORBIDDEN, *NOT_OFFERED}:
             raise
         return None
-    return None if found is None else int(found)
+    return None if total is None else int(total)
 
 
 def find_index(client: SearchClient, name: str) -> ClusterIndex | None:

@@ -111,15 +111,15 @@ class Meter:
 
     def _threads(self) -> dict[int, int]:
         folder = f"/proc/{self.pid}/task"
-        found = {}
+        spent_ns = {}
         for thread in map(int, os.listdir(folder)):  # noqa: PTH208 - half as long as by paths
             with suppress(OSError):
                 if thread not in self._open:
                     self._open[thread] = os.open(f"{folder}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-                found[thread] = int(os.pread(self._open[thread], 64, 0).split(maxsplit=1)[0])
-        for gone in self._open.keys() - found.keys():
+                spent_ns[thread] = int(os.pread(self._open[thread], 64, 0).split(maxsplit=1)[0])
+        for gone in self._open.keys() - spent_ns.keys():
             os.close(self._open.pop(gone))
-        return found
+        return spent_ns
 
     def _storage(self) -> int | None:
         try:
@@ -132,8 +132,8 @@ class Meter:
         if self._counters is None or 0 in self._places:
             return None
         # Not mapped: a file that its owner cuts off would end benchctl.
-        found = [os.pread(self._counters.fileno(), _COUNTER_BYTES, place) for place in self._places]
-        compilations, spent_ns = (int.from_bytes(one, sys.byteorder, signed=True) for one in found)
+        counters = [os.pread(self._counters.fileno(), _COUNTER_BYTES, place) for place in self._places]
+        compilations, spent_ns = (int.from_bytes(counter, sys.byteorder, signed=True) for counter in counters)
         return compilations, spent_ns
 
     def _open_files(self) -> int | None:
@@ -162,7 +162,7 @@ def counter_places(data: bytes) -> dict[str, int]:
     Args:
         data: of the file.
     """
-    found = {}
+    places = {}
     with suppress(struct.error, ValueError):
         magic, major, accessible, at, entries = struct.unpack_from("=4sxBxB16xii", data)
         if (magic, major, accessible) != (b"\xca\xfe\xc0\xc0", 2, 1):
@@ -170,9 +170,9 @@ def counter_places(data: bytes) -> dict[str, int]:
         for _ in range(entries):
             length, name, elements, kind, value = struct.unpack_from("=iiicxxxi", data, at)
             if kind == b"J" and elements == 0:
-                found[data[at + name : data.index(b"\0", at + name)].decode()] = at + value
+                places[data[at + name : data.index(b"\0", at + name)].decode()] = at + value
             at += length
-    return found
+    return places
 
 
 def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
@@ -208,7 +208,7 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
             text = file.read(_MOST_DUMP_BYTES).decode(errors="replace")
     if _END_OF_DUMP not in text:
         return {}
-    names |= {int(found["number"], 0): found["name"] for found in _THREAD.finditer(text)}
+    names |= {int(match["number"], 0): match["name"] for match in _THREAD.finditer(text)}
     return {
         thread: next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), "other")
         for thread, name in names.items()
@@ -223,13 +223,13 @@ def _catches(pid: int, wanted: signal.Signals) -> bool:
 
 def cpu_by_kind(begin: Reading, end: Reading, kinds: Mapping[int, str]) -> dict[str, int]:
     """Return CPU nanoseconds between two readings by kind; `other` is that of threads that ended."""
-    found = dict.fromkeys(KINDS, 0)
+    by_kind = dict.fromkeys(KINDS, 0)
     for thread, used in end.threads.items():
         before = begin.threads.get(thread, 0)
         # A number that counts from the beginning again is another thread's.
-        found[kinds.get(thread, "other")] += used - before if used >= before else used
-    found["other"] += max(end.cpu_ns - begin.cpu_ns - sum(found.values()), 0)
-    return found
+        by_kind[kinds.get(thread, "other")] += used - before if used >= before else used
+    by_kind["other"] += max(end.cpu_ns - begin.cpu_ns - sum(by_kind.values()), 0)
+    return by_kind
 
 
 _SWITCHES = b"voluntary_ctxt_switches:"
@@ -465,10 +465,10 @@ def _pauses(path: Path, pid: str, clock: LogClock) -> Iterator[GcPause]:
             marks = _DECORATIONS.match(line) if "Pause" in line else None
             decorations = [text.strip() for text in _DECORATION.findall(marks[0])] if marks else []
             end_ns = _time_ns(decorations, clock)
-            found = None if end_ns is None else parse_pause(line.rstrip(), end_ns)
+            pause = None if end_ns is None else parse_pause(line.rstrip(), end_ns)
             pids = [text for text in decorations if text.isdigit()]
-            if found is not None and (not pids or pid in pids):
-                yield found
+            if pause is not None and (not pids or pid in pids):
+                yield pause
 
 
 def _time_ns(decorations: list[str], clock: LogClock) -> int | None:

@@ -76,22 +76,22 @@ def flat(name: str, value: object) -> dict[str, object]:
     """
     if not isinstance(value, dict):
         return {name: value}
-    found: dict[str, object] = {}
+    flattened: dict[str, object] = {}
     for key, inner in value.items():
         more = flat(f"{name}.{key}", inner)
-        duplicate = next((one for one in more if one in found), None)
+        duplicate = next((repeated for repeated in more if repeated in flattened), None)
         if duplicate is not None:
             raise UsageError(f"'{duplicate}' is a duplicate", hint="remove one")
-        found |= more
-    return found
+        flattened |= more
+    return flattened
 
 
 def _as_texts(value: object) -> Any:
     """A setting as a node reads it, as text, so that a file means the same as the command line."""
     if isinstance(value, list):
-        if any(isinstance(one, dict | list | None) for one in value):
+        if any(isinstance(item, dict | list | None) for item in value):
             raise UsageError("the list holds more than words", hint="write [one, two]")
-        return [_as_texts(one) for one in value]
+        return [_as_texts(item) for item in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -214,8 +214,8 @@ def check_parts(spec: VariantSpec) -> None:
                 path = diff or (Path(text) if part_kind(text) == "file" else None)
                 missing = path is not None and not path.is_file()
             if missing:
-                told = f"diff {diff}" if diff is not None else f"{what} {text}"
-                raise UsageError(f"variant '{spec.name}': no such {told}")
+                label = f"diff {diff}" if diff is not None else f"{what} {text}"
+                raise UsageError(f"variant '{spec.name}': no such {label}")
 
 
 T = TypeVar("T")
@@ -474,11 +474,11 @@ def _one(value: str, key: str, read: Callable[[str], T]) -> T:
 
 
 def _each(values: tuple[str, ...], key: str, read: Callable[[str], str]) -> tuple[str, ...]:
-    found = []
+    results = []
     for place, value in enumerate(values):
         with at(key, place):
-            found.append(read(value))
-    return tuple(found)
+            results.append(read(value))
+    return tuple(results)
 
 
 def _merged(
@@ -666,11 +666,11 @@ def placed_variant(text: str, folder: Path) -> str:
         UsageError: If the text does not have the form, or an option has an invalid value.
     """
     head, pieces = _split(text)
-    found = [head]
+    parts = [head]
     for option, value in pieces:
         place = _PLACED.get(option)
-        found.append(f"{option}:{place(value, folder) if place and value else value}")
-    return ",".join(found)
+        parts.append(f"{option}:{place(value, folder) if place and value else value}")
+    return ",".join(parts)
 
 
 def check_jdks(jdks: Mapping[str, str], variants: Sequence[VariantSpec]) -> None:
@@ -684,11 +684,11 @@ def check_jdks(jdks: Mapping[str, str], variants: Sequence[VariantSpec]) -> None
         UsageError: If a key is neither one of the variants nor an engine's name, nor empty.
     """
     exact = [f"{_SHORT_NAMES[variant.engine]}@{variant.version}" for variant in variants]
-    known = [*(variant.name for variant in variants), *exact, *ENGINE_WORDS]
+    names = [*(variant.name for variant in variants), *exact, *ENGINE_WORDS]
     for key in jdks:
-        if key and key not in known:
+        if key and key not in names:
             raise UsageError(
-                f"--jdk is given for '{key}', which is not measured", hint=suggestion(key, known)
+                f"--jdk is given for '{key}', which is not measured", hint=suggestion(key, names)
             )
 
 
@@ -734,8 +734,8 @@ def _parse_base(text: str, defined: Mapping[str, VariantSpec]) -> VariantSpec:
         return defined[text]
     word, at, version = text.partition("@")
     if word not in ENGINE_WORDS:
-        known = [*defined, *ENGINE_WORDS]
-        hint = guess(word, known) or f"known: {', '.join(known)}; the form is {_FORMS}"
+        names = [*defined, *ENGINE_WORDS]
+        hint = guess(word, names) or f"known: {', '.join(names)}; the form is {_FORMS}"
         raise UsageError(f"unknown variant '{text}'", hint=hint)
     engine = canonical_engine(word)
     short = _SHORT_NAMES[engine]
@@ -788,7 +788,7 @@ def _check_plain(name: str, plain: str, *, changed: bool) -> None:
 
 def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
     """Options in the form of a file."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for option, value in pieces:
         if option in _LISTS:
             if option == "jvm" and not re.fullmatch(r"-\S+", value):
@@ -799,9 +799,9 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
                 raise UsageError(
                     f"variant '{name}' has nothing behind {option}:", hint=f"write {_EXAMPLES[option]}"
                 )
-            found.setdefault(_LISTS[option], []).append(value)
+            fields.setdefault(_LISTS[option], []).append(value)
         elif option in _MAPPINGS:
-            mapping = found.setdefault(_MAPPINGS[option], {})
+            mapping = fields.setdefault(_MAPPINGS[option], {})
             key, equals, content = value.partition("=")
             if not key or not equals:
                 raise UsageError(
@@ -813,19 +813,19 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
                     f"variant '{name}': duplicate {option} '{key}'", hint=f"remove {option}:{value}"
                 )
             mapping[key] = content
-        elif not value or option in found:
+        elif not value or option in fields:
             raise UsageError(
                 f"variant '{name}' needs one {_SCALARS[option]} behind {option}:",
                 hint=f"write {_EXAMPLES[option]}",
             )
         else:
-            found[option] = value
-    if found.get("start", "direct") not in get_args(StartMode):
+            fields[option] = value
+    if fields.get("start", "direct") not in get_args(StartMode):
         raise UsageError(
-            f"variant '{name}': nodes cannot start by '{found['start']}'", hint=f"write {_EXAMPLES['start']}"
+            f"variant '{name}': nodes cannot start by '{fields['start']}'", hint=f"write {_EXAMPLES['start']}"
         )
-    found |= {count: _count(count, found[count], name) for count in _COUNTS if count in found}
-    return msgspec.convert(found, VariantEntry)
+    fields |= {count: _count(count, fields[count], name) for count in _COUNTS if count in fields}
+    return msgspec.convert(fields, VariantEntry)
 
 
 def _count(option: str, text: str, name: str) -> int | dict[str, NodeEntry]:

@@ -50,9 +50,9 @@ def with_newest(
     Raises:
         BenchctlError: If the repository cannot be reached, or has no release.
     """
-    known = cache(newest)
+    cached_newest = cache(newest)
     return tuple(
-        msgspec.structs.replace(spec, version=known(spec.engine)) if spec.version == LATEST else spec
+        msgspec.structs.replace(spec, version=cached_newest(spec.engine)) if spec.version == LATEST else spec
         for spec in specs
     )
 
@@ -156,8 +156,8 @@ class _Resolver:
         if wanted.partition("@")[0] in ENGINE_WORDS:
             with at("extends"):
                 return base_variant(wanted)
-        known = [name for name in self._entries if name not in chain]
-        raise EntryError(("extends",), f"unknown variant '{wanted}'", suggestion(wanted, [*known, *_BASES]))
+        names = [name for name in self._entries if name not in chain]
+        raise EntryError(("extends",), f"unknown variant '{wanted}'", suggestion(wanted, [*names, *_BASES]))
 
     def _refuse(self, way: tuple[Step, ...], message: str, hint: str, key: str | None = None) -> UsageError:
         return self._document.refuse((*self._steps, *way), message, hint=hint, key=key)

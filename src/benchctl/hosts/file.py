@@ -126,7 +126,7 @@ class Hosts:
         if not here:
             return
         away = self.load_elsewhere
-        nodes = [name for name in self.remote if any(name in one for one in here)]
+        nodes = [name for name in self.remote if any(name in node_hosts for node_hosts in here)]
         if (away or nodes) and not self.nodes_at:
             who = f"the load of {', '.join(away)} does" if away else f"nodes on {', '.join(nodes)} do"
             raise UsageError(

@@ -363,8 +363,8 @@ class RemoteNode(Member):
 
     def reading(self) -> Reading | None:
         with suppress(BenchctlError):
-            found: Reading | None = self._ask("reading")
-            return found and replace(found, at_ns=found.at_ns - self._link.clock.offset_ns)
+            remote: Reading | None = self._ask("reading")
+            return remote and replace(remote, at_ns=remote.at_ns - self._link.clock.offset_ns)
         return None
 
     @property

@@ -387,9 +387,9 @@ class HostSession(Generic[L]):
             ) from err
         ours, theirs = versions(), link.facts
         other = [
-            f"{one} {theirs.versions[one]}, here {ours[one]}"
-            for one in NEEDED
-            if theirs.versions[one] != ours[one]
+            f"{component} {theirs.versions[component]}, here {ours[component]}"
+            for component in NEEDED
+            if theirs.versions[component] != ours[component]
         ]
         if other:
             raise BenchctlError(f"it has {'; '.join(other)}", hint=_SAME_HINT)

@@ -132,7 +132,9 @@ class Site:
         installation, jdk = equipment.installation, equipment.jdk
         starts = starts_of(self._home, installation)
         unarchived = archive_classes(self._home, installation, jdk, starts)
-        notes = [f"nodes are started by the engine's script: {one}" for one in set(starts.refused.values())]
+        notes = [
+            f"nodes are started by the engine's script: {reason}" for reason in set(starts.refused.values())
+        ]
         return Kit(equipment, starts, tuple(notes), unarchived)
 
     def find(self, name: str, nodes: Sequence[str]) -> IndexFacts | None:

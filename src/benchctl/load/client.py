@@ -44,10 +44,10 @@ def merge_failures(parts: Iterable[tuple[Failure, ...]]) -> tuple[Failure, ...]:
     """Add up the failures of several clients."""
     merged: dict[Outcome, Failure] = {}
     for failure in (failure for part in parts for failure in part):
-        known = merged.get(failure.outcome, Failure(failure.outcome, 0, ()))
-        details = dict.fromkeys(known.details + failure.details)
+        earlier = merged.get(failure.outcome, Failure(failure.outcome, 0, ()))
+        details = dict.fromkeys(earlier.details + failure.details)
         merged[failure.outcome] = Failure(
-            failure.outcome, known.count + failure.count, tuple(details)[:_DETAILS_KEPT]
+            failure.outcome, earlier.count + failure.count, tuple(details)[:_DETAILS_KEPT]
         )
     return tuple(merged[outcome] for outcome in sorted(merged))
 
@@ -62,8 +62,8 @@ def count_tooks(counts: list[Counter[int]], tooks_ms: Sequence[int]) -> None:
         return
     while len(counts) <= len(tooks_ms):
         counts.append(Counter())
-    for one, took_ms in zip(counts, (sum(tooks_ms), *tooks_ms), strict=False):
-        one[took_ms] += 1
+    for counter, took_ms in zip(counts, (sum(tooks_ms), *tooks_ms), strict=False):
+        counter[took_ms] += 1
 
 
 def merge_tooks(parts: Iterable[Sequence[Counter[int]]]) -> Tooks:

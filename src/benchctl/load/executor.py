@@ -357,8 +357,8 @@ class WorkerPool:
             self._steps += 1
             with self._around_step():
                 step = _Step(posts, jobs, lead_ns=self.lead_ns, stop=stop, on_progress=on_progress, mark=mark)
-                found = step.run(replace(stage, spool=None), spool.folder, f"step-{self._steps:06d}")
-            done = [worker.settle(one, spool.folder) for worker, one in found]
+                results = step.run(replace(stage, spool=None), spool.folder, f"step-{self._steps:06d}")
+            done = [worker.settle(one, spool.folder) for worker, one in results]
         except (NodeGone, TaskAborted):
             raise
         except BaseException:

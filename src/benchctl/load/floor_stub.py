@@ -39,8 +39,8 @@ def request_bytes(data: bytes) -> int:
     head_bytes = data.find(_HEAD_END)
     if head_bytes < 0:
         return len(data) + 1
-    _, found, after = data[:head_bytes].lower().partition(b"content-length:")
-    return head_bytes + len(_HEAD_END) + (int(after.split(b"\r\n", 1)[0]) if found else 0)
+    _, header, after = data[:head_bytes].lower().partition(b"content-length:")
+    return head_bytes + len(_HEAD_END) + (int(after.split(b"\r\n", 1)[0]) if header else 0)
 
 
 def serve(connection: socket.socket) -> None:

@@ -188,10 +188,10 @@ class RunnerClient:
     ) -> Any:
         """Send any request."""
         options = dict(self._options)
-        said = {**(options.pop("headers", None) or {}), **(headers or {})}
+        sent_headers = {**(options.pop("headers", None) or {}), **(headers or {})}
         if options.get("opaque_id") is not None:
-            said["x-opaque-id"] = options.pop("opaque_id")
-        if isinstance(body, list) and any("ndjson" in str(value) for value in said.values()):
+            sent_headers["x-opaque-id"] = options.pop("opaque_id")
+        if isinstance(body, list) and any("ndjson" in str(value) for value in sent_headers.values()):
             # Only one of the two clients would make lines of it.
             body = bulk_body(body)[0]
         query = dict(params or {})
@@ -199,7 +199,9 @@ class RunnerClient:
             options["request_timeout"] = query.pop("request_timeout")
         engine = self._work.engine
         client, more = engine.options(options)
-        return self._work.response(engine.ask(client, method, path, query | more, headers=said, body=body))
+        return self._work.response(
+            engine.ask(client, method, path, query | more, headers=sent_headers, body=body)
+        )
 
     async def perform_operation(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Run an operation of a built-in type."""
@@ -218,12 +220,12 @@ class RunnerClient:
             client, more = work.engine.options({**options, **own})
             before = work.reply
             try:
-                found = _at(client, path)(*args, **{**kwargs, **more})
+                result = _at(client, path)(*args, **{**kwargs, **more})
             except TypeError as err:
                 if work.reply is not before:
                     raise
                 raise ClientRefusesError(f"{work.engine.title}: {err}") from err
-            return work.response(found)
+            return work.response(result)
 
         return call
 
@@ -280,8 +282,8 @@ class Loop:
                 # What ended it is on its way; the loop would print it once more.
                 task.exception()
             left = asyncio.all_tasks(loop)
-            for one in left:
-                one.cancel()
+            for pending in left:
+                pending.cancel()
             if left:
                 loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
@@ -397,8 +399,8 @@ class RunnerWork:
             raise ProtocolError(exchange.detail)
         if exchange.status < HTTPStatus.MULTIPLE_CHOICES and reply.answer.outcome is not Outcome.OK:
             self._partial = self._partial or reply.answer
-        said = {**_PRODUCT, "content-type": _content_type(exchange.body)}
-        return network.Answer(exchange.status, said, exchange.body)
+        sent_headers = {**_PRODUCT, "content-type": _content_type(exchange.body)}
+        return network.Answer(exchange.status, sent_headers, exchange.body)
 
     def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
         self._send, self.reply, self._partial, self.raw = send, None, None, False
@@ -451,10 +453,10 @@ class RunnerWork:
             answer, weight = self._ask(made).answer, made.weight
         else:
             answer, weight = await self._follow(made), 1
-        found = {"weight": weight, "unit": "ops", "success": answer.outcome is Outcome.OK}
+        result = {"weight": weight, "unit": "ops", "success": answer.outcome is Outcome.OK}
         if answer.hits >= 0:
-            found |= {"hits": answer.hits, "hits_relation": "eq" if answer.hits_exact else "gte"}
-        return found | ({"took": answer.took_ms} if answer.took_ms >= 0 else {})
+            result |= {"hits": answer.hits, "hits_relation": "eq" if answer.hits_exact else "gte"}
+        return result | ({"took": answer.took_ms} if answer.took_ms >= 0 else {})
 
     def _ask(self, request: Request) -> Reply:
         if self._send is None:
@@ -478,8 +480,8 @@ class RunnerWork:
                 reply = self._ask(item)
                 answer = reply.answer
             elif isinstance(item, Together):
-                for one in item.scripts:
-                    answer = await self._follow(one)
+                for branch in item.scripts:
+                    answer = await self._follow(branch)
                 reply = Reply(_NOTHING, answer)
             elif isinstance(item, Driven):
                 raise PluginError("a runner cannot call another plug-in's runner this way")
@@ -513,8 +515,8 @@ class RunnerWork:
 
     def _refused(self, result: Mapping[str, Any], weight: int, unit: str) -> Answer:
         last = self.reply
-        said = result.get("error-description") or result.get("error-type") or "nothing more"
-        outcome, reason = Outcome.BAD_BODY, f"its runner reports a failure, and {said}"
+        description = result.get("error-description") or result.get("error-type") or "nothing more"
+        outcome, reason = Outcome.BAD_BODY, f"its runner reports a failure, and {description}"
         if last is not None and last.answer.outcome is not Outcome.OK:
             outcome, reason = last.answer.outcome, last.answer.reason
         return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)

@@ -107,8 +107,8 @@ class OwnOperations:
         """Requests of an operation, or of each that the parameters list, in order."""
         parts = _listed(params, self._kind)
         programs = [
-            self._order.open(_own_operation(self._kind, self._name, one)).program(self._client)
-            for one in ([params] if parts is None else parts)
+            self._order.open(_own_operation(self._kind, self._name, part)).program(self._client)
+            for part in ([params] if parts is None else parts)
         ]
         return programs[0] if parts is None else lambda: _in_turn(programs)
 
@@ -180,11 +180,11 @@ def _in_turn(programs: Iterable[Program]) -> Script:
 
 def _kept(params: Mapping[str, Any], kind: str) -> dict[str, Any]:
     """The parameters that a type knows, in the form that tracks give them."""
-    known = _known_keys(kind)
+    keys = _known_keys(kind)
     kept = {
         key: ",".join(map(str, value)) if key in _LISTS and isinstance(value, list) else value
         for key, value in params.items()
-        if key in known and value is not None and value != ""
+        if key in keys and value is not None and value != ""
     }
     if isinstance(kept.get("requests"), list):
         kept["requests"] = [_kept_step(step) for step in kept["requests"]]
@@ -216,7 +216,7 @@ def bulk_body(body: object) -> tuple[bytes, int]:
         return body, body.count(b"\n")
     if not isinstance(body, Iterable) or isinstance(body, Mapping):
         raise PluginError(f"a bulk body of {type(body).__name__}: text, bytes or a list of lines is needed")
-    lines = [_line(one) for one in body]
+    lines = [_line(line) for line in body]
     return b"\n".join(lines) + b"\n", len(lines)
 
 
@@ -302,12 +302,12 @@ def as_processed(operation: Operation, order: WorkOrder) -> Operation:
     task = next((task for task in use.challenge.schedule if task.label == order.key), None)
     if not loaded.registry.processors or task is None:
         return operation
-    asked = task_of(task, operation)
+    selected = task_of(task, operation)
     challenge = loaded.track(use.track, use.challenge).selected_challenge
-    left = [] if challenge is None else [task for task in challenge.schedule if task.name == asked.name]
-    if asked in left:
+    left = [] if challenge is None else [task for task in challenge.schedule if task.name == selected.name]
+    if selected in left:
         return operation
-    if len(left) != 1 or replace(left[0], operation=asked.operation) != asked:
+    if len(left) != 1 or replace(left[0], operation=selected.operation) != selected:
         raise PluginNeedsError("a track processor changes how this task is run, which benchctl does not do")
     changed = left[0].operation
     if isinstance(operation, PluginOperation):
@@ -556,12 +556,12 @@ class PluginPace:
 
     def _ask(self) -> None:
         with blaming(self._code, f"scheduler '{self._name}'"):
-            found = self._scheduler.next(self._current_s)
-        if not isinstance(found, int | float) or not -_MOST_S < found < _MOST_S:  # NaN, too
+            delay_s = self._scheduler.next(self._current_s)
+        if not isinstance(delay_s, int | float) or not -_MOST_S < delay_s < _MOST_S:  # NaN, too
             raise PluginError(
-                f"{self._code.path}: scheduler '{self._name}' gave {found!r}, and not a number of seconds"
+                f"{self._code.path}: scheduler '{self._name}' gave {delay_s!r}, and not a number of seconds"
             )
-        self._current_s = float(found)
+        self._current_s = float(delay_s)
 
     def _notify(self, method: str, *facts: Any) -> None:
         hook = getattr(self._scheduler, method, None)

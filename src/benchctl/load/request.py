@@ -278,9 +278,9 @@ def judge_search(status: int, body: bytes) -> Answer:
     beginning = body[: max(body.find(_AFTER_TOTAL, 0, _LONGEST_BEGINNING), 0)]
     end = body[-_LONGEST_END:]
     frame = beginning and beginning + end[len(end.rstrip(_BRACKETS)) :]
-    known = _judged_before.get(frame)
-    if known is not None:
-        return known
+    cached = _judged_before.get(frame)
+    if cached is not None:
+        return cached
     try:
         response = _decode_search(body)
     except UNDECODABLE as err:
@@ -304,7 +304,7 @@ def judge_profiled(status: int, body: bytes) -> Answer:
         return answer
     spent_ns = Counter({"query": 0, "aggs": 0})
     for shard in shards:
-        spent_ns["query"] += sum(one.time_in_nanos for search in shard.searches for one in search.query)
+        spent_ns["query"] += sum(part.time_in_nanos for search in shard.searches for part in search.query)
         for aggregation in shard.aggregations:
             spent_ns["aggs"] += aggregation.time_in_nanos
             if aggregation.description:
@@ -372,15 +372,15 @@ def judging(kind: type[_Response], name: str, verdict: Callable[[_Response], Ans
 def _judge_batch(found: _BatchResponse) -> Answer:
     answers = [_judge_one(raw) for raw in found.responses]
     failed = next((answer for answer in answers if answer.outcome is not Outcome.OK), None)
-    known = all(answer.hits >= 0 for answer in answers)
+    are_counted = all(answer.hits >= 0 for answer in answers)
     hits = sum(answer.hits for answer in answers)
     if hits > _MOST_HITS:
         return Answer(Outcome.BAD_BODY, reason=f"{hits} hits of all searches are beyond any index")
     return Answer(
         failed.outcome if failed else Outcome.OK,
         found.took,
-        hits if known else -1,
-        hits_exact=known and all(answer.hits_exact for answer in answers),
+        hits if are_counted else -1,
+        hits_exact=are_counted and all(answer.hits_exact for answer in answers),
         # Any number says the same as so many of them.
         failed_shards=min(sum(answer.failed_shards for answer in answers), _MOST_SHARDS),
         reason=failed.reason if failed else "",
@@ -565,13 +565,13 @@ def _causes(cause: _Cause) -> Iterator[_Cause]:
     # Without recursion: an answer may be nested as deeply as it likes.
     waiting = [cause]
     while waiting:
-        one = waiting.pop()
-        yield one
+        current = waiting.pop()
+        yield current
         # What a query does not say of itself, its shards may: why a script could not be loaded.
-        waiting.extend(shard.reason for shard in one.failed_shards if shard.reason is not None)
-        if one.caused_by is not None:
-            waiting.append(one.caused_by)
-        waiting.extend(reversed(one.root_cause))
+        waiting.extend(shard.reason for shard in current.failed_shards if shard.reason is not None)
+        if current.caused_by is not None:
+            waiting.append(current.caused_by)
+        waiting.extend(reversed(current.root_cause))
 
 
 def _describe(cause: _Cause) -> str:

@@ -173,11 +173,11 @@ class TaskRun:
             recorder.finish()
         files = tuple(file for _, _, file in made if file is not None)
         kept = [] if self._new_file is not None else [one.columns(place) for one, place, _ in made]
-        found = TaskResult(samples=kept if self._new_file is None else Chunks(files))
+        whole = TaskResult(samples=kept if self._new_file is None else Chunks(files))
         for client in sorted(self.clients, key=lambda client: client.number):
-            found.add(client.tally)
-        found.disk_waits = sum(file.waits for file in files)
-        return found
+            whole.add(client.tally)
+        whole.disk_waits = sum(file.waits for file in files)
+        return whole
 
     def _recorder(self, client: int) -> Recorder:
         place = RowOwner(
@@ -365,8 +365,8 @@ class Crew:
         wire, *spares = wires
         try:
             self._threads[lane.number] = threading.get_ident()
-            for one in wires:
-                greet(one)
+            for own_wire in wires:
+                greet(own_wire)
             if self._runs[lane.posts[0][0]].task.mixed:
                 self._mix(lane, wire, spares, listener)
                 return
@@ -389,8 +389,8 @@ class Crew:
             raise
         finally:
             self._threads.pop(lane.number, None)
-            for one in wires:
-                one.close()
+            for own_wire in wires:
+                own_wire.close()
 
     def _mix(self, lane: Lane, wire: Wire, spares: Sequence[Wire], listener: Listener) -> None:
         """Serve all posts of a lane by turns, in an order that the seed decides, all orders alike."""

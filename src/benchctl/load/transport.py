@@ -232,8 +232,8 @@ class WireClient(_Closing):
     def _load_headers(self, headers: tuple[str, ...]) -> None:
         self._curl.setopt(pycurl.HTTPHEADER, [*headers, *self._headers])
         # Who asks for packed answers has them unpacked; libcurl would not do it because of a header alone.
-        asked = (line.partition(":") for line in headers)
-        packed = [value.strip() for name, _, value in asked if name.lower() == "accept-encoding"]
+        fields = (line.partition(":") for line in headers)
+        packed = [value.strip() for name, _, value in fields if name.lower() == "accept-encoding"]
         if packed:
             self._curl.setopt(pycurl.ACCEPT_ENCODING, packed[0])
             self._curl.setopt(pycurl.WRITEFUNCTION, self._take)
@@ -292,7 +292,7 @@ class WireClient(_Closing):
     def _close_socket(self, descriptor: int) -> int:
         inode = os.fstat(descriptor).st_ino
         os.close(descriptor)
-        for ours in [one for one in self._sockets if os.fstat(one.fileno()).st_ino == inode]:
+        for ours in [opened for opened in self._sockets if os.fstat(opened.fileno()).st_ino == inode]:
             self._sockets.remove(ours)
             ours.close()
         return 0

@@ -370,11 +370,11 @@ def with_body(request: Request, body: bytes, weight: int | None = None) -> Reque
 
 def own_query(operation: Operation, form: Form) -> dict[str, str]:
     """Return the query parameters that an operation's own keys amount to."""
-    said = {name: getattr(operation, name) for name in (*form.query, *form.flags)}
+    options = {name: getattr(operation, name) for name in (*form.query, *form.flags)}
     # 0 is a value, unlike other false ones.
     return {
         name: url_param(value)
-        for name, value in said.items()
+        for name, value in options.items()
         if value or type(value) is int or name in form.flags
     }
 

@@ -200,14 +200,14 @@ def profile_command(
         raise UsageError(f"run {run} has no microbenchmarks", hint="make one with: benchctl micro run")
     seen = set()
     for profile in profiles(folder):
-        told = (profile.variant, profile.label)
+        pair = (profile.variant, profile.label)
         fits = (
             variant in {None, profile.variant}
             and block in {None, profile.block}
             and wanted.search(profile.label)
         )
-        if fits and told not in seen:
-            seen.add(told)
+        if fits and pair not in seen:
+            seen.add(pair)
             say(
                 f"{profile.label}, {profile.variant}, fork {profile.block}\n"
                 f"{textwrap.indent(profile.text, '  ')}\n"

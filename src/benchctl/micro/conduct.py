@@ -363,8 +363,8 @@ def profiles(folder: RunFolder) -> Iterator[Profiled]:
             for place, task in enumerate(record.plan.schedules[0].schedule):
                 path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
                 with disk_errors(f"read {path}"):
-                    said = read_file(path).decode(errors="replace") if path.is_file() else ""
-                if match := _PROFILED.search(said):
+                    output = read_file(path).decode(errors="replace") if path.is_file() else ""
+                if match := _PROFILED.search(output):
                     yield Profiled(spec.name, fork.block, task.label, match[0].rstrip())
 
 
@@ -375,17 +375,17 @@ def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
         BenchctlError: If JMH's files cannot be read.
     """
     record = folder.load()
-    found: dict[str, list[OwnRow]] = {}
+    rows: dict[str, list[OwnRow]] = {}
     for spec in record.plan.variants:
         entries: dict[str, list[JmhEntry]] = {}
         for fork in record.compared(spec.name):
             path = entries_file(folder.path, spec.name, fork.block)
             with disk_errors(f"read {path}"):
                 try:
-                    known = decode_jmh(read_file(path), dict[str, JmhEntry])
+                    by_label = decode_jmh(read_file(path), dict[str, JmhEntry])
                 except ValueError as err:
                     raise BenchctlError(f"{path} is damaged: {err}") from err
-            for label, entry in known.items():
+            for label, entry in by_label.items():
                 entries.setdefault(label, []).append(entry)
-        found[spec.name] = [own_row(label, one) for label, one in entries.items()]
-    return found
+        rows[spec.name] = [own_row(label, own_entry) for label, own_entry in entries.items()]
+    return rows

@@ -73,17 +73,19 @@ def read_source(path: Path) -> MicroSpec:
         content = hashlib.sha256()
         for file in files or [path]:
             content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))
-    found = [name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()]
+    dependencies = [
+        name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()
+    ]
     beside = path / "micro.yml" if path.is_dir() else path.with_suffix(".yml")
-    said = read_typed(beside, _Beside).value if beside.is_file() else _Beside()
-    found += said.dependencies
-    for name in (*found, *said.apart.values()):
+    declared = read_typed(beside, _Beside).value if beside.is_file() else _Beside()
+    dependencies += declared.dependencies
+    for name in (*dependencies, *declared.apart.values()):
         if not _COORDINATES.fullmatch(name):
             raise UsageError(
                 f"{path}: '{name}' is not a Maven coordinate",
                 hint="write //DEPS group:artifact:version, such as org.apache.lucene:lucene-core:9.8.0",
             )
-    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(found)), apart=said.apart)
+    return MicroSpec(str(path), content.hexdigest(), tuple(dict.fromkeys(dependencies)), apart=declared.apart)
 
 
 def sources_of(path: Path) -> list[Path]:
@@ -183,7 +185,8 @@ class Workbench:
         if not files:
             return source
         class_path = [
-            self.jar(one) for one in (*_RUNTIME, _PROCESSOR, *needed_jars(self.home, micro.dependencies))
+            self.jar(dependency)
+            for dependency in (*_RUNTIME, _PROCESSOR, *needed_jars(self.home, micro.dependencies))
         ]
         compiler = fetch_compiler(self.home, self.jdk, self.progress)
         parts = (_FORMAT, micro.digest, *micro.dependencies, str(micro.release), compiler.sha256)
@@ -224,7 +227,7 @@ class Workbench:
                         raise UsageError(f"variant '{spec.name}': no such jar: {text}")
                     files.append(Path(text))
         by_artifact = {
-            one.rsplit(":", 1)[0]: self.jar(one) for one in needed_jars(self.home, tuple(named.values()))
+            jar.rsplit(":", 1)[0]: self.jar(jar) for jar in needed_jars(self.home, tuple(named.values()))
         }
         for text in patches:
             by_artifact |= self._patched(by_artifact, text)
@@ -307,14 +310,14 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
 
 def parse_listing(text: str) -> list[Benchmark]:
     """Parse the output of JMH's `-lp`."""
-    found: list[tuple[str, dict[str, tuple[str, ...]]]] = []
+    benchmarks: list[tuple[str, dict[str, tuple[str, ...]]]] = []
     for line in text.splitlines():
         if match := _PARAM.fullmatch(line):
-            if found:
-                found[-1][1][match["name"]] = tuple(match["values"].split(", "))
+            if benchmarks:
+                benchmarks[-1][1][match["name"]] = tuple(match["values"].split(", "))
         elif line and not line[0].isspace() and not line.endswith(":") and "." in line:
-            found.append((line.strip(), {}))
-    return [Benchmark(name, params) for name, params in found]
+            benchmarks.append((line.strip(), {}))
+    return [Benchmark(name, params) for name, params in benchmarks]
 
 
 def tasks_of(
@@ -325,26 +328,26 @@ def tasks_of(
     Raises:
         UsageError: If no benchmark has such a parameter.
     """
-    known = {name for benchmark in benchmarks for name in benchmark.params}
+    param_names = {name for benchmark in benchmarks for name in benchmark.params}
     for name in params:
-        if name not in known:
+        if name not in param_names:
             raise UsageError(
                 f"--param {name}: no benchmark has such a parameter",
-                hint=f"known: {', '.join(sorted(known)) or 'none'}",
+                hint=f"known: {', '.join(sorted(param_names)) or 'none'}",
             )
     names = short_names({benchmark.name for benchmark in benchmarks})
-    found = []
+    tasks = []
     for benchmark in benchmarks:
         values = [params.get(name, known_values) for name, known_values in benchmark.params.items()]
         for chosen in product(*values):
             given = dict(zip(benchmark.params, chosen, strict=True))
             for count in threads:
-                told = count if len(threads) > 1 or count > 1 else None
-                label = label_of(names[benchmark.name], given, told)
+                shown_clients = count if len(threads) > 1 or count > 1 else None
+                label = label_of(names[benchmark.name], given, shown_clients)
                 meta = {"benchmark": benchmark.name, "params": given, "threads": count}
                 # Each is an operation of its own: nothing says that two of them do the same.
-                found.append(Task(label, clients=max(count, 1), meta=meta))
-    return tuple(found)
+                tasks.append(Task(label, clients=max(count, 1), meta=meta))
+    return tuple(tasks)
 
 
 @dataclass(frozen=True)

@@ -355,16 +355,16 @@ def record_of_jmh(
 
 def _check_alike(path: Path, entries: Sequence[JmhEntry], read: Mapping[Path, Sequence[JmhEntry]]) -> None:
     """Refuse the results of another variant, and the same ones again."""
-    for other, known in read.items():
-        if entries == known:
+    for other, earlier in read.items():
+        if entries == earlier:
             raise BenchctlError(f"{path}: the same results as {other}")
-        if _labels(entries) != _labels(known):
+        if _labels(entries) != _labels(earlier):
             raise BenchctlError(f"{path}: its benchmarks are not those of {other}")
-        for one, first in zip(entries, known, strict=True):
-            for name, value in one.setting.items():
+        for entry, first in zip(entries, earlier, strict=True):
+            for name, value in entry.setting.items():
                 if value != (before := first.setting[name]):
                     raise BenchctlError(
-                        f"{path}: {name} of {one.benchmark} is '{value}', and '{before}' in {other}",
+                        f"{path}: {name} of {entry.benchmark} is '{value}', and '{before}' in {other}",
                         hint="import it as another variant",
                     )
 

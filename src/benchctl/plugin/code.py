@@ -92,10 +92,14 @@ def _python_files(root: Path, name: str) -> Iterator[Path]:
     if (root / f"{name}.py").is_file() and not (root / name).is_dir():
         yield root / f"{name}.py"
     for folder, inner, names in os.walk(root / name):
-        inner[:] = sorted(one for one in inner if not one.startswith(".") and one != "__pycache__")
-        for one in sorted(names):
-            path = Path(folder) / one
-            if one.endswith(".py") and path.is_file():  # reading a pipe or device might never end
+        inner[:] = sorted(
+            entry_name
+            for entry_name in inner
+            if not entry_name.startswith(".") and entry_name != "__pycache__"
+        )
+        for entry_name in sorted(names):
+            path = Path(folder) / entry_name
+            if entry_name.endswith(".py") and path.is_file():  # reading a pipe or device might never end
                 yield path
 
 
@@ -120,13 +124,13 @@ def _imported(source: bytes) -> set[str]:
     except SystemError:
         # CPython 3.11's parser is not thread-safe (python/cpython#106905).
         tree = ast.parse(source)
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name.partition(".")[0] for alias in node.names)
+            modules.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.add(node.module.partition(".")[0])
-    return found - SERVED - sys.stdlib_module_names
+            modules.add(node.module.partition(".")[0])
+    return modules - SERVED - sys.stdlib_module_names
 
 
 def _digest(main: str, files: Mapping[str, bytes]) -> str:
@@ -164,13 +168,13 @@ class Consent:
             BenchctlError: If the home cannot be written to.
         """
         path = self.home.trusted / f"{code.digest}.json"
-        said = {
+        fields = {
             "plug-in": str(code.path),
             "files": sorted(code.files),
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         try:
-            path.write_text(json.dumps(said, indent=2) + "\n", encoding="utf-8")
+            path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
         except OSError as err:
             raise BenchctlError(f"cannot write {path}: {err.strerror}") from err
 
@@ -180,20 +184,20 @@ class Consent:
         Returns:
             How many there were.
         """
-        found = 0
+        forgotten = 0
         for path in sorted(self.home.trusted.glob("*.json")):
             if path.stem == code.digest or _main_file(path.read_text(encoding="utf-8")) == str(code.path):
                 path.unlink()
-                found += 1
-        return found
+                forgotten += 1
+        return forgotten
 
 
 def _main_file(text: str) -> str | None:
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except ValueError:
         return None
-    return said.get("plug-in") if isinstance(said, dict) else None
+    return content.get("plug-in") if isinstance(content, dict) else None
 
 
 def refusal(problem: str, code: Code | None) -> UsageError:

@@ -209,13 +209,15 @@ def _definitions(params: Mapping[str, Any], declared: Sequence[Any]) -> list[tup
     wanted = params.get("template")
     if wanted and "body" in params:
         return [(wanted, params["body"])]
-    found = [(part.name, deepcopy(part.content)) for part in declared if wanted in {None, "", part.name}]
-    if not found:
+    definitions = [
+        (part.name, deepcopy(part.content)) for part in declared if wanted in {None, "", part.name}
+    ]
+    if not definitions:
         names = ", ".join(part.name for part in declared) or "none"
         raise InvalidSyntax(f"Unknown template: {wanted or 'all'}. Available templates: {names}.")
-    for _, content in found:
+    for _, content in definitions:
         _merge(content, {"template": {"settings": params.get("settings") or {}}})
-    return found
+    return definitions
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:

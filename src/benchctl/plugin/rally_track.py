@@ -203,8 +203,8 @@ class Task:
     def target_throughput(self) -> float | None:
         if self.params.get("target-interval"):
             return 1 / float(self.params["target-interval"])
-        found: float | None = self.params.get("target-throughput")
-        return found
+        rate: float | None = self.params.get("target-throughput")
+        return rate
 
     def __iter__(self) -> Iterator["Task"]:
         return iter((self,))
@@ -270,10 +270,10 @@ class Track:
         """
         if not name:
             return self.default_challenge
-        found = next((challenge for challenge in self.challenges if challenge.name == name), None)
-        if found is None:
+        match = next((challenge for challenge in self.challenges if challenge.name == name), None)
+        if match is None:
             raise InvalidName(f"Unknown challenge [{name}] for track [{self.name}]")
-        return found
+        return match
 
     def index_names(self) -> list[str]:
         return [index.name for index in self.indices]
@@ -288,16 +288,16 @@ class Track:
 
 def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) -> Track:
     """Return a track for plug-ins to change, with the challenge being run; benchctl's own is not affected."""
-    known = dict(track.challenges)
+    challenges = dict(track.challenges)
     if challenge is not None:
-        known[challenge.name] = challenge
+        challenges[challenge.name] = challenge
     return Track(
         name=track.name,
         description=track.description,
         meta_data=_copy(track.meta),
         challenges=[
-            _challenge(one, track, selected=challenge is not None and one.name == challenge.name)
-            for one in known.values()
+            _challenge(declared, track, selected=challenge is not None and declared.name == challenge.name)
+            for declared in challenges.values()
         ],
         indices=[
             Index(index.name, msgspec.to_builtins(index.body), [TypeName(kind) for kind in index.types])

@@ -135,9 +135,9 @@ class Importer:
         Raises:
             ModuleNotFoundError: If there is none of that name.
         """
-        known = self._loaded.get(name)
-        if known is not None:
-            return known
+        loaded = self._loaded.get(name)
+        if loaded is not None:
+            return loaded
         parent, _, last = name.rpartition(".")
         holder = self.load(parent) if parent else None
         if name not in self._sources:
@@ -191,9 +191,9 @@ class Importer:
         if top not in self._own:
             return builtins.__import__(name, globals_, locals_, fromlist or (), level)
         module = self.load(natural)
-        for one in fromlist or ():
-            if not hasattr(module, one) and f"{natural}.{one}" in self._sources:
-                self.load(f"{natural}.{one}")
+        for item in fromlist or ():
+            if not hasattr(module, item) and f"{natural}.{item}" in self._sources:
+                self.load(f"{natural}.{item}")
         return module if fromlist else self.load(top)
 
     def _natural(self, name: str, globals_: Mapping[str, Any], level: int) -> str:
@@ -215,9 +215,9 @@ class Importer:
         module = self._served.get(name)
         if module is None:
             raise ImportError(f"benchctl has no '{name}' for plug-ins", name=name)
-        for one in fromlist or ():
-            if one != "*" and not hasattr(module, one):
-                raise ImportError(f"benchctl has no '{one}' of '{name}' for plug-ins", name=name)
+        for item in fromlist or ():
+            if item != "*" and not hasattr(module, item):
+                raise ImportError(f"benchctl has no '{item}' of '{name}' for plug-ins", name=name)
         return module if fromlist else self._served[top]
 
 
@@ -228,14 +228,14 @@ def _print(*values: object, **options: Any) -> None:
 
 def _modules(code: Code) -> Mapping[str, str | None]:
     """Natural name of every module -> path of its file; None for packages without one."""
-    found: dict[str, str | None] = {}
+    modules: dict[str, str | None] = {}
     for path in code.files:
         parts = PurePosixPath(path).with_suffix("").parts
         for depth in range(1, len(parts)):
-            found.setdefault(".".join(parts[:depth]), None)
+            modules.setdefault(".".join(parts[:depth]), None)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = path
-    return found
+        modules[name] = path
+    return modules
 
 
 _META_DATA: Mapping[str, Any] = {
@@ -339,7 +339,7 @@ _PARSE = ("parse_bool_parameter", "parse_float_parameter", "parse_int_parameter"
 
 def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
     """Return all modules of the two that plug-ins can import, by full name; `registry` is the plug-in's."""
-    found: dict[str, ModuleType] = {}
+    modules: dict[str, ModuleType] = {}
 
     def runner_for(operation_type: object) -> Any:
         name = named(operation_type)
@@ -348,10 +348,10 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
     def add(name: str, **members: Any) -> None:
         module = ModuleType(name)
         vars(module).update(members)
-        found[name] = module
+        modules[name] = module
         parent, _, last = name.rpartition(".")
         if parent:
-            setattr(found[parent], last, module)
+            setattr(modules[parent], last, module)
 
     runners = {
         **rally_classes.BUILT_IN,
@@ -379,7 +379,7 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
         add(f"{root}.exceptions", **errors)
         add(f"{root}.client", **holder, OsClientFactory=_Client)
         add(f"{root}.client.synchronous", RallySyncElasticsearch=_Client)
-        add(f"{root}.{track}", exceptions=found[f"{root}.exceptions"], **subjects)
+        add(f"{root}.{track}", exceptions=modules[f"{root}.exceptions"], **subjects)
         add(f"{root}.{track}.{track}", **subjects)
         add(f"{root}.{track}.params", **_of(rally_classes, _PARAMS))
         add(f"{root}.{track}.loader", **_of(rally_helpers, _LOADER))
@@ -394,7 +394,7 @@ def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
         add(f"{root}.utils.parse", **_of(rally_helpers, _PARSE))
     add("esrally.paths", rally_confdir=rally_helpers.confdir("rally"))
     add("osbenchmark.paths", benchmark_confdir=rally_helpers.confdir("benchmark"))
-    return found
+    return modules
 
 
 class _Client:
@@ -548,7 +548,7 @@ def check_registered(
     try:
         if not ours.poll(within_s):
             raise BenchctlError(f"{loading} did not come to an end within {within_s:g} s")
-        found = ours.recv()
+        reply = ours.recv()
     except EOFError as err:
         process.join(_END_S)
         raise BenchctlError(
@@ -560,9 +560,9 @@ def check_registered(
         # Its threads may never end.
         process.kill()
         process.join()
-    if isinstance(found, list):
-        return found
-    message, hint = found
+    if isinstance(reply, list):
+        return reply
+    message, hint = reply
     raise PluginError(message, hint=hint)
 
 
@@ -581,14 +581,14 @@ def missing_names(loaded: Loaded, needed: Mapping[str, frozenset[str]]) -> list[
     `needed` maps `param source`, `operation type` and `scheduler` to names.
     """
     registry = loaded.registry
-    known = {
+    registered = {
         "param source": registry.param_sources,
         "operation type": registry.runners,
         "scheduler": registry.schedulers,
     }
     return [
-        f"{kind} '{name}' (it registers {', '.join(sorted(known[kind])) or 'none'})"
+        f"{kind} '{name}' (it registers {', '.join(sorted(registered[kind])) or 'none'})"
         for kind, names in needed.items()
         for name in sorted(names)
-        if name not in known[kind]
+        if name not in registered[kind]
     ]

@@ -35,19 +35,19 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
         BenchctlError: If the server does not start, a request fails, it is stopped, or a host cannot be used.
     """
     observer.stage("calibration: what the driver itself costs")
-    found: dict[str, Calibration] = {}
+    by_host: dict[str, Calibration] = {}
     if plan is not None and plan.load_hosts:
         # Dask takes a second to load, and is there only where hosts are.
         from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
 
-        found = calibrate_hosts(checked_hosts(plan)[0])
-    if plan is None or len(found) < max(len(plan.load_hosts), 1):
+        by_host = calibrate_hosts(checked_hosts(plan)[0])
+    if plan is None or len(by_host) < max(len(plan.load_hosts), 1):
         with floor_stub() as base_url:
             here = measure_floor(base_url, stop=stop)
-        local = () if plan is None else (name for name in plan.load_hosts if name not in found)
-        found[next(iter(local), "")] = here
-    costliest = max(found.values(), key=lambda calibration: calibration.error_p50_ns)
-    by_name = {name: one for name, one in found.items() if name}
+        local = () if plan is None else (name for name in plan.load_hosts if name not in by_host)
+        by_host[next(iter(local), "")] = here
+    costliest = max(by_host.values(), key=lambda calibration: calibration.error_p50_ns)
+    by_name = {name: one for name, one in by_host.items() if name}
     return msgspec.structs.replace(costliest, reading=measure_readings(), hosts=by_name)
 
 
@@ -136,12 +136,12 @@ def measure_readings(threads: int = _THREADS, readings: int = _READINGS) -> Read
 def _cpu_ns(read: Callable[[], object], times: int) -> list[int]:
     """CPU time of this thread for each of several calls, after one that opens what later ones keep open."""
     read()
-    found = []
+    spent_ns = []
     for _ in range(times):
         begin_ns = time.thread_time_ns()
         read()
-        found.append(time.thread_time_ns() - begin_ns)
-    return found
+        spent_ns.append(time.thread_time_ns() - begin_ns)
+    return spent_ns
 
 
 # One process of clients sent ten times as many requests a second on every machine tried.

@@ -40,8 +40,8 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
         UsageError: If there is no kind, no fork, or a node that benchctl does not start.
     """
     if not evidence.kinds:
-        known = ", ".join(EVIDENCE_KINDS)
-        raise UsageError("--evidence names no kind of evidence", hint=f"known: {known}")
+        kinds = ", ".join(EVIDENCE_KINDS)
+        raise UsageError("--evidence names no kind of evidence", hint=f"known: {kinds}")
     if evidence.extra_forks < 0:
         raise UsageError("--evidence-forks must be at least 1, or all")
     target = next((variant.name for variant in variants if variant.target is not None), None)
@@ -55,11 +55,11 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
 
 def acting(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover | CheckIndex, ...]:
     """The operations of these challenges that need more of nodes than their answers."""
-    found = []
+    scheduled = []
     for challenge in schedules:
         operations = track.operations | challenge.operations
-        found += [operations[task.operation] for task in challenge.schedule]
-    return tuple(operation for operation in found if isinstance(operation, Failover | CheckIndex))
+        scheduled += [operations[task.operation] for task in challenge.schedule]
+    return tuple(operation for operation in scheduled if isinstance(operation, Failover | CheckIndex))
 
 
 def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
@@ -69,19 +69,19 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
         UsageError: If a variant has no such node, or the load comes from several processes.
     """
     for operation in acting(track, schedules):
-        told = f"operation '{operation.name}' ({operation.type_name})"
+        label = f"operation '{operation.name}' ({operation.type_name})"
         for spec in options.variants:
             names = [node.name for node in spec.nodes]
             if spec.target and isinstance(operation, CheckIndex):
                 raise UsageError(
-                    f"{told} reads the files of nodes, and '{spec.name}' is not started by benchctl",
+                    f"{label} reads the files of nodes, and '{spec.name}' is not started by benchctl",
                     hint="remove it",
                 )
             if isinstance(operation, CheckIndex):
                 continue
             if len(names) <= 1:
                 raise UsageError(
-                    f"{told} needs a variant of several nodes, and "
+                    f"{label} needs a variant of several nodes, and "
                     f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
                     hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
                 )
@@ -95,7 +95,7 @@ def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge
             given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
             does = "stops nodes" if isinstance(operation, Failover) else "reads the files of nodes"
             raise UsageError(
-                f"{told} {does}, which only the process that started "
+                f"{label} {does}, which only the process that started "
                 f"them can: with {given}, clients are in others",
                 hint="remove it",
             )
@@ -162,8 +162,8 @@ def checked_hosts(plan: "RunSpec | Plan") -> tuple[Hosts, dict[str, tuple[str, .
         )
     for name, nodes in ((spec.name, spec.node_count) for spec in started):
         was, now = (
-            ", ".join(host or "this host" for host in one.get(name, ("",) * nodes))
-            for one in (plan.node_hosts, placed)
+            ", ".join(host or "this host" for host in assignment.get(name, ("",) * nodes))
+            for assignment in (plan.node_hosts, placed)
         )
         if was != now:
             raise UsageError(
@@ -192,22 +192,22 @@ def check_metrics(plan: Plan, track: Track) -> None:
     """Refuse a requested metric that no task that is shown, or index, has."""
     tasks = [task for schedule in plan.schedules for task in schedule.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
-    for one in map(metric, metric_names(plan.metrics)):
+    for figure in map(metric, metric_names(plan.metrics)):
         tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]
-        if one.kind.named and len(tell) < min(2, len(plan.variants)):
+        if figure.kind.named and len(tell) < min(2, len(plan.variants)):
             raise UsageError(
-                f"--metric {one.kind.name}: only Elasticsearch tells the size of fields, so there would be "
-                "nothing to compare",
+                f"--metric {figure.kind.name}: only Elasticsearch tells the size of fields, so there would "
+                "be nothing to compare",
                 hint="see field sizes with: benchctl show RUN --host",
             )
-        if one.kind.built and plan.origin == "prepared":
+        if figure.kind.built and plan.origin == "prepared":
             continue
-        reasons = [one.lacking(task, track.operations[task.operation]) for task in shown]
+        reasons = [figure.lacking(task, track.operations[task.operation]) for task in shown]
         if all(reasons):
             # Of tasks that lack it for several reasons, the longest is the most specific.
             reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
             raise UsageError(
-                f"--metric {one.kind.name}: no task reports it; '{task.label}': {reason}",
+                f"--metric {figure.kind.name}: no task reports it; '{task.label}': {reason}",
                 hint="list metrics with: benchctl list metrics",
             )
 

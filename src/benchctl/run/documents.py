@@ -74,7 +74,7 @@ def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOri
         return track.corpora
     tasks = [track.operations[task.operation] for challenge in schedules for task in challenge.schedule]
     sending = [operation for operation in tasks if is_bulk(operation)]
-    found = []
+    corpora = []
     for corpus in track.corpora:
         documents = tuple(
             document
@@ -82,20 +82,20 @@ def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOri
             if any(_asks_for(operation, corpus, document) for operation in sending)
         )
         if documents:
-            found.append(msgspec.structs.replace(corpus, documents=documents))
-    return tuple(found)
+            corpora.append(msgspec.structs.replace(corpus, documents=documents))
+    return tuple(corpora)
 
 
 def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
     """Data streams that a plan's own tasks create or fill, by name."""
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
-    found: dict[str, None] = {}
+    streams: dict[str, None] = {}
     for challenge in plan.schedules:
         for task in challenge.schedule:
             operation = operations[task.operation]
             if isinstance(operation, CreateDataStream | Bulk):
-                found |= dict.fromkeys(names_of(operation.data_stream))
-    return tuple(found)
+                streams |= dict.fromkeys(names_of(operation.data_stream))
+    return tuple(streams)
 
 
 def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
@@ -108,13 +108,13 @@ def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
 def documents_sent(operation: TrackOperation, track: Track, held: int) -> int:
     """Count the documents that an operation sends in a pass, of a corpus of `held`, by the track."""
     counts = [
-        (one.document_count or 0, _asks_for(operation, corpus, one))
+        (file.document_count or 0, _asks_for(operation, corpus, file))
         for corpus in track.corpora
-        for one in corpus.documents
+        for file in corpus.documents
     ]
     declared = sum(count for count, _ in counts)
-    asked = sum(count for count, wanted in counts if wanted)
-    documents = min(held, asked) if declared else held
+    requested = sum(count for count, wanted in counts if wanted)
+    documents = min(held, requested) if declared else held
     if not isinstance(operation, Bulk):
         return documents
     return min(
@@ -338,18 +338,20 @@ def find_corpus(
 
     if files.local is not None:
         observer.stage(f"looking at {files.local}")
-        found: tuple[CorpusFile, ...] = (_local(files.local, files, track, home, progress, most_bytes),)
+        corpus_files: tuple[CorpusFile, ...] = (
+            _local(files.local, files, track, home, progress, most_bytes),
+        )
         if files.local_index and len(places(track).names) > 1:
             others = _without(track, files.local_index)
             own = dataclasses.replace(files, docs=None)
-            found += _declared(plan, others, own, home, observer, progress, most_bytes=most_bytes)
+            corpus_files += _declared(plan, others, own, home, observer, progress, most_bytes=most_bytes)
     elif not track.corpora:
         return plan.corpus
     else:
-        found = _declared(plan, track, files, home, observer, progress, most_bytes=most_bytes)
-    is_known = bool(found) and all(file.sha256 for file in found)
-    documents = sum(file.documents for file in found)
-    return CorpusSpec(0, documents, 0, corpus_digest(found) if is_known else "", found)
+        corpus_files = _declared(plan, track, files, home, observer, progress, most_bytes=most_bytes)
+    is_known = bool(corpus_files) and all(file.sha256 for file in corpus_files)
+    documents = sum(file.documents for file in corpus_files)
+    return CorpusSpec(0, documents, 0, corpus_digest(corpus_files) if is_known else "", corpus_files)
 
 
 def check_files(plan: Plan, home: Home) -> None:
@@ -503,7 +505,7 @@ def _declared(
         return ()
     observer.stage(f"documents of track {track.name}")
     path = find_track(plan.track) if plan.track in track_names() else Path(plan.track)
-    found = find_documents(
+    corpus_files = find_documents(
         needed,
         folders=(*files.folders, path if path.is_dir() else path.parent),
         home=home,
@@ -513,10 +515,10 @@ def _declared(
         downloading=observer.progress,
         most_bytes=most_bytes,
     )
-    if not found and plan.origin == "prepared":
+    if not corpus_files and plan.origin == "prepared":
         raise UsageError(
             f"the corpora of track '{track.name}' hold no JSON documents: vectors and streams without an end "
             "are not prepared",
             hint="run a challenge that asks for none of them, or give --corpus FILE",
         )
-    return found
+    return corpus_files

@@ -95,18 +95,18 @@ def _export_run(store: "_Store", run: StoredRun, layout: Layout, *, samples: boo
     if left := sum(len(record.done(spec.name)) for spec in record.plan.variants) - len(forks):
         done.notes.append(f"{record.id}: {counted(left, 'fork')} for evidence left out")
     every = [race for fork in forks for race in races_of(record, fork, layout)]
-    known = store.has("races", {race.id: race for race in every})
+    stored = store.has("races", {race.id: race for race in every})
     sampled = store.has("metrics", {race.sampled: race for race in every}) if samples else set()
     for race in every:
         count = done.records
-        if race.id not in known:
+        if race.id not in stored:
             done.records += store.send((bulk_of(race, "results", race.results()),))
             done.records += store.send((bulk_of(race, "metrics", race.metrics()),))
         if samples and race.sampled not in sampled and not _unsampled(run, race, done):
             requests = store.send(sample_bodies(run.folder, race)) // RECORDS_A_SAMPLE
-            told = (race.sampled, race.metric("samples", float(requests), "requests"))
-            done.records += RECORDS_A_SAMPLE * requests + store.send((bulk_of(race, "metrics", [told]),))
-        if race.id not in known:
+            metrics = (race.sampled, race.metric("samples", float(requests), "requests"))
+            done.records += RECORDS_A_SAMPLE * requests + store.send((bulk_of(race, "metrics", [metrics]),))
+        if race.id not in stored:
             done.records += store.send((bulk_of(race, "races", [(race.id, race.document())]),))
         done.sent += done.records > count
     done.there = len(every) - done.sent
@@ -145,16 +145,16 @@ class _Store:
 
     def has(self, kind: Kind, wanted: dict[str, Race]) -> set[str]:
         """Return the ids that exist in the store."""
-        found: set[str] = set()
+        existing: set[str] = set()
         names = list(wanted)
         for ids in (names[start : start + _MOST_IDS] for start in range(0, len(names), _MOST_IDS)):
             indices = ",".join(dict.fromkeys(wanted[name].index(kind) for name in ids))
             lenient = {"ignore_unavailable": "true", "allow_no_indices": "true"}
             self._ask("POST", f"/{indices}/_refresh", None, params=lenient)
-            asked = {"query": {"ids": {"values": ids}}, "size": len(ids), "_source": False}
-            answer = self._ask("POST", f"/{indices}/_search", asked, params=lenient)
-            found |= {hit["_id"] for hit in answer["hits"]["hits"]}
-        return found
+            body = {"query": {"ids": {"values": ids}}, "size": len(ids), "_source": False}
+            answer = self._ask("POST", f"/{indices}/_search", body, params=lenient)
+            existing |= {hit["_id"] for hit in answer["hits"]["hits"]}
+        return existing
 
     def send(self, bodies: Iterable[Body]) -> int:
         """Send bodies, some at a time, and return how many records that were."""
@@ -167,7 +167,7 @@ class _Store:
                 if len(sending) == _SENDERS:
                     records += sending.popleft().result()
                 sending.append(pool.submit(self._send, body))
-            return records + sum(one.result() for one in sending)
+            return records + sum(future.result() for future in sending)
 
     def _send(self, body: Body) -> int:
         answer = self._ask("POST", "/_bulk", body.content, params=_ANSWERED, busy=_is_busy)
@@ -234,7 +234,7 @@ def _down(err: BenchctlError) -> StoreDownError:
 def _is_busy(answer: dict[str, Any]) -> bool:
     """Return whether it rejected records for lack of time: ids make it harmless to send all of them again."""
     return bool(answer.get("errors")) and any(
-        told.get("status") == HTTPStatus.TOO_MANY_REQUESTS
+        result.get("status") == HTTPStatus.TOO_MANY_REQUESTS
         for item in answer.get("items", [])
-        for told in item.values()
+        for result in item.values()
     )

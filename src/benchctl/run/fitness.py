@@ -147,8 +147,8 @@ def examine(
     refused = _lacks(seen, limits, heap_mb)
     noise: list[str] = []
     if environment.other_java:
-        found = f"other Java processes are up: {', '.join(environment.other_java)}"
-        (noise if limits.other_java == "mark" else refused).append(found)
+        reason = f"other Java processes are up: {', '.join(environment.other_java)}"
+        (noise if limits.other_java == "mark" else refused).append(reason)
     usual = _load_noise(limits, environment.cpus, seen.load1, seen.busy)
     if seen.steal is not None and seen.steal > MOST_STEAL:
         usual.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")
@@ -221,9 +221,9 @@ def used_elsewhere(seen: Snapshot) -> list[str]:
 
 def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int = 1) -> list[str]:
     """Resources that do not suffice to measure at all."""
-    found = []
+    reasons = []
     if seen.free_disk_bytes < limits.least_free_gb * _GB:
-        found.append(
+        reasons.append(
             f"{seen.free_disk_bytes / _GB:.1f} GB are free on the disk of benchctl's home, "
             f"{limits.least_free_gb:g} GB are wanted"
         )
@@ -234,35 +234,35 @@ def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int = 1) -> 
     else:
         wanted, why = round(limits.least_free_memory_gb * _GB), ""
     if seen.free_memory_bytes < wanted:
-        found.append(
+        reasons.append(
             f"{seen.free_memory_bytes / _GB:.1f} GB of memory are free, {wanted / _GB:.1f} GB are wanted{why}"
         )
-    return found
+    return reasons
 
 
 def _load_noise(limits: HostLimits, cpus: int, load1: float, busy: float) -> list[str]:
-    found = []
+    reasons = []
     if load1 > limits.max_load * cpus:
-        found.append(
+        reasons.append(
             f"the load is {load1:.1f} on {cpus} CPU{'s' if cpus > 1 else ''}, "
             f"more than {limits.max_load:g} each"
         )
     if busy > PERCENT.parse(limits.max_busy):
-        found.append(f"the CPUs are {busy:.0%} busy, more than {limits.max_busy}")
-    return found
+        reasons.append(f"the CPUs are {busy:.0%} busy, more than {limits.max_busy}")
+    return reasons
 
 
 def _clock_notes(now: datetime, last: tuple[int, str] | None) -> list[str]:
     """A clock that cannot be right; nights are ordered by number, so it does not matter to them."""
-    found = []
+    notes = []
     if now.year < _FIRST_YEAR:
-        found.append(f"the clock says {now:%Y-%m-%d}: it has not been set")
+        notes.append(f"the clock says {now:%Y-%m-%d}: it has not been set")
     if last is not None and now + _CLOCK_SLACK < datetime.fromisoformat(last[1]):
-        found.append(
+        notes.append(
             f"the clock went back: it says {now:%Y-%m-%d %H:%M}, and night {last[0]} before this one "
             f"began at {last[1]}"
         )
-    return found
+    return notes
 
 
 def _cpu_shares(pause: Callable[[float], None], sample_s: float = SAMPLE_S) -> tuple[float, float | None]:

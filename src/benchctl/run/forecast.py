@@ -232,7 +232,7 @@ class _Build:
 def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
     """The builds of prepared indices that are not there: each once, whichever variants share it."""
     kept = {name for name, _ in known_builds(home)}
-    found: dict[object, _Build | None] = {}
+    builds: dict[object, _Build | None] = {}
     for run in runs:
         plan, track = run.plan, run.track
         for spec in plan.variants if plan.origin == "prepared" else ():
@@ -246,13 +246,13 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
                     plan.ingest_client, plan.index_build, spec.distribution, spec.plugins, spec.modules,
                 )  # fmt: skip
-                if key in found:
+                if key in builds:
                     continue
                 name = next((each for each in kept if fnmatchcase(each, names[number])), None)
-                found[key] = build if name is None else None
+                builds[key] = build if name is None else None
                 # Of those that are known by no more than their names, none counts twice.
                 kept.discard(name or "")
-    return [build for build in found.values() if build is not None]
+    return [build for build in builds.values() if build is not None]
 
 
 def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, generated: bool) -> list[str]:
@@ -410,17 +410,17 @@ class Past:
     def fork_s(self, plan: Plan, track: Track, variant: VariantSpec) -> tuple[float, Basis]:
         """Return the seconds of a fork of a variant, and their basis."""
         history = self.history(plan)
-        known = history.fork_time_s(variant)
-        if known is not None:
-            return known, "variant" if kind_of(variant) in history.fork_s else "engine"
+        measured_s = history.fork_time_s(variant)
+        if measured_s is not None:
+            return measured_s, "variant" if kind_of(variant) in history.fork_s else "engine"
         millions = plan.of(variant).corpus.documents / 1e6
         unknown = False
 
         def request_s(operation: str) -> float:
             nonlocal unknown
-            known = self._request_s.get((variant.engine, operation))
-            unknown |= known is None
-            return max(REQUEST_S, millions * (known or REQUEST_S_PER_MILLION_DOCUMENTS))
+            cost_s = self._request_s.get((variant.engine, operation))
+            unknown |= cost_s is None
+            return max(REQUEST_S, millions * (cost_s or REQUEST_S_PER_MILLION_DOCUMENTS))
 
         seconds = rough_fork_s(plan, track, variant, self.indexing, request_s)
         return seconds, "rule" if unknown else "operations"
@@ -435,7 +435,7 @@ class Past:
     @cached_property
     def _request_s(self) -> dict[tuple[str, str], float]:
         """Seconds of a request and million documents, by engine and operation, whatever else forks did."""
-        found: dict[tuple[str, str], list[float]] = {}
+        costs: dict[tuple[str, str], list[float]] = {}
         for record in self._records():
             millions = record.plan.corpus.documents / 1e6
             own = millions and record.environment.fingerprint == self._fingerprint
@@ -444,8 +444,8 @@ class Past:
                 for summary in fork.summaries:
                     if summary.mean_ns and fork.variant in engines:
                         key = (engines[fork.variant], summary.operation)
-                        found.setdefault(key, []).append(summary.mean_ns / 1e9 / millions)
-        return {key: statistics.median(values) for key, values in found.items()}
+                        costs.setdefault(key, []).append(summary.mean_ns / 1e9 / millions)
+        return {key: statistics.median(values) for key, values in costs.items()}
 
 
 def announce(past: Past, plan: Plan, track: Track, observer: Observer) -> float:

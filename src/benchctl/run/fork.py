@@ -422,14 +422,14 @@ class ForkRunner:
                 stop_s = serving.stop(at_once=not writes)
             keep_logs(folder, path)
             place.workspace.check_clocks()
-        known = []
+        ended = []
         for node in nodes:
             pauses = _pauses(node, path, place.origin_ns)
             place.telemetry.add_pauses(number, pauses, node.name)
             pids = tuple(pid for pid, _ in node.lives)
             # Only a single one has the name that benchctl gives it.
             buffers = direct.get(node.name, {}) if node.name else next(iter(direct.values()), {})
-            known.append(
+            ended.append(
                 EndedNode(kinds.get(node.pid, {}), pauses, buffers.get("direct_bytes"), node.name, pids)
             )
         asking, readings = load.asking, None
@@ -441,7 +441,7 @@ class ForkRunner:
         progress.requests_s += load.requests_s
         if search is None:
             index = index_meters(segments, place.workspace.files() if segments else {})
-            progress.summaries += with_kept_logs(load.summaries(place.origin_ns, known, index), folder, path)
+            progress.summaries += with_kept_logs(load.summaries(place.origin_ns, ended, index), folder, path)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()

@@ -177,9 +177,9 @@ def placed(form: _C, folder: Path) -> _C:
 
 def placed_work(form: Work, folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return challenges and warm-ups of a form with absolute paths."""
-    known = challenge_names()
+    built_in = challenge_names()
     challenges, warmups = (
-        tuple(named_path(name, folder, known) for name in names)
+        tuple(named_path(name, folder, built_in) for name in names)
         for names in (form.challenges, form.warmup_challenges)
     )
     return challenges, warmups
@@ -227,13 +227,13 @@ def read_form(path: Path) -> RunForm:
 
 
 def _each(typed: Typed[RunForm], key: str, place: Callable[[str], str]) -> tuple[str, ...]:
-    found = []
+    texts = []
     for number, text in enumerate(getattr(typed.value, key)):
         try:
-            found.append(place(text))
+            texts.append(place(text))
         except UsageError as err:
             raise typed.document.refuse((key, number), err.message, hint=err.hint) from err
-    return tuple(found)
+    return tuple(texts)
 
 
 def _placed_jdk(text: str, folder: Path) -> str:

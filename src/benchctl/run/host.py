@@ -192,24 +192,24 @@ def _choose(workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]
 
 
 def _parse(text: str) -> PinSpec:
-    found: dict[str, tuple[int, ...]] = {}
+    by_role: dict[str, tuple[int, ...]] = {}
     for part in _BETWEEN_ROLES.split(text):
         role, equals, cpus = part.partition("=")
-        if role not in {"node", "driver"} or not equals or role in found:
+        if role not in {"node", "driver"} or not equals or role in by_role:
             raise UsageError(f"--pin {text}: expected node=CPUS,driver=CPUS", hint=_EXAMPLE)
         try:
-            found[role] = parse_cpus(cpus)
+            by_role[role] = parse_cpus(cpus)
         except ValueError as err:
             raise UsageError(f"--pin {text}: {err}", hint=_EXAMPLE) from err
-    if len(found) < 2:  # noqa: PLR2004 - one each
+    if len(by_role) < 2:  # noqa: PLR2004 - one each
         raise UsageError(f"--pin {text}: node and driver need CPUs, both of them", hint=_EXAMPLE)
-    both = set(found["node"]) & set(found["driver"])
+    both = set(by_role["node"]) & set(by_role["driver"])
     if both:
         raise UsageError(
             f"--pin {text}: CPU {cpu_list(both)} is given to node and driver",
             hint="the two need separate CPUs",
         )
-    return PinSpec(node=found["node"], driver=found["driver"])
+    return PinSpec(node=by_role["node"], driver=by_role["driver"])
 
 
 def check_available(pin: PinSpec, allowed: Sequence[int]) -> None:
@@ -230,19 +230,19 @@ def pin_caveats(plan: Plan, cores: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """Caveats of a pinned run on a host with these cores."""
     if plan.pin is None:
         return ()
-    found = []
+    caveats = []
     if len(plan.pin.node) == 1:
-        found.append(
+        caveats.append(
             f"nodes were pinned to CPU {plan.pin.node[0]}: the JVM saw 1 CPU, GC and JIT threads share it "
             "with searches"
         )
     shared = [core for core in cores if set(core) & set(plan.pin.node) and set(core) & set(plan.pin.driver)]
     if shared:
         listed = " and ".join(cpu_list(core) for core in shared)
-        found.append(
+        caveats.append(
             f"nodes and driver share a core: CPUs {listed} are its hardware threads, and slow each other"
         )
-    return tuple(found)
+    return tuple(caveats)
 
 
 @contextmanager
@@ -336,15 +336,15 @@ def look() -> Look:
     times = psutil.cpu_times()
     processes = {}
     for process in psutil.process_iter(["ppid", "name", "create_time", "cpu_times"], ad_value=None):
-        found = process.info
-        if found["cpu_times"] is None:
+        info = process.info
+        if info["cpu_times"] is None:
             continue
-        own_s = found["cpu_times"].user + found["cpu_times"].system
-        children_s = found["cpu_times"].children_user + found["cpu_times"].children_system
+        own_s = info["cpu_times"].user + info["cpu_times"].system
+        children_s = info["cpu_times"].children_user + info["cpu_times"].children_system
         processes[process.pid] = Seen(
-            found["ppid"] or 0,
-            found["create_time"],
-            (found["name"] or "")[:_LONGEST_NAME],
+            info["ppid"] or 0,
+            info["create_time"],
+            (info["name"] or "")[:_LONGEST_NAME],
             own_s,
             own_s + children_s,
         )
@@ -403,10 +403,10 @@ def _family(processes: Mapping[int, Seen], own: int) -> set[int]:
     children: dict[int, list[int]] = {}
     for pid, seen in processes.items():
         children.setdefault(seen.parent, []).append(pid)
-    found, ahead = set[int](), [own]
+    family, ahead = set[int](), [own]
     while ahead:
         pid = ahead.pop()
-        if pid in processes and pid not in found:
-            found.add(pid)
+        if pid in processes and pid not in family:
+            family.add(pid)
             ahead += children.get(pid, ())
-    return found
+    return family

@@ -29,16 +29,16 @@ HIGH_LOAD_PER_CPU = 0.5
 
 def host_caveats(environment: Environment) -> tuple[str, ...]:
     """Return reasons to doubt values measured on this host."""
-    found = []
+    caveats = []
     if environment.other_java:
-        found.append(f"other Java processes were up: {', '.join(environment.other_java)}")
+        caveats.append(f"other Java processes were up: {', '.join(environment.other_java)}")
     if environment.governor not in {None, "performance"}:
-        found.append(f"the CPU governor is '{environment.governor}', not 'performance'")
+        caveats.append(f"the CPU governor is '{environment.governor}', not 'performance'")
     if environment.load_before[0] > HIGH_LOAD_PER_CPU * environment.cpus:
-        found.append(
+        caveats.append(
             f"the load before the run was {environment.load_before[0]:.1f} on {environment.cpus} CPUs"
         )
-    return tuple(found)
+    return tuple(caveats)
 
 
 def sharing_caveats(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -50,31 +50,33 @@ def sharing_caveats(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]:
     """Caveats about how the load is generated."""
-    found = []
+    caveats = []
     if plan.test_mode:
-        found.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
+        caveats.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
     if plan.workers > 1:
-        asked = most_offered_per_s(plan)
+        offered = most_offered_per_s(plan)
         why = ""
-        if calibration is not None and asked > EASY_PER_S:
+        if calibration is not None and offered > EASY_PER_S:
             most = max(calibration.clients_per_s, calibration.one_client_per_s)
-            why = f": {asked:,.0f} requests/s are asked for, and one process offers {most:,.0f} at most here"
-        found.append(
+            why = (
+                f": {offered:,.0f} requests/s are asked for, and one process offers {most:,.0f} at most here"
+            )
+        caveats.append(
             f"the load came from {plan.workers} processes (--workers)"
             f"{' on each of its hosts' if plan.load_hosts else ''}{why}"
         )
     if plan.load_hosts:
-        found.append(
+        caveats.append(
             f"the load came from {counted(len(plan.load_hosts), 'host')} ({', '.join(plan.load_hosts)}): "
             "every time measured has their network in it"
         )
     for name, hosts in plan.node_hosts.items():
         if away := list(dict.fromkeys(filter(None, hosts))):
-            found.append(
+            caveats.append(
                 f"{name} was on {', '.join(away)}{' and this host' if '' in hosts else ''}: every time "
                 f"measured has their network in it, and the host's probes say nothing about {', '.join(away)}"
             )
-    return tuple(found)
+    return tuple(caveats)
 
 
 def data_caveats(plan: Plan) -> tuple[str, ...]:

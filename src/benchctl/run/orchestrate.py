@@ -75,9 +75,9 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
         spec = msgspec.structs.replace(plan.corpus, documents=count)
         if is_generated(plan):
-            found = prepare_corpus(bench.home, count, spec.seed, observer, spec.generator)
+            prepared = prepare_corpus(bench.home, count, spec.seed, observer, spec.generator)
             spec = msgspec.structs.replace(
-                spec, digest=found.digest, generator_version=found.generator_version
+                spec, digest=prepared.digest, generator_version=prepared.generator_version
             )
         return spec, parcels(msgspec.structs.replace(plan, corpus=spec), track, bench.home)
 
@@ -147,7 +147,7 @@ def module_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     first: dict[str, Subject] = {}
     for subject in (subject for subject in subjects if isinstance(subject, Subject)):
         other = first.setdefault(subject.spec.engine, subject)
-        own, theirs = (set(one.installation.modules) for one in (subject, other))
+        own, theirs = (set(side.installation.modules) for side in (subject, other))
         pairs = (("more", own - theirs), ("without", theirs - own))
         if differences := [f"{word} {', '.join(sorted(names))}" for word, names in pairs if names]:
             caveats.append(
@@ -171,10 +171,10 @@ def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
     """Differences in archives, runtimes and prepared indices; a rebuilt index is a different one."""
     changes = []
-    known = {facts.variant: facts for facts in record.engines}
+    by_variant = {facts.variant: facts for facts in record.engines}
     for subject in subjects:
         name = subject.spec.name
-        facts = known.get(name)
+        facts = by_variant.get(name)
         if facts is not None:
             changes += subject.changes(facts)
         index = record.indices.get(name)
@@ -209,10 +209,10 @@ def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
 def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> bool:
     """Equal keys only mean that the same was wanted; ingest times tell builds apart."""
     pairs = [
-        (msgspec.structs.replace(one, cached=False), msgspec.structs.replace(other, cached=False))
-        for one, other in zip(before, now, strict=False)
+        (msgspec.structs.replace(old, cached=False), msgspec.structs.replace(new, cached=False))
+        for old, new in zip(before, now, strict=False)
     ]
-    return len(before) == len(now) and all(one == other for one, other in pairs)
+    return len(before) == len(now) and all(old == new for old, new in pairs)
 
 
 @dataclass(frozen=True)
@@ -428,17 +428,17 @@ def extended(record: RunRecord, more: More) -> RunRecord:
         budget_s=None if more.budget_s is None else budget_behind(record, more.budget_s),
         decided=rule.decided or more.until_decided,
     )
-    found, looks = record.with_blocks(added, rule), record.looks + 1
-    if any(reason_to_stop(found, block) for block in added[: record.plan.index_builds]):
+    longer, looks = record.with_blocks(added, rule), record.looks + 1
+    if any(reason_to_stop(longer, block) for block in added[: record.plan.index_builds]):
         if more.until_decided:
             hint = f"add forks anyway with: benchctl extend {record.id} --forks N"
             raise UsageError(f"run {record.id} is decided already", hint=hint)
         rule = msgspec.structs.replace(rule, precision=None, decided=False)
     empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
-    found = record.with_blocks(added, None if empty else rule)
+    longer = record.with_blocks(added, None if empty else rule)
     lacking = shortfall(record)
-    caveats = tuple(text for text in found.caveats if text != lacking)
-    return msgspec.structs.replace(found, caveats=caveats, looks=looks)
+    caveats = tuple(text for text in longer.caveats if text != lacking)
+    return msgspec.structs.replace(longer, caveats=caveats, looks=looks)
 
 
 def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> OpenRun:
@@ -492,7 +492,7 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
         UsageError: If there is no index to be asked, or no such term in it.
         BenchctlError: If the index cannot be asked.
     """
-    fields = dict.fromkeys(field for _, _, one in _unasked(track.operations) for field in one.fields)
+    fields = dict.fromkeys(field for _, _, terms in _unasked(track.operations) for field in terms.fields)
     if not fields:
         return plan, track
     if plan.origin == "empty":
@@ -503,18 +503,18 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
     bench.observer.stage(f"terms of {', '.join(fields)}")
     counts = _counts(bench, plan, track, subjects[0], list(fields))
     drawn = {
-        (operation, name): _drawn(one, counts, plan, f"{operation} {name}")
-        for operation, name, one in _unasked(track.operations)
+        (operation, name): _drawn(terms, counts, plan, f"{operation} {name}")
+        for operation, name, terms in _unasked(track.operations)
     }
 
     def filled(operations: Mapping[str, Any]) -> dict[str, Any]:
-        found = dict(operations)
+        by_name = dict(operations)
         for (operation, name), items in drawn.items():
-            if operation in found:
-                one = found[operation]
-                values = {**one.values, name: msgspec.structs.replace(one.values[name], items=items)}
-                found[operation] = msgspec.structs.replace(one, values=values)
-        return found
+            if operation in by_name:
+                changed = by_name[operation]
+                values = {**changed.values, name: msgspec.structs.replace(changed.values[name], items=items)}
+                by_name[operation] = msgspec.structs.replace(changed, values=values)
+        return by_name
 
     def with_items(challenges: Sequence[Challenge]) -> tuple[Challenge, ...]:
         return tuple(
@@ -538,26 +538,26 @@ def _unasked(operations: Mapping[str, TrackOperation]) -> Iterator[tuple[str, st
 def _drawn(source: Terms, counts: _Counts, plan: Plan, key: str) -> tuple[Any, ...]:
     documents = plan.corpus.documents if source.below < 1 else 1
     least, below = source.least * documents, source.below * documents
-    known = [(name, term, count) for name in source.fields for term, count in counts[name]]
+    terms = [(name, term, count) for name in source.fields for term, count in counts[name]]
     orders: defaultdict[int, list[Any]] = defaultdict(list)
-    for name, term, count in known:
+    for name, term, count in terms:
         if least <= count < below:
-            one, order = (term, 0) if isinstance(source.field, str) else ({name: term}, len(str(count)))
-            orders[order].append(one)
+            item, order = (term, 0) if isinstance(source.field, str) else ({name: term}, len(str(count)))
+            orders[order].append(item)
     if not orders:
-        most = max((count for _, _, count in known), default=0)
+        most = max((count for _, _, count in terms), default=0)
         raise UsageError(
             f"no term of {' or '.join(source.fields)} hits from {least:g} to {below:g} documents ({key}): of "
-            f"{len(known):,}, none hits more than {most:,}",
+            f"{len(terms):,}, none hits more than {most:,}",
             hint="change least and below, or --docs",
         )
     # By the documents, not the run: nights, and runs that are compared, ask for the same.
     draw = random.Random(f"{plan.corpus.seed} {key}")  # noqa: S311 - has to be repeatable
     size = min(source.size, POOL_LIMIT // len(orders))
-    found = [draw.sample(group, min(size, len(group))) for _, group in sorted(orders.items())]
-    most = max(map(len, found))
+    samples = [draw.sample(group, min(size, len(group))) for _, group in sorted(orders.items())]
+    most = max(map(len, samples))
     # In turn, so that orders come equally often however values are picked.
-    return tuple(chain.from_iterable(zip(*(islice(cycle(group), most) for group in found), strict=True)))
+    return tuple(chain.from_iterable(zip(*(islice(cycle(group), most) for group in samples), strict=True)))
 
 
 def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields: Sequence[str]) -> _Counts:
@@ -568,10 +568,10 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
     if not isinstance(subject, Subject) or subject.index is None:
         raise UsageError("values of kind 'terms' are those of an index", hint="name them in a list")
     path = subject.index.root / "terms.json"
-    known: _Counts = {}
+    counts: _Counts = {}
     with suppress(msgspec.DecodeError), disk_errors(f"read {path}"):
-        known = msgspec.json.decode(read_file(path), type=_Counts) if path.exists() else {}
-    missing = [field for field in fields if field not in known]
+        counts = msgspec.json.decode(read_file(path), type=_Counts) if path.exists() else {}
+    missing = [field for field in fields if field not in counts]
     if missing:
         with (
             subject.workspace(bench.home, "terms") as workspace,
@@ -579,11 +579,11 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
                 Start(workspace, workspace.root / "boot", bench.home, plan.heap_mb, target)
             ) as node,
         ):
-            known |= {field: _asked(node.client, target, field) for field in missing}
+            counts |= {field: _asked(node.client, target, field) for field in missing}
             node.stop(at_once=True)
         with disk_errors(f"write {path}"):
-            path.write_bytes(msgspec.json.encode(known))
-    return known
+            path.write_bytes(msgspec.json.encode(counts))
+    return counts
 
 
 class _Key(msgspec.Struct):
@@ -606,7 +606,7 @@ class _Page(msgspec.Struct):
 
 def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int]]:
     """Yield the terms of a field, in their order, page by page."""
-    found: list[tuple[Any, int]] = []
+    terms: list[tuple[Any, int]] = []
     composite: dict[str, Any] = {"sources": [{"term": {"terms": {"field": field}}}], "size": _PAGE}
     while True:
         body = {"size": 0, "aggs": {"all": {"composite": composite}}}
@@ -620,9 +620,9 @@ def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int
                 f"the terms of {field} cannot be asked for: {err.reason}",
                 hint="name a field with doc values, such as a keyword or a number",
             ) from err
-        found += [(bucket.key.term, bucket.doc_count) for bucket in page.buckets]
+        terms += [(bucket.key.term, bucket.doc_count) for bucket in page.buckets]
         if page.after_key is None or len(page.buckets) < _PAGE:
-            return found
-        if len(found) >= _MOST_TERMS:
+            return terms
+        if len(terms) >= _MOST_TERMS:
             raise UsageError(f"{field} has more than {_MOST_TERMS:,} terms", hint="name another field")
         composite = {**composite, "after": page.after_key}

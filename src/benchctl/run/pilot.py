@@ -249,5 +249,5 @@ def _prefix(plan: Plan, challenge: Challenge) -> str:
     name = challenge.name
     if plan.swept is not None:
         made = zip(plan.schedules, plan.swept.schedules, strict=True)
-        name = next(swept.of for one, swept in made if one.name == name)
+        name = next(swept.of for schedule, swept in made if schedule.name == name)
     return param_prefix(plan.sources.get(name, name))

@@ -40,10 +40,10 @@ class Workspace:
 
     def files(self) -> dict[str, int]:
         """Bytes of the indices of all nodes, which are stopped, by what they are for."""
-        found = Counter(bytes_by_kind(self.root / "data"))
+        sizes = Counter(bytes_by_kind(self.root / "data"))
         if self.there is not None:
-            found.update(self.there.files())
-        return dict(found.most_common())
+            sizes.update(self.there.files())
+        return dict(sizes.most_common())
 
     def check_clocks(self) -> None:
         """See whether the clocks of all hosts went as that of this one.
@@ -177,11 +177,11 @@ class Subject:
                 if err.hint == DAMAGED_HINT and self.index is not None:
                     raise self._damaged(err.message, there) from err
                 raise
-            known = {build.facts.cluster_uuid for build in self._all_builds}
-            if known and serving.uuid not in known:
+            uuids = {build.facts.cluster_uuid for build in self._all_builds}
+            if uuids and serving.uuid not in uuids:
                 raise BenchctlError(
                     f"{self.spec.name}: its nodes formed the cluster {serving.uuid} instead of taking up "
-                    f"{' or '.join(known)}, which its index was prepared on"
+                    f"{' or '.join(uuids)}, which its index was prepared on"
                 )
             yield serving
 
@@ -248,33 +248,33 @@ class Subject:
 
     def changes(self, known: EngineFacts) -> list[str]:
         """Return what has changed since a run began, as text."""
-        found = []
+        differences = []
         # A run that is known to have used the script had to: its plan asks for direct starts.
         if not known.start and self.starts is not None:
-            found.append(f"nodes of {self.spec.name} were started by the engine's script")
+            differences.append(f"nodes of {self.spec.name} were started by the engine's script")
         if known.start == ARCHIVED and (self.starts is None or not self.starts.archived or self.unarchived):
-            found.append(f"nodes of {self.spec.name} were started with an archive of classes")
+            differences.append(f"nodes of {self.spec.name} were started with an archive of classes")
         if known.archive_sha256 != self.installation.archive_sha256:
-            found.append(f"the archive of {self.spec.name} has changed")
+            differences.append(f"the archive of {self.spec.name} has changed")
         jdk = f"{self.jdk.vendor} {self.jdk.version}"
         if known.jdk != jdk:
-            found.append(f"the JDK of {self.spec.name} was {known.jdk}, is {jdk}")
+            differences.append(f"the JDK of {self.spec.name} was {known.jdk}, is {jdk}")
         now = dict(self.installation.jars)
         for jar in sorted(known.jars.keys() | now.keys()):
             was, has = ((jars[jar][:12] if jar in jars else "the engine's own") for jars in (known.jars, now))
             if was != has:
-                found.append(f"{jar} of {self.spec.name} was {was}, is {has}")
+                differences.append(f"{jar} of {self.spec.name} was {was}, is {has}")
         if gone := set(known.modules) - set(self.installation.modules):
-            found.append(f"{self.spec.name} lacks the modules {', '.join(sorted(gone))}")
+            differences.append(f"{self.spec.name} lacks the modules {', '.join(sorted(gone))}")
         if come := set(self.installation.modules) - set(known.modules):
-            found.append(f"{self.spec.name} has further modules: {', '.join(sorted(come))}")
+            differences.append(f"{self.spec.name} has further modules: {', '.join(sorted(come))}")
         if known.plugins != self._plugins:
             were, are = (
                 ", ".join(f"{name} {version}" for name, version in plugins.items()) or "none"
                 for plugins in (known.plugins, self._plugins)
             )
-            found.append(f"the plug-ins of {self.spec.name} were {were}, are {are}")
-        return found
+            differences.append(f"the plug-ins of {self.spec.name} were {were}, are {are}")
+        return differences
 
     @property
     def _plugins(self) -> dict[str, str]:

@@ -204,10 +204,10 @@ def _wait_for_state(folder: NodeFolder, serving: "subprocess.Popen[bytes]", vari
         if (state := folder.state()) is not None:
             return state
         if serving.poll() is not None:
-            said = folder.log.read_text(encoding="utf-8", errors="replace").strip()
+            output = folder.log.read_text(encoding="utf-8", errors="replace").strip()
             wrong = serving.returncode == ExitCode.USAGE
             raise BenchctlError(
-                f"node {variant} did not start:\n{said}",
+                f"node {variant} did not start:\n{output}",
                 exit_code=ExitCode.USAGE if wrong else ExitCode.FAILED,
             )
         time.sleep(_POLL_S)

@@ -106,7 +106,7 @@ class Study:
             Hopeless: If a variant failed too often, and the policy does not go on without it.
             BenchctlError: If nothing can be measured any more.
         """
-        timings: list[dict[str, float]] = [dict(one) for one in prepared] or [{} for _ in self._runs]
+        timings: list[dict[str, float]] = [dict(timing) for timing in prepared] or [{} for _ in self._runs]
         with ExitStack() as stack:
             for run, spent in zip(self._runs, timings, strict=True):
                 stack.enter_context(run.going(spent))
@@ -221,14 +221,14 @@ class Study:
 
     def _expected_s(self, sides: Collection[Side]) -> float | None:
         """Return the seconds that a fork of each will take; None before anything is known of their like."""
-        known = [seconds for run in self._runs for seconds in run.seconds()]
-        found = 0.0
+        all_seconds = [seconds for run in self._runs for seconds in run.seconds()]
+        total_s = 0.0
         for side in sides:
-            own = self._runs[side.run].seconds(side.variant) or known
+            own = self._runs[side.run].seconds(side.variant) or all_seconds
             if not own:
                 return None
-            found += statistics.median(own)
-        return found
+            total_s += statistics.median(own)
+        return total_s
 
 
 Ending = Literal["failed", "interrupted"]

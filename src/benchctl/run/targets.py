@@ -170,7 +170,7 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
     names = places(track, plan.corpus.files).names
     allowed = spec.target is not None and spec.target.writes is not None and plan.origin == "empty"
     allowed &= bool(names) and all(map(_PLAIN.fullmatch, names))
-    found = False
+    is_writing = False
     for challenge in (*plan.warmup_challenges, *plan.schedules):
         operations = {**track.operations, **challenge.operations}
         writing = [
@@ -190,8 +190,8 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
                 hint=f"{_lacking(spec, plan)}; all else needs nodes that benchctl starts: --variant, "
                 "not --target",
             )
-        found |= bool(writing)
-    return found
+        is_writing |= bool(writing)
+    return is_writing
 
 
 def _lacking(spec: VariantSpec, plan: Plan) -> str:
@@ -322,23 +322,23 @@ def _fill(
 
 def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[str, ...]:
     """Caveats about variants that benchctl did not start, for a run's corpus of `documents`."""
-    found: list[str] = []
+    caveats: list[str] = []
     for subject in subjects:
         name, endpoint, index = subject.spec.name, subject.address.endpoint, subject.index_facts
         if not endpoint.verify and any(host.startswith("https:") for host in endpoint.hosts):
-            found.append(
+            caveats.append(
                 f"{name}: its certificate was not checked (`insecure: true`): another may have answered"
             )
         if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
-            found.append(f"{name}: credentials travelled unencrypted")
+            caveats.append(f"{name}: credentials travelled unencrypted")
         if endpoint.proxy is not None:
-            found.append(f"{name} is behind the proxy {endpoint.proxy}, which is part of its times")
+            caveats.append(f"{name} is behind the proxy {endpoint.proxy}, which is part of its times")
         if not endpoint.is_local:
-            found.append(
+            caveats.append(
                 f"{name} is not on this host: the network is part of its times, and the host's probes "
                 "say nothing about it"
             )
-        found += [
+        caveats += [
             f"{name} does not tell its {what}: {reason}; {_MISSING[what]}"
             for what, reason in subject.withheld.items()
         ]
@@ -349,22 +349,22 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
                 if kept
                 else ", which were removed after it"
             )
-            found.append(f"{name}: every fork made its own indices on the running cluster{after}")
+            caveats.append(f"{name}: every fork made its own indices on the running cluster{after}")
             continue
         if not index.key:
-            found.append(
+            caveats.append(
                 f"{name} was not filled by this run: it is unknown if its {index.documents:,} documents are "
                 "the track's corpus"
             )
         if index.documents != documents:
-            found.append(f"{name} holds {index.documents:,} documents, the run's corpus has {documents:,}")
+            caveats.append(f"{name} holds {index.documents:,} documents, the run's corpus has {documents:,}")
         if subject.shards > 1:
-            found.append(
+            caveats.append(
                 f"{name}: with {subject.shards} shards its count of searches cannot tell whether others "
                 "searched, too"
             )
-        found.append(f"{name} was asked every operation before its first task, to compare the answers")
-    return tuple(found)
+        caveats.append(f"{name} was asked every operation before its first task, to compare the answers")
+    return tuple(caveats)
 
 
 def corpus_of_targets(plan: Plan, subjects: Collection[TargetSubject]) -> Plan | None:

@@ -102,13 +102,13 @@ class Telemetry:
                 "merge_ms": reading.total("merge_ms"),
             }
             if before is not None and reading.at_ns - before.at_ns >= _LEAST_INTERVAL_NS:
-                used = [one.total("cpu_ms") for one in (before, reading)]
+                used = [state.total("cpu_ms") for state in (before, reading)]
                 if None not in used and before.nodes.keys() == reading.nodes.keys():
                     cpu_s = ((used[1] or 0) - (used[0] or 0)) / 1e3
                     values["node_cpu_percent"] = _percent(cpu_s, reading.at_ns - before.at_ns)
             before = reading
-            found = [values.get(name) for name in names]
-            row = tuple(math.nan if value is None else value for value in found)
+            levels = [values.get(name) for name in names]
+            row = tuple(math.nan if value is None else value for value in levels)
             self._rows.append(("", (boot, reading.at_ns - self._origin_ns), row))
 
     def series(self) -> Columns:
@@ -177,10 +177,10 @@ class _Watch:
         common = (_percent(driver_s - self._driver_before_s, since_ns), os.getloadavg()[0])
         self._before_ns, self._driver_before_s = now_ns, driver_s
         gauges = {} if self._nodes is None else dict(self._nodes.gauges())
-        found = {name: self._usage(gauge, since_ns) for name, gauge in gauges.items()}
-        columns = zip(*found.values(), _UNKNOWN, strict=True)
+        usage = {name: self._usage(gauge, since_ns) for name, gauge in gauges.items()}
+        columns = zip(*usage.values(), _UNKNOWN, strict=True)
         rows: dict[str, tuple[float, ...]] = {"": tuple(map(_known_sum, columns))}
-        rows |= found if len(found) > 1 else {}
+        rows |= usage if len(usage) > 1 else {}
         merges = {"": self._merges(now_ns)}
         return {
             name: (cpu, *common, *others, *merges.get(name, (math.nan, math.nan)))
@@ -207,16 +207,16 @@ class _Watch:
             return math.nan, math.nan
         self._asked_ns = now_ns
         try:
-            found = self._nodes.merges()
+            merges = self._nodes.merges()
         except NodeRequestError:
             # The node is too busy or dying, which the step itself will notice.
             return math.nan, math.nan
-        return found.get("merges_current", math.nan), found.get("merge_ms", math.nan)
+        return merges.get("merges_current", math.nan), merges.get("merge_ms", math.nan)
 
 
 def _known_sum(values: Iterable[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) if known else math.nan
+    numbers = [value for value in values if not math.isnan(value)]
+    return sum(numbers) if numbers else math.nan
 
 
 def _percent(cpu_s: float, wall_ns: float) -> float:

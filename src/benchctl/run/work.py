@@ -69,9 +69,9 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
     Raises:
         UsageError: If the plug-in fails.
     """
-    asked = list(challenges)
+    scheduled = list(challenges)
     try:
-        found = check_registered(code, [_needed(track, challenge) for challenge in asked])
+        replies = check_registered(code, [_needed(track, challenge) for challenge in scheduled])
     except PluginError as err:
         raise UsageError(err.message, hint=err.hint) from err
     return [
@@ -79,7 +79,7 @@ def plugin_problems(code: Code, track: Track, challenges: Iterable[Challenge]) -
             f"challenge '{challenge.name}' needs what the plug-in {code.path} does not register: "
             f"{'; '.join(missing)}"
         )
-        for challenge, missing in zip(asked, found, strict=True)
+        for challenge, missing in zip(scheduled, replies, strict=True)
         if missing
     ]
 
@@ -134,12 +134,14 @@ def plugin_changes(plan: Plan) -> list[str]:
 
 def _needed(track: Track, challenge: Challenge) -> dict[str, frozenset[str]]:
     """Names that have to be registered, by kind."""
-    known = track.operations | challenge.operations
-    operations = [known[task.operation] for task in challenge.schedule]
+    by_name = track.operations | challenge.operations
+    operations = [by_name[task.operation] for task in challenge.schedule]
     foreign = [operation for operation in operations if isinstance(operation, PluginOperation)]
     return {
-        "param source": frozenset(one.param_source for one in foreign if one.param_source is not None),
-        "operation type": frozenset(one.type for one in foreign if one.type not in OPERATION_TYPES),
+        "param source": frozenset(
+            custom.param_source for custom in foreign if custom.param_source is not None
+        ),
+        "operation type": frozenset(custom.type for custom in foreign if custom.type not in OPERATION_TYPES),
         "scheduler": frozenset(task.scheduler for task in challenge.schedule if task.scheduler is not None),
     }
 
@@ -262,16 +264,16 @@ def _configures(operation: TrackOperation, kind: type[TrackOperation]) -> bool:
 
 def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]]:
     """Return (schedule, task) of all tasks before the last step in which more than indexing is measured."""
-    found: set[tuple[int, int]] = set()
+    before: set[tuple[int, int]] = set()
     is_followed = False
     # A search for a red-line repeats its tasks.
     schedules = plan.schedules if plan.redline is None else ()
     for number, challenge in reversed(list(enumerate(schedules))):
         for step in reversed(challenge.steps):
             if is_followed:
-                found.update((number, place) for place in step)
+                before.update((number, place) for place in step)
             operations = [track.operations[challenge.schedule[place].operation] for place in step]
             is_followed = is_followed or any(
                 operation.reported and not is_bulk(operation) for operation in operations
             )
-    return frozenset(found)
+    return frozenset(before)

@@ -90,22 +90,22 @@ def next_question(count: int, answered: Sequence[Question], unusable: Collection
         return _ask("ends", count - 1)
     if answered[0].verdict != "present":
         return None
-    found = narrowed(count, answered)
-    known = {question.about[0] for question in answered if _leads(question)} | {*unusable}
-    open_ones = [point for point in range(found.before + 1, found.first) if point not in known]
+    bounds = narrowed(count, answered)
+    tested = {question.about[0] for question in answered if _leads(question)} | {*unusable}
+    open_ones = [point for point in range(bounds.before + 1, bounds.first) if point not in tested]
     if open_ones:
-        middle = (found.before + found.first) / 2
+        middle = (bounds.before + bounds.first) / 2
         return _ask("halve", min(open_ones, key=lambda point: (abs(point - middle), point)))
     done = {(question.phase, question.about): question.verdict for question in answered}
-    step = ("step", (found.first, found.before))
+    step = ("step", (bounds.first, bounds.before))
     if step not in done:
-        return _ask("step", found.first, found.before)
+        return _ask("step", bounds.first, bounds.before)
     if done[step] != "present":
         # One of the two answers is wrong, unless there is more than one step.
-        for point in (found.first, found.before):
+        for point in (bounds.first, bounds.before):
             if 0 < point < count - 1 and ("again", (point, 0)) not in done:
                 return _ask("again", point)
-    return _check(count, answered, known | {0, count - 1})
+    return _check(count, answered, tested | {0, count - 1})
 
 
 def _ask(phase: Phase, point: int, against: int = 0) -> Question:
@@ -114,10 +114,10 @@ def _ask(phase: Phase, point: int, against: int = 0) -> Question:
 
 def _check(count: int, answered: Sequence[Question], known: set[int]) -> Question | None:
     """A point midway on a side that was not checked, the farthest from all that are known."""
-    found, done = narrowed(count, answered), {question.phase for question in answered}
+    bounds, done = narrowed(count, answered), {question.phase for question in answered}
     sides: dict[Phase, range] = {
-        "before": range(1, found.before),
-        "after": range(found.first + 1, count - 1),
+        "before": range(1, bounds.before),
+        "after": range(bounds.first + 1, count - 1),
     }
     for phase, side in sides.items():
         points = [point for point in side if point not in known]
@@ -162,8 +162,8 @@ def _leads(question: Question) -> bool:
 
 def doubts(count: int, answered: Sequence[Question]) -> list[Question]:
     """Return checks whose answers do not fit a single step at the place found."""
-    found = narrowed(count, answered)
-    step = ("step", (found.first, found.before))
+    bounds = narrowed(count, answered)
+    step = ("step", (bounds.first, bounds.before))
     wanted = {"before": "absent", "after": "present"}
     return [
         question
@@ -175,11 +175,11 @@ def doubts(count: int, answered: Sequence[Question]) -> list[Question]:
 
 def is_part(count: int, answered: Sequence[Question]) -> bool:
     """Return whether the step found is smaller than the ends differ by: there are further ones."""
-    found = narrowed(count, answered)
+    bounds = narrowed(count, answered)
     step = [
         pair
         for question in answered
-        if (question.phase, question.about) == ("step", (found.first, found.before))
+        if (question.phase, question.about) == ("step", (bounds.first, bounds.before))
         for pair in question.pairs
     ]
     whole = [pair for question in answered if question.phase in ("ends", "after") for pair in question.pairs]
@@ -237,7 +237,7 @@ class Bisecting(Strategy):
 
     def verdict(self, record: SearchRecord, question: Question, pairs: Pairs) -> tuple[Verdict, float]:
         """Answer it by its pairs."""
-        answered = [one for one in record.answered if one.number != question.number]
+        answered = [other for other in record.answered if other.number != question.number]
         return answer_question(len(bisect_spec(record).points), question, pairs, answered, record.most)
 
     def require_measured(self, record: SearchRecord, question: Question, reason: str) -> None:
@@ -285,9 +285,9 @@ def inconclusive(record: SearchRecord) -> str:
         return "it is not confirmed that the ends differ"
     if not is_complete:
         return "the time was up before all was asked"
-    found = narrowed(count, questions)
-    if found.first - found.before > 1:
-        return f"{counted(found.first - found.before - 1, 'point')} could not be distinguished from it"
+    bounds = narrowed(count, questions)
+    if bounds.first - bounds.before > 1:
+        return f"{counted(bounds.first - bounds.before - 1, 'point')} could not be distinguished from it"
     if doubts(count, questions) or is_part(count, questions):
         return "one single step does not explain the answers"
     return ""
@@ -301,12 +301,12 @@ def conclusion(record: SearchRecord) -> Iterator[str]:
         matter = inconclusive(record)
         yield f"{matter[0].upper()}{matter[1:]}: {points[-1]} against {points[0]}."
         return
-    found = narrowed(len(points), questions)
-    first, before = points[found.first], points[found.before]
-    shown = record.question("step", (found.first, found.before)) or questions[0]
+    bounds = narrowed(len(points), questions)
+    first, before = points[bounds.first], points[bounds.before]
+    shown = record.question("step", (bounds.first, bounds.before)) or questions[0]
     size = f"{metric_of(record.metric).title} of {spec.task} {signed_percent(shown.effect_percent)}%"
     size = f"{size} ({interval(shown.low_percent, shown.high_percent)})"
-    if between := found.first - found.before - 1:
+    if between := bounds.first - bounds.before - 1:
         yield (
             f"The change comes after {before}, and with {first} at the latest: {size}. "
             f"{counted(between, 'point')} between them could not be judged."

@@ -210,13 +210,13 @@ def smallest(count: int, judge: Callable[[Subset], Answer], *, needs_some: bool)
     Returns:
         The tasks that are left, in order.
     """
-    known: dict[Subset, Answer] = {(): "absent"} if needs_some else {}
-    known[tuple(range(count))] = "present"
+    judged: dict[Subset, Answer] = {(): "absent"} if needs_some else {}
+    judged[tuple(range(count))] = "present"
 
     def persists(subset: Subset) -> bool:
-        if subset not in known:
-            known[subset] = judge(subset)
-        return known[subset] == "present"
+        if subset not in judged:
+            judged[subset] = judge(subset)
+        return judged[subset] == "present"
 
     if persists(()):
         return ()

@@ -97,7 +97,7 @@ class _Until(Policy):
         if all(len(record.block_numbers) >= most for record in records):
             return ""
         reason = self._job.enough(records)
-        sides = (Side(run, spec.name) for run, one in enumerate(records) for spec in one.plan.variants)
+        sides = (Side(run, spec.name) for run, member in enumerate(records) for spec in member.plan.variants)
         return reason or tuple(sides)
 
 
@@ -204,7 +204,7 @@ class _Search:
                 raise
             reason = err.message.splitlines()[0]
             note(f"{', '.join(question.subject)} is skipped: {reason}")
-            questions = tuple(one for one in record.questions if one.number != question.number)
+            questions = tuple(other for other in record.questions if other.number != question.number)
             self._save(questions=questions, skipped={**record.skipped, question.about[0]: reason})
             return
         because = f" ({question.reason})" if question.reason else ""
@@ -281,12 +281,12 @@ class _Search:
 
     def _require_same_documents(self, plan: Plan) -> None:
         """The documents are known once the first run is prepared; they are the same for all."""
-        known = self._record.plan.corpus.digest
-        if not known:
+        expected = self._record.plan.corpus.digest
+        if not expected:
             self._save(plan=msgspec.structs.replace(self._record.plan, corpus=plan.corpus))
-        elif plan.corpus.digest != known:
+        elif plan.corpus.digest != expected:
             raise UsageError(
-                f"these are not the documents of the search: {plan.corpus.digest[:12]}, not {known[:12]}",
+                f"these are not the documents of the search: {plan.corpus.digest[:12]}, not {expected[:12]}",
                 hint="put the files back, or start a new search",
             )
 

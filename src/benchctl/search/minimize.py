@@ -116,10 +116,10 @@ def start_forecast(
         f"them matter, at most {2 + most_questions(count)}; each takes from {MIN_PAIRS} to "
         f"{record.most} pairs of forks"
     )
-    known = history.block_s(plan)
+    whole_s = history.block_s(plan)
     least = candidates.least_s(candidates.every)
-    if known is not None:
-        yield f"forks of the whole schedule took {duration(known)} here"
+    if whole_s is not None:
+        yield f"forks of the whole schedule took {duration(whole_s)} here"
     if least:
         yield (
             f"the schedule's own rates make a fork of the whole last at least {duration(least)}: cut counts "
@@ -174,7 +174,7 @@ def progress(record: SearchRecord) -> Progress | None:
     begun = begun_of(record)
     if begun is None:
         return None
-    known: dict[Subset, Answer] = {
+    answers: dict[Subset, Answer] = {
         question.about: question.verdict
         for question in record.answered
         if question.phase == "remove" and question.verdict != "measuring"
@@ -183,11 +183,11 @@ def progress(record: SearchRecord) -> Progress | None:
 
     def judge(subset: Subset) -> Answer:
         nonlocal kept
-        if subset not in known:
+        if subset not in answers:
             raise _UntriedError(subset)
-        if known[subset] == "present":
+        if answers[subset] == "present":
             kept = subset
-        return known[subset]
+        return answers[subset]
 
     try:
         smallest(len(begun.about), judge, needs_some=not minimize_spec(record).effect.against)
@@ -250,12 +250,14 @@ class Minimizing(Strategy):
 
     def following(self, record: SearchRecord) -> Question | None:
         """Return the question that comes next."""
-        known = progress(record)
-        if known is not None:
-            return None if known.untried is None else self._question(record, "remove", known.untried, known)
+        state = progress(record)
+        if state is not None:
+            return None if state.untried is None else self._question(record, "remove", state.untried, state)
         answered = {question.phase for question in record.answered}
         every = self.candidates.every
-        return next((self._question(record, one, every) for one in self._first if one not in answered), None)
+        return next(
+            (self._question(record, phase, every) for phase in self._first if phase not in answered), None
+        )
 
     def _question(
         self, record: SearchRecord, phase: Phase, steps: Subset, known: Progress | None = None
@@ -274,8 +276,8 @@ class Minimizing(Strategy):
         if not minimize_spec(record).effect.against:
             names[f"{name}-fresh"] = ()
         return tuple(
-            msgspec.structs.replace(record.plan, schedules=(self.candidates.build(steps, one, short=short),))
-            for one, steps in names.items()
+            msgspec.structs.replace(record.plan, schedules=(self.candidates.build(steps, side, short=short),))
+            for side, steps in names.items()
         )
 
     def values(self, record: SearchRecord, runs: Sequence[RunRecord]) -> Values:
@@ -314,18 +316,18 @@ class Minimizing(Strategy):
 
     def schedules(self, record: SearchRecord) -> tuple[Challenge, ...]:
         """Return the smallest schedule so far, and the target alone if that is the reference."""
-        known = progress(record)
-        if known is None:
+        state = progress(record)
+        if state is None:
             return ()
         candidates, effect = self.candidates, minimize_spec(record).effect
         name = f"{_safe(candidates.challenge.name)}-minimal-{_safe(effect.task)}"
-        whole = len(known.kept) == len(candidates.front) and not known.is_short
+        whole = len(state.kept) == len(candidates.front) and not state.is_short
         about = f"'{effect}': {'the whole of' if whole else 'reduced from'} {candidates.challenge.name}"
-        challenge = candidates.build(known.kept, name, short=known.is_short)
+        challenge = candidates.build(state.kept, name, short=state.is_short)
         challenge = msgspec.structs.replace(challenge, description=about)
         if effect.against:
             return (challenge,)
-        return challenge, candidates.build((), f"{name}-alone", short=known.is_short)
+        return challenge, candidates.build((), f"{name}-alone", short=state.is_short)
 
 
 def _safe(name: str) -> str:
@@ -339,10 +341,10 @@ def _safe(name: str) -> str:
 
 def found_labels(record: SearchRecord) -> tuple[str, ...]:
     """Return the tasks of the smallest schedule so far; none without an effect."""
-    known = progress(record)
-    if known is None:
+    state = progress(record)
+    if state is None:
         return ()
-    left = record.question("remove", known.kept) or known.begun
+    left = record.question("remove", state.kept) or state.begun
     return (*left.subject, minimize_spec(record).effect.task)
 
 
@@ -357,21 +359,21 @@ def inconclusive(record: SearchRecord) -> str:
 
 def conclusion(record: SearchRecord) -> Iterator[str]:
     """Yield what was found, in sentences."""
-    effect, known = f"'{record.spec.label}'", progress(record)
-    if known is None:
+    effect, state = f"'{record.spec.label}'", progress(record)
+    if state is None:
         seen = f" ({_size(record.questions[-1])})" if record.questions else ""
         ended = "" if record.status == "complete" else f"; {record.stopped}"
         yield f"{effect} is not confirmed{seen}: there is nothing to keep while tasks go{ended}."
         return
-    left = record.question("remove", known.kept) or known.begun
+    left = record.question("remove", state.kept) or state.begun
     names = ", ".join(left.subject) or "nothing"
-    count = len(known.begun.about)
+    count = len(state.begun.about)
     yield f"{effect} persists with {len(left.about)} of {count} steps before it: {names}."
-    yield f"There it is {_size(left)}; at the beginning it was {_size(known.begun)}."
-    if known.is_short:
+    yield f"There it is {_size(left)}; at the beginning it was {_size(state.begun)}."
+    if state.is_short:
         iterations = minimize_spec(record).prefix_iterations
         yield f"Counts in front were cut to at most {iterations} requests, without warm-up and rates."
-    if known.untried is None:
+    if state.untried is None:
         yield _minimal(record, left)
     else:
         yield f"It may get smaller: the search ended before every step was tried: {record.stopped}."

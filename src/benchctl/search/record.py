@@ -165,7 +165,7 @@ class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     def with_question(self, question: Question) -> "SearchRecord":
         """Return the record with a question as it is now."""
-        others = (one for one in self.questions if one.number != question.number)
+        others = (other for other in self.questions if other.number != question.number)
         questions = sorted((*others, question), key=lambda question: question.number)
         return msgspec.structs.replace(self, questions=tuple(questions))
 
@@ -231,7 +231,9 @@ class Strategy:
 
 def others_of(record: SearchRecord, question: Question) -> list[Pairs]:
     """Return the pairs of all other answered questions, which show how much pairs differ."""
-    return [one.pairs for one in record.questions if one.is_answered and one.number != question.number]
+    return [
+        other.pairs for other in record.questions if other.is_answered and other.number != question.number
+    ]
 
 
 def signed(pairs: Pairs, direction: float) -> list[float]:

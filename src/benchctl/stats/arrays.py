@@ -82,10 +82,10 @@ class ValueCounts:
 
     def _insert(self, values: Integers, counts: Integers) -> None:
         places = np.searchsorted(self._values, values)
-        known = self._values[np.minimum(places, self._values.size - 1)] == values
-        self._counts[places[known]] += counts[known]
-        self._values = np.insert(self._values, places[~known], values[~known])
-        self._counts = np.insert(self._counts, places[~known], counts[~known])
+        is_present = self._values[np.minimum(places, self._values.size - 1)] == values
+        self._counts[places[is_present]] += counts[is_present]
+        self._values = np.insert(self._values, places[~is_present], values[~is_present])
+        self._counts = np.insert(self._counts, places[~is_present], counts[~is_present])
 
     def _coarsen(self) -> None:
         self.grid = _NS_PER_US if self.grid == 1 else self.grid * 10

@@ -62,14 +62,14 @@ def gate(analysis: Analysis) -> GateResult:
         if outcome == "kept":
             counts[comparison.verdict] += 1
         else:
-            told = regressions if outcome == "regression" else doubts
-            told.append(f"{_name(analysis, row, comparison)}: {reason}")
+            reasons = regressions if outcome == "regression" else doubts
+            reasons.append(f"{_name(analysis, row, comparison)}: {reason}")
     notes = (*_left_out(analysis), *unlike)
     if regressions:
         return GateResult("regression", (*regressions, *doubts, *notes), bool(unlike))
     if doubts or not counts:
-        found = tuple(doubts) or ("there is nothing to judge",)
-        return GateResult("inconclusive", (*found, *notes), bool(unlike))
+        texts = tuple(doubts) or ("there is nothing to judge",)
+        return GateResult("inconclusive", (*texts, *notes), bool(unlike))
     return GateResult("pass", (_summary(counts), *notes), bool(unlike))
 
 
@@ -128,8 +128,8 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
     if comparison.verdict == "different":
         return f"slower by an unclear amount{_size(comparison)}"
     if comparison.verdict == "inconclusive":
-        found = comparison.mde_percent
-        sees = "" if found is None else f"; minimum detectable effect {found:.1f}%"
+        effect = comparison.mde_percent
+        sees = "" if effect is None else f"; minimum detectable effect {effect:.1f}%"
         return f"inconclusive{_size(comparison)}{sees}"
     own = [doubt.text for doubt in comparison.caveats if doubt.code in WITHOUT_VERDICT | {"few-samples"}]
     withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in WITHOUT_VERDICT)]
@@ -224,10 +224,10 @@ def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: i
         return False, f"{fewest} of at least {least} forks per variant"
     if not math.isfinite(widest):
         return False, f"no interval yet ({name})"
-    found = f"the widest interval is +-{100 * widest:.1f}% ({name})"
+    text = f"the widest interval is +-{100 * widest:.1f}% ({name})"
     return (
         widest <= precision,
-        found if widest <= precision else f"{found}, +-{100 * precision:.1f}% is required",
+        text if widest <= precision else f"{text}, +-{100 * precision:.1f}% is required",
     )
 
 
@@ -238,11 +238,14 @@ def _all_decided(
         return False, "there is nothing to decide"
     if forks_done < least:
         return False, f"{forks_done} of at least {least} forks per variant"
-    undecided = [(row, one) for row, one in counting if one.verdict not in DECIDED]
+    undecided = [(row, comparison) for row, comparison in counting if comparison.verdict not in DECIDED]
     if not undecided:
         return True, f"{len(counting)} of {len(counting)} are decided"
     needs = sorted(
-        ((further_forks(one, weights[row.metric], most), _row_name(row, one)) for row, one in undecided),
+        (
+            (further_forks(comparison, weights[row.metric], most), _row_name(row, comparison))
+            for row, comparison in undecided
+        ),
         key=lambda need: (math.inf, 0.0) if need[0] is None else need[0].sort_key,
     )
     lacking = [f"{name} ({further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]

@@ -88,7 +88,7 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
         "cpu": _usual([probe.cpu_ns for probe in probes]),
         "memory": _usual([probe.memory_ns for probe in probes]),
     }
-    found = []
+    disturbed = []
     for variant, group in forks.items():
         for fork in group:
             off = [
@@ -99,18 +99,18 @@ def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]
             ]
             by, kernel = max(off, key=lambda one: abs(one[0]) / usual[one[1]][1], default=(0.0, "cpu"))
             if abs(by) > usual[kernel][1]:
-                found.append(Disturbance(variant, fork.block, kernel, 100 * math.expm1(by)))
-    return found
+                disturbed.append(Disturbance(variant, fork.block, kernel, 100 * math.expm1(by)))
+    return disturbed
 
 
 def _usual(took_ns: Sequence[int]) -> tuple[float, float]:
     """Median of a kernel's probes, and how far off it, in logarithms, a probe may be."""
-    known = [number for number in took_ns if number > 0]
-    if not known:
+    positive = [number for number in took_ns if number > 0]
+    if not positive:
         return 1.0, _LEAST_OFF
-    middle = median(known)
+    middle = median(positive)
     return middle, max(
-        _LEAST_OFF, _SPREADS * _SD_OF_MAD * median(abs(math.log(number / middle)) for number in known)
+        _LEAST_OFF, _SPREADS * _SD_OF_MAD * median(abs(math.log(number / middle)) for number in positive)
     )
 
 

@@ -181,18 +181,18 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         if boot.searches_counted is not None
     ]
     if less := [count for count in counts if count[1] < count[2] * _LEAST_SHARE_COUNTED]:
-        _, known, sent = max(less, key=lambda one: one[2] - one[1])
+        _, count, sent = max(less, key=lambda one: one[2] - one[1])
         yield Caveat(
             "counted-less",
-            f"nodes of {label} counted {known:,} of {sent:,} searches in "
+            f"nodes of {label} counted {count:,} of {sent:,} searches in "
             f"{numbered([block for block, *_ in less])}: something else, such as a caching proxy, answered "
             "the rest, and the figures are not the nodes'",
         )
     if more := [count for count in counts if count[1] > count[2]]:
-        _, known, sent = max(more, key=lambda one: one[1] - one[2])
+        _, count, sent = max(more, key=lambda one: one[1] - one[2])
         yield Caveat(
             "counted-more",
-            f"nodes of {label} counted {known:,} searches in {numbered([block for block, *_ in more])} where "
+            f"nodes of {label} counted {count:,} searches in {numbered([block for block, *_ in more])} where "
             f"benchctl sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 "
             "counts each kNN search as two)",
         )
@@ -310,11 +310,11 @@ def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
     figure = metric.kind
     if not (figure.target and figure.own_nodes):
         return
-    told = [label for label, forks in found.items() if any(_of_target(one) for _, one in forks)]
-    if told and len(told) < len(found):
+    labels = [label for label, forks in found.items() if any(_of_target(summary) for _, summary in forks)]
+    if labels and len(labels) < len(found):
         yield Caveat(
             "other-clocks",
-            f"{metric.title} of {', '.join(told)} is by {figure.target}, over all nodes; of others from "
+            f"{metric.title} of {', '.join(labels)} is by {figure.target}, over all nodes; of others from "
             f"{figure.own_nodes}",
         )
 
@@ -510,11 +510,11 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     yield from _replay_doubts(label, measured)
     yield from _hits_doubts(label, forks)
     yield from _stall_doubts(label, forks)
-    known = any(metric.value(summary) is not None for summary in measured)
-    if not known and not metric.kind.usual and metric.kind.level != "build":
-        asked = bool(metric.kind.target) and any(map(_of_target, measured))
+    has_values = any(metric.value(summary) is not None for summary in measured)
+    if not has_values and not metric.kind.usual and metric.kind.level != "build":
+        is_targeted = bool(metric.kind.target) and any(map(_of_target, measured))
         why = ": a running cluster looks at itself once a second, which takes a task of several"
-        yield Caveat("missing-values", f"{metric.title} of {label} is not known{why if asked else ''}")
+        yield Caveat("missing-values", f"{metric.title} of {label} is not known{why if is_targeted else ''}")
 
 
 def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:
@@ -619,9 +619,9 @@ def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]
 def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Yield variants whose requests count other things, or more of them: their rates are of unlike work."""
     units = {
-        label: (one.unit, float(median(weights)))
+        label: (first.unit, float(median(weights)))
         for label, forks in found.items()
-        for one in [summary for _, summary in forks if summary.samples][:1]
+        for first in [summary for _, summary in forks if summary.samples][:1]
         if (weights := [weight for _, summary in forks if (weight := _weight(summary)) is not None])
     }
     kinds = {unit for unit, _ in units.values()}
@@ -642,7 +642,7 @@ def _weight(summary: TaskSummary) -> float | None:
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
-    waits = [(block, found) for block, summary in forks if (found := list(stalls(summary)))]
+    waits = [(block, own_stalls) for block, summary in forks if (own_stalls := list(stalls(summary)))]
     if waits:
         block, most = max(waits, key=lambda fork: max(stall.share for stall in fork[1]))
         others = len(waits) - 1

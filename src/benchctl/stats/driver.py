@@ -78,20 +78,20 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
     Each figure is the median over forks, so that a single disturbed fork decides nothing. Where
     another tool measured, nothing is known of its driver, which then limits nothing.
     """
-    known = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
-    limits = _shortfall(known) if task.throttled else []
+    measured = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
+    limits = _shortfall(measured) if task.throttled else []
     hosts = dict.fromkeys(host.name for summary in summaries for host in summary.hosts)
     # One host that lags spoils the figures of all.
     limits += [
         DriverLimit(f"{limit.text} (host {name})", limit.figures)
         for name in hosts
         for limit in _own_limits(task, _of_host(summaries, name))
-    ] or _own_limits(task, known)
+    ] or _own_limits(task, measured)
     most_hosts = max((len(summary.hosts) for summary in summaries), default=0) or 1
     return LoadCheck(
         saturated_per_s=_saturated_rate(task.rate_per_s, summaries),
         limits=tuple(limits),
-        advice=_advice(task, [driver for _, driver in known], limits, most_hosts),
+        advice=_advice(task, [driver for _, driver in measured], limits, most_hosts),
     )
 
 
@@ -174,8 +174,8 @@ def _of_host(summaries: Sequence[TaskSummary], name: str) -> _Known:
 
 def known_median(values: Sequence[float | None]) -> float | None:
     """Of those that are known; None without any."""
-    known = [value for value in values if value is not None]
-    return float(median(known)) if known else None
+    numbers = [value for value in values if value is not None]
+    return float(median(numbers)) if numbers else None
 
 
 def _medians(drivers: Sequence[DriverFigures], *names: str) -> dict[str, float | None]:

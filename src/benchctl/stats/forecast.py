@@ -311,8 +311,8 @@ def _paths(
 def _criticals(rule: Rule, done: int, most: int) -> tuple[Floats, Floats]:
     """The t that is significant, and that of the interval that shows equality, at every look."""
     looks = range(rule.first_look(done), most + 1)
-    found = np.asarray([rule.critical(forks, _LEVEL / rule.weight) for forks in looks])
-    return found, np.asarray([rule.critical(forks, 2 * _LEVEL) for forks in looks])
+    criticals = np.asarray([rule.critical(forks, _LEVEL / rule.weight) for forks in looks])
+    return criticals, np.asarray([rule.critical(forks, 2 * _LEVEL) for forks in looks])
 
 
 def _first(decided: Mask, within: int, share: float = 0.5) -> Forecast:

@@ -88,8 +88,8 @@ class History(msgspec.Struct, frozen=True):
     def noise(self, place: Place, metric: Metric, *specs: VariantSpec) -> Noise | None:
         """Of a variant's forks, or of differences between two variants'; None when nothing is known."""
         own = tuple(kind_of(spec) for spec in specs)
-        found = (self.noises.get((place, metric.key, kinds)) for kinds in (own, _of_engine(own)))
-        return next(filter(None, found), None)
+        noises = (self.noises.get((place, metric.key, kinds)) for kinds in (own, _of_engine(own)))
+        return next(filter(None, noises), None)
 
     def fork_time_s(self, spec: VariantSpec) -> float | None:
         """Seconds of a fork of a variant; None when nothing is known."""
@@ -98,8 +98,8 @@ class History(msgspec.Struct, frozen=True):
 
     def block_s(self, plan: Plan) -> float | None:
         """Seconds of one fork of every variant; None when a variant's is not known."""
-        known = [self.fork_time_s(spec) for spec in plan.variants]
-        return None if None in known else sum(value for value in known if value is not None)
+        times_s = [self.fork_time_s(spec) for spec in plan.variants]
+        return None if None in times_s else sum(value for value in times_s if value is not None)
 
 
 def kind_of(spec: VariantSpec) -> Kind:
@@ -114,8 +114,10 @@ def _of_engine(kinds: Kinds) -> Kinds:
 
 def compared_pairs(plan: Plan) -> list[tuple[VariantSpec, VariantSpec]]:
     """Return (baseline, contender) of everything that a plan compares."""
-    known = {spec.name: spec for spec in plan.variants}
-    return [(known[group[0]], known[name]) for group in plan.compared_together(known) for name in group[1:]]
+    by_name = {spec.name: spec for spec in plan.variants}
+    return [
+        (by_name[group[0]], by_name[name]) for group in plan.compared_together(by_name) for name in group[1:]
+    ]
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
@@ -227,21 +229,25 @@ class _Collected:
 
     def _logs(self, match: Match, plan: Plan, forks: Sequence[ForkRecord]) -> _Logs:
         """Of every task and metric that forks of one variant have values for."""
-        found: _Logs = {}
+        by_metric: _Logs = {}
         for place, metric in (*self._metrics, *self._beside):
-            own = [(fork.block, one) for fork in forks for one in self._summaries(match, plan, fork, place)]
-            if match == "same" and any(not one.reported for _, one in own):
+            own = [
+                (fork.block, summary)
+                for fork in forks
+                for summary in self._summaries(match, plan, fork, place)
+            ]
+            if match == "same" and any(not summary.reported for _, summary in own):
                 self._hidden.add(place)
             additive = metric.kind.additive
             values = {
                 block: value
-                for block, one in own
-                if (value := metric.value(one)) is not None and (value > 0 or (additive and value == 0))
+                for block, summary in own
+                if (value := metric.value(summary)) is not None and (value > 0 or (additive and value == 0))
             }
             if any(values.values()):
                 logs = log_points(np.asarray(list(values.values())), additive=additive).tolist()
-                found[place, metric.key] = dict(zip(values, logs, strict=True))
-        return found
+                by_metric[place, metric.key] = dict(zip(values, logs, strict=True))
+        return by_metric
 
     def _summaries(self, match: Match, plan: Plan, fork: ForkRecord, place: Place) -> Iterator[TaskSummary]:
         """Return a fork's summary of a task: at its place, else the first of the same task."""
@@ -289,8 +295,8 @@ def _same(plan: Plan, other: Plan) -> bool:
 def _place_of(plan: Plan, challenge: str, task: Task) -> Place | None:
     """Return where another plan has the same task of the same challenge; a throttled task is another one."""
     for place in places(plan):
-        found = task_at(plan, place)
-        alike = (found.label, found.operation, found.rate_per_s) == (
+        candidate = task_at(plan, place)
+        alike = (candidate.label, candidate.operation, candidate.rate_per_s) == (
             task.label,
             task.operation,
             task.rate_per_s,

@@ -177,12 +177,12 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cls, baseline: Floats, contender: Floats, *, paired: bool, sequential: bool = False
     ) -> "Ratio | None":
         """Return the ratio like `difference_of`; None in the same cases."""
-        found = difference_of(baseline, contender, paired=paired, sequential=sequential)
-        if found is None:
+        difference = difference_of(baseline, contender, paired=paired, sequential=sequential)
+        if difference is None:
             return None
         first, second = (float(side.var(ddof=1)) / side.size for side in (baseline, contender))
         shared = float(np.cov(baseline, contender)[0, 1]) / baseline.size if paired else 0.0
-        return cls((float(baseline.mean()), float(contender.mean())), (first, second), shared, found)
+        return cls((float(baseline.mean()), float(contender.mean())), (first, second), shared, difference)
 
     @property
     def p(self) -> float:

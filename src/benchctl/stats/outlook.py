@@ -157,15 +157,15 @@ def rule_of(comparison: Comparison, weight: float = 1.0) -> Rule:
 def family_weight(family: Iterable[Comparison], method: Method = "benjamini-hochberg") -> float:
     """Return what multiplies p of an open comparison if it is the next of its family to be found."""
     tested = [comparison.p_adjusted for comparison in family if comparison.p_adjusted is not None]
-    found = sum(p <= LEVEL for p in tested)
-    left = len(tested) - found
-    return max(1.0, left if method == "holm" else len(tested) / (found + 1))
+    detected = sum(p <= LEVEL for p in tested)
+    left = len(tested) - detected
+    return max(1.0, left if method == "holm" else len(tested) / (detected + 1))
 
 
 def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Comparison]:
     """Return comparisons that were adjusted together with the difference that as many forks find again."""
     weight = family_weight(family, method)
-    found = []
+    comparisons = []
     for comparison in family:
         spread, rule, least = spread_of(comparison), rule_of(comparison, weight), math.inf
         if spread is not None and comparison.error is not None:
@@ -174,8 +174,8 @@ def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Com
             given = Spread(comparison.error * math.sqrt(forks / rule.sides), math.inf)
             least = least_effect(given, rule, forks)
         percent = 100 * math.expm1(least) if least < _MOST_LOG else None
-        found.append(msgspec.structs.replace(comparison, mde_percent=percent))
-    return found
+        comparisons.append(msgspec.structs.replace(comparison, mde_percent=percent))
+    return comparisons
 
 
 def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None = None) -> Forecast | None:
@@ -252,7 +252,7 @@ class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = None) -> list[Prospect]:
     """Return every comparison that both sides have earlier forks for, by `metrics` or those of the plan."""
-    found = []
+    expected = []
     for place in places(plan):
         task = task_at(plan, place)
         for metric in metrics_of(plan, task) if metrics is None else metrics:
@@ -269,24 +269,24 @@ def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = N
                     continue
                 match: Match = "same" if {noise.match for noise in noises} == {"same"} else "similar"
                 names = (task.label, metric.key, baseline.name, contender.name)
-                found.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
-    return found
+                expected.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
+    return expected
 
 
 def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
     """Tasks about which no earlier run says anything, but for those that tables never show."""
-    known = {(prospect.schedule, prospect.task) for prospect in prospects(history, plan)} | history.hidden
+    predicted = {(prospect.schedule, prospect.task) for prospect in prospects(history, plan)} | history.hidden
     return tuple(
         f"{plan.schedules[place[0]].name}: {task_at(plan, place).label}"
         for place in places(plan)
-        if place not in known
+        if place not in predicted
     )
 
 
 def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float]:
     """Yield the least difference of each, as a ratio - 1, that so many forks a side find with 80% power."""
-    for one, rule in zip(found, _rules(found, plan), strict=True):
-        yield math.expm1(least_effect(one.spread, rule, forks))
+    for prospect, rule in zip(found, _rules(found, plan), strict=True):
+        yield math.expm1(least_effect(prospect.spread, rule, forks))
 
 
 def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None) -> int:
@@ -326,9 +326,11 @@ def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
 
     def required(found: Sequence[Prospect]) -> tuple[Requirement, ...]:
         return tuple(
-            Requirement(one, need(cv_percent, one.spread, rule), 100 * math.expm1(rule.margin))
-            for one, rule in zip(found, _rules(found, plan), strict=True)
-            for cv_percent in (100 * (one.sd if metric_of(one.metric).kind.additive else cv_of(one.sd)),)
+            Requirement(prospect, need(cv_percent, prospect.spread, rule), 100 * math.expm1(rule.margin))
+            for prospect, rule in zip(found, _rules(found, plan), strict=True)
+            for cv_percent in (
+                100 * (prospect.sd if metric_of(prospect.metric).kind.additive else cv_of(prospect.sd)),
+            )
         )
 
     sds = [sd_of(percent / 100) * math.sqrt(2 if plan.paired else 1) for percent in ASSUMED_CVS_PERCENT]

@@ -80,11 +80,11 @@ def operation_scale(
         return None
     measured = [summary for summary in summaries if summary.samples > 0]
     exact = answers.exact_hits.get(operation, {}).values() if answers else ()
-    known = [
+    exact_hits = [
         *exact,
         *(summary.hits for summary in measured if summary.hits_exact and summary.hits is not None),
     ]
-    hits = known[0] if known else round(documents * blog_hits / BLOG_DOCUMENTS)
+    hits = exact_hits[0] if exact_hits else round(documents * blog_hits / BLOG_DOCUMENTS)
     requests = max((summary.samples + summary.warmup_samples for summary in measured), default=0)
     if hits * requests <= 0:
         return None

@@ -99,12 +99,12 @@ def _outliers(logs: Floats) -> Mask:
 def _outside(logs: Floats, *, short: bool) -> Mask:
     """Mark values outside the fences of up to 25 before them; `short` if there are fewer than five."""
     quartiles = np.empty((logs.size, 2))
-    known = min(_WINDOW, logs.size)
-    for place in range(_LEAST_WINDOW, known):
+    window = min(_WINDOW, logs.size)
+    for place in range(_LEAST_WINDOW, window):
         quartiles[place] = np.quantile(logs[:place], (0.25, 0.75))
-    if logs.size > known:
-        windows = np.lib.stride_tricks.sliding_window_view(logs[:-1], known)
-        quartiles[known:] = np.quantile(windows, (0.25, 0.75), axis=1).T
+    if logs.size > window:
+        windows = np.lib.stride_tricks.sliding_window_view(logs[:-1], window)
+        quartiles[window:] = np.quantile(windows, (0.25, 0.75), axis=1).T
     low, high = quartiles.T
     reach = _FENCE * (high - low) + _LEAST_SD
     outside = (logs < low - reach) | (logs > high + reach)
@@ -138,8 +138,8 @@ def _change_points(logs: Floats) -> list[int]:
     # Pelt cuts at multiples of its jump only, which is 5 unless told otherwise.
     jump = -(-logs.size // _MOST_CANDIDATES)
     cost = _normal_cost(logs)
-    found = Pelt(custom_cost=cost, min_size=_SHORTEST, jump=jump).fit(logs).predict(pen=penalty)
-    return _refined([0, *found], cost.error, jump, penalty)
+    ends = Pelt(custom_cost=cost, min_size=_SHORTEST, jump=jump).fit(logs).predict(pen=penalty)
+    return _refined([0, *ends], cost.error, jump, penalty)
 
 
 def _refined(cuts: list[int], error: Error, jump: int, penalty: float) -> list[int]:
@@ -273,21 +273,21 @@ def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadine
 def _tested(drifts: Floats, test: Contrast | None, p: float | None, lacking: int) -> Steadiness:
     """Judge one task by the test of its drift, and by the warm-up requests that it lacks."""
     mean = float(drifts.mean()) if drifts.size else None
-    found = Steadiness("unknown", mean)
+    result = Steadiness("unknown", mean)
     if test is not None and p is not None:
-        found = Steadiness("steady", mean, *test.interval(_CONFIDENCE), p)
+        result = Steadiness("steady", mean, *test.interval(_CONFIDENCE), p)
         if p <= _LEVEL and test.estimate < -_LEAST_DRIFT:
             by = -100 * math.expm1(test.estimate)
             text = f"was still getting faster: last third {by:.0f}% faster than the first"
-            return msgspec.structs.replace(found, state="not steady", text=text, trend="not warmed up")
+            return msgspec.structs.replace(result, state="not steady", text=text, trend="not warmed up")
         if p <= _LEVEL and test.estimate > _LEAST_DRIFT:
             by = 100 * math.expm1(test.estimate)
             text = f"was getting slower: last third {by:.0f}% slower than the first"
-            return msgspec.structs.replace(found, state="not steady", text=text, trend="drifting")
+            return msgspec.structs.replace(result, state="not steady", text=text, trend="drifting")
     if not lacking:
-        return found
+        return result
     text = f"got {lacking:,} requests less before measurement than its operation needs (settles-after)"
-    return msgspec.structs.replace(found, state="not steady", text=text, trend="little warm-up")
+    return msgspec.structs.replace(result, state="not steady", text=text, trend="little warm-up")
 
 
 def _is_of_engine(summary: TaskSummary) -> bool:

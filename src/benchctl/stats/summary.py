@@ -330,11 +330,13 @@ class _Tally:
 
         What is not exact depends on how far the engine counted, and answers without hits do not count.
         """
-        known = {exact: bounds for exact, bounds in self._hits.items() if bounds[0] >= 0}
-        least, most = known.get(True, (0, 0))
-        if least == most and len(known) < len((True, False)):
+        by_exactness = {exact: bounds for exact, bounds in self._hits.items() if bounds[0] >= 0}
+        least, most = by_exactness.get(True, (0, 0))
+        if least == most and len(by_exactness) < len((True, False)):
             return None, None
-        return min(bounds[0] for bounds in known.values()), max(bounds[1] for bounds in known.values())
+        return min(bounds[0] for bounds in by_exactness.values()), max(
+            bounds[1] for bounds in by_exactness.values()
+        )
 
     def _add_outcomes(self, mine: Columns, measured: Mask) -> None:
         if not measured.any():
@@ -378,12 +380,12 @@ def took_quantiles(tooks: Sequence[Mapping[int, int]], failed: int) -> tuple[Qua
 
     Requests that `failed` are in none of them.
     """
-    found = []
+    parts = []
     for took in tooks:
         times = ValueCounts()
         times.add(np.repeat(np.array([*took]) * _NS_PER_MS, [*took.values()]))
-        found.append(quantiles(times, failed))
-    return tuple(one for one in found if one is not None)
+        parts.append(quantiles(times, failed))
+    return tuple(part for part in parts if part is not None)
 
 
 def _of_task(chunk: Columns, schedule: int, task_index: int) -> Columns:

@@ -269,9 +269,9 @@ def task_usage(telemetry: Telemetry, begin_ns: int, end_ns: int, origin_ns: int)
 
 def _means(values: Floats, group: Integers) -> Floats:
     """The mean of the known values of each group; NaN without any."""
-    known = ~np.isnan(values)
-    sums = np.bincount(group, weights=np.where(known, values, 0.0))
-    counts = np.bincount(group, weights=known)
+    is_known = ~np.isnan(values)
+    sums = np.bincount(group, weights=np.where(is_known, values, 0.0))
+    counts = np.bincount(group, weights=is_known)
     means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return means
 

@@ -183,8 +183,8 @@ def open_run_until(operation: RunUntil, order: WorkOrder) -> Workload:
     )
 
     def verdict(reply: Reply) -> Answer | None:
-        found = at_path(msgspec.json.decode(reply.exchange.body), operation.json_path)
-        return _OK if _meets(operation.criterion, found) else None
+        value = at_path(msgspec.json.decode(reply.exchange.body), operation.json_path)
+        return _OK if _meets(operation.criterion, value) else None
 
     return asked_until(question, verdict, operation.retry_wait_interval)
 
@@ -341,8 +341,8 @@ def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wo
     ]
 
     def script() -> Script:
-        for asked, plain in pairs:
-            reply = yield from ask(asked)
+        for request, plain in pairs:
+            reply = yield from ask(request)
             if _lacks(reply):
                 reply = yield from ask(plain)
             if reply.answer.outcome is not Outcome.OK:
@@ -356,10 +356,10 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
     """Templates, by name or all of their kind that the track declares."""
     kind = _kind_of(operation)
     if operation.body is not None and operation.template is not None:
-        found = {operation.template: operation.body}
+        templates = {operation.template: operation.body}
     else:
         declared = _templates(operation, kind, operation.template, order.context)
-        found = {template.name: template.body for template in declared}
+        templates = {template.name: template.body for template in declared}
     # The newer kinds nest settings one level deeper.
     settle = _with_settings if kind == "index" else _with_inner_settings
     envelope = Envelope(operation)
@@ -372,10 +372,12 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
             params=operation.url_params,
         )
 
-    requests = [request(name, body) for name, body in found.items()]
-    if not any(DATA_STREAM in body for body in found.values()):
+    requests = [request(name, body) for name, body in templates.items()]
+    if not any(DATA_STREAM in body for body in templates.values()):
         return _each(requests)
-    plain = [request(name, as_plain_template(body, order.context.templates)) for name, body in found.items()]
+    plain = [
+        request(name, as_plain_template(body, order.context.templates)) for name, body in templates.items()
+    ]
     question = envelope.request("GET", DATA_STREAMS, judge=_judge_unless_lacking)
 
     def script() -> Script:
@@ -707,11 +709,11 @@ def _keys(request: Request, path: str) -> _Found:
     if reply.answer.outcome is not Outcome.OK:
         return reply.answer
     try:
-        found = msgspec.json.decode(reply.exchange.body)
+        content = msgspec.json.decode(reply.exchange.body)
     except UNDECODABLE as err:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not JSON: {err}"))
-    found = at_path(found, path) if path else found
-    return sorted(found) if isinstance(found, dict) else []
+    content = at_path(content, path) if path else content
+    return sorted(content) if isinstance(content, dict) else []
 
 
 def open_train_model(operation: TrainKnnModel, _order: WorkOrder) -> Workload:

@@ -53,9 +53,9 @@ def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
     else:
         sources = []
     if not sources:
-        asked = _asked(operation)
+        selection = _asked(operation)
         raise BenchctlError(
-            f"operation '{operation.name}' sends documents{asked}, but no corpus provides any"
+            f"operation '{operation.name}' sends documents{selection}, but no corpus provides any"
         )
     return sources
 
@@ -76,12 +76,12 @@ def portions(operation: Bulk, sources: Sequence[Source]) -> list[Portion]:
         raise BenchctlError(
             f"operation '{operation.name}': ingest-doc-count is {wanted:,}, and there are {total:,} documents"
         )
-    found = []
+    parts = []
     for source in sources:
         taken = min(wanted, source.document_count)
-        found.append(Portion(source, taken))
+        parts.append(Portion(source, taken))
         wanted -= taken
-    return found
+    return parts
 
 
 def _share(operation: Bulk, source: Source) -> Portion:
@@ -113,8 +113,8 @@ def _asked(operation: Bulk) -> str:
         "indices": operation.indices,
         "data-streams": operation.data_streams,
     }
-    said = [f"{key} {', '.join(names_of(names))}" for key, names in keys.items() if names is not None]
-    return f" of {' and '.join(said)}" if said else ""
+    criteria = [f"{key} {', '.join(names_of(names))}" for key, names in keys.items() if names is not None]
+    return f" of {' and '.join(criteria)}" if criteria else ""
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,9 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
 def bulk_request(operation: Bulk, path: str) -> Request:
     """Return what all requests to a path have in common: all but the body and its weight."""
     own = {name: getattr(operation, name) for name in ("pipeline", "refresh", "timeout")}
-    said = {name: url_param(value) for name, value in own.items() if value is not None}
+    params = {name: url_param(value) for name, value in own.items() if value is not None}
     return Envelope(operation, content_type=NDJSON).request(
-        "POST", path, params={**said, **operation.url_params}
+        "POST", path, params={**params, **operation.url_params}
     )
 
 
@@ -230,11 +230,11 @@ class _Reader:
         with self._lock:
             if self._closed or self._batches is None:
                 return None
-            found = next(self._batches, None)
-            if found is None and self.looped:
+            batch = next(self._batches, None)
+            if batch is None and self.looped:
                 self._batches = self._read()
-                found = next(self._batches, None)
-            return found
+                batch = next(self._batches, None)
+            return batch
 
     def _read(self) -> Iterator[tuple[int, list[bytes]]]:
         for number, portion in enumerate(self._portions):

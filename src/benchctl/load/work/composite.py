@@ -91,10 +91,10 @@ def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
         reply = yield from ask(request)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        found = _opened_id(reply)
-        if not found:
+        point_id = _opened_id(reply)
+        if not point_id:
             return Answer(Outcome.BAD_BODY, reason="no point-in-time id in the response")
-        held.points[operation.name] = found
+        held.points[operation.name] = point_id
         return reply.answer
 
     return use
@@ -115,10 +115,10 @@ def _close_point(operation: ClosePointInTime | DeletePointInTime, order: WorkOrd
         if name is None:
             held.points.clear()
             return (yield from ask(everything)).answer
-        found = held.points.pop(name, "")
-        if not found:
+        point_id = held.points.pop(name, "")
+        if not point_id:
             return _not_there(name)
-        return (yield from ask(closing(found))).answer
+        return (yield from ask(closing(point_id))).answer
 
     return use
 
@@ -195,10 +195,12 @@ def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
 
     def use(held: Held) -> Script:
         last = _OK
-        for name, found in _searches(operation.retrieve_results_for, held):
-            if found is None:
+        for name, point_id in _searches(operation.retrieve_results_for, held):
+            if point_id is None:
                 return _not_there(name)
-            request = envelope.request("GET", f"{path}/{quote(found, safe='')}", params=operation.url_params)
+            request = envelope.request(
+                "GET", f"{path}/{quote(point_id, safe='')}", params=operation.url_params
+            )
             last = (yield from poll(request, _fetched, operation.retry_wait_period, tries, late)) or _OK
             if last.outcome is not Outcome.OK:
                 return last
@@ -216,13 +218,13 @@ def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
 
     def use(held: Held) -> Script:
-        for name, found in _searches(operation.delete_results_for, held):
-            if found is None:
+        for name, point_id in _searches(operation.delete_results_for, held):
+            if point_id is None:
                 return _not_there(name)
             reply = yield from ask(
                 envelope.request(
                     "DELETE",
-                    f"{path}/{quote(found, safe='')}",
+                    f"{path}/{quote(point_id, safe='')}",
                     params=operation.url_params,
                 )
             )
@@ -237,9 +239,9 @@ def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
 def _searches(names: str | tuple[str, ...], held: Held) -> Iterator[tuple[str, str | None]]:
     """Names and ids, None for one that was not started; those answered at once are skipped."""
     for name in (names,) if isinstance(names, str) else names:
-        found = held.searches.get(name)
-        if found != "":
-            yield name, found
+        search_id = held.searches.get(name)
+        if search_id != "":
+            yield name, search_id
 
 
 def _opened_id(reply: Reply) -> str:

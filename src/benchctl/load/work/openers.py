@@ -237,10 +237,10 @@ def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
     if answer.outcome is not Outcome.OK:
         return answer
     for assertion in assertions:
-        found = _PROPERTIES[assertion.property](answer)
-        if not _holds(found, assertion):
+        value = _PROPERTIES[assertion.property](answer)
+        if not _holds(value, assertion):
             reason = (
-                f"expected {assertion.property} {assertion.condition} {assertion.value}, and it is {found}"
+                f"expected {assertion.property} {assertion.condition} {assertion.value}, and it is {value}"
             )
             return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
     return answer

@@ -199,16 +199,16 @@ def _searches_of_text(body: bytes, context: WorkContext) -> int:
     if b'"knn"' not in body or not _counts_neighbours(context):
         return 1
     try:
-        found = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except msgspec.DecodeError:
         return 1
-    return searches_of(found, context) if isinstance(found, dict) else 1
+    return searches_of(decoded, context) if isinstance(decoded, dict) else 1
 
 
 def _counts_neighbours(context: WorkContext) -> bool:
     numbers = re.match(r"(\d+)\.(\d+)", context.version)
-    found = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    return context.engine == "elasticsearch" and found >= _COUNTS_NEIGHBOURS
+    version = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    return context.engine == "elasticsearch" and version >= _COUNTS_NEIGHBOURS
 
 
 class _Lines:
@@ -552,11 +552,11 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
             if answer.outcome is not Outcome.OK:
                 break
             try:
-                found = _decode_page(reply.exchange.body).cursor
+                next_cursor = _decode_page(reply.exchange.body).cursor
             except UNDECODABLE as err:
                 answer = Answer(Outcome.BAD_BODY, reason=shorten(f"not a page of rows: {err}"))
                 break
-            cursor = msgspec.json.encode({"cursor": found}) if found else b""
+            cursor = msgspec.json.encode({"cursor": next_cursor}) if next_cursor else b""
             if not cursor:
                 break
             request = with_body(more, cursor)

@@ -188,7 +188,7 @@ def ab_command(
     store.open()
     with measuring(on_busy, quiet=quiet) as observer:
         built = tuple(workshop.build(commit, observer.stage) for commit in commits)
-        variants = tuple(one.variant(engine, name) for one, name in zip(built, (BASE, HEAD), strict=True))
+        variants = tuple(build.variant(engine, name) for build, name in zip(built, (BASE, HEAD), strict=True))
         plan, track = plan_run(msgspec.structs.replace(spec, variants=variants))
         check_host(plan, home)
         check_quiet(home, [plan], observer.note, on_busy)
@@ -198,11 +198,11 @@ def ab_command(
     measures = Measures(margin=None if spec.stop is None else spec.stop.margin, builds=False)
     analysis = compared(archive, choose_sides(archive, (BASE, HEAD)), measures, method="holm")
     judged = gate(analysis)
-    told = "; ".join(map(_told, (BASE, HEAD), commits, built))
+    descriptions = "; ".join(map(_told, (BASE, HEAD), commits, built))
     name = escaped(reference(folder, home.runs))
     # A comment is no place for the paths of a host.
     summary = step_summary(analysis, judged).replace(escaped(f"{home.builds}/"), "")
-    emit(f"{MARK}\n{summary}\n{told}. Run {name}.\n")
+    emit(f"{MARK}\n{summary}\n{descriptions}. Run {name}.\n")
     conclude_gate(judged)
 
 
@@ -439,10 +439,10 @@ def bisect_command(
         raise UsageError("the blocks of a bisection are pairs in any case", hint="remove --unpaired")
     form = msgspec.structs.replace(_subject(history_options, build_options, form), forks=search_options.most)
     consent = Consent(home, given=trust)
-    asked = asked_run(form, param_options, usual=BUILT_IN[:1], consent=consent)
-    history = _history(home, history_options, build_options, asked.variants)
+    options = asked_run(form, param_options, usual=BUILT_IN[:1], consent=consent)
+    history = _history(home, history_options, build_options, options.variants)
 
-    plan, track = plan_run(msgspec.structs.replace(asked, variants=history.spec.variants))
+    plan, track = plan_run(msgspec.structs.replace(options, variants=history.spec.variants))
     place = _place(plan, track, task)
     shown = metric or ("service_time_p50" if task_at(plan, place).throttled else "throughput")
     spec = msgspec.structs.replace(history.spec, place=place, task=task_at(plan, place).label)
@@ -452,7 +452,7 @@ def bisect_command(
         search_options,
         metric=kept_metric_of(shown).key,
         identity=history.identity,
-        files=asked.files,
+        files=options.files,
     )
     opened = opened_bisection(home, record, track, workshop=history.workshop)
     opened.again(search_options).conclude(search_options.output_format, on_busy=on_busy, quiet=quiet)
@@ -460,17 +460,17 @@ def bisect_command(
 
 def _place(plan: Plan, track: Track, name: str | None) -> tuple[int, int]:
     """Return where the task is that shows the difference."""
-    found = [
+    fitting = [
         place
         for place in places(plan)
         if track.operations[task_at(plan, place).operation].reported
         and name in (None, task_at(plan, place).label)
     ]
-    if len(found) != 1:
+    if len(fitting) != 1:
         labels = dict.fromkeys(task_at(plan, place).label for place in places(plan))
         raise UsageError(
-            f"{len(found) or 'no'} tasks could show the difference"
+            f"{len(fitting) or 'no'} tasks could show the difference"
             + (f" by the name '{name}'" if name else ""),
             hint=f"name one with --task: {', '.join(labels)}",
         )
-    return found[0]
+    return fitting[0]

@@ -119,7 +119,7 @@ def minimize_command(
     home = resolve_home()
     if not form.paired:
         raise UsageError("the blocks of a search are pairs in any case", hint="remove --unpaired")
-    asked = asked_run(
+    options = asked_run(
         msgspec.structs.replace(
             form, restart="never", forks=search_options.most, challenges=(challenge,), warmup="as-written"
         ),
@@ -128,12 +128,12 @@ def minimize_command(
         usual=BUILT_IN if compares_variants(sentence) else BUILT_IN[:1],
     )
     spec = MinimizeSpec(
-        effect=parse_effect(sentence, [variant.name for variant in asked.variants]),
+        effect=parse_effect(sentence, [variant.name for variant in options.variants]),
         by=by,
         prefix_iterations=prefix_iterations or None,
         output="" if output is None else str(output.absolute()),
     )
-    plan, track = plan_run(msgspec.structs.replace(asked, consent=Consent(home, given=trust)))
+    plan, track = plan_run(msgspec.structs.replace(options, consent=Consent(home, given=trust)))
     folder = new_folder(home, plan)
     record = SearchRecord(
         id=folder.path.name,
@@ -143,7 +143,7 @@ def minimize_command(
         most=search_options.most,
         budget_s=search_options.budget_s,
         plan=msgspec.structs.replace(plan, restart="never", forks=search_options.most, stop=None),
-        files=files_of(asked.files),
+        files=files_of(options.files),
     )
     opened_minimize(home, folder, record, track).conclude(
         search_options.output_format, on_busy=on_busy, quiet=quiet
