@@ -115,7 +115,7 @@ class LazyGroup(click.Group):
     @property
     def table(self) -> dict[str, LazyCommand]:
         """Return all commands by name."""
-        return {name: one for section in self.sections.values() for name, one in section.items()}
+        return {name: command for section in self.sections.values() for name, command in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, as in the help."""

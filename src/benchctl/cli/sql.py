@@ -43,7 +43,7 @@ def sql_command(
     home = resolve_home()
     stored = stored_runs(open_store(home, runs_folder), runs)
     with answered(query, stored, _slice_views(home), note) as answer:
-        columns = (Column(one) if at in answer.numeric else one for at, one in enumerate(answer.columns))
+        columns = (Column(name) if at in answer.numeric else name for at, name in enumerate(answer.columns))
         print_table(Table.listed("Answer of a query", columns, answer.rows), output_format)
 
 

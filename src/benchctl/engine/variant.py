@@ -97,7 +97,7 @@ def _as_texts(value: object) -> Any:
 
 def whole_names(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return index settings by full names, adding `index.` where it is missing."""
-    return {name if name.startswith("index.") else f"index.{name}": one for name, one in settings.items()}
+    return {name if name.startswith("index.") else f"index.{name}": value for name, value in settings.items()}
 
 
 def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

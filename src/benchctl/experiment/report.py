@@ -203,8 +203,8 @@ def _expectation_table(analysis: ExperimentAnalysis, notes: Notes) -> Table | No
         "p (Holm)", NOTES,
     )  # fmt: skip
     lines = (
-        (str(number), one.asked.statement, _outcome(one), *_support(one, labels, notes))
-        for number, one in analysis.numbered
+        (str(number), result.asked.statement, _outcome(result), *_support(result, labels, notes))
+        for number, result in analysis.numbered
     )
     return Table.of("Expectations", columns, lines).without_empty(NOTES.title)
 
@@ -216,13 +216,15 @@ def _outcome(one: ExpectationResult | FateResult) -> Cell:
 
 def _expectation_summary(analysis: ExperimentAnalysis) -> str:
     """Return `Of 22 expectations, 12 confirmed, 3 refuted, 7 left open`, and which may not be quoted."""
-    counts = Counter(one.outcome for _, one in analysis.numbered)
+    counts = Counter(result.outcome for _, result in analysis.numbered)
     summary = (
         f"Of {counted(counts.total(), 'expectation')}, {counts['confirmed']} confirmed, "
         f"{counts['refuted']} refuted, {counts['inconclusive']} left open."
     )
-    results = [(number, one) for number, one in analysis.numbered if isinstance(one, ExpectationResult)]
-    doubtful = ", ".join(str(number) for number, one in results if one.provisional)
+    results = [
+        (number, result) for number, result in analysis.numbered if isinstance(result, ExpectationResult)
+    ]
+    doubtful = ", ".join(str(number) for number, result in results if result.provisional)
     if not doubtful:
         return summary
     return (
@@ -233,11 +235,11 @@ def _expectation_summary(analysis: ExperimentAnalysis) -> str:
 
 def _expectation_remarks(record: ExperimentRecord, analysis: ExperimentAnalysis) -> Iterator[str]:
     """Return remarks beyond the table by expectation number, and what to run next."""
-    for number, one in analysis.numbered:
-        remarks = [*one.doubts] if isinstance(one, FateResult) else [*_reasons(one, analysis)]
-        if isinstance(one, ExpectationResult) and one.further is not None:
-            remarks.append(f"inconclusive: {further_text(one.further)} forks per variant")
-        remarks += [f"needs {one.asked.needs.removesuffix('.')}"] if one.asked.needs else []
+    for number, result in analysis.numbered:
+        remarks = [*result.doubts] if isinstance(result, FateResult) else [*_reasons(result, analysis)]
+        if isinstance(result, ExpectationResult) and result.further is not None:
+            remarks.append(f"inconclusive: {further_text(result.further)} forks per variant")
+        remarks += [f"needs {result.asked.needs.removesuffix('.')}"] if result.asked.needs else []
         if remarks:
             yield f"{number}: {'; '.join(remarks)}."
     if record.status != "complete":

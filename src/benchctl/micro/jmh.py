@@ -252,7 +252,7 @@ class Workbench:
         return folder
 
     def _apart(self, micro: MicroSpec) -> dict[str, str]:
-        return {f"benchctl.{name}": joined([self.jar(one)]) for name, one in micro.apart.items()}
+        return {f"benchctl.{name}": joined([self.jar(library)]) for name, library in micro.apart.items()}
 
     def jdk_of(self, spec: VariantSpec) -> Jdk:
         """Return the runtime of a variant."""

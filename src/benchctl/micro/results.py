@@ -216,9 +216,9 @@ def figures_of(place: int, label: str, entry: JmhEntry, fork: int = 0) -> TaskSu
         service_time=quantiles,
         meters={
             name: score / per_unit
-            for key, one in entry.secondary_metrics.items()
+            for key, metric in entry.secondary_metrics.items()
             for name, per_unit in [_METERS.get(key.lstrip("·"), ("", 1.0))]
-            if name and math.isfinite(score := float(one.score))
+            if name and math.isfinite(score := float(metric.score))
         },
     )
 

@@ -100,10 +100,10 @@ class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_on
     def members(self) -> Iterator[tuple[Role, str, tuple[Step, ...]]]:
         """Return (role, variant, place in the file): what a night measures, in order."""
         listed = isinstance(self.canary, tuple)
-        for place, one in enumerate(self.variants):
-            yield "watched", one, ("variants", place)
-        for place, one in enumerate(self.canaries):
-            yield "canary", one, ("canary", place) if listed else ("canary",)
+        for place, variant in enumerate(self.variants):
+            yield "watched", variant, ("variants", place)
+        for place, variant in enumerate(self.canaries):
+            yield "canary", variant, ("canary", place) if listed else ("canary",)
 
 
 def load_suite(path: Path) -> Suite:

@@ -433,8 +433,10 @@ def _doubts(
             yield Caveat("no-redline", f"{label} is n/a: {text}")
     yield from _few_samples(search, found)
     unsteady = unsteady_nodes(search, done)
-    for label, one in unsteady.items():
-        yield Caveat("not-steady", f"{one.trend or 'drifting'}: {label} {one.text}; raise --warm-up")
+    for label, steadiness in unsteady.items():
+        yield Caveat(
+            "not-steady", f"{steadiness.trend or 'drifting'}: {label} {steadiness.text}; raise --warm-up"
+        )
     for label, searches in done.items():
         if label not in unsteady and (text := _contradicted(searches)):
             yield Caveat("course", f"{label} {text}")
@@ -446,7 +448,7 @@ def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
     Of two values that are cut to whole steps, either may be a step off: a difference has to be larger.
     """
     values = {
-        label: [one.redline_per_s for _, one in forks if one.redline_per_s is not None]
+        label: [summary.redline_per_s for _, summary in forks if summary.redline_per_s is not None]
         for label, forks in found.items()
     }
     means = {label: geometric_mean(known) for label, known in values.items() if known}
@@ -461,7 +463,7 @@ def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> I
         if (
             len(known) > 1
             and len(set(known)) == 1
-            and not any(one.redline_is_bound for _, one in found[label])
+            and not any(summary.redline_is_bound for _, summary in found[label])
         ):
             yield Caveat(
                 "whole-clients",

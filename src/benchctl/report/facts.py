@@ -640,9 +640,9 @@ def calibration_lines(found: Calibration | None) -> Iterator[str]:
     if found is None:
         return
     if len(found.hosts) > 1:
-        for name, one in found.hosts.items():
+        for name, host in found.hosts.items():
             yield from (
-                f"{name}: {line}" for line in calibration_lines(msgspec.structs.replace(one, hosts={}))
+                f"{name}: {line}" for line in calibration_lines(msgspec.structs.replace(host, hosts={}))
             )
         return
     yield (

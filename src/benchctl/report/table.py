@@ -591,7 +591,9 @@ def _markdown(block: Block) -> Iterator[str]:
         case Verdict():
             yield f"**Verdict:** {escaped(block.text)}"
         case Notes():
-            yield "\n".join(f"{number}. {escaped(one.text)}" for number, one in enumerate(block.numbered, 1))
+            yield "\n".join(
+                f"{number}. {escaped(note.text)}" for number, note in enumerate(block.numbered, 1)
+            )
             yield "\n".join(f"- {escaped(caveat.text)}" for caveat in block.general)
         case Items():
             lines = (f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in block.lines)

@@ -103,10 +103,10 @@ class FileView:
 def view_columns(view: ViewName | FileView) -> tuple[tuple[str, str, str], ...]:
     """Return (name, type, meaning) of the columns of a view, in order."""
     if isinstance(view, FileView):
-        return tuple((name, *found) for name, found in {**view.owner, **view.columns}.items())
+        return tuple((name, *description) for name, description in {**view.owner, **view.columns}.items())
     if view == "samples":
-        documented = {**NAMES, **SAMPLES, **{name: found[:2] for name, found in DERIVED.items()}}
-        return tuple((name, *found) for name, found in documented.items())
+        documented = {**NAMES, **SAMPLES, **{name: description[:2] for name, description in DERIVED.items()}}
+        return tuple((name, *description) for name, description in documented.items())
     tables: Mapping[str, Sequence[Column[Any]]] = {
         "runs": RUNS, "builds": BUILDS, "forks": FORKS, "tasks": TASKS,
     }  # fmt: skip

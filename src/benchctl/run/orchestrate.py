@@ -522,15 +522,15 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
             for challenge in challenges
         )
 
-    asked = msgspec.structs.replace(
+    filled_plan = msgspec.structs.replace(
         plan, schedules=with_items(plan.schedules), warmup_challenges=with_items(plan.warmup_challenges)
     )
-    return asked, msgspec.structs.replace(track, operations=filled(track.operations))
+    return filled_plan, msgspec.structs.replace(track, operations=filled(track.operations))
 
 
 def _unasked(operations: Mapping[str, TrackOperation]) -> Iterator[tuple[str, str, Terms]]:
-    for operation, one in operations.items():
-        for name, source in getattr(one, "values", {}).items():
+    for operation, content in operations.items():
+        for name, source in getattr(content, "values", {}).items():
             if isinstance(source, Terms) and not source.items:
                 yield operation, name, source
 

@@ -216,10 +216,12 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
 def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: int) -> tuple[bool, str]:
     if not counting:
         return False, "no interval is defined"
-    halves = [math.inf if (half := half_width(one)) is None else half for _, one in counting]
+    halves = [math.inf if (half := half_width(comparison)) is None else half for _, comparison in counting]
     widest = max(halves)
     name = _row_name(*counting[halves.index(widest)])
-    fewest = min(forks_done, *(min(one.n_baseline, one.n_contender) for _, one in counting))
+    fewest = min(
+        forks_done, *(min(comparison.n_baseline, comparison.n_contender) for _, comparison in counting)
+    )
     if fewest < least:
         return False, f"{fewest} of at least {least} forks per variant"
     if not math.isfinite(widest):
@@ -280,8 +282,8 @@ def half_width(comparison: Comparison) -> float | None:
 def _listed(excluded: _Compared) -> str:
     """Name comparisons metric by metric."""
     by_title: dict[str, list[str]] = {}
-    for row, one in excluded:
-        by_title.setdefault(metric_of(row.metric).title, []).append(_task(row, one))
+    for row, comparison in excluded:
+        by_title.setdefault(metric_of(row.metric).title, []).append(_task(row, comparison))
     return "; ".join(f"{title} of {', '.join(tasks)}" for title, tasks in by_title.items())
 
 

@@ -76,10 +76,10 @@ def settling_doubts(
     task: Task, found: Mapping[str, ForkSummaries], settled: Mapping[str, Steadiness]
 ) -> Iterator[Caveat]:
     """Yield the variants that had not settled, with how to warm them up."""
-    for label, one in settled.items():
-        if one.trend is not None:
-            todo = advice(one.trend, [summary for _, summary in found[label]], task)
-            yield Caveat("not-steady", f"{one.trend}: {label} {one.text}{todo and f'; {todo}'}")
+    for label, steadiness in settled.items():
+        if steadiness.trend is not None:
+            todo = advice(steadiness.trend, [summary for _, summary in found[label]], task)
+            yield Caveat("not-steady", f"{steadiness.trend}: {label} {steadiness.text}{todo and f'; {todo}'}")
 
 
 def host_doubts(
@@ -261,10 +261,10 @@ def _builds(
 ) -> Iterator[Caveat]:
     """Yield whether builds of the index are in the intervals."""
     contents = {label: [index.content for index in own if index.content] for label, own in builds.items()}
-    if differing := {label: found for label, found in contents.items() if len(set(found)) > 1}:
+    if differing := {label: digests for label, digests in contents.items() if len(set(digests)) > 1}:
         listed = "; ".join(
-            f"{label} {', '.join(digest[:12] for digest in dict.fromkeys(found))}"
-            for label, found in differing.items()
+            f"{label} {', '.join(digest[:12] for digest in dict.fromkeys(digests))}"
+            for label, digests in differing.items()
         )
         yield Caveat("builds-differ", f"builds that were to be the same differ in content: {listed}")
     if several_builds(done):
@@ -553,11 +553,11 @@ def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Cave
 def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     """Yield documents that were not the same for all requests, or none at all."""
     changed = [
-        (block, one.hits_least, one.hits_most)
-        for block, one in forks
-        if one.hits_least is not None and one.hits_most is not None
+        (block, summary.hits_least, summary.hits_most)
+        for block, summary in forks
+        if summary.hits_least is not None and summary.hits_most is not None
     ]
-    agreed = {one.hits for _, one in forks if one.hits is not None and one.hits_exact}
+    agreed = {summary.hits for _, summary in forks if summary.hits is not None and summary.hits_exact}
     if changed:
         block, least, most = max(changed, key=lambda fork: fork[2] - fork[1])
         others = len(changed) - 1
@@ -587,7 +587,9 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
 def hits_apart(found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Yield variants that found other documents than the first one, where their results were not compared."""
     exact = {
-        label: next((one.hits for _, one in forks if one.hits is not None and one.hits_exact), None)
+        label: next(
+            (summary.hits for _, summary in forks if summary.hits is not None and summary.hits_exact), None
+        )
         for label, forks in found.items()
     }
     baseline, *others = exact
@@ -604,9 +606,9 @@ def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]
     planned = task.iterations * task.clients
     short = [
         (sent, block)
-        for block, one in forks
-        if one.driver is not None and one.unit != DOCUMENTS
-        for sent in (one.samples + sum(one.failures.values()) + one.cancelled,)
+        for block, summary in forks
+        if summary.driver is not None and summary.unit != DOCUMENTS
+        for sent in (summary.samples + sum(summary.failures.values()) + summary.cancelled,)
         if 0 < sent < _SENT_OF_PLANNED * planned
     ]
     if short:

@@ -101,25 +101,25 @@ def verdict_costs(
     costs = []
     for _, rows in groupby(compared, lambda row: "" if method == "holm" else row[2].metric):
         family = list(rows)
-        weight = family_weight([one for _, _, one in family], method)
-        for place, label, one in family:
-            pair_s = typical.get(one.baseline, 0.0) + typical.get(one.contender, 0.0)
-            estimate = estimate_of(one)
-            if not one.judged or not pair_s or estimate is None:
+        weight = family_weight([comparison for _, _, comparison in family], method)
+        for place, label, comparison in family:
+            pair_s = typical.get(comparison.baseline, 0.0) + typical.get(comparison.contender, 0.0)
+            estimate = estimate_of(comparison)
+            if not comparison.judged or not pair_s or estimate is None:
                 continue
-            rule = rule_of(one, weight)
+            rule = rule_of(comparison, weight)
             costs.append(
                 VerdictCost(
                     *place,
                     label,
-                    one.metric,
-                    one.baseline,
-                    one.contender,
+                    comparison.metric,
+                    comparison.baseline,
+                    comparison.contender,
                     effect_percent=100 * EFFECT,
                     forks=forks_to_find(math.log1p(EFFECT), estimate.spread, rule),
                     pair_s=pair_s,
                     spread_percent=100 * cv_of(estimate.spread.sd),
-                    further=further_forks(one, weight),
+                    further=further_forks(comparison, weight),
                     block_s=block_s,
                 )
             )

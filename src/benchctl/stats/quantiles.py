@@ -193,12 +193,12 @@ def _with_more(summary: TaskSummary, times: _Times | None, quantiles: Collection
     failed = summary.unanswered
     more = {
         field: MoreQuantiles(
-            **msgspec.structs.asdict(known),
+            **msgspec.structs.asdict(quantiles_),
             more={value: quantile(counts, value, failed) for value in quantiles},
             errors={value: log_error(counts, value, failed) for value in quantiles},
         )
         for field, counts in times.items()
-        if (known := getattr(summary, field)) is not None
+        if (quantiles_ := getattr(summary, field)) is not None
     }
     return msgspec.structs.replace(summary, **more)
 

@@ -120,8 +120,8 @@ def autocorrelation(logs: Floats) -> float:
     twice the error. The usual estimator takes a change of level for correlation, and a penalty made of it
     hides that very change.
     """
-    one, two = (_trimmed_square(logs[lag:] - logs[:-lag]) for lag in (1, 2))
-    return min(max(two / one - 1, 0.0), _MOST_PHI) if one > 0 else 0.0
+    single, double = (_trimmed_square(logs[lag:] - logs[:-lag]) for lag in (1, 2))
+    return min(max(double / single - 1, 0.0), _MOST_PHI) if single > 0 else 0.0
 
 
 def _trimmed_square(steps: Floats) -> float:

@@ -594,11 +594,13 @@ def _distribution_table(found: Mapping[str, _DistributionForks], kind: str) -> T
     places = np.searchsorted(ODDS, _MARKED)
     lines = []
     for label, forks in found.items():
-        for fork, one in forks:
-            quantiles = (figure(value / _NS_PER_MS) for value in one.curve_ns[places].tolist())
-            lines.append((fork.name, f"{one.requests:,}", *quantiles))
+        for fork, distribution in forks:
+            quantiles = (figure(value / _NS_PER_MS) for value in distribution.curve_ns[places].tolist())
+            lines.append((fork.name, f"{distribution.requests:,}", *quantiles))
         if len(forks) > 1:
-            middle = np.median([one.curve_ns[places] for _, one in forks], axis=0) / _NS_PER_MS
+            middle = (
+                np.median([distribution.curve_ns[places] for _, distribution in forks], axis=0) / _NS_PER_MS
+            )
             lines.append((f"{label}, median", "", *(figure(value) for value in middle.tolist())))
     return Table.of(f"Quantiles of {kind}, ms", (worded("Fork"), "Requests", *_NAMES), lines)
 
