@@ -31,7 +31,7 @@ Hook = Literal[
   or that the run is part of
 - sql_view(home) -> a `results.sql.FileView`
 - sweep(texts of `--sweep`) -> a `run.plan.Axes`
-- swept_curves(rows, plan, paired, sequential) -> the `stats.analysis.SweepCurve`s of a sweep
+- swept_curves(rows, plan, margins, method, paired, sequential) -> the `stats.analysis.SweepCurve`s of a run
 """
 
 

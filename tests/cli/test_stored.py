@@ -85,7 +85,7 @@ def test_runs_with_different_tasks_are_compared_by_those_that_both_have(home: Pa
     assert texts == ["only in the run of before: old", "only in the run of after: new"]
     assert not any(one["code"] == "unlike" for one in shown["caveats"])
     # Files do not say that tasks of one operation send the same.
-    assert shown["order_effects"] == []
+    assert shown["curves"] == []
     gated = call("compare", "tag:before", "tag:after", "--gate", "--margin", "50%")
     assert isinstance(gated.exception, BenchctlError)
     assert gated.exception.exit_code == ExitCode.INCONCLUSIVE

@@ -1,4 +1,4 @@
-"""The tables below the results: every kind of time, what probes and builds explain, order, cost."""
+"""The tables below the results: every kind of time, what probes and builds explain, cost."""
 
 from collections.abc import Callable
 
@@ -9,18 +9,15 @@ from benchctl.report.command_line import command
 from benchctl.report.details import (
     cost_table,
     further_tables,
-    order_tables,
     times_table,
     units_table,
 )
 from benchctl.report.formats import render
-from benchctl.report.table import judged
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import EvidenceSpec
-from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 
 MS = 1e6
@@ -94,38 +91,6 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     assert " with 6; " in words
     assert "index builds per variant (80% power)" in words
     assert "every build has the same weight" in words
-
-
-SORT, RANGE = Task("sort", iterations=9), Task("range", iterations=9)
-PLAN = make_plan(schedules=(Challenge("fresh", (RANGE,)), Challenge("debug", (SORT, RANGE))))
-TIMES = ((1.0, 2.0), (1.1, 2.3), (0.9, 1.9))
-
-
-def test_a_line_for_the_fresh_node_and_one_for_each_other_place():
-    forks = [
-        make_fork(
-            "es",
-            block,
-            make_summary("range", fresh),
-            msgspec.structs.replace(make_summary("sort", 5.0), schedule=1, task=0),
-            msgspec.structs.replace(make_summary("range", later), schedule=1, task=1),
-        )
-        for block, (fresh, later) in enumerate(TIMES)
-    ]
-    throughput, service_time = order_tables(analyse({"es": forks}, PLAN))
-    assert throughput.title == (
-        "Order: throughput, queries/s, by what the same node had run before (paired over forks)"
-    )
-    first, second = throughput.texts
-    assert first == ("range", "es", "on a fresh node", "1,003.4", "", "", "", "baseline")
-    assert second[2:5] == ("after sort", "485.5", "-51.6")
-    assert second[-1] == "slower"
-    assert service_time.lines[1][-1] == judged("slower", "slower")
-
-
-def test_without_a_second_place_there_is_no_table():
-    forks = [make_fork("es", block, make_summary("range", 1.0)) for block in range(3)]
-    assert order_tables(analyse({"es": forks}, make_plan())) == []
 
 
 def analysis(extra: int, forks: int = 2) -> Analysis:

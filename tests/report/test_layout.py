@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 import golden
 from benchctl.report.layout import collect_notes, said
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import _listed, headline, verdict
+from benchctl.report.sentences import listed, headline, verdict
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, OtherLoad
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import DECIDED, Verdict
-from benchctl.stats.order import OrderEffect
 from builders import make_driver
 from report.conftest import complete_record
 
@@ -106,27 +105,6 @@ def failed() -> Analysis:
     return analyse_run(msgspec.structs.replace(record, forks=(first, *record.forks[1:])))
 
 
-def ordered(*verdicts: Verdict) -> Analysis:
-    """What ran before may explain it."""
-    analysis = analyse_run(complete_record())
-    effects = (
-        OrderEffect(
-            operation="range",
-            variant="os",
-            metric="throughput",
-            title="throughput",
-            unit="queries/s",
-            baseline_place=(0, 0),
-            contender_place=(1, 2),
-            baseline_after=(),
-            contender_after=("sort", "sort"),
-            comparison=msgspec.structs.replace(analysis.rows[2].comparisons[0], verdict=verdict),
-        )
-        for verdict in verdicts
-    )
-    return msgspec.structs.replace(analysis, order_effects=tuple(effects))
-
-
 def second_has_few() -> Analysis:
     """The first contender has forks enough, the second one has not."""
     few = {"verdict": "faster", "provisional": True, "n_contender": 3, "n_baseline": 3}
@@ -175,8 +153,6 @@ SCENES: dict[str, Callable[[], Analysis]] = {
     "four forks": lambda: plain(forks=4),
     "failures and answers": failed,
     "one variant": lambda: plain(variants=("es",)),
-    "what ran before": lambda: ordered("slower", "slower", "inconclusive"),
-    "what ran before may be chance": lambda: ordered("inconclusive"),
     "only what is provisional says why": second_has_few,
     "few forks leave it open by several metrics": lambda: msgspec.structs.replace(
         found := judged(plain(forks=3), "inconclusive", provisional=False),
@@ -259,7 +235,7 @@ def test_noise_of_the_host_is_told_where_figures_stand_out_with_it(cpu_ns: int, 
 
 @given(st.lists(st.text("abc", min_size=1), max_size=12))
 def test_lists_name_or_count_everything(names: list[str]):
-    text = _listed(names)
+    text = listed(names)
     if len(names) <= 3:
         assert text.replace(" and ", ", ").split(", ") == (names or [""])
     else:

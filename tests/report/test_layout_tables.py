@@ -99,9 +99,7 @@ def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it_and_whoever_it_
     found = msgspec.structs.replace(
         row.comparisons[0], verdict=verdict, contender=contender, provisional=False
     )
-    analysis = msgspec.structs.replace(
-        analysis, rows=(msgspec.structs.replace(row, comparisons=(found,)),), order_effects=()
-    )
+    analysis = msgspec.structs.replace(analysis, rows=(msgspec.structs.replace(row, comparisons=(found,)),))
     stream = io.StringIO()
     console = Console(file=stream, width=200, force_terminal=True, color_system="standard")
     console.print(text_of(analysis_sections(analysis), 200))

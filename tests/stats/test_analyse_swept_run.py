@@ -132,10 +132,10 @@ def test_points_that_are_names_are_a_curve_without_growth():
     assert found.curves[0].lines[0].growth.exponent is None
 
 
-def test_what_ran_before_a_point_of_a_sweep_is_no_order_effect():
+def test_what_ran_before_a_point_of_a_sweep_is_no_axis():
     for restart in ("never", "challenge", "task"):
         found = analyse_run(swept_record(restart=restart))
-        assert found.order_effects == ()
+        assert {curve.axis.name for curve in found.curves} == {"clients"}
         assert {section.preceded_by for section in found.sections} == {()}
 
 

@@ -1,6 +1,5 @@
-"""Order effects: which places are compared, against what, and with which pairs."""
+"""What ran before: which places of an operation differ in it, and in what order."""
 
-import math
 from typing import Any
 
 import msgspec
@@ -8,13 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Plan
-from benchctl.stats.analyse import analyse
-from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, Place
-from benchctl.stats.order import FRESH, describe_before, order_effects, ran_before
+from benchctl.results.plan import Place, Plan
+from benchctl.stats.order import FRESH, describe_before, places_by_history, ran_before
 from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_plan, make_summary
+from builders import make_plan
 
 SORT, HISTOGRAM, RANGE = (
     Task("sort", iterations=9),
@@ -29,18 +25,6 @@ def plan_of(*challenges: Challenge, **changes: Any) -> Plan:
     return make_plan(schedules=challenges, **changes)
 
 
-def fork_of(plan: Plan, variant: str, block: int, milliseconds: dict[Place, float]) -> ForkRecord:
-    """One fork: `milliseconds` by (schedule, task); 1 ms everywhere else."""
-    summaries = [
-        msgspec.structs.replace(
-            make_summary(task.label, milliseconds.get((schedule, place), 1.0)), schedule=schedule, task=place
-        )
-        for schedule, challenge in enumerate(plan.schedules)
-        for place, task in enumerate(challenge.schedule)
-    ]
-    return make_fork(variant, block, *summaries)
-
-
 def every_place(plan: Plan) -> list[Place]:
     return [
         (schedule, task)
@@ -49,25 +33,16 @@ def every_place(plan: Plan) -> list[Place]:
     ]
 
 
-def test_a_slowdown_that_follows_other_operations_is_an_order_effect():
-    plan = plan_of(FRESH_RANGE, DEBUG)
-    slow = (2.0, 2.1, 1.9, 2.05, 1.95)
-    done = {"es": [fork_of(plan, "es", block, {(1, 2): time}) for block, time in enumerate(slow)]}
-    (effect,) = order_effects(SERVICE_TIME, done, plan, every_place(plan))
-    assert (effect.baseline_place, effect.contender_place) == ((0, 0), (1, 2))
-    assert effect.baseline_after == ()
-    assert effect.contender_after == ("sort", "histogram")
-    comparison = effect.comparison
-    assert comparison.paired
-    assert comparison.verdict == "slower"
-    assert comparison.effect_percent == pytest.approx(100 * (math.prod(slow) ** 0.2 - 1))
-
-
-def test_the_place_where_least_ran_before_is_the_baseline_wherever_it_stands():
-    plan = plan_of(DEBUG, FRESH_RANGE)
-    done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
-    (effect,) = order_effects(THROUGHPUT, done, plan, every_place(plan))
-    assert effect.baseline_place == (1, 0)
+@pytest.mark.parametrize(
+    ("challenges", "first"), [((FRESH_RANGE, DEBUG), (0, 0)), ((DEBUG, FRESH_RANGE), (1, 0))]
+)
+def test_the_place_where_least_ran_before_is_first_wherever_it_stands(
+    challenges: tuple[Challenge, ...], first: Place
+):
+    plan = plan_of(*challenges)
+    (histories,) = places_by_history(plan, every_place(plan))
+    assert list(histories) == [FRESH, "after sort, histogram"]
+    assert next(iter(histories.values())) == first
 
 
 BESIDE = Challenge("beside", (SORT, *(msgspec.structs.replace(task, group=1) for task in (HISTOGRAM, RANGE))))
@@ -85,10 +60,20 @@ THROTTLED = Challenge("slow", (SORT, msgspec.structs.replace(RANGE, target_throu
     ],
     ids=["both fresh", "after the same", "beside others", "random order", "another load"],
 )
-def test_places_that_differ_in_nothing_or_in_more_are_not_compared(challenges: tuple[Challenge, ...]):
+def test_places_that_differ_in_nothing_or_in_more_are_not_put_together(challenges: tuple[Challenge, ...]):
     plan = plan_of(*challenges)
-    done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
-    assert order_effects(THROUGHPUT, done, plan, every_place(plan)) == []
+    assert places_by_history(plan, every_place(plan)) == []
+
+
+def test_histories_that_read_the_same_are_numbered():
+    names = ("a", "b", "c", "d", "e")
+    longer = [
+        Challenge("x", (*(Task(name, iterations=9) for name in (*names, last)), RANGE)) for last in "fg"
+    ]
+    plan = plan_of(*longer)
+    (histories,) = places_by_history(plan, every_place(plan))
+    assert list(histories.values()) == [(0, 6), (1, 6)]
+    assert list(histories)[1] == f"{next(iter(histories))} (2)"
 
 
 @pytest.mark.parametrize(
@@ -110,35 +95,6 @@ def test_places_that_differ_in_nothing_or_in_more_are_not_compared(challenges: t
 )
 def test_what_a_node_had_run_before(plan: Plan, place: Place, names: tuple[str, ...]):
     assert ran_before(plan, place) == names
-
-
-def test_places_that_ask_unequally_often_say_so():
-    longer = Challenge("longer", (SORT, msgspec.structs.replace(RANGE, iterations=90)))
-    plan = plan_of(FRESH_RANGE, longer)
-    done = {"es": [fork_of(plan, "es", block, {}) for block in range(3)]}
-    (effect,) = order_effects(THROUGHPUT, done, plan, every_place(plan))
-    assert effect.unequal_requests
-
-
-def test_pairs_are_forks_that_have_both_values():
-    plan = plan_of(FRESH_RANGE, DEBUG)
-    forks = [fork_of(plan, "es", block, {(1, 2): 2 + block / 10}) for block in range(4)]
-    # This fork failed before the second place.
-    forks[1] = msgspec.structs.replace(forks[1], summaries=forks[1].summaries[:1])
-    (effect,) = order_effects(SERVICE_TIME, {"es": forks}, plan, every_place(plan))
-    assert effect.comparison.n_baseline == effect.comparison.n_contender == 3
-
-
-def test_an_analysis_has_the_order_effects_of_every_variant():
-    plan = plan_of(FRESH_RANGE, DEBUG)
-    done = {
-        name: [fork_of(plan, name, block, {(1, 2): 2 + block / 9}) for block in range(3)]
-        for name in ("es", "os")
-    }
-    found = analyse(done, plan).order_effects
-    assert {(effect.variant, effect.metric) for effect in found} == {
-        (variant, metric) for variant in ("es", "os") for metric in ("throughput", "service_time_p90")
-    }
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=30))

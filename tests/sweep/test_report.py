@@ -1,6 +1,7 @@
 """Sweeps for readers: the answer first, then typed tables that fit a narrow screen."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -10,10 +11,11 @@ from benchctl.report.screen import render_screen
 from benchctl.report.sentences import verdict
 from benchctl.report.table import Notes, markdown, page_of, plain
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.analysis import Bounded, SweepAxis, SweepCurve
+from benchctl.stats.analysis import Bounded, SweepAxis, SweepCurve, provisional
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
-from benchctl.sweep.report import sweep_answer, sweep_tables
+from benchctl.sweep.curve import judged_curves
+from benchctl.sweep.report import dependence_sentences, sweep_answer, sweep_tables
 from builders import ES
 from sweeps import compared, forks, make_curve, swept_record, two_laws
 
@@ -77,6 +79,34 @@ def exponent(found: Bounded) -> SweepCurve:
     return msgspec.structs.replace(curve, lines=(line,))
 
 
+HISTORIES = SweepAxis("history", ("fresh", "scheduled", "polluted"))
+BEFORE = SweepAxis("history", ("on a fresh node", "after sort"), derived=True)
+
+
+def histories(*os: float, task: str = "range", axis: SweepAxis = HISTORIES, **more: Any) -> SweepCurve:
+    """es takes 10 ms whatever ran before, and os so many."""
+    noise = {key: more.pop(key) for key in ("sd", "blocks") if key in more}
+    seed = sum(map(ord, task))
+    values = {
+        "es": forks(lambda _: 10.0, axis, seed=seed, **noise),
+        "os": forks(lambda place: os[round(place) - 1], axis, seed=seed + 1, **noise),
+    }
+    comparisons = [
+        [provisional(one, ()) for one in adjust(point)] for point in compared(values, "service_time_p90")
+    ]
+    more = {"comparisons": comparisons} | more
+    (curve,) = judged_curves([make_curve(values, axis, task=task, **more)])
+    return curve
+
+
+def tasks(count: int) -> list[SweepCurve]:
+    """Of many tasks some depend on the history, few of them clearly."""
+    return [
+        histories(10, 10 + number % 5, 10 + number % 3, task=f"task-{number}", sd=0.01 + 0.01 * (number % 7))
+        for number in range(count)
+    ]
+
+
 HELD = {"es": forks(lambda x: 100 * x), "os": forks(lambda x: 200 * x, seed=2)}
 FROM_0 = {"es": forks(lambda x: x - 1), "os": forks(lambda x: x, seed=2)}
 SCENES: dict[str, SweepCurve] = {
@@ -97,15 +127,25 @@ SCENES: dict[str, SweepCurve] = {
     "a vague one": exponent(Bounded(-0.00004, -0.3, 0.3)),
     "a sharp one": exponent(Bounded(0.9, 0.89, 0.91)),
     "one without an interval": exponent(Bounded(-0.004)),
+    "a difference that depends on what ran before": histories(10, 13, 13),
+    "a difference that does not": histories(13, 13, 13),
+    "one that depends a little": histories(10, 10.4, 10, sd=0.002),
+    "histories without a decision": histories(10, 11, 10, sd=0.2),
+    "few blocks of histories": histories(10, 13, 13, blocks=3),
+    "too few blocks of histories": histories(10, 13, 13, blocks=2),
+    "what a node had run before without a sweep": histories(10, 14, axis=BEFORE),
 }
 
 
 def shown(curve: SweepCurve, width: int) -> str:
-    return plain(page_of(sweep_tables(curve), sweep_answer(curve)), width)
+    return plain(page_of(sweep_tables([curve]), sweep_answer(curve)), width)
 
 
 def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
     texts = [f"# {name}\n{shown(curve, 120)}\n" for name, curve in SCENES.items()]
+    for curves in (tasks(5), [*tasks(1), histories(10, 10, 10)]):
+        told = plain(page_of(sweep_tables(curves), dependence_sentences(curves)), 120)
+        texts.append(f"# {len(curves)} tasks at histories\n{told}\n")
     golden.agree(request.config, Path(__file__).parent / "golden" / "report.txt", "\n".join(texts))
 
 
@@ -120,20 +160,20 @@ def test_doubts_are_numbered_where_there_are_notes():
     comparisons = compared({"es": forks(lambda x: x), "os": forks(lambda x: x, seed=2)}, "service_time_p90")
     comparisons[1] = [msgspec.structs.replace(comparisons[1][0], caveats=(doubt,))]
     curve = two_laws(comparisons=comparisons)
-    assert "Notes" not in sweep_tables(curve)[0].titles
-    grid = sweep_tables(curve, Notes((doubt,), ()))[0]
+    assert "Notes" not in sweep_tables([curve])[0].titles
+    grid = sweep_tables([curve], Notes((doubt,), ()))[0]
     assert [line[-1] for line in grid.texts] == ["", "1", "", ""]
 
 
 def test_markdown_has_the_same_tables():
-    text = markdown([sweep_tables(two_laws())])
+    text = markdown([sweep_tables([two_laws()])])
     assert "| clients | es | os | Diff % | 95% interval | p | Verdict |" in text
     assert "| os - es |" in text
 
 
 def test_no_interval_of_a_mean_reaches_below_zero_or_is_told_as_a_percentage():
     curve = make_curve({"es": forks(lambda x: 100 * x, sd=1.5, blocks=3)}, comparisons=())
-    for line in sweep_tables(curve)[0].cells:
+    for line in sweep_tables([curve])[0].cells:
         low, high = line[1].aside.split("..")
         assert 0 < float(low.replace(",", "")) < float(high.replace(",", ""))
 

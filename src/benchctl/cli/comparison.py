@@ -265,11 +265,7 @@ def _other_tasks(
         Caveat("other-tasks", f"only in the run of {' and '.join(labels)}: {', '.join(dict.fromkeys(tasks))}")
         for labels, tasks in alone.items()
     )
-    # What ran before a task in a fork is not what the joined plan has there.
-    orders = found.order_effects if len({tuple(own.items()) for own in places.values()}) == 1 else ()
-    return msgspec.structs.replace(
-        found, rows=tuple(rows), caveats=(*lacking, *found.caveats), order_effects=orders
-    )
+    return msgspec.structs.replace(found, rows=tuple(rows), caveats=(*lacking, *found.caveats))
 
 
 def _builds(side: Side) -> tuple[IndexFacts, ...]:

@@ -1,21 +1,14 @@
-"""The tables below the results: order, what could be seen, what evidence cost, all times, and the driver."""
+"""The tables below the results: what could be seen, what evidence cost, all times, and the driver."""
 
-from collections.abc import Sequence
 from typing import get_args
 
-from benchctl.report.layout import metric_title, precision_table, verdict_cell
-from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, p_value, percent, signed_percent
+from benchctl.report.layout import metric_title, precision_table
+from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, percent, signed_percent
 from benchctl.report.table import (
-    ABOVE,
-    INTERVAL,
     LOAD,
     OPERATION,
     VARIANT,
-    VERDICT,
-    Cell,
     Table,
-    bounds,
-    judged,
     worded,
 )
 from benchctl.results.plan import Place
@@ -30,7 +23,6 @@ from benchctl.stats.analysis import (
     TimeRow,
 )
 from benchctl.stats.compare import UNITS
-from benchctl.stats.order import OrderEffect, describe_before
 
 _NS_PER_MS = 1e6
 _MS_PER_S = 1e3
@@ -99,43 +91,6 @@ def _ms(lag_ns: float | None) -> str:
         return NOT_AVAILABLE
     lag_ms = lag_ns / _NS_PER_MS
     return f"{lag_ms:.3f}" if lag_ms < _LONG_MS else f"{lag_ms:,.0f}"
-
-
-_ORDER_COLUMNS = (OPERATION, VARIANT, worded("Where"), "Value", "Diff %", INTERVAL, "p", VERDICT)
-
-
-def order_tables(analysis: Analysis) -> list[Table]:
-    """Return one table a metric; none when every operation runs in one place only."""
-    metrics = dict.fromkeys(effect.metric for effect in analysis.order_effects)
-    return [
-        _table([effect for effect in analysis.order_effects if effect.metric == metric]) for metric in metrics
-    ]
-
-
-def _table(effects: Sequence[OrderEffect]) -> Table:
-    """The place where least had run, then the others, each against it."""
-    lines: list[tuple[Cell | str, ...]] = []
-    shown = None
-    for effect in sorted(effects, key=lambda effect: (effect.baseline_place, effect.variant)):
-        comparison = effect.comparison
-        if shown != (effect.baseline_place, effect.variant):
-            shown = (effect.baseline_place, effect.variant)
-            first = (effect.operation, effect.variant, describe_before(effect.baseline_after))
-            lines.append((*first, figure(comparison.baseline_value), "", "", "", judged(None, "baseline")))
-        lines.append(
-            (
-                ABOVE,
-                "",
-                describe_before(effect.contender_after),
-                figure(comparison.contender_value),
-                signed_percent(comparison.effect_percent),
-                bounds(comparison.low_percent, comparison.high_percent),
-                p_value(comparison.p_adjusted),
-                verdict_cell(comparison, remark="not as often asked" if effect.unequal_requests else ""),
-            )
-        )
-    title = f"Order: {effects[0].title}, {effects[0].unit}, by what the same node had run before"
-    return Table.of(f"{title} (paired over forks)", _ORDER_COLUMNS, lines)
 
 
 def cost_table(analysis: Analysis) -> Table | None:
@@ -238,11 +193,8 @@ def _times_cell(row: TimeRow | None) -> str:
 
 
 def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
-    """Return tables with something to say: order effects first, which are results, too.
-
-    `details` adds all kinds of times, and what the driver itself did.
-    """
-    tables = [*order_tables(analysis), cost_table(analysis)]
+    """Return tables with something to say; `details` adds all kinds of times, and what the driver did."""
+    tables = [cost_table(analysis)]
     if details:
         tables += [
             *precision_tables(analysis),

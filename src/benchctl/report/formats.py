@@ -1,6 +1,6 @@
 """An analysis as `--format` prints it: text, Markdown, CSV, JSON with its sources, and for build servers."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 from xml.etree import ElementTree as ET
 
@@ -179,7 +179,33 @@ def _csv(analysis: Analysis) -> str:
             lines.append(_csv_line(row, analysis, fields, *sides))
         if not row.comparisons:
             lines.append(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
-    return "".join(csv_pieces((*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS), lines))
+    columns = (*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS)
+    if interactions := list(_csv_interactions(analysis)):
+        columns = (*columns, "interaction")
+        lines = [*([*line, None] for line in lines), *interactions]
+    return "".join(csv_pieces(columns, lines))
+
+
+def _csv_interactions(analysis: Analysis) -> Iterator[list[object]]:
+    """Lines of ratios of ratios, which the last column tells from others: `history: polluted / fresh`."""
+    for curve in analysis.curves:
+        first, *others = curve.axis.labels
+        known: dict[str, object] = {
+            "challenge": curve.challenge,
+            "label": curve.task,
+            "metric": curve.metric,
+            "unit": "ratio",
+            "higher_is_better": curve.higher_is_better,
+        }
+        for pair in curve.pairs:
+            for label, one in zip(others, pair.interactions, strict=bool(pair.interactions)):
+                yield [
+                    *(known.get(name) for name in _ROW_COLUMNS),
+                    *(getattr(one, name) for name in _COMPARISON_COLUMNS),
+                    *(None for _ in _LIST_COLUMNS[:-1]),
+                    " ".join(dict.fromkeys(doubt.code for doubt in (*one.caveats, *analysis.caveats))),
+                    f"{curve.axis.name}: {label} / {first}",
+                ]
 
 
 def _alone(figures: Figures) -> dict[str, object]:

@@ -20,7 +20,6 @@ from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis, Row, quotable
 from benchctl.stats.caveat import CaveatCode, Replicate
 from benchctl.stats.compare import (
-    DECIDED,
     FORKS_FOR_QUOTING,
     UNITS,
     Comparison,
@@ -86,14 +85,14 @@ def headline(analysis: Analysis) -> str:
     names = list(dict.fromkeys(section.challenge for section in analysis.sections if section.level == "task"))
     variants: Iterable[str] = analysis.variants
     size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
-    if analysis.curves:
-        names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
-        variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
+    if swept := [curve for curve in analysis.curves if not curve.axis.derived]:
+        names = list(dict.fromkeys(curve.challenge for curve in swept))
+        variants = dict.fromkeys(line.variant for curve in swept for line in curve.lines)
     versions = {name: analysis.versions.get(name, "") for name in variants}
     baseline, *others = (
         name if not version or version in name else f"{name} {version}" for name, version in versions.items()
     )
-    who = f"{_listed(others)} vs {baseline} (baseline)" if others else baseline
+    who = f"{listed(others)} vs {baseline} (baseline)" if others else baseline
     on = {
         side.variant: len({*side.units}) for row in analysis.task_rows for side in row.figures if side.units
     }
@@ -103,7 +102,7 @@ def headline(analysis: Analysis) -> str:
     elif on and not analysis.builds:
         found[-1] += f" on {counted(max(on.values()), 'index build')}"
     found += [each_count(analysis, analysis.builds, "index build")] if analysis.builds else []
-    return f"{_listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
+    return f"{listed(names or [INDEX_BUILDS])}: {who}, {', '.join(found) or 'not measured'}{size}"
 
 
 def goes_by_task(analysis: Analysis) -> bool:
@@ -142,13 +141,6 @@ def verdict(analysis: Analysis) -> str:
         unready = _reservations(analysis, _unready(analysis))
         found += [_sentence(reason) for reason in unready if reason not in reasons]
     found[0] = f"{lead}{found[0]}" if lead else f"{found[0][:1].upper()}{found[0][1:]}" if busy else found[0]
-    ordered = dict.fromkeys(
-        order_effect.operation
-        for order_effect in analysis.order_effects
-        if order_effect.comparison.verdict in DECIDED - {"equivalent"}
-    )
-    places = f"At several places of a fork, after different tasks, {_listed(list(ordered))} differs."
-    found += [places] if ordered else []
     found += _unsound(analysis)
     return " ".join(found)
 
@@ -192,8 +184,8 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
             groups.setdefault(deciding.get(name, ()), []).append(name)
         for metrics, names in groups.items():
             than = "" if parts else f" {_THAN.get(outcome, 'than')} {baseline}"
-            where = _listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
-            by, which = (f" by {_listed(metrics)}", f" ({_listed(metrics)})") if metrics else ("", "")
+            where = listed(names) if len(names) < _MOST_NAMED else f"{len(names)} of {every}"
+            by, which = (f" by {listed(metrics)}", f" ({listed(metrics)})") if metrics else ("", "")
             how = "" if looks else manner
             if outcome in _DIRECTED and len(names) < _MOST_NAMED:
                 for name in names:
@@ -289,7 +281,7 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
                 told.setdefault(word, []).append(f"{metric_title(row)}{size}")
     if not told:
         return ""
-    parts = [f"{word} in {_listed(names)}" for word, names in told.items()]
+    parts = [f"{word} in {listed(names)}" for word, names in told.items()]
     return f"Index builds of {contender} against {baseline}: {'; '.join(parts)}."
 
 
@@ -304,7 +296,7 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
             [comparison for comparison in row.comparisons if comparison.contender == contender]
         )
         titles.setdefault(outcome, []).append(metric_title(row))
-    told = (f"{manner}{_COUNTED[word]} by {_listed(names)}" for (word, manner), names in titles.items())
+    told = (f"{manner}{_COUNTED[word]} by {listed(names)}" for (word, manner), names in titles.items())
     return f"{contender} vs {analysis.variants[0]} on {analysis.where(rows[0])}: {', '.join(told)}."
 
 
@@ -356,7 +348,7 @@ def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
         rows = [row for row, _ in doubtful if any(side.steady.trend == trend for side in row.figures)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))
         if names:
-            where = _listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
+            where = listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
             yield f"{'still warming up' if trend == 'not warmed up' else trend} on {where}"
     few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
     for kind in dict.fromkeys(few):
@@ -371,7 +363,7 @@ def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:
     }
     if stalled:
         share = f"stalls took up to {100 * max(stalled.values()):.0f}% of the time"
-        yield f"{share} on {_listed(list(stalled))}"
+        yield f"{share} on {listed(list(stalled))}"
 
 
 def _unsound(analysis: Analysis) -> Iterator[str]:
@@ -391,11 +383,11 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
         rows = [row for row in analysis.rows if any(doubt.code in codes for doubt in row.caveats)]
         names = list(dict.fromkeys(analysis.where(row) for row in rows))
         if names:
-            yield text.format(_listed(names))
+            yield text.format(listed(names))
 
 
-def _listed(names: Sequence[str]) -> str:
-    """`a, b and c`; of many, the first and how many more."""
+def listed(names: Sequence[str]) -> str:
+    """Return `a, b and c`; of many, the first and how many more."""
     if len(names) > _MOST_NAMED:
         names = [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} others"]
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

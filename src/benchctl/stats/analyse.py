@@ -29,6 +29,7 @@ from benchctl.stats.analysis import (
     Figures,
     Row,
     Section,
+    SweepCurve,
     TimeKind,
     TimeRow,
     provisional,
@@ -71,7 +72,6 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.order import OrderEffect, order_effects
 from benchctl.stats.outlook import verdict_costs, with_least_effects
 from benchctl.stats.scale import operation_scale
 from benchctl.stats.steady import Steadiness, steadiness
@@ -209,7 +209,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     )
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
-    orders: list[OrderEffect] = []
     asked = [
         msgspec.structs.replace(metric, margin=(margins or {}).get(metric.key, own_margin or metric.margin))
         for metric in metrics or metrics_in(plan, builds=True)
@@ -217,8 +216,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     for metric in asked:
         shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
         rows += [row_of(metric, group, plan, place) for place in shown for group in groups]
-        if max(map(len, in_runs)) <= 1:
-            orders += order_effects(metric, done, plan, shown, sequential=sequential)
     own = separate_builds(builds)
     more = [
         row_of(metric, group, plan, place)
@@ -232,10 +229,15 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     rows = _adjusted([*rows, *built_rows], method, busy)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
-    curves = ()
+    curves: tuple[SweepCurve, ...] = ()
     if not several:
-        curves = tuple(hook("swept_curves")(tasks, plan, paired=paired, sequential=sequential))
-    if not curves:
+        own_margins = {metric.key: metric.margin for metric in asked}
+        curves = tuple(
+            hook("swept_curves")(
+                tasks, plan, margins=own_margins, method=method, paired=paired, sequential=sequential
+            )
+        )
+    if not any(not curve.axis.derived for curve in curves):
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
         schema_version=SCHEMA_VERSION,
@@ -264,7 +266,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
-        order_effects=tuple(orders),
         costs=verdict_costs(
             [
                 ((row.schedule, row.task), row.label, comparison)
@@ -617,10 +618,8 @@ def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) ->
     if len({found.files for found in foreign.values()}) > 1:
         caveats.append(Caveat("imported", "no record shows that they were measured on the same host"))
     # Tasks of one operation may be different requests: files do not say what they sent.
-    orders = tuple(
-        order_effect for order_effect in analysis.order_effects if order_effect.variant not in foreign
-    )
-    return msgspec.structs.replace(analysis, caveats=(*caveats, *own), order_effects=orders)
+    curves = tuple(curve for curve in analysis.curves if not curve.axis.derived)
+    return msgspec.structs.replace(analysis, caveats=(*caveats, *own), curves=curves)
 
 
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:

@@ -12,7 +12,6 @@ from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import MetricKey
-from benchctl.stats.order import OrderEffect
 from benchctl.stats.outlook import VerdictCost
 from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
@@ -94,6 +93,9 @@ class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: tuple[str, ...]  # of the points, as they were asked for: `1`, `250k`, `1s`
     numbers: tuple[float, ...] = ()  # of the points, ascending; empty for flags and names
     fixed: str = ""  # what the other axes are held at: `docs 1m`; empty without any
+    # Whether its points are places of one schedule, after different tasks, which no sweep asked for: their
+    # rows are in the tables of tasks, too.
+    derived: bool = False
 
 
 class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -131,6 +133,9 @@ class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     growth: PowerLaw
     # By point, what must stand beside its value; empty where nothing is said of any.
     remarks: tuple[tuple[str, ...], ...] = ()
+    # Of an axis without numbers, by point from the second on: its values against those of the first, `faster`
+    # and `slower` as anywhere; p is adjusted over all changes of the metric.
+    changes: tuple[Comparison, ...] = ()
 
 
 class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -139,6 +144,11 @@ class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     baseline: str
     contender: str
     growth: PowerLaw
+    # Of an axis without numbers, by point from the second on: the contender's change since the first point
+    # against the baseline's. Their values are these changes, as ratios, and the effect is their ratio: a
+    # verdict other than `equivalent` says that the difference between the variants depends on the point. p is
+    # adjusted over all interactions of the metric. None where values may be 0.
+    interactions: tuple[Comparison, ...] = ()
 
 
 class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -185,7 +195,7 @@ class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tasks: tuple[TaskCost, ...]
 
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""
@@ -366,8 +376,6 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drivers: tuple[DriverRow, ...] = ()
     hosts: tuple[HostRow, ...] = ()  # the same by host, where the load came from hosts that have names
     times: tuple[TimeRow, ...] = ()  # every kind of time, by challenge, task, variant and kind
-    # Operations that ran in several places of a fork, by metric and variant.
-    order_effects: tuple[OrderEffect, ...] = ()
     costs: tuple[VerdictCost, ...] = ()  # minutes to a verdict, in the order of the rows
     method: Method = "benjamini-hochberg"
     # Variant -> number of its forks around which a host probe was off; without those that have none.

@@ -1,6 +1,7 @@
 """Sweeps as charts: a line a variant with the intervals of its points."""
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,18 +14,25 @@ from benchctl.report.numbers import figure
 from benchctl.report.table import Table
 from benchctl.stats.analysis import Analysis, Bounded, SweepCurve, SweepLine
 from benchctl.stats.metrics import metric_of
-from benchctl.sweep.report import sweep_title
+from benchctl.sweep.report import strongest, sweep_answer, sweep_title
 
 _BAND_ALPHA = 0.18
 _ASIDE = 0.5
 _BESIDE = 0.12
 # Labels of points on a page of a telephone's width: so many of its points have room for one.
 _LABEL_SHARE = 0.07
+# Of points without numbers: columns of a label, and curves of a metric that are drawn.
+_LABEL_WIDTH = 24
+_MOST_DRAWN = 8
 
 
 def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
-    """Return a chart for each curve of a sweep."""
-    return [sweep_chart(curve, str(number)) for number, curve in enumerate(analysis.curves)], []
+    """Return a chart for each curve along numbers, and for the strongest of a metric along others."""
+    curves = [curve for curve in analysis.curves if curve.axis.numbers]
+    for metric in dict.fromkeys(curve.metric for curve in analysis.curves):
+        along = [curve for curve in analysis.curves if curve.metric == metric and not curve.axis.numbers]
+        curves += strongest(along)[:_MOST_DRAWN]
+    return [sweep_chart(curve, str(number)) for number, curve in enumerate(curves)], []
 
 
 def sweep_chart(curve: SweepCurve, key: str) -> Chart:
@@ -48,7 +56,8 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
         about=(
             f"Each mark is the mean over forks, with its 95% interval ({better(metric)}). Whether two "
             "variants differ at a point is in the table, not in whether these intervals overlap."
-        ),
+        )
+        + "".join(f" {answer}" for answer in sweep_answer(curve) if not curve.axis.numbers),
         data=[
             trace
             for number, line in enumerate(curve.lines)
@@ -63,8 +72,8 @@ def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:
     logarithmic = scaled_axis(places) if curve.axis.numbers and min(places) > 0 else {}
     scaled = [math.log10(place) for place in places] if logarithmic else list(places)
     span = scaled[-1] - scaled[0]
-    shown: list[int] = []
-    for place in range(len(scaled)):
+    shown: list[int] = [] if curve.axis.numbers else list(range(len(scaled)))
+    for place in range(len(scaled)) if curve.axis.numbers else ():
         width = _LABEL_SHARE * max(1.0, len(curve.axis.labels[place]) / 3) * span
         if not shown or scaled[place] - scaled[shown[-1]] >= width:
             shown.append(place)
@@ -73,7 +82,9 @@ def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:
     return {
         "type": "log" if logarithmic else "linear", "range": ends, "tickmode": "array",
         "tickvals": [places[place] for place in shown],
-        "ticktext": [plain(curve.axis.labels[place]) for place in shown],
+        "ticktext": [
+            "<br>".join(map(plain, textwrap.wrap(curve.axis.labels[place], _LABEL_WIDTH))) for place in shown
+        ],
     }  # fmt: skip
 
 

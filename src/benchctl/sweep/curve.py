@@ -1,19 +1,20 @@
-"""Sweeps: a figure along an axis such as clients, and how fast it grows.
+"""Sweeps: a figure along an axis such as clients or histories, how it grows, and what depends on the point.
 
 The unit is the block, as everywhere: what is fitted is fitted within each block, and the t-test is over the
 blocks' estimates (Matthews, Altman, Campbell and Royston, BMJ 300, 1990: summary measures). So it needs no
-model of how the points of a block hang together.
+model of how the points of a block hang together. Along numbers the estimate is an exponent; between points
+without numbers it is the change since the first one, and two variants' changes are compared: the interaction.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
 
-from benchctl.results.plan import Axis, Plan, SweepSpec, Swept
+from benchctl.results.plan import HISTORY, Axis, Place, Plan, SweepSpec, Swept
 from benchctl.stats.analysis import (
     Bounded,
     Figures,
@@ -26,13 +27,28 @@ from benchctl.stats.analysis import (
     weaknesses,
 )
 from benchctl.stats.arrays import Floats
-from benchctl.stats.compare import LEVEL, Comparison, Series, own_interval
-from benchctl.stats.inference import contrast, holm
-from benchctl.stats.metrics import MetricKey, metric_of
+from benchctl.stats.caveat import WITHHOLDING, Caveat, CaveatCode, Replicate
+from benchctl.stats.compare import (
+    DECIDED,
+    FORKS_FOR_QUOTING,
+    LEVEL,
+    Comparison,
+    Series,
+    Side,
+    adjust,
+    compare_sides,
+    own_interval,
+)
+from benchctl.stats.inference import Method, contrast, holm
+from benchctl.stats.metrics import Metric, MetricKey, metric_of, task_at
+from benchctl.stats.order import places_by_history
+from benchctl.stats.outlook import with_least_effects
 from benchctl.track.model import Task
 
 _TWO = 2
 _CONFIDENCE = 0.95
+# Doubts about a point that hold for what is compared with it.
+_INHERITED: Final[frozenset[CaveatCode]] = frozenset({"few-samples", "busy-host"})
 
 ByBlock = Mapping[int, float | None]
 """Block -> the value of that block's fork; None, or absent, where it has none.
@@ -41,7 +57,7 @@ Where index builds are the unit of replication: build -> the mean of its forks.
 """
 
 
-def sweep_curve(
+def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by name
     values: Mapping[str, Sequence[ByBlock]],
     axis: SweepAxis,
     *,
@@ -50,10 +66,16 @@ def sweep_curve(
     challenge: str = "",
     unit: str = "",
     comparisons: Sequence[Sequence[Comparison]] = (),
+    caveats: Sequence[tuple[Caveat, ...]] = (),
+    margin: float | None = None,
     paired: bool = True,
+    within: bool = True,
     sequential: bool = False,
+    replicate: Replicate = "fork",
 ) -> SweepCurve:
     """Fit what several variants came to along an axis.
+
+    p-values of changes and interactions are not adjusted yet: see `judged_curves`.
 
     Args:
         values: variant -> by point, what the forks of each block came to; the baseline first.
@@ -63,9 +85,13 @@ def sweep_curve(
         challenge: its name.
         unit: of the values; empty for the metric's own.
         comparisons: by point, every further variant against the first.
+        caveats: by point, doubts about what was measured there.
+        margin: relative difference that does not matter; None for the metric's own.
         paired: compare within blocks, as declared before the run; otherwise blocks of different lines have
             nothing in common.
+        within: whether a fork has all points, whose values are then pairs in any case.
         sequential: whether the figures were looked at more than once.
+        replicate: what the keys of the values count.
 
     Raises:
         ValueError: If the points are not as many as the values, or their numbers do not ascend.
@@ -75,11 +101,17 @@ def sweep_curve(
     if axis.numbers and (len(axis.numbers) != len(axis.labels) or np.any(np.diff(axis.numbers) <= 0)):
         raise ValueError(f"points that do not ascend: {axis.numbers}")
     known = metric_of(metric)
-    told = {one.compared_as for point in comparisons for one in point}
-    arithmetic = known.kind.additive or bool(told - {"ratio"})
-    fitted = _Fit(axis, additive=known.kind.additive, arithmetic=arithmetic, sequential=sequential)
+    compared_as = next((one.compared_as for point in comparisons for one in point), known.compared_as)
+    known = msgspec.structs.replace(
+        known, margin=known.margin if margin is None else margin, compared_as=compared_as
+    )
+    fitted = _Fit(axis, known, sequential=sequential)
+    between = _Between(
+        axis.labels, known, comparisons, caveats, paired, within, sequential=sequential, replicate=replicate
+    )
     lines = {name: fitted.usable(points) for name, points in values.items()}
     baseline, *others = lines
+    changing = () if axis.numbers else range(1, len(axis.labels))
     return SweepCurve(
         task=task,
         challenge=challenge,
@@ -87,12 +119,32 @@ def sweep_curve(
         unit=unit or known.unit,
         higher_is_better=known.higher_is_better,
         axis=axis,
-        lines=tuple(fitted.line(name, values[name], points) for name, points in lines.items()),
+        lines=tuple(
+            SweepLine(
+                variant=name,
+                means=tuple(fitted.mean(list(point.values())) for point in values[name]),
+                forks=tuple(map(len, points)),
+                growth=fitted.growth([points]),
+                changes=tuple(between.change(values[name], place) for place in changing),
+            )
+            for name, points in lines.items()
+        ),
         pairs=tuple(
-            fitted.pair((baseline, name), (lines[baseline], lines[name]), paired=paired) for name in others
+            SweepPair(
+                baseline,
+                name,
+                growth=fitted.growth_apart(lines[baseline], lines[name], paired=paired),
+                interactions=tuple(
+                    between.interaction({side: values[side] for side in (baseline, name)}, place)
+                    for place in changing
+                    if not known.kind.additive
+                ),
+            )
+            for name in others
         ),
         comparisons=tuple(tuple(point) for point in comparisons),
         paired=paired,
+        caveats=tuple(caveats),
     )
 
 
@@ -117,11 +169,10 @@ class _Blocks(msgspec.Struct, frozen=True):
 
 
 class _Fit(msgspec.Struct, frozen=True):
-    """Fit of the lines of a curve; means are `arithmetic` where comparisons are of such."""
+    """Fit of the lines of a curve; means are arithmetic where comparisons are of such."""
 
     axis: SweepAxis
-    additive: bool
-    arithmetic: bool
+    metric: Metric
     sequential: bool
 
     def usable(self, points: Sequence[ByBlock]) -> _Points:
@@ -129,29 +180,22 @@ class _Fit(msgspec.Struct, frozen=True):
         found = []
         for point in points:
             series = Series.of(
-                [math.nan if value is None else value for value in point.values()], additive=self.additive
+                [math.nan if value is None else value for value in point.values()],
+                additive=self.metric.kind.additive,
             )
             kept = (block for block, usable in zip(point, series.kept.tolist(), strict=True) if usable)
             found.append(dict(zip(kept, series.points.tolist(), strict=True)))
         return found
 
-    def line(self, name: str, values: Sequence[ByBlock], points: _Points) -> SweepLine:
-        return SweepLine(
-            variant=name,
-            means=tuple(self._mean(list(point.values())) for point in values),
-            forks=tuple(map(len, points)),
-            growth=self._growth([points]),
-        )
-
-    def _mean(self, values: Sequence[float | None]) -> Bounded | None:
-        series = Series.of(
-            [math.nan if value is None else value for value in values], additive=self.arithmetic
-        )
-        ends = own_interval(values, additive=self.arithmetic) or (None, None)
+    def mean(self, values: Sequence[float | None]) -> Bounded | None:
+        """Return the mean over forks with its interval; None without values."""
+        additive = self.metric.additive
+        series = Series.of([math.nan if value is None else value for value in values], additive=additive)
+        ends = own_interval(values, additive=additive) or (None, None)
         return None if series.value is None else Bounded(series.value, *ends)
 
-    def pair(self, names: tuple[str, str], sides: tuple[_Points, _Points], *, paired: bool) -> SweepPair:
-        left, right = sides
+    def growth_apart(self, left: _Points, right: _Points, *, paired: bool) -> PowerLaw:
+        """Fit the second line against the first."""
         groups: list[_Points] = [right, left]
         if paired:
             groups = [
@@ -160,7 +204,7 @@ class _Fit(msgspec.Struct, frozen=True):
                     for own, other in zip(left, right, strict=True)
                 ]
             ]
-        return SweepPair(*names, growth=self._growth(groups))
+        return self.growth(groups)
 
     def _common(self, groups: Sequence[_Points]) -> list[_Blocks]:
         """Of one group, or of the two sides that are not paired, at the points that both have."""
@@ -173,9 +217,7 @@ class _Fit(msgspec.Struct, frozen=True):
             ]
         return blockses
 
-    # Growth.
-
-    def _growth(self, groups: Sequence[_Points]) -> PowerLaw:
+    def growth(self, groups: Sequence[_Points]) -> PowerLaw:
         """Fit one group; of two, the first minus the second."""
         blocks = self._common(groups)
         places = list(blocks[0].places)
@@ -213,7 +255,7 @@ class _Fit(msgspec.Struct, frozen=True):
 
     def _no_power(self) -> str:
         """Return why this metric on this axis cannot be a power of it; empty when it can."""
-        if self.additive:
+        if self.metric.kind.additive:
             return "values may be 0, and nothing is a multiple of 0"
         if not self.axis.numbers:
             return f"points of {self.axis.name} are not numbers"
@@ -260,6 +302,127 @@ class _Fit(msgspec.Struct, frozen=True):
         return least, "rises" if tested[0].estimate > 0 else "falls"
 
 
+class _Between(msgspec.Struct, frozen=True):
+    """Comparisons between points: what a line is at one against the first, and how lines differ in that."""
+
+    labels: tuple[str, ...]
+    metric: Metric
+    comparisons: Sequence[Sequence[Comparison]]
+    caveats: Sequence[tuple[Caveat, ...]]
+    paired: bool
+    within: bool
+    sequential: bool
+    replicate: Replicate
+
+    def change(self, points: Sequence[ByBlock], place: int) -> Comparison:
+        """Compare a point with the first one."""
+        zeros = any(value == 0 for point in points for value in point.values())
+        metric = msgspec.structs.replace(self.metric, zeros=zeros)
+        first, other = (
+            self._side(metric, self.labels[at], {block: _value(value) for block, value in points[at].items()})
+            for at in (0, place)
+        )
+        return self._compared(metric, first, other, place, paired=self.within or self.paired)
+
+    def interaction(self, lines: Mapping[str, Sequence[ByBlock]], place: int) -> Comparison:
+        """Compare two lines by their ratios of a point to the first one."""
+        # A ratio of ratios is none of differences, whatever readers are told at the points.
+        metric = msgspec.structs.replace(self.metric, compared_as="ratio")
+        first, other = (
+            self._side(
+                metric,
+                name,
+                {
+                    block: _value(points[place][block]) / (_value(value) or math.nan)
+                    for block, value in points[0].items()
+                    if block in points[place]
+                },
+            )
+            for name, points in lines.items()
+        )
+        return self._compared(metric, first, other, place, paired=self.paired)
+
+    def _side(self, metric: Metric, label: str, values: Mapping[int, float]) -> Side:
+        # Builds have one value each, and are numbered by themselves.
+        return Side(label, tuple(values), tuple(values.values()), tuple(values), additive=metric.additive)
+
+    def _compared(self, metric: Metric, first: Side, other: Side, place: int, *, paired: bool) -> Comparison:
+        doubts = [doubt for at in (0, place) for doubt in (self.caveats[at] if self.caveats else ())]
+        judged = all(one.judged for at in (0, place) for one in (self.comparisons or [()] * (place + 1))[at])
+        comparison = compare_sides(
+            metric,
+            first,
+            other,
+            paired=paired,
+            judged=judged and not any(doubt.code in WITHHOLDING for doubt in doubts),
+            replicate=self.replicate,
+            sequential=self.sequential,
+        )
+        own = dict.fromkeys(doubt for doubt in doubts if doubt.code in _INHERITED)
+        return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *own))
+
+
+def _value(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def judged_curves(
+    curves: Sequence[SweepCurve], method: Method = "benjamini-hochberg"
+) -> Iterator[SweepCurve]:
+    """Yield curves with the p-values of their changes and interactions adjusted, and the verdicts.
+
+    Both are families of their own within a metric, and with Holm's method over all metrics. What few blocks
+    or a weak point decide is provisional.
+    """
+    changes = _adjusted([(curve, line.changes) for curve in curves for line in curve.lines], method)
+    interactions = _adjusted([(curve, pair.interactions) for curve in curves for pair in curve.pairs], method)
+    for curve in curves:
+        lines = tuple(
+            msgspec.structs.replace(line, changes=_marked(curve, next(changes), number))
+            for number, line in enumerate(curve.lines)
+        )
+        pairs = tuple(
+            msgspec.structs.replace(pair, interactions=_marked(curve, next(interactions), 0, number))
+            for number, pair in enumerate(curve.pairs, 1)
+        )
+        yield msgspec.structs.replace(curve, lines=lines, pairs=pairs)
+
+
+def _adjusted(
+    groups: Sequence[tuple[SweepCurve, tuple[Comparison, ...]]], method: Method
+) -> Iterator[tuple[Comparison, ...]]:
+    """The groups, each adjusted together with those of its family."""
+    families: dict[str, list[Comparison]] = {}
+    names = ["" if method == "holm" else curve.metric for curve, _ in groups]
+    for name, (_, own) in zip(names, groups, strict=True):
+        families.setdefault(name, []).extend(own)
+    adjusted = {
+        name: iter(with_least_effects(adjust(family, method=method), method))
+        for name, family in families.items()
+    }
+    for name, (_, own) in zip(names, groups, strict=True):
+        yield tuple(next(adjusted[name]) for _ in own)
+
+
+def _marked(curve: SweepCurve, comparisons: Sequence[Comparison], *lines: int) -> tuple[Comparison, ...]:
+    """Comparisons of a point with the first one, of these lines, marked where they are provisional."""
+    marked = []
+    for place, comparison in enumerate(comparisons, 1):
+        weak = (
+            min(comparison.replicates) < FORKS_FOR_QUOTING
+            or any(doubt.code == "busy-host" for doubt in comparison.caveats)
+            or any(
+                curve.lines[line].remarks[at]
+                for line in lines
+                for at in (0, place)
+                if curve.lines[line].remarks
+            )
+        )
+        provisional = weak and comparison.verdict in DECIDED
+        marked.append(msgspec.structs.replace(comparison, provisional=provisional))
+    return tuple(marked)
+
+
 # The curves of a run: every task and metric of a sweep, as the rows of its analysis have them.
 
 _FEWEST_POINTS = 3
@@ -268,27 +431,47 @@ _Curve = tuple[str, int, str, MetricKey, str, str]
 """(challenge, task, label, metric, unit, the other axes) of a curve."""
 
 
-def swept_curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: bool) -> Iterator[SweepCurve]:
+def swept_curves(
+    rows: Sequence[Row],
+    plan: Plan,
+    *,
+    margins: Mapping[MetricKey, float],
+    method: Method,
+    paired: bool,
+    sequential: bool,
+) -> Iterator[SweepCurve]:
     """Yield every task and metric of a sweep along its first axis, at each point of the others.
 
-    So is every `clients_list` of a challenge, a sweep over clients within a fork, and every parameter of a
-    microbenchmark with three numbers or more.
+    So is every `clients_list` of a challenge, a sweep over clients within a fork, every parameter of a
+    microbenchmark with three numbers or more, and without a sweep, every operation that runs after different
+    tasks.
     """
+    yield from judged_curves(list(_curves(rows, plan, margins, paired=paired, sequential=sequential)), method)
+
+
+def _curves(
+    rows: Sequence[Row], plan: Plan, margins: Mapping[MetricKey, float], *, paired: bool, sequential: bool
+) -> Iterator[SweepCurve]:
     swept = plan.swept or SweepSpec((), plan.variants, {}, ())
     if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
         return
+    histories = _history_axes(plan, dict.fromkeys((row.schedule, row.task) for row in rows))
+    derived = {own.axis for own in histories.values()}
+    of_variants = {name for variant in swept.variants.values() for name in variant.at}
     found: dict[tuple[_Curve, Axis], dict[str, dict[str, tuple[Row, Figures]]]] = {}
     for row in rows:
         of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
-        own = _own_axis(plan, row)
+        own = _own_axis(plan, row) or histories.get((row.schedule, row.task))
         axes = [*((own.axis,) if own else ()), *swept.axes]
         for side in row.figures if axes else ():
             first, *others = axes
             variant = swept.variants.get(side.variant, Swept(side.variant))
             at = {**({own.axis.name: own.value} if own else {}), **of.at, **variant.at}
             fixed = ", ".join(f"{axis.name} {at[axis.name] or 'none'}" for axis in others)
-            curve_of = (0, own.name) if own else (row.task, row.label)
-            key = (of.of, *curve_of, row.metric, row.unit, fixed), first
+            curve_of = (of.of, row.task, row.label)
+            if own:
+                curve_of = ("" if own.axis in derived else of.of, own.group, own.name)
+            key = (*curve_of, row.metric, row.unit, fixed), first
             found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
     for ((challenge, _, label, metric, unit, fixed), axis), lines in found.items():
         additive = metric_of(metric).kind.additive
@@ -307,6 +490,7 @@ def swept_curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: b
                 tuple(axis.labels[place] for place in places),
                 tuple(axis.numbers[place] for place in places if axis.numbers),
                 fixed,
+                derived=axis in derived,
             ),
             task=label,
             metric=metric,
@@ -323,24 +507,40 @@ def swept_curves(rows: Sequence[Row], plan: Plan, *, paired: bool, sequential: b
                 for point in points
                 if len(lines) > 1
             ],
+            caveats=[
+                tuple(dict.fromkeys(doubt for row, _ in point for doubt in row.caveats)) for point in points
+            ],
+            margin=margins.get(metric),
             paired=paired,
+            within=axis.name not in of_variants,
             sequential=sequential,
+            replicate="build" if any(side.units for point in points for _, side in point) else "fork",
         )
         yield msgspec.structs.replace(
             curve,
-            caveats=tuple(
-                tuple(dict.fromkeys(doubt for row, _ in point for doubt in row.caveats)) for point in points
-            ),
             lines=tuple(
                 msgspec.structs.replace(
                     line,
                     remarks=tuple(
-                        weaknesses([point[number][1]], point[number][0].caveats) for point in points
+                        (
+                            *weaknesses([point[number][1]], point[number][0].caveats),
+                            *_unequal(plan, points[0][number][0], point[number][0], derived=axis in derived),
+                        )
+                        for point in points
                     ),
                 )
                 for number, line in enumerate(curve.lines)
             ),
         )
+
+
+def _unequal(plan: Plan, first: Row, other: Row, *, derived: bool) -> tuple[str, ...]:
+    """Return what a place of an operation has besides its history that the first one has not."""
+    tasks = [plan.schedules[row.schedule].schedule[row.task] for row in (first, other)]
+    requests = {
+        (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period) for task in tasks
+    }
+    return ("not as often asked",) if derived and len(requests) > 1 else ()
 
 
 def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
@@ -355,11 +555,12 @@ def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
 
 @dataclass(frozen=True)
 class _OwnAxis:
-    """Sweep within a challenge or microbenchmark: the curve, and the position of a task on it."""
+    """Sweep within a fork or microbenchmark: the curve, and the position of a task on it."""
 
     name: str
     axis: Axis
     value: str
+    group: int = 0  # of alike places, from 1, where the axis is what ran before
 
 
 def _own_axis(plan: Plan, row: Row) -> _OwnAxis | None:
@@ -372,6 +573,22 @@ def _own_axis(plan: Plan, row: Row) -> _OwnAxis | None:
         return None
     axis = Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
     return _OwnAxis(task.swept, axis, str(task.clients))
+
+
+def _history_axes(plan: Plan, places: Iterable[Place]) -> dict[Place, _OwnAxis]:
+    """Of operations that run after different tasks: the curve over these."""
+    if plan.swept is not None or plan.micro is not None or plan.redline is not None:
+        return {}
+    axes: dict[Place, _OwnAxis] = {}
+    groups = places_by_history(plan, places)
+    tasks = [task_at(plan, next(iter(group.values()))) for group in groups]
+    names = [task.operation for task in tasks]
+    for number, (task, group) in enumerate(zip(tasks, groups, strict=True), 1):
+        load = f", {task.clients} clients" + (f", {task.rate_per_s:g}/s" if task.rate_per_s else "")
+        name = task.operation + (load if names.count(task.operation) > 1 else "")
+        axis = Axis(HISTORY, tuple(group))
+        axes |= {place: _OwnAxis(name, axis, history, number) for history, place in group.items()}
+    return axes
 
 
 def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:

@@ -2,24 +2,30 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
-from benchctl.report.layout import better, change_cells, said, verdict_cell
+import msgspec
+
+from benchctl.report.layout import better, change_cells, marked_word, said, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
     figure,
     p_value,
+    rough,
     signed_figure,
     signed_percent,
     with_unit,
 )
-from benchctl.report.sentences import goes_by_task
+from benchctl.report.sentences import goes_by_task, listed
 from benchctl.report.table import (
     ABOVE,
     INTERVAL,
     NOTES,
+    OPERATION,
     VARIANT,
     VERDICT,
     Addition,
@@ -32,14 +38,23 @@ from benchctl.report.table import (
     named,
     worded,
 )
-from benchctl.stats.analysis import Analysis, Bounded, PowerLaw, SweepCurve
+from benchctl.results.plan import HISTORY
+from benchctl.stats.analysis import Analysis, Bounded, PowerLaw, SweepAxis, SweepCurve
 from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
-from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.metrics import HELD, metric_of
+
+_Line = tuple[Cell | str, ...]
 
 _TWO = 2
 _WHOLE = 100
 _MOST_DECIMALS = 6
+_NOTHING = -99.9  # percent
+_MOST_TOLD = 2  # tasks in full in the first sentences, or curves of a metric on a screen
+_MOST_LINES = 8  # of a table on a screen
+_DEPENDS = Column("Depends?", "verdict")
+_WORDLESS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
+_HISTORIES = {"fresh": "on fresh nodes", "scheduled": "in {}'s schedule", "polluted": "on polluted nodes"}
 
 
 def sweep_title(curve: SweepCurve) -> str:
@@ -50,7 +65,9 @@ def sweep_title(curve: SweepCurve) -> str:
 
 
 def sweep_answer(curve: SweepCurve) -> list[str]:
-    """Return which variant is faster where and by how much, and how fast each grows."""
+    """Return which variant is faster where and by how much, and how fast each grows or what depends on it."""
+    if any(pair.interactions for pair in curve.pairs):
+        return [f"{_dependence_text(curve, place)}." for place in range(len(curve.pairs))]
     answers = ((pair, _where(curve, place)) for place, pair in enumerate(curve.pairs))
     sentences = [
         f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {answer}"
@@ -157,24 +174,257 @@ def _exponent(found: Bounded, *, signed: bool = False) -> tuple[str, str]:
     return text(found.value), f"{text(ends[0])} to {text(ends[1])}" if len(ends) == _TWO else NOT_AVAILABLE
 
 
+# Points without numbers: what depends on them.
+
+
+class _Dependence(NamedTuple):
+    """Whether two variants' difference in a task depends on the point, by the comparison that decides it."""
+
+    word: Literal["yes", "?", "no", "n/a"]
+    curve: SweepCurve
+    place: int  # of the pair
+    interaction: Comparison
+
+    @classmethod
+    def of(cls, curve: SweepCurve, place: int) -> "_Dependence":
+        """Of all points: it depends if it does at any, and does not if it does at none."""
+        found = (cls(_depends(one), curve, place, one) for one in curve.pairs[place].interactions)
+        return max(found, key=lambda one: (("no", "n/a", "?", "yes").index(one.word), one.weight))
+
+    @property
+    def weight(self) -> tuple[int, bool, float]:
+        """Sort key: of several metrics, what shows it counts most, then what leaves it open."""
+        firm = self.word == "yes" and not self.interaction.provisional
+        return ("n/a", "no", "?", "yes").index(self.word), firm, _size(self.interaction)
+
+
+def _size(comparison: Comparison) -> float:
+    return abs(math.log1p(max(comparison.effect_percent or 0.0, _NOTHING) / 100))
+
+
+def _depends(interaction: Comparison) -> Literal["yes", "?", "no", "n/a"]:
+    """Return whether a difference depends on the point: that it does, is open, or does not."""
+    match interaction.verdict:
+        case "faster" | "slower" | "different":
+            return "yes"
+        case "inconclusive":
+            return "?"
+        case "equivalent":
+            return "no"
+        case _:
+            return "n/a"
+
+
+def _what(axis: SweepAxis) -> str:
+    return "what ran before" if axis.name == HISTORY else axis.name
+
+
+def _at(curve: SweepCurve, label: str) -> str:
+    if curve.axis.name != HISTORY:
+        return f"at {label}"
+    return _HISTORIES.get(label, label).format(curve.challenge)
+
+
+def _dependence_text(curve: SweepCurve, place: int) -> str:
+    """`range: equal on fresh nodes; os is 21% slower after x: the difference depends on ... (p <0.001)`."""
+    found = _Dependence.of(curve, place)
+    interaction, what = found.interaction, _what(curve.axis)
+    manner = ", provisionally" if interaction.provisional else ""
+    match found.word:
+        case "yes":
+            end = f"the difference depends on {what}{manner} (p {p_value(interaction.p_adjusted)})"
+            if interaction.verdict == "different":
+                end += ", perhaps by too little to matter"
+        case "no":
+            end = f"the difference does not depend on {what}{manner} (within {interaction.margin_percent:g}%)"
+        case "?":
+            end = f"whether the difference depends on {what} is undecided"
+            if interaction.mde_percent is not None:
+                end += f" (detects {rough(interaction.mde_percent)}%)"
+        case _:
+            why = next((doubt.text for doubt in interaction.caveats if doubt.code in WITHOUT_VERDICT), "")
+            end = f"no verdict on whether the difference depends on {what}{why and f' ({why})'}"
+    return f"{_task(curve)}: {_points_text(curve, place)}{end}"
+
+
+def _task(curve: SweepCurve) -> str:
+    metric = metric_of(curve.metric)
+    fixed = f", {curve.axis.fixed}" if curve.axis.fixed else ""
+    return f"{curve.task}{fixed}" + ("" if metric.kind.counts else f", {metric.title}")
+
+
+def _points_text(curve: SweepCurve, place: int) -> str:
+    """`equal on fresh nodes; os is 21% slower after x: `; points that read the same are together."""
+    places: dict[str, list[str]] = {}
+    for label, comparisons in zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons)):
+        text = _change_text(comparisons[place], curve.pairs[place].contender, curve.unit)
+        places.setdefault(text, []).append(_at(curve, label))
+    told = "; ".join(f"{text} {listed(labels)}" for text, labels in places.items())
+    return f"{told}: " if told else ""
+
+
+def _change_text(comparison: Comparison, who: str, unit: str) -> str:
+    """`os is 21% slower`, `equal`."""
+    doubt = "?" if comparison.provisional else ""
+    direction = comparison.direction
+    if comparison.verdict not in {"faster", "slower", "different"} or direction is None:
+        return _word(comparison)
+    size = f"{rough(abs(comparison.effect_percent or 0.0))}%"
+    if comparison.compared_as == "difference":
+        size = with_unit(figure(abs(comparison.difference or 0.0)), unit)
+    little = ", perhaps by too little to matter," if comparison.verdict == "different" else ""
+    verb = "has" if comparison.metric in HELD else "is"
+    return f"{who} {verb} {size} {said(comparison, direction)}{doubt}{little}"
+
+
+def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
+    """Yield on which tasks differences depend on the point, the strongest in full, others counted."""
+    pairs: dict[tuple[str, str, str], dict[tuple[str, ...], list[_Dependence]]] = {}
+    for curve in _primary(curves):
+        for place, pair in enumerate(curve.pairs):
+            if pair.interactions:
+                tasks = pairs.setdefault((curve.axis.name, pair.contender, pair.baseline), {})
+                own = tasks.setdefault((curve.challenge, curve.task, curve.axis.fixed), [])
+                own.append(_Dependence.of(curve, place))
+    weight = attrgetter("weight")
+    for (_, contender, baseline), tasks in pairs.items():
+        found = sorted((max(own, key=weight) for own in tasks.values()), key=weight, reverse=True)
+        for one in found[:_MOST_TOLD]:
+            if one.word == "yes" or len(found) == 1:
+                yield f"{_dependence_text(one.curve, one.place)}."
+        if len(found) > 1:
+            between = (
+                f"the difference between {contender} and {baseline} depends on {_what(found[0].curve.axis)}"
+            )
+            yield f"Of {len(found)} tasks, {between} on {_dependence_counts(found)}."
+    alone = [curve for curve in _primary(curves) if curve.axis.derived and not curve.pairs]
+    yield from _change_sentences(alone)
+
+
+def strongest(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
+    """Return curves, those first whose first contender depends most on the point."""
+    having = [curve for curve in curves if curve.pairs and curve.pairs[0].interactions]
+    having.sort(key=lambda curve: _Dependence.of(curve, 0).weight, reverse=True)
+    return [*having, *(curve for curve in curves if curve not in having)]
+
+
+def _dependence_counts(found: Sequence[_Dependence]) -> str:
+    """`3 (1 provisionally), does not on 20, undecided on 14`."""
+    counts: Counter[str] = Counter(one.word for one in found)
+    doubtful = sum(one.interaction.provisional for one in found if one.word == "yes")
+    parts = [f"{counts['yes'] or 'none'}{f' ({doubtful} provisionally)' if doubtful else ''}"]
+    for word, text in (("no", "does not on"), ("?", "undecided on"), ("n/a", "without a verdict on")):
+        parts += [f"{text} {counts[word]}"] if counts[word] else []
+    return ", ".join(parts)
+
+
+def _change_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
+    """Yield how an operation of the only variant changes after other tasks, the strongest first."""
+    changes = [
+        (curve, change)
+        for curve in curves
+        for change in curve.lines[0].changes
+        if change.verdict in {"faster", "slower"}
+    ]
+    changes.sort(key=lambda pair: (pair[1].provisional, -_size(pair[1])))
+    for curve, change in changes[:_MOST_TOLD]:
+        text = _change_text(change, curve.lines[0].variant, curve.unit)
+        yield f"{_task(curve)}: {text} {change.contender} than {change.baseline}."
+
+
+def _primary(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
+    """Those of the usual metrics, if there are any."""
+    usual = [curve for curve in curves if metric_of(curve.metric).kind.usual]
+    return usual or list(curves)
+
+
+def _alike(curves: Sequence[SweepCurve]) -> list[list[SweepCurve]]:
+    """Curves of one table: those without numbers by metric, others alone."""
+    groups: dict[object, list[SweepCurve]] = {}
+    for number, curve in enumerate(curves):
+        axis = curve.axis
+        key = (curve.challenge, curve.metric, curve.unit, axis.name, axis.fixed, axis.derived or axis.labels)
+        groups.setdefault(number if axis.numbers else key, []).append(curve)
+    return list(groups.values())
+
+
 def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
     """Return what a sweep adds to a report: its curves; None for other runs."""
     if not analysis.curves:
         return None
     results: list[Section] = []
     brief: list[Sequence[Section]] = []
-    for curve in analysis.curves:
-        answer = sweep_answer(curve)
-        points, *growth = sweep_tables(curve, notes)
-        results += [[points], answer, growth]
-        brief.append([[sweep_tables(curve)[0]], answer])
+    for curves in _alike(analysis.curves):
+        points, *further = sweep_tables(curves, notes)
+        answer = sweep_answer(curves[0]) if len(curves) == 1 else []
+        results += [[points], answer, *([table] for table in further)]
+        if not curves[0].axis.derived:
+            brief += _brief(curves, analysis)
     compared = any(row.comparisons for row in analysis.rows)
+    swept = [curve for curve in analysis.curves if not curve.axis.derived]
     return Addition(
-        answer=() if goes_by_task(analysis) else tuple(_counted(analysis.curves)),
+        answer=(
+            *dependence_sentences(analysis.curves),
+            *(() if not swept or goes_by_task(analysis) or _is_told(swept) else _counted(swept)),
+        ),
         doubts=() if compared else tuple(_curve_doubts(analysis)),
         results=tuple(results),
         brief=tuple(brief),
     )
+
+
+def _is_told(curves: Sequence[SweepCurve]) -> bool:
+    """Return whether the sentence about the only task has all of its points."""
+    tasks = {(curve.challenge, curve.task, curve.axis.fixed) for curve in curves}
+    return len(tasks) == 1 and len(curves[0].pairs) == 1 and bool(curves[0].pairs[0].interactions)
+
+
+def _brief(curves: Sequence[SweepCurve], analysis: Analysis) -> Iterator[Sequence[Section]]:
+    """Yield parts for a screen: a curve in full, of many without numbers a line a task."""
+    if len(curves) <= _MOST_TOLD or not any(pair.interactions for pair in curves[0].pairs):
+        for curve in curves:
+            yield [[sweep_tables([curve])[0]], sweep_answer(curve)]
+    elif curves[0] in _primary(analysis.curves):
+        for place in range(len(curves[0].pairs)):
+            yield [_dependence_lines(curves, place)]
+
+
+def _dependence_lines(curves: Sequence[SweepCurve], place: int) -> Section:
+    """The verdict at every point, and whether it depends on the point; what is decided comes first."""
+    found = [_Dependence.of(curve, place) for curve in curves]
+    found.sort(key=attrgetter("weight"), reverse=True)
+    found.sort(key=lambda one: ("yes", "no", "?", "n/a").index(one.word))
+    pair, axis = curves[0].pairs[place], curves[0].axis
+    columns = (OPERATION, *(Column(label, "verdict") for label in axis.labels), _DEPENDS)
+    lines = [
+        (
+            one.curve.task,
+            *(_brief_cell(point[place]) for point in one.curve.comparisons),
+            _depends_cell(one.interaction),
+        )
+        for one in found[:_MOST_LINES]
+    ]
+    title = f"{metric_of(curves[0].metric).title}: {pair.contender} against {pair.baseline} by {axis.name}"
+    counts: Counter[str] = Counter(one.word for one in found[_MOST_LINES:])
+    hidden = ", ".join(f"{word} {count}" for word, count in counts.items())
+    more = [f"{counted(counts.total(), 'more task')} ({hidden}): -v"] if counts else []
+    return [Table.of(f"{title}{axis.fixed and f', {axis.fixed}'}", columns, lines), *more]
+
+
+def _brief_cell(comparison: Comparison) -> Cell:
+    """`slower? +21%`."""
+    word = _WORDLESS.get(comparison.verdict) or marked_word(comparison)
+    change, _ = change_cells(comparison)
+    sized = comparison.verdict in {"faster", "slower", "different"}
+    ratio = comparison.compared_as == "ratio"
+    return judged(comparison.verdict, f"{word} {change}{'%' * ratio}" if sized else word)
+
+
+def _depends_cell(interaction: Comparison) -> Cell:
+    word = _depends(interaction)
+    doubt = "?" if interaction.provisional else ""
+    little = " (little)" if interaction.verdict == "different" else ""
+    return judged("different" if word == "yes" else interaction.verdict, f"{word}{doubt}{little}")
 
 
 def _curve_doubts(analysis: Analysis) -> Iterator[str]:
@@ -205,51 +455,66 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
         yield "One variant: how its figures change along the axis."
 
 
-def sweep_tables(curve: SweepCurve, notes: Notes | None = None) -> list[Table]:
-    """Return all points; then growth, where there is any.
+def sweep_tables(curves: Sequence[SweepCurve], notes: Notes | None = None) -> list[Table]:
+    """Return all points, then growth, or what depends on the point and changes with it, where there is any.
 
-    `notes` are those that the doubts about comparisons are numbered by; without, there is no such column.
+    `curves` are alike in metric and axis, and only one where that has numbers. `notes` are those that the
+    doubts about comparisons are numbered by; without, there is no such column.
     """
-    return [table for table in (_points(curve, notes), _growth(curve)) if table.lines]
+    tables = (_points(curves, notes), _growth(curves[0]), _interactions(curves), _changes(curves))
+    return [table for table in tables if table.lines]
 
 
-def _points(curve: SweepCurve, notes: Notes | None) -> Table:
-    metric = metric_of(curve.metric)
-    title = f"{sweep_title(curve)}, {curve.unit} ({better(metric)}; mean, its 95% interval)"
-    head = named(curve.axis.name)
-    variants = [line.variant for line in curve.lines]
-    in_unit = any(one.compared_as == "difference" for point in curve.comparisons for one in point)
-    change = f"Diff, {curve.unit}" if in_unit else "Diff %"
+def _table_title(curves: Sequence[SweepCurve]) -> str:
+    """Return the title of a curve, or of several with their number."""
+    if len(curves) == 1:
+        return sweep_title(curves[0])
+    return sweep_title(msgspec.structs.replace(curves[0], task=counted(len(curves), "task")))
+
+
+def _headed(curves: Sequence[SweepCurve], lines_of: Callable[[SweepCurve], Iterable[_Line]]) -> list[_Line]:
+    """The lines of curves; those of several have their task in front."""
+    if len(curves) == 1:
+        return list(lines_of(curves[0]))
+    return [
+        (ABOVE if number else curve.task, *line)
+        for curve in curves
+        for number, line in enumerate(lines_of(curve))
+    ]
+
+
+def _points(curves: Sequence[SweepCurve], notes: Notes | None) -> Table:
+    metric = metric_of(curves[0].metric)
+    title = f"{_table_title(curves)}, {curves[0].unit} ({better(metric)}; mean, its 95% interval)"
+    head = (*([OPERATION] if len(curves) > 1 else []), named(curves[0].axis.name))
+    variants = [line.variant for line in curves[0].lines]
+    in_unit = any(
+        one.compared_as == "difference" for curve in curves for point in curve.comparisons for one in point
+    )
+    change = f"Diff, {curves[0].unit}" if in_unit else "Diff %"
     tested: tuple[Column | str, ...] = (change, INTERVAL, "p", VERDICT, NOTES)
+    columns: tuple[Column | str, ...]
     if len(variants) <= _TWO:
-        shown = tested if curve.comparisons and len(variants) == _TWO else (worded("Remarks"), NOTES)
-        columns = (head, *variants, "Forks", *shown)
-        lines = [
-            (
-                label,
-                *_values(curve, place),
-                ", ".join(str(line.forks[place]) for line in curve.lines),
-                *(
-                    _tested(curve, place, 0, notes)
-                    if shown == tested
-                    else (
-                        judged(None, *_remarks(curve, place, *range(len(curve.lines)))),
-                        _notes(curve, place, notes),
-                    )
-                ),
-            )
-            for place, label in enumerate(curve.axis.labels)
-        ]
+        is_tested = bool(curves[0].comparisons) and len(variants) == _TWO
+        columns = (*head, *variants, "Forks", *(tested if is_tested else (worded("Remarks"), NOTES)))
+        lines = _headed(curves, lambda curve: _side_by_side(curve, notes, is_tested=is_tested))
     else:
-        columns = (head, VARIANT, "Value", "Forks", *(tested if curve.comparisons else ()))
-        lines = [
-            line
-            for place, label in enumerate(curve.axis.labels)
-            for line in _stacked(curve, place, label, notes)
-        ]
+        columns = (*head, VARIANT, "Value", "Forks", *(tested if curves[0].comparisons else ()))
+        lines = _headed(curves, lambda curve: _stacked(curve, notes))
     table = Table.of(title, columns, lines).without_empty(NOTES.title).without_empty("Remarks")
-    same = len({count for line in curve.lines for count in line.forks}) == 1
+    same = len({count for curve in curves for line in curve.lines for count in line.forks}) == 1
     return table.without("Forks") if same else table
+
+
+def _side_by_side(curve: SweepCurve, notes: Notes | None, *, is_tested: bool) -> Iterator[_Line]:
+    for place, label in enumerate(curve.axis.labels):
+        remarks = judged(None, *_remarks(curve, place, *range(len(curve.lines))))
+        yield (
+            label,
+            *_values(curve, place),
+            ", ".join(str(line.forks[place]) for line in curve.lines),
+            *(_tested(curve, place, 0, notes) if is_tested else (remarks, _notes(curve, place, notes))),
+        )
 
 
 def _values(curve: SweepCurve, place: int) -> list[Cell]:
@@ -296,26 +561,78 @@ def _tested(
     )
 
 
-def _stacked(
-    curve: SweepCurve, place: int, label: str, notes: Notes | None
-) -> Iterator[tuple[Cell | str, ...]]:
-    for number, line in enumerate(curve.lines):
-        tested: tuple[Cell | str, ...] = (
-            "",
-            "",
-            "",
-            judged(None, "baseline", *_remarks(curve, place, 0)),
-            "",
-        )
-        if number:
-            tested = _tested(curve, place, number - 1, notes, who=False) if curve.comparisons else ()
-        yield (
-            ABOVE if number else label,
-            line.variant,
-            _value(line.means[place]),
-            str(line.forks[place]),
-            *(tested if curve.comparisons else ()),
-        )
+def _stacked(curve: SweepCurve, notes: Notes | None) -> Iterator[_Line]:
+    for place, label in enumerate(curve.axis.labels):
+        for number, line in enumerate(curve.lines):
+            tested: _Line = ("", "", "", judged(None, "baseline", *_remarks(curve, place, 0)), "")
+            if number:
+                tested = _tested(curve, place, number - 1, notes, who=False) if curve.comparisons else ()
+            yield (
+                ABOVE if number else label,
+                line.variant,
+                _value(line.means[place]),
+                str(line.forks[place]),
+                *(tested if curve.comparisons else ()),
+            )
+
+
+def _interactions(curves: Sequence[SweepCurve]) -> Table:
+    """A line a point and contender: both changes since the first point, and their ratio."""
+    axis, several = curves[0].axis, len(curves[0].pairs) > 1
+    variants = [line.variant for line in curves[0].lines]
+    sides = (VARIANT, "Baseline %", "Variant %") if several else tuple(f"{name} %" for name in variants)
+    head = [OPERATION] if len(curves) > 1 else []
+    columns: tuple[Column | str, ...] = (
+        *head, named(axis.name), *sides, "Ratio %", INTERVAL, "p", _DEPENDS,
+    )  # fmt: skip
+
+    def lines(curve: SweepCurve) -> Iterator[_Line]:
+        for place, label in enumerate(curve.axis.labels[1:]):
+            for number, pair in enumerate(pair for pair in curve.pairs if pair.interactions):
+                one = pair.interactions[place]
+                yield (
+                    ABOVE if number else label,
+                    *([pair.contender] if several else []),
+                    *(_since(value) for value in (one.baseline_value, one.contender_value)),
+                    *change_cells(one),
+                    p_value(one.p_adjusted),
+                    _depends_cell(one),
+                )
+
+    title = (
+        f"{_table_title(curves)}: does the difference depend on {_what(axis)}? Changes since the first row"
+    )
+    return Table.of(title, columns, _headed(curves, lines))
+
+
+def _since(ratio: float | None) -> str:
+    return NOT_AVAILABLE if ratio is None else signed_percent(100 * (ratio - 1))
+
+
+def _changes(curves: Sequence[SweepCurve]) -> Table:
+    """A line a point and variant, against its first; rows tell those of a single variant that is swept."""
+    axis = curves[0].axis
+    head = [OPERATION] if len(curves) > 1 else []
+    in_unit = any(
+        one.compared_as == "difference" for curve in curves for line in curve.lines for one in line.changes
+    )
+    change = f"Diff, {curves[0].unit}" if in_unit else "Diff %"
+
+    def lines(curve: SweepCurve) -> Iterator[_Line]:
+        for line in curve.lines if axis.derived or curve.pairs else ():
+            for number, one in enumerate(line.changes):
+                yield (
+                    ABOVE if number else line.variant,
+                    one.contender,
+                    *change_cells(one),
+                    p_value(one.p_adjusted),
+                    verdict_cell(one),
+                )
+
+    columns: tuple[Column | str, ...] = (*head, VARIANT, named(axis.name), change, INTERVAL, "p", VERDICT)
+    return Table.of(
+        f"{_table_title(curves)}: each variant against its first row", columns, _headed(curves, lines)
+    )
 
 
 def _growth(curve: SweepCurve) -> Table:

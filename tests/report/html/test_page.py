@@ -16,7 +16,6 @@ from benchctl.report.table import Command, Table, named
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.order import OrderEffect
 from report.html.outline import check_structure, outline
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e\x9b"
@@ -202,29 +201,6 @@ def test_a_comparison_says_where_its_sides_come_from(record: RunRecord):
     text = found.all("main")[0].text
     assert "os: 1 fork of run 20260202-000000-other, 2026-01-01 00:00:00 UTC, on host lab1" in text
     assert "Run 20260202-000000-other" in [text for _, text in found.headings()]
-
-
-def test_what_ran_before_is_a_result_and_said_once(record: RunRecord):
-    analysis = analyse_run(record)
-    effect = OrderEffect(
-        operation="range",
-        variant="os",
-        metric="throughput",
-        title="throughput",
-        unit="queries/s",
-        baseline_place=(0, 0),
-        contender_place=(0, 2),
-        baseline_after=(),
-        contender_after=("desc_sort_timestamp",),
-        comparison=analysis.rows[2].comparisons[0],
-    )
-    analysis = msgspec.structs.replace(analysis, order_effects=(effect,))
-    found = outline(render_page(run_subject(record, analysis)))
-    check_structure(found)
-    captions = [one.text for one in found.all("caption")]
-    assert [text.startswith("Order: ") for text in captions].count(True) == 1
-    assert captions.index("big5rangedebug: throughput, queries/s (higher is better)") < 3
-    assert captions[4].startswith("Order: ")
 
 
 def test_what_another_tool_measured_is_not_repeated_by_a_command_of_ours(record: RunRecord):

@@ -15,7 +15,7 @@ from benchctl.report.charts import (
     not_drawn,
 )
 from benchctl.report.command_line import command
-from benchctl.report.details import further_tables, order_tables
+from benchctl.report.details import further_tables
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.parts import (
     FOLDER,
@@ -129,14 +129,13 @@ def _parts(subject: Subject) -> Iterator[Part]:
     )
     effects = tuple(figure(chart) for chart in charts if chart.group == OVERVIEW)
     yield Part("effects", "Effects", [Figures(effects)] if effects else [])
-    orders = order_tables(analysis)
     added = [
         block for addition in additions(analysis, notes) for section in addition.results for block in section
     ]
     yield Part(
         "results",
         "Results",
-        [*result_tables(analysis, notes), *orders, *added, *legend(analysis), notes],
+        [*result_tables(analysis, notes), *added, *legend(analysis), notes],
     )
     names = list(dict.fromkeys(analysis.where(row) for row in analysis.rows))
     left_out = (
@@ -152,9 +151,8 @@ def _parts(subject: Subject) -> Iterator[Part]:
         "setting", "What was compared, and how", [*origins, *_setting_tables(analysis, subject.plan), *facts]
     )
     plan, lines = subject.plan, planning_lines(analysis, subject.plan)
-    details = [grid for grid in further_tables(analysis, details=True) if grid not in orders]
     sentences = [line for line in lines if isinstance(line, str)]
-    details = [*details, *subject.profiles]
+    details = [*further_tables(analysis, details=True), *subject.profiles]
     yield Part("details", "Precision and details", [*details, *sentences] if details else [])
     again = [Command("Measure the same again", command(plan))] if plan is not None and plan.schedules else []
     further = [line for line in lines if isinstance(line, Command)]

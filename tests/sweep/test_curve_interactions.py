@@ -1,0 +1,269 @@
+"""Points without numbers: each against the first, and whether variants differ in that."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from benchctl.results.model import ForkRecord
+from benchctl.results.plan import Place, Plan
+from benchctl.stats.analyse import analyse, analyse_run
+from benchctl.stats.analysis import Analysis, SweepAxis, SweepCurve
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import Comparison
+from benchctl.sweep.curve import ByBlock, judged_curves
+from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_plan, make_summary
+from stats.processes import Table
+from sweeps import forks, make_curve, swept_record
+
+HISTORY = SweepAxis("history", ("fresh", "scheduled", "polluted"))
+BLOCKS = 8
+TASKS = 10
+
+
+def points(*milliseconds: float, seed: int = 1, blocks: int = BLOCKS) -> list[ByBlock]:
+    """By history, the mean over forks but for their luck."""
+    luck = np.exp(np.random.default_rng(seed).normal(0, 0.02, (len(milliseconds), blocks)))
+    return [
+        dict(enumerate((mean * factors).tolist())) for mean, factors in zip(milliseconds, luck, strict=True)
+    ]
+
+
+def judged(values: Mapping[str, Sequence[ByBlock]], axis: SweepAxis = HISTORY, **more: Any) -> SweepCurve:
+    (curve,) = judged_curves([make_curve(values, axis, **more)])
+    return curve
+
+
+def verdicts(comparisons: Sequence[Comparison]) -> list[str]:
+    return [comparison.verdict for comparison in comparisons]
+
+
+def test_a_difference_that_depends_on_the_point_is_an_interaction():
+    curve = judged({"es": points(10, 10, 15), "os": points(10, 13, 15, seed=2)})
+    (pair,) = curve.pairs
+    assert verdicts(pair.interactions) == ["slower", "equivalent"]
+    first = pair.interactions[0]
+    assert (first.baseline, first.contender) == ("es", "os")
+    assert first.baseline_value == pytest.approx(1, rel=0.03)
+    assert first.contender_value == pytest.approx(1.3, rel=0.03)
+    assert first.effect_percent == pytest.approx(30, abs=5)
+    assert first.p_adjusted is not None
+    assert first.p is not None
+    assert first.p <= first.p_adjusted
+    es, os = curve.lines
+    assert verdicts(es.changes) == ["equivalent", "slower"]
+    assert verdicts(os.changes) == ["slower", "slower"]
+    assert [(change.baseline, change.contender) for change in es.changes] == [
+        ("fresh", "scheduled"),
+        ("fresh", "polluted"),
+    ]
+
+
+def test_the_interaction_is_the_ratio_of_the_ratios_within_blocks():
+    es, os = points(10, 12), points(8, 14, seed=2)
+    axis = SweepAxis("jdk", ("17", "21"))
+    (interaction,) = judged({"es": es, "os": os}, axis).pairs[0].interactions
+    logs = [
+        math.log(os[1][block] / os[0][block]) - math.log(es[1][block] / es[0][block])  # type: ignore[operator]
+        for block in range(BLOCKS)
+    ]
+    assert interaction.effect_percent == pytest.approx(100 * math.expm1(np.mean(logs)))
+    assert interaction.paired
+
+
+def test_numbers_have_growth_and_no_interactions():
+    (pair,) = judged(
+        {"es": forks(lambda x: x), "os": forks(lambda x: 2 * x, seed=2)},
+        SweepAxis("clients", ("1", "2", "4", "8"), (1, 2, 4, 8)),
+    ).pairs
+    assert pair.interactions == ()
+    assert pair.growth.exponent is not None
+
+
+def test_what_may_be_0_changes_but_has_no_ratio_of_ratios():
+    values = {"es": points(0, 10, 20), "os": points(1, 10, 20, seed=2)}
+    curve = judged(values, metric="gc")
+    assert curve.pairs[0].interactions == ()
+    assert curve.lines[1].changes[0].difference == pytest.approx(9, abs=1)
+
+
+def test_a_missing_value_leaves_no_verdict_and_a_missing_fork_only_its_block():
+    es, os = points(10, 10), points(10, 20, seed=2)
+    axis = SweepAxis("jdk", ("17", "21"))
+    (whole,) = judged({"es": es, "os": os}, axis).pairs[0].interactions
+    (lacking,) = (
+        judged({"es": es, "os": [os[0], {**os[1], 3: None}]}, axis, comparisons=()).pairs[0].interactions
+    )
+    absent = {block: value for block, value in os[1].items() if block != 3}
+    (fewer,) = judged({"es": es, "os": [os[0], absent]}, axis, comparisons=()).pairs[0].interactions
+    assert (whole.verdict, lacking.verdict, fewer.verdict) == ("slower", "insufficient", "slower")
+    assert fewer.replicates == (BLOCKS - 1, BLOCKS - 1)
+
+
+def test_what_few_blocks_or_a_weak_point_decide_is_provisional():
+    values = {"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}
+    firm = judged(values)
+    assert not any(one.provisional for one in firm.pairs[0].interactions)
+    few = judged({name: [dict(list(point.items())[:4]) for point in line] for name, line in values.items()})
+    assert all(one.provisional for one in few.pairs[0].interactions)
+    weak = msgspec.structs.replace(firm.lines[1], remarks=((), ("not warmed up",), ()))
+    (curve,) = judged_curves([msgspec.structs.replace(firm, lines=(firm.lines[0], weak))])
+    assert [one.provisional for one in curve.pairs[0].interactions] == [True, False]
+    assert [one.provisional for one in curve.lines[0].changes] == [False, False]
+    assert [one.provisional for one in curve.lines[1].changes] == [True, False]
+
+
+@pytest.mark.parametrize(("code", "verdict"), [("saturated", "n/a"), ("few-samples", "insufficient")])
+def test_a_doubt_that_withholds_the_verdict_at_a_point_withholds_those_against_it(code: Any, verdict: str):
+    values = {"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}
+    curve = judged(values, caveats=[(), (Caveat(code, "x"),), ()])
+    assert verdicts(curve.pairs[0].interactions) == [verdict, "slower"]
+    assert verdicts(curve.lines[1].changes) == [verdict, "slower"]
+
+
+def test_p_is_adjusted_over_all_interactions_of_a_metric():
+    curves = [
+        make_curve(
+            {"es": points(10, 10, seed=seed), "os": points(10, 10.4, seed=seed + 50)},
+            SweepAxis("jdk", ("17", "21")),
+        )
+        for seed in range(6)
+    ]
+    alone = [next(judged_curves([curve])).pairs[0].interactions[0] for curve in curves]
+    for method in ("benjamini-hochberg", "holm"):
+        together = [curve.pairs[0].interactions[0] for curve in judged_curves(curves, method)]
+        assert all(one.p == other.p for one, other in zip(alone, together, strict=True))
+        assert (
+            max(one.p_adjusted / other.p_adjusted for one, other in zip(together, alone, strict=True)) > 1.5
+        )
+
+
+def test_every_axis_without_numbers_has_them_in_an_analysis():
+    record = swept_record(sweep=("jdk=21,17",))
+    found = analyse_run(record)
+    for curve in found.curves:
+        (interaction,) = curve.pairs[0].interactions
+        assert (interaction.paired, interaction.replicates) == (True, (6, 6))
+        assert interaction.verdict in {"equivalent", "inconclusive"}
+    by_margin = analyse_run(record, margins={"throughput": 0.5})
+    assert by_margin.curves[0].pairs[0].interactions[0].margin_percent == 50
+    assert by_margin.curves[0].lines[0].changes[0].margin_percent == 50
+
+
+# What ran before, without a sweep.
+
+SORT, RANGE = Task("sort", iterations=9), Task("range", iterations=9)
+PLAN = make_plan(schedules=(Challenge("debug", (SORT, RANGE)), Challenge("fresh", (RANGE,))))
+
+
+def analysed(plan: Plan, milliseconds: Mapping[tuple[str, Place], float], blocks: int = 6) -> Analysis:
+    """1 ms but for these, by variant and place."""
+    luck = np.random.default_rng(5)
+
+    def fork(variant: str, block: int) -> ForkRecord:
+        summaries = [
+            msgspec.structs.replace(
+                make_summary(
+                    task.label,
+                    milliseconds.get((variant, (schedule, place)), 1.0) * float(np.exp(luck.normal(0, 0.01))),
+                ),
+                schedule=schedule,
+                task=place,
+            )
+            for schedule, challenge in enumerate(plan.schedules)
+            for place, task in enumerate(challenge.schedule)
+        ]
+        return make_fork(variant, block, *summaries)
+
+    return analyse({name: [fork(name, block) for block in range(blocks)] for name in ("es", "os")}, plan)
+
+
+def test_an_operation_after_different_tasks_is_a_curve_without_a_sweep():
+    plan = msgspec.structs.replace(PLAN, paired=True)
+    found = analysed(plan, {("os", (0, 1)): 1.3})
+    assert [(curve.task, curve.metric) for curve in found.curves] == [
+        ("range", "throughput"),
+        ("range", "service_time_p90"),
+    ]
+    curve = found.curves[1]
+    assert curve.axis == SweepAxis("history", ("on a fresh node", "after sort"), derived=True)
+    assert [[one.verdict for one in point] for point in curve.comparisons] == [["equivalent"], ["slower"]]
+    assert verdicts(curve.pairs[0].interactions) == ["slower"]
+    assert [verdicts(line.changes) for line in curve.lines] == [["equivalent"], ["slower"]]
+    # Its rows are in the tables of tasks as those of any run are.
+    assert not any(row.swept for row in found.rows)
+
+
+def test_values_of_a_fork_are_pairs_whatever_was_declared():
+    curve = analysed(PLAN, {}).curves[0]
+    assert not curve.pairs[0].interactions[0].paired
+    assert all(change.paired for line in curve.lines for change in line.changes)
+
+
+def test_places_that_ask_unequally_often_say_so():
+    longer = Challenge("longer", (SORT, msgspec.structs.replace(RANGE, iterations=90)))
+    plan = make_plan(schedules=(Challenge("fresh", (RANGE,)), longer))
+    curve = analysed(plan, {}).curves[0]
+    assert [line.remarks for line in curve.lines] == [((), ("not as often asked",))] * 2
+
+
+def test_operations_under_several_loads_have_a_curve_each():
+    many = msgspec.structs.replace(RANGE, clients=4)
+    plan = make_plan(schedules=(Challenge("fresh", (RANGE,)), Challenge("more", (many, SORT, RANGE, many))))
+    names = [curve.task for curve in analysed(plan, {}).curves if curve.metric == "throughput"]
+    assert names == ["range, 1 clients", "range, 4 clients"]
+
+
+# Do they keep their promises?
+
+
+def drawn(
+    generator: np.random.Generator, effect: float = 0.0, *, drift: float = 0.1
+) -> dict[str, list[ByBlock]]:
+    """Forks of 3% at three histories, with the host's drift in a block; `effect` on os, polluted."""
+    host = generator.normal(0, drift, (1, BLOCKS))
+    truths = {"es": np.array([0.0, 0.2, 0.4]), "os": np.array([0.1, 0.3, 0.5 + effect])}
+    return {
+        name: [
+            dict(enumerate(point))
+            for point in np.exp(truth[:, None] + host + generator.normal(0, 0.03, (3, BLOCKS))).tolist()
+        ]
+        for name, truth in truths.items()
+    }
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_without_an_interaction_none_is_found_and_intervals_hold_the_truth(
+    calibration: Table,
+    sequential: bool,  # noqa: FBT001 - drawn
+):
+    generator = np.random.default_rng((41, sequential))
+    any_found, covered = [], []
+    for _ in range(calibration.calls):
+        curves = [
+            make_curve(drawn(generator), HISTORY, comparisons=(), sequential=sequential) for _ in range(TASKS)
+        ]
+        found = [one for curve in judged_curves(curves) for one in curve.pairs[0].interactions]
+        any_found.append(any(one.verdict in {"faster", "slower", "different"} for one in found))
+        covered += [one.low_percent <= 0 <= one.high_percent for one in found]
+    cell = f"{TASKS} tasks, {BLOCKS} blocks{', sequential' * sequential}"
+    calibration.check("histories: any interaction without one", cell, float(np.mean(any_found)), most=0.065)
+    calibration.check("histories: coverage of the interaction", cell, float(np.mean(covered)), least=0.935)
+
+
+def test_a_true_interaction_is_found(calibration: Table):
+    """Power: four margins, on one of ten tasks."""
+    generator = np.random.default_rng(42)
+    effect = math.log1p(4 * 0.05)
+    shares = []
+    for _ in range(calibration.calls // 2):
+        curves = [
+            make_curve(drawn(generator, effect if not task else 0.0), HISTORY, comparisons=())
+            for task in range(TASKS)
+        ]
+        shares.append(next(judged_curves(curves)).pairs[0].interactions[1].verdict == "slower")
+    calibration.check("histories: interaction noticed", f"{BLOCKS} blocks", float(np.mean(shares)), least=0.9)
