@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import golden
 from benchctl.report.layout import collect_notes, said
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import listed, headline, verdict
+from benchctl.report.sentences import headline, listed, verdict
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import HostProbe, OtherLoad
 from benchctl.stats.analyse import analyse, analyse_run
