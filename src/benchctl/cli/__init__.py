@@ -50,6 +50,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Compare stored results, optionally as a CI gate.",
         ),
         "show": ("benchctl.cli.compare:show_command", "Show the results of a stored run."),
+        "help": ("benchctl.cli.help:help_command", "Read the documentation, page by page."),
         "runs": ("benchctl.cli.runs:runs_group", "List, delete, import and export stored runs."),
     },
     "Automate": {},
@@ -143,7 +144,7 @@ class LazyGroup(click.Group):
         """Point from the first page to everything."""
         if self.rare and not shows_everything(ctx):
             formatter.write_paragraph()
-            formatter.write_text(f"All commands: {ctx.command_path} --help-all")
+            formatter.write_text(f"All commands: {ctx.command_path} --help-all    Guide: benchctl help")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command without importing any, or an option of the group."""

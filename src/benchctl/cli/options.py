@@ -101,7 +101,7 @@ class SectionedCommand(click.Command):
         """Point from the first page to everything."""
         if self._first and not shows_everything(ctx):
             formatter.write_paragraph()
-            formatter.write_text(f"All options: {ctx.command_path} --help-all")
+            formatter.write_text(f"All options: {ctx.command_path} --help-all    Guide: benchctl help")
 
 
 class AliasedOption(click.Option):

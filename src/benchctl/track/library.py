@@ -25,7 +25,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def shipped(kind: str, *, package: Path = _PACKAGE) -> Path:
-    """Return the directory of shipped `tracks`, `challenges` or `experiments`.
+    """Return the directory of shipped `tracks`, `challenges`, `experiments` or `docs`.
 
     An installed wheel has them inside the package, a checkout at its top.
     """
