@@ -195,8 +195,7 @@ def test_pairs_must_have_been_declared(compare: Compare, store: RunStore):
 def test_a_gate_ends_with_3_when_something_is_slower(compare: Compare):
     status, output, error = compare("es", "slow", "--gate")
     assert status == 3
-    assert error.count("\n") == 1
-    assert error.startswith("benchctl: gate: regression: slow in range, throughput: slower, -")
+    assert error == "benchctl: gate: regression\n"
     assert "\nGate: regression\n  slow in range, throughput: slower" in output
     assert max(map(len, output.splitlines())) <= 120
     assert "over all tasks and metrics (Holm)" in " ".join(output.split())
@@ -208,8 +207,7 @@ def test_a_gate_ends_with_4_when_it_could_not_have_seen_it(compare: Compare, sto
     two = tuple(fork for fork in record.forks if fork.block < 2)
     folder.save(msgspec.structs.replace(record, forks=two))
     status, _, error = compare("es", "slow", "--gate")
-    assert status == 4
-    assert error.startswith("benchctl: gate: inconclusive: ")
+    assert (status, error) == (4, "benchctl: gate: inconclusive\n")
 
 
 def test_a_gate_ends_with_0_when_all_is_well(compare: Compare):
@@ -233,8 +231,8 @@ def test_failed_forks_are_told_and_never_pass_a_gate(compare: Compare, store: Ru
     folder.save(msgspec.structs.replace(record, forks=tuple(forks)))
     status, output, error = compare("slow", "es", "--gate")
     assert "all  2 forks of es failed and are not in the figures" in output
-    assert status == 4
-    assert error.startswith("benchctl: gate: inconclusive: 2 forks of es failed and are not in the figures;")
+    assert "\nGate: inconclusive\n  2 forks of es failed and are not in the figures\n" in output
+    assert (status, error) == (4, "benchctl: gate: inconclusive\n")
 
 
 def test_one_run_a_side_has_an_effect_and_no_verdict(compare: Compare):

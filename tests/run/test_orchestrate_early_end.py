@@ -100,7 +100,7 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
     engines = Engines()
     record, notes = execute(planned(budget_s=75.0), engines)
     assert len(engines.jobs) == 6
-    assert "does not fit into 1 min 15 s" in record.stopped
+    assert "does not fit into --budget 75s" in record.stopped
     assert record.stopped not in record.caveats  # it lasted as long as it was to last
     assert "3 blocks" in notes.notes[0]
     assert notes.left == [75.0, 65.0, 55.0, 45.0, 35.0, 25.0]
@@ -109,7 +109,7 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
 def test_a_budget_that_ends_first_says_that_the_precision_is_not_reached(execute: Callable[..., Any]):
     record, notes = execute(planned(precision=0.0001, budget_s=200.0), Engines())
     assert len(record.forks) == 20
-    assert "3 min 20 s of 3 min 20 s are spent" in record.stopped
+    assert "--budget 200s is used up (3 min 20 s)" in record.stopped
     assert record.caveats[-1].startswith("--precision 0.01% is not reached: the widest interval is +-")
     assert notes.notes == list(record.caveats)
 

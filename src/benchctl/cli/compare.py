@@ -32,6 +32,8 @@ from benchctl.spec import Diff
 from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3
+# Formats for readers, with the reasons of a gate.
+_WITH_REASONS = ("text", "markdown", "github")
 # Options that decide about a comparison.
 _DECIDING = frozenset(
     {
@@ -149,7 +151,7 @@ def compare_command(
         for part in selection.parts:
             archive.folder_of(part.run).require_files(part.run)
     if result is not None:
-        conclude_gate(result)
+        conclude_gate(result, printed=html is None and output_format in _WITH_REASONS)
 
 
 def _again(context: click.Context, sides: Sequence[str]) -> tuple[Command, Command]:
@@ -171,14 +173,18 @@ def _again(context: click.Context, sides: Sequence[str]) -> tuple[Command, Comma
     )
 
 
-def conclude_gate(result: GateResult) -> None:
+def conclude_gate(result: GateResult, *, printed: bool) -> None:
     """Print the verdict of a gate in one line on standard error.
+
+    The first reasons are part of it unless all of them were `printed` for readers.
 
     Raises:
         BenchctlError: If it did not pass, with its exit code.
     """
-    shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
-    text = f"gate: {result.text}: {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
+    text = f"gate: {result.text}"
+    if not printed:
+        shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
+        text += f": {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
     if result.outcome in _EXIT_CODES:
         raise BenchctlError(text, exit_code=_EXIT_CODES[result.outcome])
     complain(f"benchctl: {text}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from benchctl.errors import UsageError
+from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, duration
 from benchctl.results.model import FORKS_FOR_VERDICT, RunRecord
 from benchctl.results.plan import Plan, StopSpec
@@ -193,14 +194,14 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     if spent + expected + _block_s(record) * len(extra) <= stop.budget_s:
         return ""
     after = " and the forks for evidence" if extra else ""
-    few = ""
+    few, budget = "", f"--budget {DURATION.text(stop.budget_s)}"
     if _fewest(record) < stop.least_forks:
         few = f"; fewer than {stop.least_forks} forks say little about how much forks differ"
     if spent >= stop.budget_s:
-        return f"{_after(record)}: {duration(spent)} of {duration(stop.budget_s)} are spent{few}"
+        return f"{_after(record)}: {budget} is used up ({duration(spent)}){few}"
     return (
-        f"{_after(record)}: another block{after} ({duration(expected)}) does not fit into "
-        f"{duration(stop.budget_s)}, of which {duration(spent)} are spent{few}"
+        f"{_after(record)}: another block{after} ({duration(expected)}) does not fit into {budget}, of which "
+        f"{duration(spent)} are used{few}"
     )
 
 

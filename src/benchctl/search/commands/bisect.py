@@ -203,7 +203,7 @@ def ab_command(
     # A comment is no place for the paths of a host.
     summary = step_summary(analysis, judged).replace(escaped(f"{home.builds}/"), "")
     emit(f"{MARK}\n{summary}\n{descriptions}. Run {name}.\n")
-    conclude_gate(judged)
+    conclude_gate(judged, printed=True)
 
 
 def _told(label: str, commit: Commit, built: Built) -> str:
