@@ -70,6 +70,7 @@ def test_every_type_of_operation(driver: Driver, engine: EngineName, repository:
         find_neighbours(driver)
     page(driver)
     raw(driver)
+    clear_caches(driver)
     administer(driver)
     snapshot(driver, repository)
     declare(driver, engine)
@@ -173,6 +174,25 @@ def raw(driver: Driver) -> None:
         ignore=404,
         values=ONE_VALUE,
     )
+
+
+def clear_caches(driver: Driver) -> None:
+    """The node answers a repeated aggregation from its request cache, until a task clears it."""
+
+    def counted(*names: str) -> list[int]:
+        stats = driver.node.client.request("GET", f"/{INDEX}/_stats/request_cache")
+        cache = stats["_all"]["total"]["request_cache"]
+        return [cache[name] for name in names]
+
+    body = {"size": 0, "aggs": {"k": {"terms": {"field": "k"}}}}
+    hits, misses = counted("hit_count", "miss_count")
+    driver.run("search", body=body, cache=True)
+    driver.run("search", body=body, cache=True)
+    assert counted("hit_count", "miss_count") == [hits + 1, misses + 1]
+    driver.run("raw-request", path="/_cache/clear", method="POST")
+    assert counted("memory_size_in_bytes") == [0]
+    driver.run("search", body=body, cache=True)
+    assert counted("hit_count", "miss_count") == [hits + 1, misses + 2]
 
 
 def administer(driver: Driver) -> None:

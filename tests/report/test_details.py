@@ -54,6 +54,13 @@ def test_a_task_without_times_has_no_line(build: Callable[..., RunRecord]):
     assert times_table(analysed(build, service_time=None, latency=None)) is None
 
 
+def test_the_first_and_the_second_request_come_before_settled_ones(build: Callable[..., RunRecord]):
+    grid = times_table(analysed(build, first_ns=9 * MS, second_ns=5 * MS))
+    assert grid is not None
+    assert grid.titles == ("Operation", "Variant", "first", "second", "service")
+    assert {line[2:4] for line in grid.texts} == {("9.000", "5.000")}
+
+
 def test_only_details_show_them(build: Callable[..., RunRecord]):
     found = analysed(build, took=TOOK)
     assert "Times: p50" in render(found, details=True)

@@ -48,6 +48,7 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "processing_time": plain_quantiles(ok["processing_ns"][ok["processing_ns"] > 0], lost),
         "first_byte": plain_quantiles(ok["first_byte_ns"][ok["first_byte_ns"] > 0], lost),
         "pages": plain_quantiles((sent["end_ns"] - sent["start_ns"])[page], lost_pages),
+        **_first_two(select(samples, samples["part"] == 0)),
         "mean_ns": float(service_ns.mean()) if n else None,
         "sd_ns": float(service_ns.std(ddof=1)) if n > 1 else None,
         "min_ns": float(service_ns.min()) if n else None,
@@ -59,6 +60,17 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "hits_exact": agreed and bool(ok["hits_exact"].all()),
         **_stalls(ok, measured),
     }
+
+
+def _first_two(whole: Columns) -> dict[str, float | None]:
+    """The request that was sent first, and the first of those sent once it had ended, to the microsecond."""
+    rows = sorted(
+        zip(whole["start_ns"], whole["end_ns"], whole["outcome"], strict=True), key=lambda row: row[0]
+    )
+    first, *_ = rows or [None]
+    second, *_ = [row for row in rows if first and row[0] >= first[1] - 1000] or [None]
+    times = [float(row[1] - row[0]) if row and row[2] == Outcome.OK else None for row in (first, second)]
+    return {"first_ns": times[0], "second_ns": None if times[0] is None else times[1]}
 
 
 def _stalls(ok: Columns, measured: Columns) -> dict[str, float]:

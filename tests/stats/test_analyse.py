@@ -13,7 +13,7 @@ from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import DEFAULT_METRICS, metric_of
 from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_summary
+from builders import make_driver, make_fork, make_summary
 from stats.made import fork, plan, summary
 
 ES_MS = (10.0, 10.2, 9.9, 10.1, 10.0)
@@ -189,6 +189,52 @@ def test_scale_uses_the_exact_count_of_the_answer_check():
     answers = AnswerCheck(("range",), {"range": {"es": 276_000}}, ())
     row = analyse(forks(es=ES_MS, os=OS_MS), made, answers=answers).rows[0]
     assert (row.scale.hits_per_request, row.scale.requests) == (276_000, 200)
+
+
+def test_first_requests_are_compared_without_regard_to_what_came_later():
+    def forks(label: str, first_ms: float, **later: Any) -> list[ForkRecord]:
+        factors = (1.0, 1.02, 0.98, 1.01, 0.99)
+        return [
+            fork(
+                label,
+                block,
+                summary(
+                    10,
+                    first_ns=first_ms * factor * 1e6,
+                    second_ns=5e6 * factor,
+                    drift=-0.5 * factor,
+                    **later,
+                ),
+            )
+            for block, factor in enumerate(factors)
+        ]
+
+    metrics = [metric_of(name) for name in ("service_time_p90", "first", "second")]
+    stall = {"driver": make_driver(window_s=2.0), "stalled": 3, "stalled_s": 1.0, "stalled_share": 0.5}
+    sides = {"es": forks("es", 100.0), "os": forks("os", 150.0, **stall)}
+    found = analyse(sides, plan(Task("range"), forks=5), metrics=metrics, method="holm")
+    settled, first, second = found.rows
+    assert settled.figures[0].steady.trend == "not warmed up"
+    assert settled.figures[1].stalled == 0.5
+    assert (first.unit, first.figures[0].value) == ("ms", pytest.approx(100, rel=0.01))
+    assert [row.comparisons[0].verdict for row in (first, second)] == ["slower", "equivalent"]
+    for row in (first, second):
+        assert not row.comparisons[0].provisional
+        assert {side.steady.state for side in row.figures} == {"unknown"}
+        assert not {"not-steady", "stalled"} & {doubt.code for doubt in row.caveats}
+    assert [(row.kind, row.p50_ms) for row in found.times if row.kind in ("first", "second")] == [
+        ("first", 100.0), ("second", 5.0), ("first", 150.0), ("second", 5.0),
+    ]  # fmt: skip
+
+
+def test_a_fork_whose_first_request_failed_has_no_value():
+    forks = [
+        fork("es", block, summary(10, first_ns=None if block == 2 else 1e8 + block)) for block in range(5)
+    ]
+    others = [fork("os", block, summary(10, first_ns=1e8 + block)) for block in range(5)]
+    found = analyse({"es": forks, "os": others}, plan(Task("range"), forks=5), metrics=[metric_of("first")])
+    assert found.rows[0].figures[0].values[2] is None
+    assert found.rows[0].comparisons[0].verdict == "insufficient"
 
 
 def test_margins_can_be_set():

@@ -21,7 +21,7 @@ from benchctl.stats.doubts import (
 )
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
 from benchctl.stats.steady import steadiness
-from benchctl.track.model import Task
+from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
 from made_builds import built
 
@@ -317,4 +317,11 @@ def test_nodes_that_share_a_host_say_nothing_of_scaling(hosts: tuple[str, ...], 
     ],
 )
 def test_a_warm_up_reads_what_was_to_be_cold(cache: str, task: Task, *, doubtful: bool):
-    assert bool(list(cold_doubts(make_plan(page_cache=cache), task))) == doubtful
+    assert bool(list(cold_doubts(SERVICE_TIME, make_plan(page_cache=cache), task))) == doubtful
+
+
+def test_the_first_request_is_cold_unless_another_challenge_ran_before():
+    task, cold = Task("range", warmup_iterations=5), make_plan(page_cache="cold")
+    assert not list(cold_doubts(metric("first"), cold, task))
+    warmed = msgspec.structs.replace(cold, warmup_challenges=(Challenge("warm-up", (task,)),))
+    assert [doubt.code for doubt in cold_doubts(metric("first"), warmed, task)] == ["not-cold"]

@@ -46,6 +46,30 @@ def test_clients_that_end_their_warmup_apart_share_one_window():
     assert found.throughput_per_s == pytest.approx(5 * SECOND / (80 - 10))
 
 
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        ([Outcome.OK] * 4, (5, 9)),
+        ([Outcome.HTTP_ERROR, *[Outcome.OK] * 3], (None, None)),
+        ([Outcome.OK, Outcome.OK, Outcome.TIMEOUT, Outcome.OK], (5, None)),
+    ],
+)
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_second_request_is_sent_once_the_first_one_ended(outcome: Any, expected: Any, *, apart: bool):
+    columns = samples(
+        [5, 7, 9, 11],
+        client=[0, 1, 0, 1],
+        start_ns=[100_000, 102_000, 106_000, 110_000],
+        end_ns=[105_000, 109_000, 115_000, 121_000],
+        warmup=[True, True, True, False],
+        outcome=outcome,
+    )
+    chunks = [select(columns, columns["client"] == client) for client in (1, 0)] if apart else columns
+    found = summarised(chunks)
+    times = (None if ns is None else ns / 1000 for ns in (found.first_ns, found.second_ns))
+    assert (found.samples, *times) == (1, *expected)
+
+
 def test_errors_that_count_as_successes_are_counted():
     status = [200, 404, 404, 503, 200]
     outcome = [Outcome.OK, Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR, Outcome.OK]

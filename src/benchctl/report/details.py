@@ -171,6 +171,8 @@ def times_table(analysis: Analysis) -> Table | None:
         "Times: p50 / p90 / p99, ms, medians over forks; no p90 under 10 requests, no p99 under 100; "
         "took is the engine's own clock"
     )
+    if {"first", "second"} & {*kinds}:
+        title += "; first request: cold, second: lukewarm, the others are after warm-up: settled (hot)"
     return Table.of(
         title,
         (OPERATION, VARIANT, *kinds),

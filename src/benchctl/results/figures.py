@@ -187,6 +187,17 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         Quantiles | None,
         about("service time of the single requests of operations that have several; None for others"),
     ] = None
+    first_ns: Annotated[
+        float | None,
+        about("service time of the first request of a task, warm-up included; None where it failed"),
+    ] = None
+    second_ns: Annotated[
+        float | None,
+        about(
+            "service time of the first request of a task that began after its very first had ended; None "
+            "where either failed"
+        ),
+    ] = None
     mean_ns: Annotated[float | None, about("mean service time")] = None
     sd_ns: Annotated[float | None, about("standard deviation of service time")] = None
     min_ns: Annotated[float | None, about("least service time")] = None

@@ -26,8 +26,9 @@ class MetricKind(msgspec.Struct, frozen=True):
     quantiles: bool = False
     # That of the tasks of which it says something: a throttled task's throughput was asked for, and a closed
     # loop has no latency of its own; `micro` is of microbenchmarks only; `cost` is that of an operation, at
-    # whatever rate they came, and of 1,000 documents where those are counted: bodies may be of any size.
-    loop: Literal["any", "open", "closed", "search", "cost", "micro"] = "any"
+    # whatever rate they came, and of 1,000 documents where those are counted: bodies may be of any size;
+    # `start` is of a task's first requests, warm-up included, when nothing has settled or queued.
+    loop: Literal["any", "open", "closed", "search", "cost", "micro", "start"] = "any"
     usual: bool = False  # whether tasks are compared by it unless something else is asked for
     counts: bool = False  # whether the unit follows what the task counts, such as documents
     resolution: float = 0.0  # step in which it is counted, in `unit`; 0 for none that matters
@@ -56,6 +57,11 @@ class MetricKind(msgspec.Struct, frozen=True):
     def of_tasks(self) -> bool:
         """Return whether tasks of a challenge may have it, and not only builds of an index."""
         return self.level != "build" and not self.named
+
+    @property
+    def of_start(self) -> bool:
+        """Return whether it is of a task's first requests, measured or not."""
+        return self.loop == "start"
 
     @property
     def by_documents(self) -> bool:
@@ -154,6 +160,8 @@ METRIC_KINDS = (
     MetricKind("took", "engine's own time", "took", resolution=1.0),
     MetricKind("took_sum", "sum of the searches' own times", "took_sum", resolution=1.0),
     MetricKind("first_byte", "time to the first byte", "first_byte"),
+    MetricKind("first", "first request (cold)", "first_ns", per_unit=1e6, loop="start"),
+    MetricKind("second", "second request (lukewarm)", "second_ns", per_unit=1e6, loop="start"),
     MetricKind("mean", "mean service time", "mean_ns", per_unit=1e6),
     MetricKind(
         "op_time", "time per operation", "mean_ns", "ns",

@@ -83,6 +83,8 @@ _NS_PER_MS = 1e6
 _SIDES = 2
 
 _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
+    "first": lambda summary: _single(summary.first_ns),
+    "second": lambda summary: _single(summary.second_ns),
     "took": lambda summary: summary.took,
     "took sum": lambda summary: summary.took_sum,
     "first byte": lambda summary: summary.first_byte,
@@ -500,12 +502,12 @@ def task_doubts(
     """
     doubts = (
         *row_doubts(metric, task, found, answers),
-        *settling_doubts(task, found, steady),
+        *([] if metric.kind.of_start else settling_doubts(task, found, steady)),
         *(hits_apart(found) if answers is None and plan.swept is None else ()),
         *host_doubts(metric, found, noisy),
         *node_doubts({label: done[label] for label in found}),
         *floor_doubts(found, calibration),
-        *cold_doubts(plan, task),
+        *cold_doubts(metric, plan, task),
     )
     if plan.redline is None:
         return doubts
@@ -552,8 +554,9 @@ def side_figures(
         # Bounds differ by where searches ended, not by what nodes can do.
         cv_percent=None if bounded else alone.cv_percent,
         samples=min((summary.samples for summary in summaries), default=0),
-        steady=steady,
-        stalled=most_stalled(summaries),
+        # The first requests come before anything has settled.
+        steady=Steadiness("unknown") if metric.kind.of_start else steady,
+        stalled=0.0 if metric.kind.of_start else most_stalled(summaries),
         unsupported=next(filter(None, (unsupported_reason(found) for found, _ in tasks)), None),
         at_least=bounded,
         load=tuple(dict.fromkeys(state for _, check in tasks if check for state in check.states)),
@@ -662,6 +665,11 @@ def _times_row(
         p99_ms=_typical_ms([found.p99 for _, found in known]) if fewest >= LEAST_FOR_P99 else None,
         search=search,
     )
+
+
+def _single(value_ns: float | None) -> Quantiles | None:
+    """Return the time of one request, which has no tail."""
+    return None if value_ns is None else Quantiles(value_ns, None, None)
 
 
 def _typical_ms(values_ns: Sequence[float | None]) -> float | None:

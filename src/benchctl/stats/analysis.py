@@ -324,10 +324,12 @@ class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lag_max_ns: int | None
 
 
-TimeKind = Literal["took", "took sum", "first byte", "service", "processing", "latency", "page"]
-"""The engine's own time, and the driver's: to the first byte, to the last, until it was read, from when it
-was due; a page is one of the requests of an operation that has several, a took sum is over the searches of a
-batch."""
+TimeKind = Literal[
+    "first", "second", "took", "took sum", "first byte", "service", "processing", "latency", "page"
+]
+"""The service time of the first and the second request of a task; of the measured ones then the engine's own
+time, and the driver's: to the first byte, to the last, until it was read, from when it was due; a page is one
+of the requests of an operation that has several, a took sum is over the searches of a batch."""
 
 
 class TimeRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

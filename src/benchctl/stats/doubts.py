@@ -198,9 +198,10 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         )
 
 
-def cold_doubts(plan: Plan, task: Task) -> Iterator[Caveat]:
+def cold_doubts(metric: Metric, plan: Plan, task: Task) -> Iterator[Caveat]:
     """Yield whether anything warmed a page cache that was to be cold, before the task was measured."""
-    warm_up = task.warmup_iterations or task.warmup_time_period or plan.warmup_challenges
+    own = not metric.kind.of_start and (task.warmup_iterations or task.warmup_time_period)
+    warm_up = own or plan.warmup_challenges
     if plan.page_cache == "cold" and warm_up:
         yield Caveat(
             "not-cold",
@@ -427,8 +428,9 @@ def _spread(values: Sequence[float | None]) -> float | None:
 
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Was the load of the task offered and served? If not, its figures say little about the engine."""
-    if metric.key == REDLINE.key or metric.kind.loop == "cost":
-        # A search judges the load of each of its steps; and how fast operations came is not what each cost.
+    if metric.key == REDLINE.key or metric.kind.loop in ("cost", "start"):
+        # A search judges the load of each of its steps; how fast operations came is not what each cost, and
+        # nothing was queued when the first ones came.
         return
     target = task.rate_per_s
     overloaded = False
@@ -509,7 +511,8 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
         )
     yield from _replay_doubts(label, measured)
     yield from _hits_doubts(label, forks)
-    yield from _stall_doubts(label, forks)
+    if not metric.kind.of_start:
+        yield from _stall_doubts(label, forks)
     has_values = any(metric.value(summary) is not None for summary in measured)
     if not has_values and not metric.kind.usual and metric.kind.level != "build":
         is_targeted = bool(metric.kind.target) and any(map(_of_target, measured))

@@ -140,6 +140,9 @@ class Groups:
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
+_LONG_AGO_NS = -(2**62)
+# libcurl's clock and ours may differ by less than the microsecond that libcurl's is rounded to.
+_CLOCKS_APART_NS = 1_000
 
 # What the figures of successful requests are made of; the other columns are not copied for them.
 _FIGURES = (
@@ -169,7 +172,8 @@ def summarise(
 
     Only successful measured operations enter the figures; warm-up, failures and what the driver cancelled are
     counted, never mixed in. But failed requests rank above all others in quantiles, which would get better
-    without the slowest ones. The parts of an operation of several requests enter `pages` alone.
+    without the slowest ones. The parts of an operation of several requests enter `pages` alone. The first and
+    the second request may be of the warm-up.
 
     Memory is bounded by the size of a chunk, not by their number. Figures are exact nevertheless; only where
     a quantity has more than a million distinct values are its quantiles those of values rounded to a
@@ -198,8 +202,11 @@ def summarise(
     far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
     order = StartOrder(tally.starts)
     neighbours, thirds, groups = Neighbours(tally.mean_ns or 0.0, far), Thirds(order), Groups(order)
+    first, second = tally.first, _Earliest(tally.first.end_ns - _CLOCKS_APART_NS)
     for chunk in chunks:
-        ok = tally.succeeded(_of_task(chunk, schedule, task_index))
+        mine = _of_task(chunk, schedule, task_index)
+        second.add(mine)
+        ok = tally.succeeded(mine)
         service_ns = ok["end_ns"] - ok["start_ns"]
         neighbours.add(service_ns, ok["client"])
         thirds.add(service_ns, ok["start_ns"])
@@ -229,6 +236,8 @@ def summarise(
         processing_time=quantiles(tally.processing, failed),
         first_byte=quantiles(tally.first_byte, failed),
         pages=quantiles(tally.pages, tally.failed_pages),
+        first_ns=first.service_ns,
+        second_ns=None if first.service_ns is None else second.service_ns,
         mean_ns=tally.mean_ns,
         sd_ns=neighbours.sd,
         min_ns=tally.least_ns,
@@ -248,11 +257,34 @@ def summarise(
     )
 
 
+class _Earliest:
+    """The operation of a task that began first, at `since_ns` or later; measured or not."""
+
+    def __init__(self, since_ns: int = _LONG_AGO_NS) -> None:
+        self._since_ns = since_ns
+        self._start_ns: int | None = None
+        self.end_ns = since_ns
+        self.service_ns: float | None = None  # None without one, or where it failed
+
+    def add(self, mine: Columns) -> None:
+        """Take more rows of the task."""
+        rows = np.flatnonzero((mine["part"] == 0) & (mine["start_ns"] >= self._since_ns))
+        if rows.size == 0:
+            return
+        row = rows[mine["start_ns"][rows].argmin()]
+        start_ns = int(mine["start_ns"][row])
+        if self._start_ns is None or start_ns < self._start_ns:
+            self._start_ns, self.end_ns = start_ns, int(mine["end_ns"][row])
+            succeeded = mine["outcome"][row] == Outcome.OK
+            self.service_ns = float(self.end_ns - start_ns) if succeeded else None
+
+
 class _Tally:
     """The first reading of a task's samples."""
 
     def __init__(self, *, throttled: bool) -> None:
         self._throttled = throttled
+        self.first = _Earliest()
         self.warmup = self.cancelled = self.retries = self.ignored_errors = self.failed_pages = 0
         self.failures: Counter[Outcome] = Counter()
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
@@ -269,6 +301,7 @@ class _Tally:
 
     def add(self, mine: Columns) -> None:
         """Take more rows of the task."""
+        self.first.add(mine)
         whole = mine["part"] == 0
         cancelled = mine["outcome"] == Outcome.CANCELLED
         measured = ~mine["warmup"] & ~cancelled
@@ -395,7 +428,6 @@ def _of_task(chunk: Columns, schedule: int, task_index: int) -> Columns:
 # The driver's share of a task's time: how late it sent requests, and what rate that cost.
 
 _NS_PER_US = 1_000
-_LONG_AGO_NS = -(2**62)
 
 
 def covered_ns(spans: Iterable[Span], begin_ns: int, end_ns: int) -> int:
