@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
+from benchctl.report.command_line import command
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import NodeSpec, PinSpec, Plan, TargetSpec
 from benchctl.run.checks import checked_hosts
@@ -24,6 +25,8 @@ from benchctl.run.plan import (
 )
 from benchctl.run.targets import _lacking
 from benchctl.track.model import Challenge, Task
+from benchctl.track.pollution import POLLUTED
+from benchctl.track.schedule import challenge_text
 from builders import CORPUS, ES, OS
 from certificates import write_certificates
 from foreign_tracks import write_files
@@ -64,6 +67,32 @@ def test_parameters_reach_measured_challenges_and_scoped_ones_only_theirs():
 def test_warm_up_counts_do_not_follow_the_measured_ones():
     plan, _ = plan_run(options(warmup_challenges=("warmup",), params={"iterations": 300}))
     assert {task.iterations for task in plan.warmup_challenges[0].schedule} == {30}
+
+
+@pytest.mark.parametrize("of", ["plan", "variant"])
+def test_pollution_is_a_warm_up_that_depends_on_the_number_of_documents(of: str):
+    hot = msgspec.structs.replace(ES, name="hot", warmups=(POLLUTED,))
+    warm: dict[str, Any] = {"warmup_challenges": (POLLUTED,)} if of == "plan" else {"variants": (hot,)}
+    plans = [
+        plan_run(options(**warm, corpus=msgspec.structs.replace(CORPUS, documents=documents)))[0]
+        for documents in (1000, 10**7)
+    ]
+    small, large = ((plan.all_warmups[0].schedule[0].iterations or 0) for plan in plans)
+    assert small > large
+    assert plans[0].sources == {}
+    assert plans[0].polluting == {task.operation for task in plans[0].all_warmups[0].schedule}
+    assert command(plans[0]).count("polluted") == 1
+    set_to = with_params(plans[0], {f"{POLLUTED}.iterations": 5})
+    assert {task.iterations for task in set_to.all_warmups[0].schedule} == {5}
+    assert with_params(plans[1], {}).all_warmups == plans[1].all_warmups
+
+
+def test_pollution_that_was_printed_is_a_warm_up_of_that_file(tmp_path: Path):
+    derived = plan_run(options(warmup_challenges=(POLLUTED,)))[0].warmup_challenges
+    path = str(write_files(tmp_path, {"challenge.json": challenge_text(derived[0])}) / "challenge.json")
+    plan, _ = plan_run(options(warmup_challenges=(path,)))
+    assert plan.warmup_challenges == derived
+    assert plan.sources == {POLLUTED: path}
 
 
 @pytest.mark.parametrize("of", ["plan", "variant"])

@@ -37,6 +37,7 @@ from benchctl.run.prepare import (
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.track.model import Track
+from benchctl.track.pollution import POLLUTED
 from builders import ES, OS, make_plan
 
 CORPUS = CorpusSpec(seed=1, documents=2000, generator_version=GENERATOR_VERSION, digest="ab" * 32)
@@ -68,12 +69,12 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def planned() -> tuple[Plan, Track]:
+def planned(*warmups: str) -> tuple[Plan, Track]:
     return plan_run(
         RunSpec(
             variants=(ES, OS),
             challenges=("range-only",),
-            warmup_challenges=(),
+            warmup_challenges=warmups,
             restart="challenge",
             forks=1,
             seed=1,
@@ -165,6 +166,26 @@ def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subje
     assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", False), ("os", False)]
     assert answered.check.exact_hits == {"range": {"es": 7, "os": 7}}
     assert observer.told == []
+
+
+def test_pollution_that_a_node_refuses_is_named_once_and_left_out_for_all(asked: Subject, home: Home):
+    plan, track = planned(POLLUTED)
+    lacking, failing, *others = sorted(plan.polluting)
+    other = changed(asked, name="os", settings={"a": 1})
+    answers = {lacking: Answer(unsupported="unknown query [x]"), failing: Answer(failed="fielddata")}
+    for subject in (asked, other):
+        book = _book(subject, ask_anew=False)
+        for operation in operations_used(plan, track):
+            answer = answers.get(operation.name) if subject is other else None
+            book.add(operation, answer or Answer(total=7))
+        book.save()
+    observer = Notes()
+    check = check_answers([asked, other], plan, track, home, observer).check
+    assert plan.polluting & check.refused == {lacking, failing}
+    (note,) = observer.told
+    assert lacking in note
+    assert failing in note
+    assert not any(name in note for name in others)
 
 
 def test_what_the_node_that_filled_the_index_was_asked_is_new(asked: Subject, home: Home):

@@ -27,8 +27,8 @@ from waiting import stopped_when
 class Recording(StepRunner):
     """Writes down what would be run."""
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self.ran: list[tuple[str, bool]] = []
 
     def run_step(
@@ -79,6 +79,18 @@ def test_warm_ups_of_a_variant_come_first_and_for_it_alone(
     runner.run(cast("Serving", node), steps, cast("Stage", stage), Load(), variant=variant)
     assert runner.ran == ran
     assert [one["for"] for one in node.put] == put
+
+
+def test_a_warm_up_does_without_what_a_node_refuses(tmp_path: Path):
+    warmup = Challenge("w", (Task("default", iterations=3), Task("term", iterations=3)))
+    plan = msgspec.structs.replace(make_plan(), warmup_challenges=(warmup,))
+    track, _ = load_track("big5", {})
+    left_out = frozenset({"default", "range"})
+    runner = Recording(plan, track, Home(tmp_path), None, threading.Event(), left_out=left_out)
+    stage = SimpleNamespace(context=SimpleNamespace(plugin=None))
+    (steps,) = boots(plan)
+    runner.run(cast("Serving", Settings()), steps, cast("Stage", stage), Load(), variant="es")
+    assert runner.ran == [("term", False), ("range", True)]
 
 
 @pytest.mark.parametrize("test_mode", [False, True])

@@ -43,6 +43,7 @@ from benchctl.spec import (
     settings,
 )
 from benchctl.track.library import challenge_names, find_track, track_names
+from benchctl.track.load import warmup_names
 from benchctl.track.model import Challenge, Track
 
 variants_option = click.option(
@@ -163,7 +164,7 @@ class WordsType(click.ParamType[tuple[str, ...]]):
 
 _MORE: Mapping[str, Mapping[str, Any]] = {
     "challenges": {"shell_complete": completing(challenge_names)},
-    "warmup_challenges": {"shell_complete": completing(challenge_names)},
+    "warmup_challenges": {"shell_complete": completing(warmup_names)},
     "track": {"shell_complete": completing(track_names)},
     "variants": {"shell_complete": completing(lambda: BUILT_IN)},
     "variants_file": {"type": click.Path(dir_okay=False)},

@@ -24,8 +24,8 @@ from benchctl.run.fitness import HostLimits
 from benchctl.run.form import absolute, placed, placed_work, refuse_problems
 from benchctl.spec import DEFAULT_FORKS, OnBusy, Text, Work
 from benchctl.stats.metrics import DEFAULT_METRICS, kept_metric_of, metric, metric_names
-from benchctl.track.library import challenge_names, find_challenge
-from benchctl.track.load import load_track
+from benchctl.track.library import find_challenge
+from benchctl.track.load import load_track, warmup_names
 from benchctl.yaml_file import Document, Step, Typed, read_typed
 
 MOST_FORKS: Final = 1000
@@ -282,7 +282,7 @@ def check_challenges(path: Path, suite: Suite) -> None:
     Raises:
         UsageError: If a challenge does not exist: with file, line and column.
     """
-    unknown = [(name, steps) for name, steps in _named(suite) if name not in challenge_names()]
+    unknown = [(name, steps) for name, steps in _named(suite) if name not in warmup_names()]
     if not unknown or suite.track_repository:
         return
     common = {name: value for name, value in suite.params.items() if "." not in name}

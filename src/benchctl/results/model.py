@@ -392,6 +392,11 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     exact_hits: dict[str, dict[str, int]]  # operation -> variant -> documents matched, counted exactly
     findings: tuple[AnswerFinding, ...]
 
+    @property
+    def refused(self) -> frozenset[str]:
+        """Operations that a variant cannot do or refuses."""
+        return frozenset(finding.operation for finding in self.findings if finding.kind != "different")
+
 
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 

@@ -21,6 +21,7 @@ from benchctl.spec import (
 )
 from benchctl.track.library import TrackSource
 from benchctl.track.model import Challenge, GeneratorName
+from benchctl.track.pollution import POLLUTED
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
 
@@ -496,6 +497,12 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         at = {} if self.swept is None else self.swept.schedules[schedule].at
         history: History | None = msgspec.convert(at.get(HISTORY), History | None)
         return history
+
+    @property
+    def polluting(self) -> frozenset[str]:
+        """Operations of warm-ups that are derived from the track: those that a node refuses are left out."""
+        challenges = (challenge for challenge in self.all_warmups if challenge.name == POLLUTED)
+        return frozenset(task.operation for challenge in challenges for task in challenge.schedule)
 
     def of(self, variant: VariantSpec) -> "Plan":
         """Return the plan with a variant's own number of documents."""

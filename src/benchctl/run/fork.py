@@ -268,7 +268,7 @@ def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
 
 
 class ForkRunner:
-    """Runs forks of one run, one at a time; setting `stop` ends a task early."""
+    """Runs forks of one run, one at a time; setting `stop` ends a task early; see `StepRunner`."""
 
     def __init__(
         self,
@@ -280,6 +280,7 @@ class ForkRunner:
         stop: threading.Event,
         *,
         workers: WorkerPool | None = None,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
         self._plan = plan
         self._track = track
@@ -290,7 +291,7 @@ class ForkRunner:
         wanted = places(track, plan.corpus.files)
         self._expected = wanted.target if plan.origin == "prepared" else None
         self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, track))))
-        self._steps = StepRunner(plan, track, home, observer, stop, workers)
+        self._steps = StepRunner(plan, track, home, observer, stop, workers, left_out=left_out)
         self._probed = -math.inf
 
     def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:

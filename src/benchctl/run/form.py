@@ -37,7 +37,8 @@ from benchctl.spec import (
     problems,
     settings_in,
 )
-from benchctl.track.library import challenge_names, checked_out, track_names
+from benchctl.track.library import checked_out, track_names
+from benchctl.track.load import warmup_names
 from benchctl.track.model import Challenge, Task
 from benchctl.yaml_file import Typed, read_typed
 
@@ -177,7 +178,7 @@ def placed(form: _C, folder: Path) -> _C:
 
 def placed_work(form: Work, folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return challenges and warm-ups of a form with absolute paths."""
-    built_in = challenge_names()
+    built_in = warmup_names()
     challenges, warmups = (
         tuple(named_path(name, folder, built_in) for name in names)
         for names in (form.challenges, form.warmup_challenges)

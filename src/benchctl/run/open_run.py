@@ -229,8 +229,16 @@ class OpenRun:
             if workers is not None:
                 self._held.enter_context(workers)
                 self._update(load_hosts=workers.facts)
+            answers = self._record.answers
             self._runner = ForkRunner(
-                plan, self._track, self._folder, bench.home, bench.observer, bench.stop, workers=workers
+                plan,
+                self._track,
+                self._folder,
+                bench.home,
+                bench.observer,
+                bench.stop,
+                workers=workers,
+                left_out=plan.polluting & answers.refused if answers else frozenset(),
             )
         return self._runner
 

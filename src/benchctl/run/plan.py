@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -57,9 +58,11 @@ from benchctl.track.load import (
     load_track,
     parse_filters,
     reject_unused,
+    warmup_names,
 )
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.common import Asking
+from benchctl.track.pollution import POLLUTED
 
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
@@ -167,14 +170,23 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
             for one, of in zip(written, swept, strict=True)
         )
     raised = schedules != written
-    warmups = _load(options.warmup_challenges, track, options.params, None, used, sources)
-    own_warmups = {
-        spec.name: _load(spec.warmups, track, options.params, None, used, sources)
-        for spec in options.variants
-        if spec.warmups
-    }
-    polluted = ["polluted"] if any(of.at.get(HISTORY) == "polluted" for of in swept) else []
-    pollution = _load(polluted, track, options.params, None, used, sources)
+    if raised and options.files.docs is None and not sweep.documents:
+        corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
+        options = msgspec.structs.replace(options, corpus=corpus)
+    held = track.documents
+    documents = min(options.files.docs or held, held) or options.corpus.documents
+    load = partial(
+        _load,
+        track=track,
+        params=options.params,
+        common=None,
+        used=used,
+        sources=sources,
+        documents=documents,
+    )
+    warmups = load(options.warmup_challenges)
+    own_warmups = {spec.name: load(spec.warmups) for spec in options.variants if spec.warmups}
+    pollution = load([POLLUTED] if any(of.at.get(HISTORY) == POLLUTED for of in swept) else [])
     all_warmups = (
         *(one for challenges in own_warmups.values() for one in challenges),
         *warmups,
@@ -187,9 +199,6 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
             hint=f"challenges are {', '.join(known[:_MOST_NAMES])}; list all with: benchctl list challenges",
         )
     reject_unused(options.params, used)
-    if raised and options.files.docs is None and not sweep.documents:
-        corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
-        options = msgspec.structs.replace(options, corpus=corpus)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
     if plugin is not None and options.hosts:
         raise UsageError(
@@ -464,19 +473,19 @@ def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
         for found in (plan.challenges, [challenge.name for challenge in plan.warmup_challenges])
     )
     sources = dict(plan.sources)
-    own_warmups = {
-        spec.name: _load(spec.warmups, track, changed, None, used, sources)
-        for spec in plan.variants
-        if spec.warmups
-    }
+    documents = plan.corpus.documents
+    load = partial(
+        _load, track=track, params=changed, common=None, used=used, sources=sources, documents=documents
+    )
+    own_warmups = {spec.name: load(spec.warmups) for spec in plan.variants if spec.warmups}
     schedules, _ = _schedules(plan, names, changed, used, sources)
     if plan.pollution is not None:
-        (pollution,) = _load([plan.pollution.name], track, changed, None, used, sources)
+        (pollution,) = load([plan.pollution.name])
         plan = msgspec.structs.replace(plan, pollution=pollution)
     return msgspec.structs.replace(
         plan,
         schedules=schedules,
-        warmup_challenges=_load(warmups, track, changed, None, used, sources),
+        warmup_challenges=load(warmups),
         variant_warmups=own_warmups,
         params=changed,
     )
@@ -499,20 +508,22 @@ def _load(
     common: Mapping[str, Any] | None,
     used: set[str],
     sources: dict[str, str],
+    *,
+    documents: int = 0,
 ) -> tuple[Challenge, ...]:
     """Load challenges; notes the parameters they used, and the paths of files. Warm-ups take no `common`."""
     challenges = []
     for name in names:
         prefix = param_prefix(name)
         own = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
-        challenge, found = load_challenge(name, track, {**(common or {}), **own})
+        challenge, found = load_challenge(name, track, {**(common or {}), **own}, documents)
         if common is None:
             used |= {prefix + key for key in found}
         else:
             used |= {key if key not in own else prefix + key for key in found}
             # A common parameter that a challenge overrides counts as used.
             used |= {key for key in found if key in own and key in common}
-        if name not in challenge_names() and name not in track.challenges:
+        if name not in warmup_names() and name not in track.challenges:
             _note_source(challenge.name, str(Path(name).absolute()), sources)
         challenges.append(challenge)
     return tuple(challenges)

@@ -460,9 +460,16 @@ def check_answers(
         },
         tuple(finding for each in checks for finding in each.findings),
     )
+    left_out = plan.polluting & check.refused
     for finding in check.findings:
+        if finding.operation not in left_out:
+            observer.note(
+                f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
+            )
+    if left_out:
         observer.note(
-            f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
+            "left out of the pollution of all variants, since a node refuses them: "
+            f"{', '.join(sorted(left_out))}"
         )
     return Answered(check, tuple(kept))
 

@@ -154,7 +154,8 @@ class Load:
 class StepRunner:
     """Runs the steps of a plan's schedules on a node.
 
-    Setting `stop` ends a step early; `workers` are the processes of its clients, None for this one.
+    Setting `stop` ends a step early; `workers` are the processes of its clients, None for this one;
+    `left_out` are operations that no warm-up runs.
     """
 
     def __init__(
@@ -165,6 +166,8 @@ class StepRunner:
         observer: Observer,
         stop: threading.Event,
         workers: WorkerPool | None = None,
+        *,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
         self._plan = plan
         self._track = track
@@ -172,6 +175,7 @@ class StepRunner:
         self._observer = observer
         self._stop = stop
         self._workers = workers
+        self._left_out = left_out
         self._before_searches = tasks_before_searches(plan, track)
 
     def stage(
@@ -208,10 +212,10 @@ class StepRunner:
                 serving.client.put_cluster_settings(challenge.cluster_settings)
         for challenge in warmups:
             for together in challenge.steps:
-                tasks = [(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in together]
-                self.run_step(
-                    serving, [self._job(*task) for task in tasks], _stage_of(challenge, stage), load
-                )
+                jobs = [self._job(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in together]
+                jobs = [job for job in jobs if job.operation.name not in self._left_out]
+                if jobs:
+                    self.run_step(serving, jobs, _stage_of(challenge, stage), load)
         for step in steps:
             tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]
             own_stage = _stage_of(schedules[step[0][0]], stage)

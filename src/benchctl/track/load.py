@@ -9,7 +9,7 @@ import msgspec
 
 from benchctl.errors import UsageError, guess, suggestion
 from benchctl.track.document import Document, convert, encoded_names, know, read_document
-from benchctl.track.library import find_challenge, find_track
+from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
     Fault,
@@ -29,6 +29,7 @@ from benchctl.track.operations.catalogue import find_plugin
 from benchctl.track.operations.common import Asking, Operation
 from benchctl.track.operations.composite import OpenPointInTime, SubmitAsyncSearch
 from benchctl.track.operations.search import MultiSearch, VectorSearch
+from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import (
     Context,
     IncompleteError,
@@ -387,16 +388,25 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
     return _read_track(path, renderer), renderer.known
 
 
-def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[Challenge, set[str]]:
+def warmup_names() -> tuple[str, ...]:
+    """Return the names of challenges for warming up: the shipped ones, and the one derived from a track."""
+    return (*challenge_names(), POLLUTED)
+
+
+def load_challenge(
+    name: str, track: Track, params: Mapping[str, Any], documents: int = 0
+) -> tuple[Challenge, set[str]]:
     """Load a challenge, set its parameters and check it against the track.
 
     A parameter named like a key in TASK_PARAMETERS sets that key of every task, unless the file uses a
     template variable of that name itself.
 
     Args:
-        name: of one of the track's own challenges, or of a shipped one, or the path of a file.
+        name: of one of the track's own challenges, or of a shipped one; `polluted` for the one that is
+            derived from the track; or the path of a file.
         track: whose operations its tasks refer to.
         params: template parameters.
+        documents: that are searched, which decide how long `polluted` takes; 0 if that is not known.
 
     Returns:
         The challenge, and the names of the parameters that it uses.
@@ -407,12 +417,11 @@ def load_challenge(name: str, track: Track, params: Mapping[str, Any]) -> tuple[
     fault = track.fault_of(name)
     if fault is not None:
         raise fault.error
+    document = Document(f"challenge {name}")
     if name in track.challenges:
-        challenge, param_names, document = (
-            track.challenges[name],
-            set(track.known),
-            Document(f"challenge {name}"),
-        )
+        challenge, param_names = track.challenges[name], set(track.known)
+    elif name == POLLUTED:
+        challenge, param_names = pollution(track, documents), set()
     else:
         path = find_challenge(name, also=tuple(track.challenges))
         renderer = Renderer(path.parent, params)

@@ -405,6 +405,11 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.index_body.shards
 
     @property
+    def documents(self) -> int:
+        """Number of documents of its corpora; 0 for generated ones."""
+        return sum(file.document_count or 0 for corpus in self.corpora for file in corpus.documents)
+
+    @property
     def default_name(self) -> str | None:
         """The challenge to run by default, possibly a faulty one: the one marked so, or the only one."""
         faulty = [fault for fault in self.faults if fault.challenge]
