@@ -7,6 +7,8 @@ from click.testing import CliRunner, Result
 
 from benchctl.cli.track import track_group
 from benchctl.errors import UsageError
+from benchctl.track.load import load_challenge, load_track
+from benchctl.track.pollution import POLLUTED
 from foreign_tracks import BOOKS, write_files
 
 
@@ -129,3 +131,19 @@ def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):
     assert "small, challenge sound" in call("show", folder, "--challenge", "sound").output
     with pytest.raises(UsageError, match="clients must be at least 1"):
         call("show", folder)
+
+
+def test_pollute_prints_a_challenge_that_loads_as_the_derived_one(tmp_path: Path):
+    output = call("pollute", "big5", "--docs", "1m", "--param", "iterations=3").output
+    path = write_files(tmp_path, {"challenge.json": output}) / "challenge.json"
+    track, _ = load_track("big5", {})
+    derived, _ = load_challenge(POLLUTED, track, {"iterations": 3}, 10**6)
+    assert load_challenge(str(path), track, {})[0] == derived
+
+
+def test_pollute_takes_a_path_and_the_documents_of_the_track(books: Path):
+    track, _ = load_track(str(books), {})
+    assert track.documents == 1010
+    assert call("pollute", books).output == call("pollute", books, "--docs", "1010").output
+    with pytest.raises(UsageError, match="zzz"):
+        call("pollute", books, "--param", "zzz=3")

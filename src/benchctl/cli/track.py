@@ -1,4 +1,4 @@
-"""`benchctl track`: begin a track from a cluster, trust its plug-in, check it, and see what it would do."""
+"""`benchctl track`: begin a track from a cluster, trust its plug-in, check it, derive a challenge from it."""
 
 import os
 import shlex
@@ -23,6 +23,7 @@ from benchctl.plugin.code import Code, Consent
 from benchctl.quantities import COUNT
 from benchctl.report.table import Table, pieces
 from benchctl.run.capture import Captured, capture, check_free
+from benchctl.run.plan import SETTLING_DOCUMENTS
 from benchctl.spec import RunForm
 from benchctl.track.load import (
     TASK_PARAMETERS,
@@ -34,6 +35,8 @@ from benchctl.track.load import (
 )
 from benchctl.track.model import Challenge, Corpus, Task, Track
 from benchctl.track.operations.common import Cannot, Operation
+from benchctl.track.pollution import POLLUTED
+from benchctl.track.schedule import challenge_text
 
 _NOTHING = "-"
 
@@ -284,6 +287,29 @@ def show_command(
     echo_plugin(path, track, [challenge], trust=trust)
     for remark in challenge.remarks:
         say(f"note: {remark}")
+
+
+@track_group.command("pollute")
+@_PATH
+@click.option(
+    "--docs",
+    type=AmountType(COUNT),
+    default=None,
+    help="Documents to be searched: more get fewer iterations.  [default: the track's, or 100k]",
+)
+@param_options
+def pollute_command(path: str, docs: int | None, *, param_options: ParamOptions) -> None:
+    """Print the warm-up challenge that is derived from a track.
+
+    Its searches, of every kind of field, bring further implementations to call sites that queries share. It
+    is what benchctl run --warmup-challenge polluted runs, and can be given there as a file.
+    """
+    params = param_options.read()
+    track, known = load_track(path, params)
+    documents = docs or track.documents or SETTLING_DOCUMENTS
+    challenge, own = load_challenge(POLLUTED, track, params, documents)
+    reject_unused(params, known | own)
+    emit(challenge_text(challenge))
 
 
 def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challenge]]:
