@@ -21,6 +21,7 @@ from benchctl.stats.summary import summarise
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_fork, make_plan, make_record
 from sampled import make_samples
+from sweeps import histories_record
 
 OLDER, NEWER = "20260101-080000-c-0001", "20260102-080000-c-0002"
 TASK = Task("range", iterations=120)
@@ -217,6 +218,38 @@ def test_a_gate_ends_with_0_when_all_is_well(compare: Compare):
     found = json.loads(output)
     assert found["gate"]["outcome"] == "pass"
     assert found["method"] == "holm"
+
+
+@pytest.mark.parametrize(
+    ("at", "status", "comparisons"),
+    [
+        ((), 3, 4),
+        (("--at", "history=fresh"), 0, 2),
+        (("--at", "history=scheduled"), 3, 2),
+        (("--at", "history=polluted"), 2, 0),
+        (("--at", "history=fresh", "--at", "history=scheduled"), 2, 0),
+    ],
+)
+def test_a_gate_judges_the_worst_history_or_one(
+    compare: Compare, store: RunStore, at: tuple[str, ...], status: int, comparisons: int
+):
+    record = histories_record(
+        "20260103-080000-h-0003", {"fresh": 1.0, "scheduled": 1.5}, challenges=("range-only-short",)
+    )
+    store.create(record.id).save(record)
+    ended, output, _ = compare("es", "os", "--gate", "--run", record.id, *at, "--format", "json")
+    rows = json.loads(output)["rows"] if output else []
+    assert (ended, sum(len(row["comparisons"]) for row in rows)) == (status, comparisons)
+    # Holm's factor counts what is looked at, and nothing else.
+    tested = [(row["comparisons"][0]["p"], row["comparisons"][0]["p_adjusted"]) for row in rows]
+    for p, adjusted in sorted(tested)[:1]:
+        assert adjusted == pytest.approx(comparisons * p)
+
+
+def test_a_run_without_a_sweep_has_no_points(compare: Compare):
+    status, _, error = compare("es", "os", "--at", "history=fresh")
+    assert status == 2
+    assert f"--at: run {NEWER} has no challenge at history=fresh" in error
 
 
 def test_failed_forks_are_told_and_never_pass_a_gate(compare: Compare, store: RunStore):

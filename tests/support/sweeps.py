@@ -111,3 +111,22 @@ def swept_record(
                     summaries.append(msgspec.structs.replace(own, **placed))
             made.append(make_fork(spec.name, block, *summaries))
     return make_record(run_id, status="complete", plan=plan, forks=tuple(made))
+
+
+def histories_record(
+    run_id: str, factors: Mapping[str, float], *, blocks: int = BLOCKS, **changes: Any
+) -> RunRecord:
+    """A run of `range` by history; os takes 2 ms times its factor there, es 2 ms."""
+    whole = swept_record(run_id, sweep=(f"history={','.join(factors)}",), blocks=blocks, **changes)
+    luck = np.random.default_rng(2)
+    forks = []
+    for fork in whole.forks:
+        summaries = []
+        for summary in fork.summaries:
+            history = whole.plan.history(summary.schedule) or ""
+            typical_ms = 2 * (factors[history] if fork.variant == "os" else 1.0) * luck.normal(1, 0.005)
+            own = make_summary(summary.operation, typical_ms)
+            placed = {name: getattr(summary, name) for name in ("schedule", "task", "label")}
+            summaries.append(msgspec.structs.replace(own, **placed))
+        forks.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
+    return msgspec.structs.replace(whole, forks=tuple(forks))

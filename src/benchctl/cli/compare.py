@@ -27,7 +27,7 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
 from benchctl.report.table import Command, Format
-from benchctl.results.select import Archive, choose_sides
+from benchctl.results.select import Archive, at_point, choose_sides
 from benchctl.spec import Diff
 from benchctl.stats.decisions import GateResult, gate
 
@@ -39,6 +39,7 @@ _DECIDING = frozenset(
     {
         "challenge",
         "runs",
+        "point",
         "key",
         "baseline",
         "metrics",
@@ -70,6 +71,13 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     metavar="RUN",
     shell_complete=complete_runs,
     help="Only these runs. Repeatable.",
+)
+@click.option(
+    "--at",
+    "point",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="Only this point of a sweep, such as history=fresh. Repeatable.",
 )
 @by_option
 @click.option("--baseline", metavar="SIDE", help="Side to compare the others with.  [default: the first]")
@@ -103,6 +111,7 @@ def compare_command(
     sides: tuple[str, ...],
     challenge: str | None,
     runs: tuple[str, ...],
+    point: tuple[str, ...],
     key: str | None,
     baseline: str | None,
     metrics: tuple[str, ...],
@@ -131,6 +140,8 @@ def compare_command(
     if key is not None:
         sides = by_values(archive, key, sides)
     selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
+    if point:
+        selection = at_point(selection, point)
     if paired:
         require_pairs(selection)
     analysis = compared(

@@ -82,7 +82,8 @@ def additions(analysis: Analysis, notes: Notes | None = None) -> list[Addition]:
 
 def headline(analysis: Analysis) -> str:
     """Return `big5rangedebug: os 2.11.0 vs es 8.11.0 (baseline), 10 forks each, 500k documents`."""
-    names = list(dict.fromkeys(section.challenge for section in analysis.sections if section.level == "task"))
+    sections = analysis.compared_sections or analysis.sections
+    names = list(dict.fromkeys(section.challenge for section in sections if section.level == "task"))
     variants: Iterable[str] = analysis.variants
     size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
     if swept := [curve for curve in analysis.curves if not curve.axis.derived]:

@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
+
 from benchctl.errors import UsageError
 from benchctl.results.likeness import (
     Variant,
@@ -14,7 +16,7 @@ from benchctl.results.likeness import (
     unlike_variants,
 )
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import EngineName, VariantSpec
+from benchctl.results.plan import EngineName, Swept, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 
 # A store's runs from newest to oldest, each read once, and only when it is asked for.
@@ -482,6 +484,63 @@ def choose_sides(
         selection.differences,
         (*selection.remarks, *_unused(archive, selection), *archive.unreadable),
     )
+
+
+def at_point(selection: Selection, point: Collection[str]) -> Selection:
+    """Return the sides with only those challenges that their runs' sweeps have at a point.
+
+    Args:
+        selection: sides of sweeps.
+        point: `AXIS=VALUE`, of axes that challenges have.
+
+    Raises:
+        UsageError: If a run has no challenge there.
+    """
+    sides = (
+        replace(_at(side, point), further=tuple(_at(part, point) for part in side.further))
+        for side in selection.sides
+    )
+    return replace(selection, sides=tuple(sides))
+
+
+def _at(side: Side, point: Collection[str]) -> Side:
+    run, swept = side.run, side.run.plan.swept
+    points = [] if swept is None else [_point_texts(schedule) for schedule in swept.schedules]
+    here = {number for number, texts in enumerate(points) if texts.issuperset(point)}
+    if swept is None or not here:
+        existing = ", ".join(dict.fromkeys(text for texts in points for text in sorted(texts)))
+        raise UsageError(
+            f"--at: run {run.id} has no challenge at {', '.join(point)}",
+            hint=f"it has: {existing}" if existing else "its challenges are not swept",
+        )
+    # Challenges keep their positions, by which forks and samples are known.
+    plan = msgspec.structs.replace(
+        run.plan,
+        schedules=tuple(
+            challenge if number in here else msgspec.structs.replace(challenge, schedule=())
+            for number, challenge in enumerate(run.plan.schedules)
+        ),
+        swept=msgspec.structs.replace(
+            swept,
+            axes=tuple(
+                axis
+                for axis in swept.axes
+                if not any(f"{axis.name}={value}" in point for value in axis.values)
+            ),
+        ),
+    )
+    forks = tuple(
+        msgspec.structs.replace(
+            fork, summaries=tuple(summary for summary in fork.summaries if summary.schedule in here)
+        )
+        for fork in run.forks
+    )
+    run = msgspec.structs.replace(run, plan=plan, forks=forks)
+    return replace(side, run=run, forks=run.compared(side.variant))
+
+
+def _point_texts(schedule: Swept) -> frozenset[str]:
+    return frozenset(f"{name}={value}" for name, value in schedule.at.items())
 
 
 def sides_by(archive: Archive, key: str, variant: str = "") -> list[str]:

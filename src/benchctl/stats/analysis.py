@@ -399,6 +399,12 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Comparisons of index builds."""
         return tuple(row for row in self.rows if row.level == "build")
 
+    @property
+    def compared_sections(self) -> tuple[Section, ...]:
+        """The challenges of the rows, in order."""
+        numbers = {row.schedule for row in self.rows}
+        return tuple(section for section in self.sections if section.schedule in numbers)
+
     def where(self, row: "Row | DriverRow | HostRow | TimeRow | TaskCost") -> str:
         """Return the task, with its challenge where there are several."""
         several = sum(section.level == "task" for section in self.sections) > 1

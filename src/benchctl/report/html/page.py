@@ -94,7 +94,7 @@ def comparison_subject(sides: Sequence[tuple[str, int, RunRecord]], analysis: An
         records=tuple(records.values()),
         plan=first.plan if len(records) == 1 and first.imported is None else None,
         subtitle=(
-            ", ".join(dict.fromkeys(section.challenge for section in analysis.sections)),
+            ", ".join(dict.fromkeys(section.challenge for section in analysis.compared_sections)),
             f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}",
         ),
         origins=tuple(
