@@ -7,10 +7,11 @@ import msgspec
 import numpy as np
 
 from benchctl.results.model import RunRecord
+from benchctl.results.plan import Place, Plan, VariantSpec
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.analysis import SweepAxis, SweepCurve
 from benchctl.stats.compare import Comparison, compare
-from benchctl.stats.metrics import metric_of
+from benchctl.stats.metrics import metric_of, places, task_at
 from benchctl.sweep.curve import ByBlock, sweep_curve
 from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
 
@@ -96,19 +97,35 @@ def swept_record(
     }
     plan, _ = plan_run(RunSpec(**{**options, **changes}))
     assert plan.swept is not None
+
+    def typical_ms(spec: VariantSpec, place: Place) -> float:
+        power, first_ms = (1.0, 2.0) if spec.engine == "elasticsearch" else (0.5, 3.0)
+        return first_ms * task_at(plan, place).clients ** power * ((spec.documents or 1000) / 1000) ** 0.8
+
+    return timed_record(plan, typical_ms, run_id, blocks=blocks)
+
+
+def timed_record(
+    plan: Plan,
+    typical_ms: Callable[[VariantSpec, Place], float],
+    run_id: str = "sweep",
+    *,
+    blocks: int = BLOCKS,
+    sd: float = 0.02,
+) -> RunRecord:
+    """A run of a plan whose tasks take so long, but for the luck of every fork."""
     luck = np.random.default_rng(1)
     made = []
     for spec in plan.variants:
-        thousands = (spec.documents or 1000) / 1000
         for block in range(blocks):
             summaries = []
-            for schedule, challenge in enumerate(plan.schedules):
-                for place, task in enumerate(challenge.schedule):
-                    power, first_ms = (1.0, 2.0) if spec.engine == "elasticsearch" else (0.5, 3.0)
-                    typical_ms = first_ms * task.clients**power * thousands**0.8
-                    own = make_summary(task.operation, typical_ms * float(np.exp(luck.normal(0, 0.02))))
-                    placed = {"schedule": schedule, "task": place, "label": task.label}
-                    summaries.append(msgspec.structs.replace(own, **placed))
+            for place in places(plan):
+                task = task_at(plan, place)
+                own = make_summary(
+                    task.operation, typical_ms(spec, place) * float(np.exp(luck.normal(0, sd)))
+                )
+                placed = {"schedule": place[0], "task": place[1], "label": task.label}
+                summaries.append(msgspec.structs.replace(own, **placed))
             made.append(make_fork(spec.name, block, *summaries))
     return make_record(run_id, status="complete", plan=plan, forks=tuple(made))
 
@@ -117,16 +134,22 @@ def histories_record(
     run_id: str, factors: Mapping[str, float], *, blocks: int = BLOCKS, **changes: Any
 ) -> RunRecord:
     """A run of `range` by history; os takes 2 ms times its factor there, es 2 ms."""
-    whole = swept_record(run_id, sweep=(f"history={','.join(factors)}",), blocks=blocks, **changes)
-    luck = np.random.default_rng(2)
-    forks = []
-    for fork in whole.forks:
-        summaries = []
-        for summary in fork.summaries:
-            history = whole.plan.history(summary.schedule) or ""
-            typical_ms = 2 * (factors[history] if fork.variant == "os" else 1.0) * luck.normal(1, 0.005)
-            own = make_summary(summary.operation, typical_ms)
-            placed = {name: getattr(summary, name) for name in ("schedule", "task", "label")}
-            summaries.append(msgspec.structs.replace(own, **placed))
-        forks.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
-    return msgspec.structs.replace(whole, forks=tuple(forks))
+    plan = swept_record(sweep=(f"history={','.join(factors)}",), **changes).plan
+
+    def typical_ms(spec: VariantSpec, place: Place) -> float:
+        return 2 * (factors[plan.history(place[0]) or ""] if spec.name == "os" else 1.0)
+
+    return timed_record(plan, typical_ms, run_id, blocks=blocks, sd=0.005)
+
+
+def tasks_record(
+    challenge: str = "big5", histories: str = "fresh,scheduled", *, effect: float = 1.3, **changes: Any
+) -> RunRecord:
+    """A run whose every fifth task is slower on os than on es unless its node is fresh."""
+    plan = swept_record(sweep=(f"history={histories}",), challenges=(challenge,), **changes).plan
+
+    def typical_ms(spec: VariantSpec, place: Place) -> float:
+        depends = spec.name == "os" and plan.history(place[0]) != "fresh" and place[1] % 5 == 2
+        return 5 * (effect if depends else 1.0)
+
+    return timed_record(plan, typical_ms, sd=0.01)

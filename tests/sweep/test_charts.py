@@ -1,10 +1,11 @@
 import pytest
 
 from benchctl.report.charts import variant_style
+from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import SweepAxis
-from benchctl.sweep.charts import sweep_chart
+from benchctl.sweep.charts import page, sweep_chart
 from figures import drawn
-from sweeps import AXIS, forks, make_curve, two_laws
+from sweeps import AXIS, forks, tasks_record, make_curve, two_laws
 
 
 def test_every_variant_is_a_line_with_a_band_at_the_numbers_of_its_points():
@@ -65,3 +66,20 @@ def test_a_point_without_an_interval_or_a_value_does_no_harm():
     assert line["x"] == [1.0, 2.0, 8.0]
     assert band["y"] == pytest.approx([1.0, 2.0, 4.0, 4.0, 2.0, 1.0])
     drawn(sweep_chart(make_curve({"es": [{}, {}, {}, {}]}, comparisons=()), "k"))
+
+
+def test_of_many_tasks_those_are_drawn_whose_difference_depends_most_on_the_history():
+    charts, tables = page(analyse_run(tasks_record()))
+    assert tables == []
+    assert len({chart.key for chart in charts}) == len(charts) == 8
+    depends = ["the difference depends on what ran before" in chart.about for chart in charts]
+    assert depends == [True] * 7 + [False]
+
+
+def test_long_names_of_points_are_folded_and_all_of_them_are_there():
+    long = "after desc_sort_timestamp, composite-date_histogram-daily"
+    axis = SweepAxis("history", ("on a fresh node", long), derived=True)
+    values = {"es": forks(lambda x: x, axis), "os": forks(lambda x: x, axis, seed=2)}
+    labels = drawn(sweep_chart(make_curve(values, axis), "k"))["layout"]["xaxis"]["ticktext"]
+    assert labels[1].replace("<br>", "").replace(" ", "") == long.replace(" ", "")
+    assert max(map(len, labels[1].split("<br>"))) < len(long)

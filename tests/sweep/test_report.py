@@ -1,5 +1,7 @@
 """Sweeps for readers: the answer first, then typed tables that fit a narrow screen."""
 
+import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import msgspec
 import pytest
 
 import golden
+from benchctl.report.formats import render
 from benchctl.report.screen import render_screen
 from benchctl.report.sentences import verdict
 from benchctl.report.table import Notes, markdown, page_of, plain
@@ -17,7 +20,7 @@ from benchctl.stats.compare import adjust
 from benchctl.sweep.curve import judged_curves
 from benchctl.sweep.report import dependence_sentences, sweep_answer, sweep_tables
 from builders import ES
-from sweeps import compared, forks, make_curve, swept_record, two_laws
+from sweeps import compared, forks, tasks_record, make_curve, swept_record, two_laws
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
 
@@ -183,6 +186,55 @@ def test_a_screen_of_curves_has_no_two_blank_lines_in_a_row():
     screen = render_screen(analyse_run(record), plan=record.plan, lines=24).plain
     assert "more curve" in screen
     assert "\n\n\n" not in screen
+
+
+@pytest.mark.parametrize("lines", [24, 40])
+def test_histories_of_many_tasks_fit_on_a_screen_those_that_depend_first(lines: int):
+    record = tasks_record()
+    analysis = analyse_run(record)
+    screen = render_screen(analysis, plan=record.plan, lines=lines).plain.splitlines()
+    assert len(screen) <= lines
+    assert max(map(len, screen)) <= 80
+    head = next(number for number, line in enumerate(screen) if "Depends?" in line)
+    assert screen[head + 2].endswith("yes")
+    depending = [
+        curve.task
+        for curve in analysis.curves
+        if curve.metric == "service_time_p90" and curve.pairs[0].interactions[0].verdict == "slower"
+    ]
+    assert len(depending) == 7
+    assert "37 tasks" in " ".join(screen)
+    whole = render(analysis)
+    assert all(name in whole for name in depending)
+
+
+def test_one_task_at_histories_has_its_points_on_the_screen_and_one_answer():
+    record = tasks_record("range-only-short")
+    screen = render_screen(analyse_run(record), plan=record.plan).plain
+    assert "\n\n\n" not in screen
+    assert screen.replace("\n", " ").count("depend on what ran before") == 1
+
+
+def test_a_single_variant_after_other_tasks_is_told_by_its_strongest_change():
+    lines = {"os": forks(lambda place: 10 * place, BEFORE)}
+    curves = [
+        msgspec.structs.replace(curve, metric=metric)
+        for curve in judged_curves([make_curve(lines, BEFORE, comparisons=())])
+        for metric in ("throughput", "service_time_p90")
+    ]
+    (sentence,) = dependence_sentences(curves)
+    assert "after sort than on a fresh node" in sentence
+
+
+def test_programs_get_interactions_in_lines_of_their_own():
+    analysis = analyse_run(tasks_record("range-only-short"))
+    lines = list(csv.DictReader(io.StringIO(render(analysis, "csv"))))
+    named = [line for line in lines if line["interaction"]]
+    assert {line["interaction"] for line in named} == {"history: scheduled / fresh"}
+    assert [line["metric"] for line in named] == [curve.metric for curve in analysis.curves]
+    assert float(named[0]["effect_percent"]) == analysis.curves[0].pairs[0].interactions[0].effect_percent
+    found = msgspec.json.decode(render(analysis, "json"))
+    assert found["curves"][0]["pairs"][0]["interactions"][0]["contender"] == "os"
 
 
 @pytest.mark.parametrize(("blocks", "provisional"), [(3, True), (5, False)])

@@ -179,11 +179,8 @@ def _csv(analysis: Analysis) -> str:
             lines.append(_csv_line(row, analysis, fields, *sides))
         if not row.comparisons:
             lines.append(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
-    columns = (*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS)
-    if interactions := list(_csv_interactions(analysis)):
-        columns = (*columns, "interaction")
-        lines = [*([*line, None] for line in lines), *interactions]
-    return "".join(csv_pieces(columns, lines))
+    columns = (*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS, "interaction")
+    return "".join(csv_pieces(columns, [*([*line, None] for line in lines), *_csv_interactions(analysis)]))
 
 
 def _csv_interactions(analysis: Analysis) -> Iterator[list[object]]:

@@ -51,6 +51,7 @@ from benchctl.stats.steady import Trend
 LINES = 24
 _LEAST_WIDTH = 80
 _LEAST_NAME = 20
+_LEAST_CURVE = 4  # lines: its title, head and rule, and a point
 _LONGEST_VARIANT = 10
 _LEAST_PLOT, _MOST_PLOT = 10, 20
 _ABSURD_PERCENT = 10_000
@@ -165,22 +166,31 @@ def render_screen(
     shared = set.intersection(*(set(line.verdict.words[1:]) for line in rows)) if len(rows) > 1 else set()
     marks = _meanings(analysis)
     width = max(width, _LEAST_WIDTH)
-    kept, flowing = list(rows), False
+    kept, flowing, cut = list(rows), False, 0
     while True:
         blocks = [*_blocks(kept, shared, width)]
         body = [*top, *curves, *blocks, *_legend(kept, shared, width, marks, flowing=flowing)]
         if len(curves) < len(brief):
             hidden = counted(len(brief) - len(curves), "more curve")
             body.append(Text(f"{hidden}: -v shows them"))
+        if cut:
+            body.append(Text(f"{counted(cut, 'more line')}: -v shows them"))
         if len(kept) < len(rows):
             body.append(Text(f"{_hidden([line for line in rows if line not in kept])}: -v"))
         shown = Text("\n").join([*body, *_plot(added, [*body, *bottom], lines, width), *bottom])
-        if len(kept) + len(curves) <= 1 or shown.plain.count("\n") < lines:
+        excess = shown.plain.count("\n") + 1 - lines
+        if excess <= 0 or cut or len(kept) + len(curves) <= (0 if curves else 1):
             return shown
         if flowing and len(curves) > 1:
             curves.pop()
         elif flowing and kept:
             kept.remove(min(kept, key=lambda line: (not line.agrees, line.strength)))
+        elif flowing:
+            whole = curves[0].split("\n")
+            cut = min(excess + 1, len(whole) - _LEAST_CURVE)
+            if cut <= 0:
+                return shown
+            curves = [Text("\n").join(whole[:-cut])]
         flowing = True
 
 

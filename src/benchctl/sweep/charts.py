@@ -1,7 +1,6 @@
 """Sweeps as charts: a line a variant with the intervals of its points."""
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from benchctl.report.charts import OVERVIEW, Chart, tint, variant_style
 from benchctl.report.charts.panels import plain, plot_layout, scaled_axis
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
-from benchctl.report.table import Table
+from benchctl.report.table import Table, break_name
 from benchctl.stats.analysis import Analysis, Bounded, SweepCurve, SweepLine
 from benchctl.stats.metrics import metric_of
 from benchctl.sweep.report import strongest, sweep_answer, sweep_title
@@ -29,9 +28,9 @@ _MOST_DRAWN = 8
 def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
     """Return a chart for each curve along numbers, and for the strongest of a metric along others."""
     curves = [curve for curve in analysis.curves if curve.axis.numbers]
-    for metric in dict.fromkeys(curve.metric for curve in analysis.curves):
-        along = [curve for curve in analysis.curves if curve.metric == metric and not curve.axis.numbers]
-        curves += strongest(along)[:_MOST_DRAWN]
+    others = strongest([curve for curve in analysis.curves if not curve.axis.numbers])
+    for metric in dict.fromkeys(curve.metric for curve in others):
+        curves += [curve for curve in others if curve.metric == metric][:_MOST_DRAWN]
     return [sweep_chart(curve, str(number)) for number, curve in enumerate(curves)], []
 
 
@@ -83,7 +82,7 @@ def _x_axis(curve: SweepCurve, places: Sequence[float]) -> dict[str, Any]:
         "type": "log" if logarithmic else "linear", "range": ends, "tickmode": "array",
         "tickvals": [places[place] for place in shown],
         "ticktext": [
-            "<br>".join(map(plain, textwrap.wrap(curve.axis.labels[place], _LABEL_WIDTH))) for place in shown
+            plain(break_name(curve.axis.labels[place], _LABEL_WIDTH)).replace("\n", "<br>") for place in shown
         ],
     }  # fmt: skip
 

@@ -51,7 +51,7 @@ _WHOLE = 100
 _MOST_DECIMALS = 6
 _NOTHING = -99.9  # percent
 _MOST_TOLD = 2  # tasks in full in the first sentences, or curves of a metric on a screen
-_MOST_LINES = 8  # of a table on a screen
+_WITHOUT = "without a verdict"
 _DEPENDS = Column("Depends?", "verdict")
 _WORDLESS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 _HISTORIES = {"fresh": "on fresh nodes", "scheduled": "in {}'s schedule", "polluted": "on polluted nodes"}
@@ -116,7 +116,7 @@ def _word(comparison: Comparison) -> str:
     doubt = "?" if comparison.provisional else ""
     if comparison.verdict == "different":
         return f"{said(comparison, comparison.direction or '')}{doubt}, perhaps by too little to matter,"
-    return {"insufficient": "without a verdict", "n/a": "without a verdict"}.get(word, f"{word}{doubt}")
+    return _WITHOUT if word in {"insufficient", "n/a"} else f"{word}{doubt}"
 
 
 def _doubt(curve: SweepCurve, law: PowerLaw, *lines: int) -> str:
@@ -289,12 +289,12 @@ def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
     weight = attrgetter("weight")
     for (_, contender, baseline), tasks in pairs.items():
         found = sorted((max(own, key=weight) for own in tasks.values()), key=weight, reverse=True)
-        for one in found[:_MOST_TOLD]:
-            if one.word == "yes" or len(found) == 1:
-                yield f"{_dependence_text(one.curve, one.place)}."
+        first = found[0]
+        if first.word == "yes" or len(found) == 1:
+            yield f"{_dependence_text(first.curve, first.place)}."
         if len(found) > 1:
             between = (
-                f"the difference between {contender} and {baseline} depends on {_what(found[0].curve.axis)}"
+                f"the difference between {contender} and {baseline} depends on {_what(first.curve.axis)}"
             )
             yield f"Of {len(found)} tasks, {between} on {_dependence_counts(found)}."
     alone = [curve for curve in _primary(curves) if curve.axis.derived and not curve.pairs]
@@ -302,17 +302,25 @@ def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
 
 
 def strongest(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
-    """Return curves, those first whose first contender depends most on the point."""
+    """Return curves of the usual metrics, those first whose first contender depends most on the point.
+
+    Without those that get no verdict where others do.
+    """
+    curves = _primary(curves)
+    curves = [curve for curve in curves if _has_verdict([curve])] or curves
     having = [curve for curve in curves if curve.pairs and curve.pairs[0].interactions]
     having.sort(key=lambda curve: _Dependence.of(curve, 0).weight, reverse=True)
     return [*having, *(curve for curve in curves if curve not in having)]
 
 
 def _dependence_counts(found: Sequence[_Dependence]) -> str:
-    """`3 (1 provisionally), does not on 20, undecided on 14`."""
+    """`3 (a, b and c; 1 provisionally), does not on 20, undecided on 14`."""
     counts: Counter[str] = Counter(one.word for one in found)
-    doubtful = sum(one.interaction.provisional for one in found if one.word == "yes")
-    parts = [f"{counts['yes'] or 'none'}{f' ({doubtful} provisionally)' if doubtful else ''}"]
+    depending = [one for one in found if one.word == "yes"]
+    doubtful = sum(one.interaction.provisional for one in depending)
+    names = listed([one.curve.task for one in depending]) if len(depending) > 1 else ""
+    inside = "; ".join(filter(None, [names, f"{doubtful} provisionally" if doubtful else ""]))
+    parts = [f"{counts['yes'] or 'none'}{f' ({inside})' if inside else ''}"]
     for word, text in (("no", "does not on"), ("?", "undecided on"), ("n/a", "without a verdict on")):
         parts += [f"{text} {counts[word]}"] if counts[word] else []
     return ", ".join(parts)
@@ -327,7 +335,8 @@ def _change_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
         if change.verdict in {"faster", "slower"}
     ]
     changes.sort(key=lambda pair: (pair[1].provisional, -_size(pair[1])))
-    for curve, change in changes[:_MOST_TOLD]:
+    strongest_of = {curve.task: (curve, change) for curve, change in reversed(changes)}
+    for curve, change in list(reversed(strongest_of.values()))[:_MOST_TOLD]:
         text = _change_text(change, curve.lines[0].variant, curve.unit)
         yield f"{_task(curve)}: {text} {change.contender} than {change.baseline}."
 
@@ -353,13 +362,13 @@ def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
     if not analysis.curves:
         return None
     results: list[Section] = []
-    brief: list[Sequence[Section]] = []
+    brief: list[tuple[bool, Sequence[Section]]] = []
     for curves in _alike(analysis.curves):
         points, *further = sweep_tables(curves, notes)
         answer = sweep_answer(curves[0]) if len(curves) == 1 else []
         results += [[points], answer, *([table] for table in further)]
         if not curves[0].axis.derived:
-            brief += _brief(curves, analysis)
+            brief += [(_has_verdict(curves), part) for part in _brief(curves, analysis)]
     compared = any(row.comparisons for row in analysis.rows)
     swept = [curve for curve in analysis.curves if not curve.axis.derived]
     return Addition(
@@ -369,8 +378,15 @@ def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
         ),
         doubts=() if compared else tuple(_curve_doubts(analysis)),
         results=tuple(results),
-        brief=tuple(brief),
+        # Metrics that never get a verdict, such as the throughput of throttled tasks, come last.
+        brief=tuple(part for decides in (True, False) for has, part in brief if has is decides),
     )
+
+
+def _has_verdict(curves: Sequence[SweepCurve]) -> bool:
+    """Return whether variants get a verdict anywhere on curves, or are not compared."""
+    words = [_word(one) for curve in curves for point in curve.comparisons for one in point]
+    return not words or any(word != _WITHOUT for word in words)
 
 
 def _is_told(curves: Sequence[SweepCurve]) -> bool:
@@ -383,13 +399,18 @@ def _brief(curves: Sequence[SweepCurve], analysis: Analysis) -> Iterator[Sequenc
     """Yield parts for a screen: a curve in full, of many without numbers a line a task."""
     if len(curves) <= _MOST_TOLD or not any(pair.interactions for pair in curves[0].pairs):
         for curve in curves:
-            yield [[sweep_tables([curve])[0]], sweep_answer(curve)]
+            told = any(pair.interactions for pair in curve.pairs)
+            yield (
+                [[sweep_tables([curve])[0], ""]]
+                if told
+                else [[sweep_tables([curve])[0]], sweep_answer(curve)]
+            )
     elif curves[0] in _primary(analysis.curves):
         for place in range(len(curves[0].pairs)):
-            yield [_dependence_lines(curves, place)]
+            yield [[_dependence_lines(curves, place), ""]]
 
 
-def _dependence_lines(curves: Sequence[SweepCurve], place: int) -> Section:
+def _dependence_lines(curves: Sequence[SweepCurve], place: int) -> Table:
     """The verdict at every point, and whether it depends on the point; what is decided comes first."""
     found = [_Dependence.of(curve, place) for curve in curves]
     found.sort(key=attrgetter("weight"), reverse=True)
@@ -402,13 +423,10 @@ def _dependence_lines(curves: Sequence[SweepCurve], place: int) -> Section:
             *(_brief_cell(point[place]) for point in one.curve.comparisons),
             _depends_cell(one.interaction),
         )
-        for one in found[:_MOST_LINES]
+        for one in found
     ]
     title = f"{metric_of(curves[0].metric).title}: {pair.contender} against {pair.baseline} by {axis.name}"
-    counts: Counter[str] = Counter(one.word for one in found[_MOST_LINES:])
-    hidden = ", ".join(f"{word} {count}" for word, count in counts.items())
-    more = [f"{counted(counts.total(), 'more task')} ({hidden}): -v"] if counts else []
-    return [Table.of(f"{title}{axis.fixed and f', {axis.fixed}'}", columns, lines), *more]
+    return Table.of(f"{title}{axis.fixed and f', {axis.fixed}'}", columns, lines)
 
 
 def _brief_cell(comparison: Comparison) -> Cell:
@@ -439,7 +457,7 @@ def _curve_doubts(analysis: Analysis) -> Iterator[str]:
 def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
     """`os against es: throughput slower at 3 of 4 points, inconclusive at 1; ...`, contender by contender."""
     found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
-    for curve in curves:
+    for curve in [curve for curve in curves if _has_verdict([curve])] or curves:
         for place, pair in enumerate(curve.pairs):
             words = (_word(point[place]) for point in curve.comparisons)
             by_metric = found.setdefault((pair.contender, pair.baseline), {})
