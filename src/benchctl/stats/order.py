@@ -1,4 +1,4 @@
-"""What a node had run before a task: part of what is measured."""
+"""Tasks that a node had run before a task, which are part of what is measured."""
 
 from collections.abc import Iterable, Sequence
 

@@ -178,7 +178,7 @@ def _exponent(found: Bounded, *, signed: bool = False) -> tuple[str, str]:
 
 
 class _Dependence(NamedTuple):
-    """Whether two variants' difference in a task depends on the point, by the comparison that decides it."""
+    """Answer to whether a difference depends on the point, with the comparison that decides it."""
 
     word: Literal["yes", "?", "no", "n/a"]
     curve: SweepCurve
@@ -342,7 +342,7 @@ def _change_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
 
 
 def _primary(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
-    """Those of the usual metrics, if there are any."""
+    """Curves of the usual metrics, if there are any."""
     usual = [curve for curve in curves if metric_of(curve.metric).kind.usual]
     return usual or list(curves)
 
