@@ -5,7 +5,7 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import SweepAxis
 from benchctl.sweep.charts import page, sweep_chart
 from figures import drawn
-from sweeps import AXIS, forks, tasks_record, make_curve, two_laws
+from sweeps import AXIS, forks, make_curve, tasks_record, two_laws
 
 
 def test_every_variant_is_a_line_with_a_band_at_the_numbers_of_its_points():

@@ -20,7 +20,7 @@ from benchctl.stats.compare import adjust
 from benchctl.sweep.curve import judged_curves
 from benchctl.sweep.report import dependence_sentences, sweep_answer, sweep_tables
 from builders import ES
-from sweeps import compared, forks, tasks_record, make_curve, swept_record, two_laws
+from sweeps import compared, forks, make_curve, swept_record, tasks_record, two_laws
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
 
