@@ -19,7 +19,7 @@ from benchctl.experiment.plan import Changes, plan_measurement
 from benchctl.experiment.record import Expectation
 from benchctl.home import Home
 from benchctl.report.table import pieces
-from benchctl.results.plan import Plan
+from benchctl.results.plan import HISTORIES, Plan
 from benchctl.spec import EvidenceEntry, Setting, run_settings
 from experiment_files import EXPERIMENT, load
 
@@ -142,6 +142,21 @@ def test_a_sweep_has_numbers_of_documents_of_its_own(tmp_path: Path):
     plan = planned(tmp_path, text)
     assert {one.documents for one in plan.variants} == {1000, 2000}
     assert {one.name.partition("@")[2] for one in plan.schedules} == {"clients=1", "clients=2"}
+
+
+def test_a_measurement_sweeps_histories_whose_points_rows_name(tmp_path: Path):
+    text = with_own('sweep: ["history=fresh,scheduled,polluted"]')
+    for engine, history in (("es", "fresh"), ("os", "polluted")):
+        text = text.replace(
+            f"fresh/{engine}/range", f"fresh/{engine}/range-only-short@history={history}/range"
+        )
+    plan = planned(tmp_path, text)
+    assert [plan.history(number) for number in range(len(plan.schedules))] == list(HISTORIES)
+    assert plan.pollution is not None
+    with pytest.raises(UsageError, match="no challenge 'range-only-short@history=other'"):
+        load(tmp_path, text.replace("history=polluted/", "history=other/"))
+    with pytest.raises(UsageError, match="--sweep history and warm-up challenges"):
+        load(tmp_path, text.replace('sweep: ["', 'warmup-challenges: [polluted], sweep: ["'))
 
 
 def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: Path):

@@ -32,6 +32,7 @@ from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
 from redlines import redline_fork, redline_plan
+from sweeps import histories_record
 
 BOOT = BootRecord((0,), 1.0, 1.0, 1.0, searches_sent=300, searches_counted=100, command=(), logs="")
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
@@ -302,6 +303,42 @@ class TestExpectations:
         (judged,) = result.judged
         assert judged.name == "slower over es"
         assert judged.comparison.effect_percent == pytest.approx(100 * (5 / 6 - 1), abs=0.5)
+
+    @pytest.mark.parametrize(
+        ("factors", "relation", "outcome"),
+        [
+            ((1.0, 1.2), "slower", "confirmed"),
+            ((1.0, 1.2), "different", "confirmed"),
+            ((1.0, 1.2), "alike", "refuted"),
+            ((1.2, 1.2), "alike", "confirmed"),
+            ((1.2, 1.2), "different", "refuted"),
+            ((1.2, 1.0), "slower", "refuted"),
+        ],
+    )
+    def test_an_interaction_with_the_history_is_that_of_the_run(
+        self, factors: tuple[float, float], relation: str, outcome: str
+    ):
+        own = dict(zip(("fresh", "scheduled"), factors, strict=True))
+        run = histories_record("20260101-000000-m", own, challenges=("range-only-short",))
+        rows = [
+            comparison(
+                history,
+                f"m/es/range-only-short@history={history}/range",
+                f"m/os/range-only-short@history={history}/range",
+                metric="service_time_p90",
+            )
+            for history in own
+        ]
+        expected = expect("it depends on what ran before", relation, "scheduled", than="fresh")
+        record = made_record(rows, [expected], measurements=("m",))
+        (result,) = analyse_experiment(record, {"m": run}).expectations
+        assert result.outcome == outcome
+        (curve,) = (curve for curve in analyse_run(run).curves if curve.metric == "service_time_p90")
+        (interaction,) = curve.pairs[0].interactions
+        found = result.judged[0].comparison
+        assert found.p == pytest.approx(interaction.p)
+        for name in ("effect_percent", "low_percent", "high_percent"):
+            assert getattr(found, name) == pytest.approx(getattr(interaction, name))
 
     def test_p_values_are_adjusted_over_all_expectations(self):
         """Two of them rest on the same comparison."""

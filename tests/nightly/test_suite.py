@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.suite import Suite, load_suite
+from benchctl.nightly.suite import Suite, check_challenges, load_suite
 from benchctl.run.form import documents_of
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.history import metrics_of
@@ -169,6 +169,16 @@ def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):
     assert "name: search" in caught.value.hint
     path.write_text(f"{LEAST}name: mine\n", encoding="utf-8")
     assert load_suite(path).name == "mine"
+
+
+def test_a_night_may_follow_the_pollution(tmp_path: Path):
+    text = f"{LEAST}warmup-challenges: [polluted]\n"
+    path = write(tmp_path, text)
+    check_challenges(path, load_suite(path))
+    path = write(tmp_path, text.replace("polluted", "poluted"))
+    with pytest.raises(UsageError) as caught:
+        check_challenges(path, load_suite(path))
+    assert "'polluted'" in caught.value.hint
 
 
 def test_a_night_does_not_sweep(tmp_path: Path):

@@ -281,8 +281,8 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     comparisons: Texts | None = None
     is_: Relation | None = msgspec.field(name="is", default=None)  # expected verdict on each contender
     margin: Margin | None = None  # margin, by default 5%; of differences in the metric's unit
-    # Name of another comparison, whose ratio is the baseline for that of the first (a difference of
-    # differences).
+    # Name of another comparison, whose ratio is the baseline for that of the first: their interaction (a
+    # difference of differences).
     than: Text | None = None
     needs: str = ""  # precondition, for readers
     fate: FateSpec | None = None  # expected state of a call site, instead of comparisons

@@ -26,6 +26,7 @@ from benchctl.spec import DEFAULT_FORKS, OnBusy, Text, Work
 from benchctl.stats.metrics import DEFAULT_METRICS, kept_metric_of, metric, metric_names
 from benchctl.track.library import find_challenge
 from benchctl.track.load import load_track, warmup_names
+from benchctl.track.pollution import POLLUTED
 from benchctl.yaml_file import Document, Step, Typed, read_typed
 
 MOST_FORKS: Final = 1000
@@ -212,7 +213,7 @@ def _check_amounts(typed: Typed[Suite]) -> None:
             bool(suite.sweep),
             ("sweep",),
             "a night watches figures, and a sweep draws curves",
-            "name the variants and challenges to watch; sweep by hand when one of them moves",
+            "name the variants and challenges to watch; of histories: `warmup-challenges: [polluted]`",
         ),
         (suite.budget_s == 0, ("budget",), "must be more than 0s", ""),
         (
@@ -290,7 +291,7 @@ def check_challenges(path: Path, suite: Suite) -> None:
         track, _ = load_track(suite.track, common)
     except BenchctlError:
         return
-    own = tuple(track.challenges)
+    own = (*track.challenges, POLLUTED)
     for name, steps in unknown:
         if name in own:
             continue
