@@ -20,7 +20,7 @@ from benchctl.track.operations.search import Search
 POLLUTED: Final = "polluted"
 """Name of the challenge, which every track has."""
 MOST_REQUESTS: Final = 60
-_BRIEF = 5  # requests for each further field of a kind
+_BRIEF = 5  # requests for further fields of a kind, and those of its first that come before
 LEAST_ITERATIONS: Final = 2
 _MOST_ITERATIONS = 50
 _BUDGET_S = 10.0
@@ -66,10 +66,6 @@ class _Field:
     @property
     def kind(self) -> str:
         return "nested" if self.nested else _KINDS[self.type]
-
-    @property
-    def words(self) -> list[str]:
-        return [str(literal) for literal in self.literals if not isinstance(literal, bool)]
 
 
 def pollution(track: Track, documents: int) -> Challenge:
