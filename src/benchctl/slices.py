@@ -5,14 +5,15 @@ from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 Hook = Literal[
-    "collectors", "evidence", "foreign_lines", "imported", "listing", "micro", "micro_source", "page",
-    "redline", "redline_search", "references", "report", "schemas", "sql_view", "sweep", "swept_curves",
-    "whole",
+    "collectors", "details", "evidence", "foreign_lines", "imported", "listing", "micro", "micro_source",
+    "page", "redline", "redline_search", "references", "report", "schemas", "sql_view", "sweep",
+    "swept_curves", "whole",
 ]  # fmt: skip
 """Hooks that a slice may give, each a `module` or `module:name` of it, imported when called:
 
 - collectors: the module with check_runtime(kinds of evidence, Java home), which refuses a runtime that cannot
   provide them, and collectors(kinds of evidence, `engine.cluster.Scene`) -> their `Collector`s
+- details(folder and record of a run) -> tables of details of its report that are made from files
 - evidence: the module with evidence_cost(record) -> a `stats.analysis.EvidenceCost`, and
   evidence_everywhere(kinds) -> a `Caveat`
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
@@ -94,6 +95,7 @@ SLICES: Mapping[str, Slice] = {
     "evidence": Slice(
         {
             "collectors": "collectors",
+            "details": "histories:history_tables",
             "evidence": "activity",
             "foreign_lines": "inlining_log:foreign_lines",
             "page": "charts:page",

@@ -19,6 +19,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
 from benchctl.results.select import Selection, Side
 from benchctl.results.store import RunFolder, reference
+from benchctl.slices import hooks
 from benchctl.spec import Diff
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
@@ -64,10 +65,13 @@ def print_run(
     more = f"benchctl show {reference(folder, usual)} -v"
     place = folder.path.absolute().parent
     runs = None if place == usual.absolute() else place
-    facts = [fact_sections(record)] if part == "all" else []
     below: list[Section] = []
-    if facts or output_format == "markdown":
-        below = [*facts, [f"Run: {folder.path}"]]
+    if part == "all":
+        if output_format in ("text", "markdown"):
+            below += [[table] for tables in hooks("details") for table in tables(folder, record)]
+        below.append(fact_sections(record))
+    if below or output_format == "markdown":
+        below.append([f"Run: {folder.path}"])
     _print(analysis, output_format, plan, [record], part=part, more=more, runs=runs, below=below)
     return record
 

@@ -1,7 +1,8 @@
 """Call sites and methods in inlining logs: found, judged, compared, located in runs."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -9,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from benchctl.errors import UsageError, nearest
-from benchctl.evidence.inlining_log import PACKED_SUFFIX, InliningLog
+from benchctl.evidence.inlining_log import PACKED_SUFFIX, Entry, InliningLog
 from benchctl.evidence.inlining_tree import (
     Call,
     Compilation,
@@ -78,45 +79,61 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def newest_sites(log: InliningLog, *, under: str = "") -> dict[SiteKey, Site]:
-    """Yield every call site in its newest C2 compilation.
+    """Return every call site in its newest C2 compilation.
 
     With `under`, only in compilations that are of this method or call it.
     """
-    newest: dict[tuple[str, int, str], _Copies] = {}
-    for entry in log.mentions(under).all() if under else log:
+    (newest,) = sites_at(log, [math.inf], under=under)
+    return newest
+
+
+def sites_at(
+    log: InliningLog, moments_ms: Sequence[float], *, under: str = ""
+) -> Iterator[dict[SiteKey, Site]]:
+    """Yield every call site in the newest C2 compilation that had begun at each of these moments.
+
+    Args:
+        log: read once.
+        moments_ms: milliseconds since the JVM started, ascending.
+        under: only compilations that are of this method or call it; empty for all.
+    """
+    entries = sorted(
         # A fragment has no level, but was chosen by somebody.
-        if entry.compilation.level in {C2_LEVEL, None}:
-            for call in entry.tree().calls:
-                key = (stable(call.caller), call.bci, own_name(call.callee))
-                copies = newest.get(key)
-                if copies is None or copies.number < entry.number:
-                    newest[key] = _Copies(entry.number, entry.compilation, [call])
-                elif copies.number == entry.number:
-                    copies.calls.append(call)
-    sites = (
-        _site(SiteKey(*key), copies, log.given_up_ms(copies.compilation))
-        for key, copies in newest.items()
-        if key[0]
+        (
+            entry
+            for entry in (log.mentions(under).all() if under else log)
+            if entry.compilation.level in {C2_LEVEL, None}
+        ),
+        key=lambda entry: entry.number,
     )
-    return {site.key: site for site in sites}
+    newest: dict[SiteKey, Site] = {}
+    done = 0
+    for moment_ms in moments_ms:
+        while done < len(entries) and (entries[done].compilation.stamp_ms or 0) <= moment_ms:
+            newest |= _sites(entries[done], log)
+            done += 1
+        yield dict(newest)
 
 
-class _Copies(msgspec.Struct):
-    """The calls at one site of one compilation, which may have several copies of the caller."""
+def _sites(entry: Entry, log: InliningLog) -> dict[SiteKey, Site]:
+    """The call sites of one compilation, which may have several copies of a caller."""
+    calls: dict[SiteKey, list[Call]] = {}
+    for call in entry.tree().calls:
+        if call.caller:
+            key = SiteKey(stable(call.caller), call.bci, own_name(call.callee))
+            calls.setdefault(key, []).append(call)
+    given_up_ms = log.given_up_ms(entry.compilation)
+    return {key: _site(key, entry.compilation, own, given_up_ms) for key, own in calls.items()}
 
-    number: int
-    compilation: Compilation
-    calls: list[Call]
 
-
-def _site(key: SiteKey, copies: _Copies, given_up_ms: int | None) -> Site:
+def _site(key: SiteKey, compilation: Compilation, calls: Sequence[Call], given_up_ms: int | None) -> Site:
     # Calls that HotSpot considers rare tell nothing about dispatch, if another copy of the caller in the same
     # compilation does.
-    telling = [call for call in copies.calls if call.fate.outcome in {"inlined", "virtual"}] or copies.calls
+    telling = [call for call in calls if call.fate.outcome in {"inlined", "virtual"}] or calls
     callees = dict.fromkeys((call.callee, call.fate, call.text) for call in telling)
-    parents = {call.parent for call in copies.calls}
+    parents = {call.parent for call in calls}
     receivers = {receiver for call in telling for receiver in call.receivers}
-    return Site(key, copies.compilation, tuple(callees), _newest(receivers), len(parents), given_up_ms)
+    return Site(key, compilation, tuple(callees), _newest(receivers), len(parents), given_up_ms)
 
 
 def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
@@ -160,7 +177,11 @@ class Compared:
 
 
 def compare_sites(
-    baseline: Mapping[SiteKey, Site], contender: Mapping[SiteKey, Site], *, everywhere: bool = False
+    baseline: Mapping[SiteKey, Site],
+    contender: Mapping[SiteKey, Site],
+    *,
+    everywhere: bool = False,
+    refused: bool = False,
 ) -> Compared:
     """Find the sites that are inlined on one side and a virtual call on the other.
 
@@ -168,12 +189,15 @@ def compare_sites(
     class, bcis differ: then the n-th call of a name in a caller matches the n-th, provided both have equally
     many.
 
-    `everywhere` includes all callers, not only those of Lucene and the engines.
+    `everywhere` includes all callers, not only those of Lucene and the engines; `refused` also finds sites
+    that are inlined on one side and called directly on the other.
     """
     pairs, moved = _matched(baseline, contender)
     in_scope = [pair for pair in pairs if everywhere or pair[0].key.caller.startswith(ENGINE_PACKAGES)]
     differences = [
-        Difference(one, other, (one, other) in moved) for one, other in in_scope if _differ(one, other)
+        Difference(one, other, (one, other) in moved)
+        for one, other in in_scope
+        if _differ(one, other) or (refused and one.is_inlined != other.is_inlined)
     ]
     differences.sort(key=lambda each: (-each.calls, each.baseline.key.caller, each.baseline.key.bci))
     return Compared(

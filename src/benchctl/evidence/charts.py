@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from benchctl.errors import BenchctlError
 from benchctl.evidence.files import JIT_DTYPES, JIT_FILE, fork_evidence
+from benchctl.evidence.histories import history_tables
 from benchctl.evidence.profile_report import profile_tables
 from benchctl.report.charts import Chart, Frame, tint, variant_style
 from benchctl.report.charts.panels import Panel, axis_name, milliseconds, plain, shaded, stacked, time_axis
@@ -114,7 +115,7 @@ def _table(courses: Sequence[JitCourse]) -> Table:
 def page(
     analysis: Analysis, folder: RunFolder | None = None, record: RunRecord | None = None
 ) -> tuple[list[Chart], list[Table]]:
-    """Return charts of the analysis's tasks, and its profiles; nothing for a comparison.
+    """Return charts of the analysis's tasks, call sites and profiles; nothing for a comparison.
 
     A profile that cannot be read does not cost a reader the page.
     """
@@ -124,7 +125,7 @@ def page(
         profiles = profile_tables(folder, record)
     except BenchctlError as err:
         profiles = [Table.of("Profiles", (worded("Cannot be read"),), ((err.message,),))]
-    return _charts(folder, record, analysis), profiles
+    return _charts(folder, record, analysis), [*history_tables(folder, record), *profiles]
 
 
 def _charts(folder: RunFolder, record: RunRecord, analysis: Analysis) -> list[Chart]:

@@ -184,7 +184,8 @@ def render_screen(
         if flowing and len(curves) > 1:
             curves.pop()
         elif flowing and kept:
-            kept.remove(min(kept, key=lambda line: (not line.agrees, line.strength)))
+            # Of equals the last one: what was asked for first is shown first.
+            kept.remove(min(reversed(kept), key=lambda line: (not line.agrees, line.strength)))
         elif flowing:
             whole = curves[0].split("\n")
             cut = min(excess + 1, len(whole) - _LEAST_CURVE)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 import zstandard
 from click.testing import CliRunner, Result
@@ -12,6 +13,7 @@ from benchctl.errors import UsageError
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_record, make_summary
+from evidence.made_histories import INLINED, logs, recorded
 from jvm_logs import INLINED_VISIT, INTS, SORT_VISITOR, VIRTUAL_VISIT, head, visits
 
 BOOT = BootRecord((0,), 5.0, 0.1, 1.0, 10, 10, ("java",), "")
@@ -106,6 +108,22 @@ def test_forks_whose_compilation_was_given_up_since_are_named(home: Path):
     done = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "os")
     assert "block 2: that compilation was given up at 9.00 s" in done.stdout
     assert done.stdout.count("given up") == 1
+
+
+def test_without_options_it_shows_what_depends_on_what_ran_before(home: Path):
+    folder = RunFolder(home / "runs" / "20260102-000000-c")
+    logs(folder)
+    record = msgspec.structs.replace(recorded(folder, "es", "os"), id=folder.path.name)
+    folder.save(record)
+    done = call("20260102")
+    assert done.exit_code == 0, done.output
+    assert "visit in DocIdsWriter::readInts24 x 2" in done.stdout
+    (pair,) = json.loads(call("20260102", "--variant", "os", "--format", "json").stdout)["histories"]
+    assert pair["sites"][0]["outcomes"] == [INLINED, "virtual call"]
+    assert "--level cannot be used" in str(call("20260102", "--level", "4").exception)
+    assert "es has no inlining log" in str(call("20260102", "--variant", "es").exception)
+    shown = CliRunner().invoke(root, ["show", "20260102", "-v"])
+    assert "visit in DocIdsWriter::readInts24 x 2" in " ".join(shown.stdout.split())
 
 
 def test_a_log_file_needs_no_run(tmp_path: Path):

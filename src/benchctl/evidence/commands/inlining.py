@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from benchctl.cli.options import open_run, printed_as, runs_option
-from benchctl.cli.streams import emit
+from benchctl.cli.streams import emit, text_width
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.call_sites import (
     RunLog,
@@ -20,6 +21,7 @@ from benchctl.evidence.call_sites import (
     newest_sites,
     read_called,
 )
+from benchctl.evidence.histories import history_table, read_history_sites
 from benchctl.evidence.inlining_log import InliningLog
 from benchctl.evidence.inlining_report import (
     FOUND_WORDS,
@@ -32,6 +34,7 @@ from benchctl.evidence.inlining_report import (
     tree_text,
 )
 from benchctl.evidence.inlining_tree import cut_tree, simple
+from benchctl.report.table import plain
 from benchctl.results.model import C2_LEVEL, RunRecord
 from benchctl.results.plan import task_named
 
@@ -75,14 +78,17 @@ def inlining_command(
 ) -> None:  # fmt: skip
     """Show JVM inlining decisions and how variants differ.
 
-    Collect the logs with `benchctl run --evidence inlining`. RUN may be a log file, too.
+    Without options, show how they differ within a variant by what ran before the same operation. Collect the
+    logs with `benchctl run --evidence inlining`. RUN may be a log file, too.
     """
-    asked = "--group" if group is not None else "--diff" if diff is not None else "--method"
+    ways = {"--group": group, "--diff": diff, "--method": method}
+    asked = next((name for name, value in ways.items() if value is not None), "")
     context = click.get_current_context()
     for option in context.command.params:
         is_given = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if option.name in _WITHOUT_EFFECT[asked] and is_given:
-            raise UsageError(f"{option.opts[0]} cannot be used with {asked}", hint=f"remove {option.opts[0]}")
+            where = f"with {asked}" if asked else f"without one of {', '.join(ways)}"
+            raise UsageError(f"{option.opts[0]} cannot be used {where}", hint=f"remove {option.opts[0]}")
     source = _Source(run, runs_folder)
     if group is not None:
         answer = _group(source, group, callee, task, variant, node)
@@ -94,10 +100,7 @@ def inlining_command(
     elif method is not None:
         answer = _tree(source.log(variant, block, boot, node), method, level, depth, everything=everything)
     else:
-        raise UsageError(
-            "missing option: one of --method, --diff or --group",
-            hint="e.g. --method METHOD, --diff A B, or --group METHOD --callee NAME --task TASK",
-        )
+        answer = source.histories(variant, block)
     text, document = answer
     emit(text() if output_format == "text" else json.dumps(document(), indent=1, ensure_ascii=False) + "\n")
 
@@ -107,6 +110,7 @@ _WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "--group": ("diff", "method", "block", "boot", "level", "depth", "everything"),
     "--diff": ("variant", "level", "depth", "callee", "task"),
     "--method": ("callee", "task"),
+    "": ("boot", "node", "level", "depth", "everything", "callee", "task"),
 }
 
 
@@ -126,6 +130,17 @@ class _Source:
         if self._run is None:
             raise UsageError("a log file alone has no forks", hint="name a run instead")
         return self._run[1]
+
+    def histories(self, variant: str | None, block: int | None) -> Answer:
+        """Compare what ran before the same task, in a run with such tasks."""
+        found = [*read_history_sites(*self._run, variant, block)] if self._run else []
+        if not found:
+            raise UsageError(
+                "missing option: one of --method, --diff or --group",
+                hint="e.g. --method METHOD, --diff A B, or --group METHOD --callee NAME --task TASK",
+            )
+        document = {"histories": msgspec.to_builtins(found)}
+        return lambda: plain([[history_table(found)]], text_width()), lambda: document
 
     def logs(self) -> list[RunLog]:
         """Return all logs."""
