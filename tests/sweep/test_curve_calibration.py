@@ -1,10 +1,12 @@
-"""Do sweeps keep their promises? Lines with a known exponent are drawn again and again."""
+"""Do sweeps keep their promises? Lines with a known exponent or interaction are drawn again and again."""
+
+import math
 
 import numpy as np
 import pytest
 
 from benchctl.stats.analysis import SweepAxis, SweepCurve
-from benchctl.sweep.curve import ByBlock, sweep_curve
+from benchctl.sweep.curve import ByBlock, judged_curves, sweep_curve
 from stats.processes import Table
 
 CLIENTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
@@ -20,7 +22,13 @@ def by_block(logs: np.ndarray) -> list[ByBlock]:
 
 
 def drawn(
-    generator: np.random.Generator, truths: dict[str, np.ndarray], blocks: int, *, drift: float, node: float
+    generator: np.random.Generator,
+    truths: dict[str, np.ndarray],
+    blocks: int,
+    *,
+    drift: float,
+    node: float,
+    fork_sd: float = FORK_SD,
 ) -> dict[str, list[ByBlock]]:
     """Forks with the host's drift, shared by a block, and the luck of a node that serves all points."""
     host = generator.normal(0, drift, (blocks, 1))
@@ -29,7 +37,7 @@ def drawn(
             truth
             + host
             + generator.normal(0, node, (blocks, 1))
-            + generator.normal(0, FORK_SD, (blocks, truth.size))
+            + generator.normal(0, fork_sd, (blocks, truth.size))
         )
         for name, truth in truths.items()
     }
@@ -92,3 +100,49 @@ def test_a_true_misfit_is_found(calibration: Table):
     curves = swept(saturating, calibration.calls, (21,), 10)
     falls = float(np.mean([curve.lines[0].growth.misfit == "falls" for curve in curves]))
     calibration.check("sweep: saturation noticed", "10 blocks", falls, least=0.9)
+
+
+HISTORIES = SweepAxis("history", ("fresh", "scheduled", "polluted"))
+TASKS, BLOCKS = 10, 8
+
+
+def at_histories(
+    generator: np.random.Generator, effects: tuple[float, ...], *, sequential: bool = False
+) -> list[SweepCurve]:
+    """Curves of tasks, judged: es and os change alike, but for what os has more on polluted nodes."""
+    curves = []
+    for effect in effects:
+        truths = {"es": np.array([0.0, 0.2, 0.4]), "os": np.array([0.1, 0.3, 0.5 + effect])}
+        values = drawn(generator, truths, BLOCKS, drift=0.1, node=0.0, fork_sd=0.03)
+        curves.append(
+            sweep_curve(values, HISTORIES, task="t", metric="service_time_p90", sequential=sequential)
+        )
+    return list(judged_curves(curves))
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_without_an_interaction_none_is_found_and_intervals_hold_the_truth(
+    calibration: Table,
+    sequential: bool,  # noqa: FBT001 - drawn
+):
+    generator = np.random.default_rng((41, sequential))
+    any_found, covered = [], []
+    for _ in range(calibration.calls):
+        curves = at_histories(generator, (0.0,) * TASKS, sequential=sequential)
+        found = [one for curve in curves for one in curve.pairs[0].interactions]
+        any_found.append(any(one.verdict in {"faster", "slower", "different"} for one in found))
+        covered += [one.low_percent <= 0 <= one.high_percent for one in found]
+    cell = f"{TASKS} tasks, {BLOCKS} blocks{', sequential' * sequential}"
+    calibration.check("histories: any interaction without one", cell, float(np.mean(any_found)), most=0.065)
+    calibration.check("histories: coverage of the interaction", cell, float(np.mean(covered)), least=0.935)
+
+
+def test_a_true_interaction_is_found(calibration: Table):
+    """Power: four margins, on one of ten tasks."""
+    generator = np.random.default_rng(42)
+    effects = (math.log1p(4 * 0.05), *[0.0] * (TASKS - 1))
+    found = [
+        at_histories(generator, effects)[0].pairs[0].interactions[1].verdict == "slower"
+        for _ in range(calibration.calls)
+    ]
+    calibration.check("histories: interaction noticed", f"{BLOCKS} blocks", float(np.mean(found)), least=0.9)

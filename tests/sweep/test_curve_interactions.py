@@ -17,12 +17,10 @@ from benchctl.stats.compare import Comparison
 from benchctl.sweep.curve import ByBlock, judged_curves
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary
-from stats.processes import Table
 from sweeps import forks, make_curve, swept_record
 
 HISTORY = SweepAxis("history", ("fresh", "scheduled", "polluted"))
 BLOCKS = 8
-TASKS = 10
 
 
 def points(*milliseconds: float, seed: int = 1, blocks: int = BLOCKS) -> list[ByBlock]:
@@ -216,54 +214,3 @@ def test_operations_under_several_loads_have_a_curve_each():
     plan = make_plan(schedules=(Challenge("fresh", (RANGE,)), Challenge("more", (many, SORT, RANGE, many))))
     names = [curve.task for curve in analysed(plan, {}).curves if curve.metric == "throughput"]
     assert names == ["range, 1 clients", "range, 4 clients"]
-
-
-# Do they keep their promises?
-
-
-def drawn(
-    generator: np.random.Generator, effect: float = 0.0, *, drift: float = 0.1
-) -> dict[str, list[ByBlock]]:
-    """Forks of 3% at three histories, with the host's drift in a block; `effect` on os, polluted."""
-    host = generator.normal(0, drift, (1, BLOCKS))
-    truths = {"es": np.array([0.0, 0.2, 0.4]), "os": np.array([0.1, 0.3, 0.5 + effect])}
-    return {
-        name: [
-            dict(enumerate(point))
-            for point in np.exp(truth[:, None] + host + generator.normal(0, 0.03, (3, BLOCKS))).tolist()
-        ]
-        for name, truth in truths.items()
-    }
-
-
-@pytest.mark.parametrize("sequential", [False, True])
-def test_without_an_interaction_none_is_found_and_intervals_hold_the_truth(
-    calibration: Table,
-    sequential: bool,  # noqa: FBT001 - drawn
-):
-    generator = np.random.default_rng((41, sequential))
-    any_found, covered = [], []
-    for _ in range(calibration.calls):
-        curves = [
-            make_curve(drawn(generator), HISTORY, comparisons=(), sequential=sequential) for _ in range(TASKS)
-        ]
-        found = [one for curve in judged_curves(curves) for one in curve.pairs[0].interactions]
-        any_found.append(any(one.verdict in {"faster", "slower", "different"} for one in found))
-        covered += [one.low_percent <= 0 <= one.high_percent for one in found]
-    cell = f"{TASKS} tasks, {BLOCKS} blocks{', sequential' * sequential}"
-    calibration.check("histories: any interaction without one", cell, float(np.mean(any_found)), most=0.065)
-    calibration.check("histories: coverage of the interaction", cell, float(np.mean(covered)), least=0.935)
-
-
-def test_a_true_interaction_is_found(calibration: Table):
-    """Power: four margins, on one of ten tasks."""
-    generator = np.random.default_rng(42)
-    effect = math.log1p(4 * 0.05)
-    shares = []
-    for _ in range(calibration.calls // 2):
-        curves = [
-            make_curve(drawn(generator, effect if not task else 0.0), HISTORY, comparisons=())
-            for task in range(TASKS)
-        ]
-        shares.append(next(judged_curves(curves)).pairs[0].interactions[1].verdict == "slower")
-    calibration.check("histories: interaction noticed", f"{BLOCKS} blocks", float(np.mean(shares)), least=0.9)
