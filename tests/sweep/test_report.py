@@ -19,7 +19,7 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
 from benchctl.sweep.curve import judged_curves
 from benchctl.sweep.report import dependence_sentences, sweep_answer, sweep_tables
-from builders import ES
+from builders import ES, OS
 from sweeps import compared, forks, make_curve, swept_record, tasks_record, two_laws
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
@@ -224,6 +224,15 @@ def test_a_single_variant_after_other_tasks_is_told_by_its_strongest_change():
     ]
     (sentence,) = dependence_sentences(curves)
     assert "after sort than on a fresh node" in sentence
+
+
+def test_histories_of_a_single_variant_are_its_changes():
+    record = tasks_record(variants=(OS,))
+    analysis = analyse_run(record)
+    assert {len(curve.lines[0].changes) for curve in analysis.curves} == {1}
+    assert "in big5's schedule than on fresh nodes" in verdict(analysis)
+    by_variant = analyse_run(swept_record(sweep=("jdk=17,21",), variants=(OS,)))
+    assert by_variant.curves[0].lines[0].changes == ()
 
 
 def test_programs_get_interactions_in_lines_of_their_own():

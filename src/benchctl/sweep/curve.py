@@ -111,7 +111,8 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     )
     lines = {name: fitted.usable(points) for name, points in values.items()}
     baseline, *others = lines
-    changing = () if axis.numbers else range(1, len(axis.labels))
+    # Points that are variants of a single one are compared as variants.
+    changing = () if axis.numbers or not (others or within) else range(1, len(axis.labels))
     return SweepCurve(
         task=task,
         challenge=challenge,

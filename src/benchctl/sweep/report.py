@@ -52,6 +52,7 @@ _MOST_DECIMALS = 6
 _NOTHING = -99.9  # percent
 _MOST_TOLD = 2  # tasks in full in the first sentences, or curves of a metric on a screen
 _WITHOUT = "without a verdict"
+_SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 _DEPENDS = Column("Depends?", "verdict")
 _WORDLESS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 _HISTORIES = {"fresh": "on fresh nodes", "scheduled": "in {}'s schedule", "polluted": "on polluted nodes"}
@@ -94,7 +95,7 @@ def _where(curve: SweepCurve, place: int) -> str:
         ]
         known = [effect for effect in effects if effect is not None]
         size = ""
-        if known and comparisons[0].verdict in {"faster", "slower", "different"}:
+        if known and comparisons[0].verdict in _SIZED:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
             reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
             size = f" ({with_unit(reach, curve.unit if in_unit else '%')})"
@@ -267,7 +268,7 @@ def _change_text(comparison: Comparison, who: str, unit: str) -> str:
     """`os is 21% slower`, `equal`."""
     doubt = "?" if comparison.provisional else ""
     direction = comparison.direction
-    if comparison.verdict not in {"faster", "slower", "different"} or direction is None:
+    if comparison.verdict not in _SIZED or direction is None:
         return _word(comparison)
     size = f"{rough(abs(comparison.effect_percent or 0.0))}%"
     if comparison.compared_as == "difference":
@@ -297,7 +298,7 @@ def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
                 f"the difference between {contender} and {baseline} depends on {_what(first.curve.axis)}"
             )
             yield f"Of {len(found)} tasks, {between} on {_dependence_counts(found)}."
-    alone = [curve for curve in _primary(curves) if curve.axis.derived and not curve.pairs]
+    alone = [curve for curve in _primary(curves) if not curve.pairs]
     yield from _change_sentences(alone)
 
 
@@ -328,17 +329,25 @@ def _dependence_counts(found: Sequence[_Dependence]) -> str:
 
 def _change_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
     """Yield how an operation of the only variant changes after other tasks, the strongest first."""
-    changes = [
-        (curve, change)
-        for curve in curves
-        for change in curve.lines[0].changes
-        if change.verdict in {"faster", "slower"}
-    ]
-    changes.sort(key=lambda pair: (pair[1].provisional, -_size(pair[1])))
-    strongest_of = {curve.task: (curve, change) for curve, change in reversed(changes)}
-    for curve, change in list(reversed(strongest_of.values()))[:_MOST_TOLD]:
+    strongest_of: dict[str, tuple[SweepCurve, Comparison]] = {}
+    for curve in sorted(curves, key=_change_weight, reverse=True):
+        change = max(curve.lines[0].changes, key=_weight_of, default=None)
+        if change is not None and change.verdict in _SIZED:
+            strongest_of.setdefault(curve.task, (curve, change))
+    for curve, change in list(strongest_of.values())[:_MOST_TOLD]:
         text = _change_text(change, curve.lines[0].variant, curve.unit)
-        yield f"{_task(curve)}: {text} {change.contender} than {change.baseline}."
+        yield f"{_task(curve)}: {text} {_at(curve, change.contender)} than {_at(curve, change.baseline)}."
+    if (count := len({curve.task for curve in curves})) > 1:
+        yield f"Of {count} tasks, {len(strongest_of)} change with {_what(curves[0].axis)}."
+
+
+def _weight_of(change: Comparison) -> tuple[bool, bool, float]:
+    return change.verdict in _SIZED, not change.provisional, _size(change)
+
+
+def _change_weight(curve: SweepCurve) -> tuple[bool, bool, float]:
+    """Sort key: the strongest change of the first line."""
+    return max(map(_weight_of, curve.lines[0].changes), default=(False, False, 0.0))
 
 
 def _primary(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
@@ -384,9 +393,10 @@ def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
 
 
 def _has_verdict(curves: Sequence[SweepCurve]) -> bool:
-    """Return whether variants get a verdict anywhere on curves, or are not compared."""
-    words = [_word(one) for curve in curves for point in curve.comparisons for one in point]
-    return not words or any(word != _WITHOUT for word in words)
+    """Return whether there is a verdict anywhere on curves, or nothing is compared."""
+    compared = [one for curve in curves for point in curve.comparisons for one in point]
+    compared = compared or [one for curve in curves for line in curve.lines for one in line.changes]
+    return not compared or any(_word(one) != _WITHOUT for one in compared)
 
 
 def _is_told(curves: Sequence[SweepCurve]) -> bool:
@@ -397,17 +407,16 @@ def _is_told(curves: Sequence[SweepCurve]) -> bool:
 
 def _brief(curves: Sequence[SweepCurve], analysis: Analysis) -> Iterator[Sequence[Section]]:
     """Yield parts for a screen: a curve in full, of many without numbers a line a task."""
-    if len(curves) <= _MOST_TOLD or not any(pair.interactions for pair in curves[0].pairs):
+    tells = any(pair.interactions for pair in curves[0].pairs)
+    if len(curves) <= _MOST_TOLD or not curves[0].lines[0].changes:
         for curve in curves:
-            told = any(pair.interactions for pair in curve.pairs)
-            yield (
-                [[sweep_tables([curve])[0], ""]]
-                if told
-                else [[sweep_tables([curve])[0]], sweep_answer(curve)]
-            )
+            points = sweep_tables([curve])[0]
+            yield [[points, ""]] if tells else [[points], sweep_answer(curve)]
     elif curves[0] in _primary(analysis.curves):
-        for place in range(len(curves[0].pairs)):
+        for place in range(len(curves[0].pairs)) if tells else ():
             yield [[_dependence_lines(curves, place), ""]]
+        if not tells:
+            yield [[_changes(sorted(curves, key=_change_weight, reverse=True)), ""]]
 
 
 def _dependence_lines(curves: Sequence[SweepCurve], place: int) -> Table:
@@ -433,7 +442,7 @@ def _brief_cell(comparison: Comparison) -> Cell:
     """`slower? +21%`."""
     word = _WORDLESS.get(comparison.verdict) or marked_word(comparison)
     change, _ = change_cells(comparison)
-    sized = comparison.verdict in {"faster", "slower", "different"}
+    sized = comparison.verdict in _SIZED
     ratio = comparison.compared_as == "ratio"
     return judged(comparison.verdict, f"{word} {change}{'%' * ratio}" if sized else word)
 
@@ -469,7 +478,7 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
             others = "".join(f", {word} at {count}" for word, count in rest)
             parts.append(f"{title} {first} at {most} of {counted(counts.total(), 'point')}{others}")
         yield f"{contender} against {baseline}: {'; '.join(parts)}."
-    if curves and not found:
+    if curves and not found and not any(line.changes for curve in curves for line in curve.lines):
         yield "One variant: how its figures change along the axis."
 
 
@@ -628,7 +637,7 @@ def _since(ratio: float | None) -> str:
 
 
 def _changes(curves: Sequence[SweepCurve]) -> Table:
-    """A line a point and variant, against its first; rows tell those of a single variant that is swept."""
+    """A line a point and variant, against its first."""
     axis = curves[0].axis
     head = [OPERATION] if len(curves) > 1 else []
     in_unit = any(
@@ -637,7 +646,7 @@ def _changes(curves: Sequence[SweepCurve]) -> Table:
     change = f"Diff, {curves[0].unit}" if in_unit else "Diff %"
 
     def lines(curve: SweepCurve) -> Iterator[_Line]:
-        for line in curve.lines if axis.derived or curve.pairs else ():
+        for line in curve.lines:
             for number, one in enumerate(line.changes):
                 yield (
                     ABOVE if number else line.variant,
