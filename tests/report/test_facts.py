@@ -25,6 +25,7 @@ from benchctl.results.model import (
     SegmentFacts,
 )
 from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, PluginSpec
+from benchctl.track.model import Challenge, Task
 from builders import ES, make_record
 from races import race, write
 from report.conftest import complete_record, fact_lines
@@ -140,6 +141,10 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
     "answers are alike": lambda: replaced(answers=AnswerCheck(("a", "b"), {}, ())),
     "no answer could be compared": lambda: replaced(answers=AnswerCheck((), {}, ())),
     "a variant cannot do it": lambda: found("unsupported", "no such query"),
+    "a node refuses a search of the pollution": lambda: msgspec.structs.replace(
+        planned(warmup_challenges=(Challenge("polluted", (Task("a"),)),)),
+        answers=found("failed", "fielddata").answers,
+    ),
     "answers differ": lambda: found("different", "total hits 7 against 6"),
     "forks were added to one variant": lambda: msgspec.structs.replace(
         make_record().with_blocks([4, 5], None, {"es"}), looks=2
