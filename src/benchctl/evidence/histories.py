@@ -22,7 +22,7 @@ from benchctl.evidence.call_sites import (
 from benchctl.evidence.inlining_log import InliningLog
 from benchctl.evidence.inlining_report import FOUND_WORDS
 from benchctl.evidence.inlining_tree import simple
-from benchctl.evidence.profile import Choice, count_fork, fork_profiles, without_lines
+from benchctl.evidence.profile import Choice, ForkProfile, count_fork, fork_profiles, without_lines
 from benchctl.report.table import ABOVE, OPERATION, VARIANT, Cell, Table, worded
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import HISTORY, Place, Plan
@@ -88,11 +88,13 @@ def read_history_sites(
         first = choose(logs, name, block, None)
         own = [log for log in logs if (log.variant, log.block, log.node) == (name, first.block, first.node)]
         fork = next(fork for fork in record.forks if (fork.variant, fork.block) == (name, first.block))
-        sites = _sites(fork, own, task_windows(folder, fork))
+        windows = task_windows(folder, fork)
+        sites = _sites(fork, own, windows)
+        profiles = [own for own in fork_profiles(folder, record, name) if own.fork.block == fork.block]
         for group in groups:
             (base, baseline), *others = [pair for pair in group.items() if pair[1] in sites] or [("", (0, 0))]
             for history, place in others:
-                taken = [_samples(folder, record, fork, task) for task in (baseline, place)]
+                taken = [_samples(folder, profiles, task, windows[task].boot) for task in (baseline, place)]
                 compared = compare_sites(sites[baseline], sites[place], refused=any(taken))
                 yield HistorySites(
                     operation=task_at(record.plan, place).label,
@@ -134,17 +136,16 @@ def _sites(
     return found
 
 
-def _samples(folder: RunFolder, record: RunRecord, fork: ForkRecord, task: Place) -> Samples:
+def _samples(folder: RunFolder, profiles: Sequence[ForkProfile], task: Place, boot: int) -> Samples:
     """Samples of a task by method, and by method and what it calls; none without a profile."""
     taken: Samples = Counter()
-    for profile in fork_profiles(folder, record, fork.variant):
-        if profile.fork.block == fork.block:
-            counts = without_lines(count_fork(profile, Choice(), folder=folder, tasks=[task]))
-            for stack, count in counts.stacks.items():
-                pairs = {
-                    (outer, inner.rpartition(".")[2]) for outer, inner in pairwise(stack[-_DEEPEST - 1 :])
-                }
-                taken.update(dict.fromkeys([*pairs, (stack[-1], ""), _ALL], count))
+    for profile in profiles:
+        own = {where: samples for where, samples in profile.nodes.items() if where[0] == boot}
+        counts = count_fork(ForkProfile(profile.fork, own), Choice(), folder=folder, tasks=[task])
+        for stack, count in without_lines(counts).stacks.items():
+            inner = stack[-_DEEPEST - 1 :]
+            calls = {(caller, callee.rpartition(".")[2]) for caller, callee in pairwise(inner)}
+            taken.update(dict.fromkeys([*calls, (stack[-1], ""), _ALL], count))
     return taken
 
 
@@ -193,9 +194,8 @@ def history_table(found: Sequence[HistorySites]) -> Table:
         f"costliest first, in one fork per variant ({forks})"
     )
     columns = (OPERATION, VARIANT, worded("Call"), worded("Ran before"), worded("Outcome"), "Samples")
-    return Table.of(title, columns, [line for pair in found for line in _lines(pair)]).without_empty(
-        "Samples"
-    )
+    lines = [line for pair in found for line in _lines(pair)]
+    return Table.of(title, columns, lines).without_empty("Samples")
 
 
 def _lines(pair: HistorySites) -> Iterator[tuple[Cell | str, ...]]:
