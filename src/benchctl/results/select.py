@@ -509,9 +509,10 @@ def _at(side: Side, point: Collection[str]) -> Side:
     here = {number for number, texts in enumerate(points) if texts.issuperset(point)}
     if swept is None or not here:
         existing = ", ".join(dict.fromkeys(text for texts in points for text in sorted(texts)))
+        points_text = f"it has: {existing}" if existing else "its challenges are not swept"
         raise UsageError(
             f"--at: run {run.id} has no challenge at {', '.join(point)}",
-            hint=f"it has: {existing}" if existing else "its challenges are not swept",
+            hint=f"{points_text}; choose runs with --run",
         )
     # Challenges keep their positions, by which forks and samples are known.
     plan = msgspec.structs.replace(
