@@ -21,6 +21,7 @@ from benchctl.run.forecast import (
     BOOT_S,
     DOCUMENTS_PER_S,
     FORK_S,
+    REQUEST_S_PER_MILLION_DOCUMENTS,
     Ahead,
     Indexing,
     Past,
@@ -81,6 +82,25 @@ def test_only_the_newest_runs_are_looked_at(tmp_path: Path):
         keep(store, f"2026010{number}-000000-c-0000", forks=2 + number)
     for most, forks in ((1, 10), (None, 28)):
         assert Past(store, HOST, Home(tmp_path), most).history(make_plan()).forks == forks
+
+
+@pytest.mark.parametrize(
+    ("changes", "basis"), [({}, "operations"), ({"test_mode": True}, "rule"), ({"track": "other"}, "rule")]
+)
+def test_requests_take_what_they_took_in_runs_of_the_track_but_for_test_mode(
+    tmp_path: Path, changes: dict[str, Any], basis: str
+):
+    store = RunStore(tmp_path)
+    corpus = CorpusSpec(seed=1, documents=1_000_000, generator_version=0, digest="")
+    plan = make_plan(corpus=corpus)
+    forks = (make_fork("es", 0, make_summary("range", 500.0)),)
+    kept = make_record("a", forks=forks, plan=msgspec.structs.replace(plan, heap_mb=1, **changes))
+    store.create("a").save(kept)
+    seconds, known_from = Past(store, HOST, Home(tmp_path)).fork_s(plan, TRACK, ES)
+    (task,) = plan.schedules[0].schedule
+    requests = (task.iterations or 1) + (task.warmup_iterations or 0)
+    each_s = 0.5 if basis == "operations" else REQUEST_S_PER_MILLION_DOCUMENTS
+    assert (seconds, known_from) == (pytest.approx(FORK_S + BOOT_S + requests * each_s), basis)
 
 
 def test_starting_a_run_loads_neither_the_statistics_nor_the_database():

@@ -418,7 +418,7 @@ class Past:
 
         def request_s(operation: str) -> float:
             nonlocal unknown
-            cost_s = self._request_s.get((variant.engine, operation))
+            cost_s = self._request_s.get((variant.engine, plan.track, operation))
             unknown |= cost_s is None
             return max(REQUEST_S, millions * (cost_s or REQUEST_S_PER_MILLION_DOCUMENTS))
 
@@ -433,17 +433,17 @@ class Past:
         return itertools.islice(self._store.newest(), self._most)
 
     @cached_property
-    def _request_s(self) -> dict[tuple[str, str], float]:
-        """Seconds of a request and million documents, by engine and operation, whatever else forks did."""
-        costs: dict[tuple[str, str], list[float]] = {}
+    def _request_s(self) -> dict[tuple[str, str, str], float]:
+        """Seconds of a request and million documents, by engine, track and operation, but for test mode's."""
+        costs: dict[tuple[str, str, str], list[float]] = {}
         for record in self._records():
             millions = record.plan.corpus.documents / 1e6
-            own = millions and record.environment.fingerprint == self._fingerprint
+            is_alike = record.environment.fingerprint == self._fingerprint and not record.plan.test_mode
             engines = {spec.name: spec.engine for spec in record.plan.variants}
-            for fork in record.forks if own else ():
+            for fork in record.forks if millions and is_alike else ():
                 for summary in fork.summaries:
                     if summary.mean_ns and fork.variant in engines:
-                        key = (engines[fork.variant], summary.operation)
+                        key = (engines[fork.variant], record.plan.track, summary.operation)
                         costs.setdefault(key, []).append(summary.mean_ns / 1e9 / millions)
         return {key: statistics.median(values) for key, values in costs.items()}
 
