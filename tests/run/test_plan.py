@@ -347,6 +347,18 @@ def test_a_track_of_several_indices_is_planned_by_what_its_challenges_do(tmp_pat
         plan_run(options(track=str(tmp_path), challenges=(), index_build="deterministic"))
 
 
+def test_pollution_before_a_file_of_ones_own_does_not_go_by_the_tracks_documents(tmp_path: Path):
+    many = HOUSE["track.json"].replace('"document-count": 30', '"document-count": 300000000')
+    own = write_files(tmp_path, {"track.json": many, "own.json": '{"index":{"_index":"a"}}\n{"n":1}\n'})
+    asked = options(track=str(own), challenges=("ask",), warmup_challenges=(POLLUTED,))
+    of_track, of_file = (
+        plan_run(msgspec.structs.replace(asked, files=files))[0].warmup_challenges[0].schedule[0].iterations
+        or 0
+        for files in (FileOptions(), FileOptions(local=own / "own.json"))
+    )
+    assert of_track < of_file
+
+
 def test_clusters_that_are_full_already_are_asked_whatever_their_documents_came_from(tmp_path: Path):
     without = HOUSE["track.json"].replace('"corpora"', '"#corpora"')
     write_files(tmp_path, {"track.json": without})

@@ -173,7 +173,8 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     if raised and options.files.docs is None and not sweep.documents:
         corpus = msgspec.structs.replace(options.corpus, documents=SETTLING_DOCUMENTS)
         options = msgspec.structs.replace(options, corpus=corpus)
-    held = track.documents
+    # A file of the user's own has not been read yet.
+    held = track.documents if options.files.local is None else 0
     documents = min(options.files.docs or held, held) or options.corpus.documents
     load = partial(
         _load,
