@@ -9,6 +9,7 @@ without numbers it is the change since the first one, and two variants' changes 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Final, Literal
 
 import msgspec
@@ -105,11 +106,14 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     known = msgspec.structs.replace(
         known, margin=known.margin if margin is None else margin, compared_as=compared_as
     )
-    fitted = _Fit(axis, known, sequential=sequential)
-    between = _Between(
-        axis.labels, known, comparisons, caveats, paired, within, sequential=sequential, replicate=replicate
-    )
-    lines = {name: fitted.usable(points) for name, points in values.items()}
+    fitted = _Fit(axis, known, comparisons, caveats, paired, within, sequential, replicate)
+    numbers = {
+        name: [
+            {block: math.nan if value is None else value for block, value in point.items()} for point in line
+        ]
+        for name, line in values.items()
+    }
+    lines = {name: fitted.usable(points) for name, points in numbers.items()}
     baseline, *others = lines
     # Points that are variants of a single one are compared as variants.
     changing = () if axis.numbers or not (others or within) else range(1, len(axis.labels))
@@ -123,10 +127,10 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         lines=tuple(
             SweepLine(
                 variant=name,
-                means=tuple(fitted.mean(list(point.values())) for point in values[name]),
+                means=tuple(fitted.mean(list(point.values())) for point in numbers[name]),
                 forks=tuple(map(len, points)),
                 growth=fitted.growth([points]),
-                changes=tuple(between.change(values[name], place) for place in changing),
+                changes=tuple(fitted.change(numbers[name], place) for place in changing),
             )
             for name, points in lines.items()
         ),
@@ -134,9 +138,9 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
             SweepPair(
                 baseline,
                 name,
-                growth=fitted.growth_apart(lines[baseline], lines[name], paired=paired),
+                growth=fitted.growth_apart(lines[baseline], lines[name]),
                 interactions=tuple(
-                    between.interaction({side: values[side] for side in (baseline, name)}, place)
+                    fitted.interaction({side: numbers[side] for side in (baseline, name)}, place)
                     for place in changing
                     if not known.kind.additive
                 ),
@@ -174,31 +178,79 @@ class _Fit(msgspec.Struct, frozen=True):
 
     axis: SweepAxis
     metric: Metric
+    comparisons: Sequence[Sequence[Comparison]]
+    caveats: Sequence[tuple[Caveat, ...]]
+    paired: bool
+    within: bool
     sequential: bool
+    replicate: Replicate
 
-    def usable(self, points: Sequence[ByBlock]) -> _Points:
+    def usable(self, points: _Points) -> _Points:
         """By point: block -> ln of the value, or where these may be 0, the value itself."""
         found = []
         for point in points:
-            series = Series.of(
-                [math.nan if value is None else value for value in point.values()],
-                additive=self.metric.kind.additive,
-            )
+            series = Series.of(list(point.values()), additive=self.metric.kind.additive)
             kept = (block for block, usable in zip(point, series.kept.tolist(), strict=True) if usable)
             found.append(dict(zip(kept, series.points.tolist(), strict=True)))
         return found
 
-    def mean(self, values: Sequence[float | None]) -> Bounded | None:
+    def mean(self, values: Sequence[float]) -> Bounded | None:
         """Return the mean over forks with its interval; None without values."""
-        additive = self.metric.additive
-        series = Series.of([math.nan if value is None else value for value in values], additive=additive)
-        ends = own_interval(values, additive=additive) or (None, None)
+        series = Series.of(values, additive=self.metric.additive)
+        ends = own_interval(values, additive=self.metric.additive) or (None, None)
         return None if series.value is None else Bounded(series.value, *ends)
 
-    def growth_apart(self, left: _Points, right: _Points, *, paired: bool) -> PowerLaw:
+    # Points against the first one.
+
+    def change(self, points: _Points, place: int) -> Comparison:
+        """Compare a point with the first one."""
+        zeros = any(value == 0 for point in points for value in point.values())
+        metric = msgspec.structs.replace(self.metric, zeros=zeros)
+        sides = {self.axis.labels[at]: points[at] for at in (0, place)}
+        return self._compared(metric, sides, place, paired=self.within or self.paired)
+
+    def interaction(self, lines: Mapping[str, _Points], place: int) -> Comparison:
+        """Compare two lines by their ratios of a point to the first one."""
+        sides = {
+            name: {
+                block: points[place][block] / (value or math.nan)
+                for block, value in points[0].items()
+                if block in points[place]
+            }
+            for name, points in lines.items()
+        }
+        # A ratio of ratios is none of differences, whatever readers are told at the points.
+        metric = msgspec.structs.replace(self.metric, compared_as="ratio")
+        return self._compared(metric, sides, place, paired=self.paired)
+
+    def _compared(
+        self, metric: Metric, sides: Mapping[str, Mapping[int, float]], place: int, *, paired: bool
+    ) -> Comparison:
+        # Builds have one value each, and are numbered by themselves.
+        first, other = (
+            Side(label, tuple(values), tuple(values.values()), tuple(values), additive=metric.additive)
+            for label, values in sides.items()
+        )
+        doubts = [doubt for at in (0, place) for doubt in (self.caveats[at] if self.caveats else ())]
+        told = [one for at in (0, place) for one in (self.comparisons[at] if self.comparisons else ())]
+        comparison = compare_sides(
+            metric,
+            first,
+            other,
+            paired=paired,
+            judged=all(one.judged for one in told) and not any(one.code in WITHHOLDING for one in doubts),
+            replicate=self.replicate,
+            sequential=self.sequential,
+        )
+        own = dict.fromkeys(doubt for doubt in doubts if doubt.code in _INHERITED)
+        return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *own))
+
+    # Growth.
+
+    def growth_apart(self, left: _Points, right: _Points) -> PowerLaw:
         """Fit the second line against the first."""
         groups: list[_Points] = [right, left]
-        if paired:
+        if self.paired:
             groups = [
                 [
                     {block: other[block] - value for block, value in own.items() if block in other}
@@ -303,125 +355,54 @@ class _Fit(msgspec.Struct, frozen=True):
         return least, "rises" if tested[0].estimate > 0 else "falls"
 
 
-class _Between(msgspec.Struct, frozen=True):
-    """Comparisons between points: what a line is at one against the first, and how lines differ in that."""
-
-    labels: tuple[str, ...]
-    metric: Metric
-    comparisons: Sequence[Sequence[Comparison]]
-    caveats: Sequence[tuple[Caveat, ...]]
-    paired: bool
-    within: bool
-    sequential: bool
-    replicate: Replicate
-
-    def change(self, points: Sequence[ByBlock], place: int) -> Comparison:
-        """Compare a point with the first one."""
-        zeros = any(value == 0 for point in points for value in point.values())
-        metric = msgspec.structs.replace(self.metric, zeros=zeros)
-        first, other = (
-            self._side(metric, self.labels[at], {block: _value(value) for block, value in points[at].items()})
-            for at in (0, place)
-        )
-        return self._compared(metric, first, other, place, paired=self.within or self.paired)
-
-    def interaction(self, lines: Mapping[str, Sequence[ByBlock]], place: int) -> Comparison:
-        """Compare two lines by their ratios of a point to the first one."""
-        # A ratio of ratios is none of differences, whatever readers are told at the points.
-        metric = msgspec.structs.replace(self.metric, compared_as="ratio")
-        first, other = (
-            self._side(
-                metric,
-                name,
-                {
-                    block: _value(points[place][block]) / (_value(value) or math.nan)
-                    for block, value in points[0].items()
-                    if block in points[place]
-                },
-            )
-            for name, points in lines.items()
-        )
-        return self._compared(metric, first, other, place, paired=self.paired)
-
-    def _side(self, metric: Metric, label: str, values: Mapping[int, float]) -> Side:
-        # Builds have one value each, and are numbered by themselves.
-        return Side(label, tuple(values), tuple(values.values()), tuple(values), additive=metric.additive)
-
-    def _compared(self, metric: Metric, first: Side, other: Side, place: int, *, paired: bool) -> Comparison:
-        doubts = [doubt for at in (0, place) for doubt in (self.caveats[at] if self.caveats else ())]
-        judged = all(one.judged for at in (0, place) for one in (self.comparisons or [()] * (place + 1))[at])
-        comparison = compare_sides(
-            metric,
-            first,
-            other,
-            paired=paired,
-            judged=judged and not any(doubt.code in WITHHOLDING for doubt in doubts),
-            replicate=self.replicate,
-            sequential=self.sequential,
-        )
-        own = dict.fromkeys(doubt for doubt in doubts if doubt.code in _INHERITED)
-        return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *own))
-
-
-def _value(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
 def judged_curves(
     curves: Sequence[SweepCurve], method: Method = "benjamini-hochberg"
 ) -> Iterator[SweepCurve]:
-    """Yield curves with the p-values of their changes and interactions adjusted, and the verdicts.
+    """Yield curves, which come metric by metric, with the verdicts of their changes and interactions.
 
-    Both are families of their own within a metric, and with Holm's method over all metrics. What few blocks
-    or a weak point decide is provisional.
+    p-values of either are adjusted over the metric, with Holm's method over all. What few blocks or a weak
+    point decide is provisional.
     """
-    changes = _adjusted([(curve, line.changes) for curve in curves for line in curve.lines], method)
-    interactions = _adjusted([(curve, pair.interactions) for curve in curves for pair in curve.pairs], method)
+    families = (
+        [(curve.metric, one) for curve in curves for line in curve.lines for one in line.changes],
+        [(curve.metric, one) for curve in curves for pair in curve.pairs for one in pair.interactions],
+    )
+    changes, interactions = (
+        (
+            one
+            for _, family in groupby(pairs, lambda pair: method == "holm" or pair[0])
+            for one in with_least_effects(adjust([one for _, one in family], method=method), method)
+        )
+        for pairs in families
+    )
     for curve in curves:
         lines = tuple(
-            msgspec.structs.replace(line, changes=_marked(curve, next(changes), number))
+            msgspec.structs.replace(
+                line, changes=tuple(_marked(curve, (number,), changes, len(line.changes)))
+            )
             for number, line in enumerate(curve.lines)
         )
         pairs = tuple(
-            msgspec.structs.replace(pair, interactions=_marked(curve, next(interactions), 0, number))
+            msgspec.structs.replace(
+                pair, interactions=tuple(_marked(curve, (0, number), interactions, len(pair.interactions)))
+            )
             for number, pair in enumerate(curve.pairs, 1)
         )
         yield msgspec.structs.replace(curve, lines=lines, pairs=pairs)
 
 
-def _adjusted(
-    groups: Sequence[tuple[SweepCurve, tuple[Comparison, ...]]], method: Method
-) -> Iterator[tuple[Comparison, ...]]:
-    """The groups, each adjusted together with those of its family."""
-    families: dict[str, list[Comparison]] = {}
-    names = ["" if method == "holm" else curve.metric for curve, _ in groups]
-    for name, (_, own) in zip(names, groups, strict=True):
-        families.setdefault(name, []).extend(own)
-    adjusted = {
-        name: iter(with_least_effects(adjust(family, method=method), method))
-        for name, family in families.items()
-    }
-    for name, (_, own) in zip(names, groups, strict=True):
-        yield tuple(next(adjusted[name]) for _ in own)
-
-
-def _marked(curve: SweepCurve, comparisons: Sequence[Comparison], *lines: int) -> tuple[Comparison, ...]:
-    """Comparisons of a point with the first one, of these lines, marked where they are provisional."""
-    marked = []
-    for place, comparison in enumerate(comparisons, 1):
+def _marked(
+    curve: SweepCurve, numbers: tuple[int, ...], comparisons: Iterator[Comparison], count: int
+) -> Iterator[Comparison]:
+    """The next comparisons of points with the first, of numbered lines, marked if they are provisional."""
+    remarks = [curve.lines[number].remarks for number in numbers if curve.lines[number].remarks]
+    for place, comparison in enumerate(islice(comparisons, count), 1):
         weak = (
             min(comparison.replicates) < FORKS_FOR_QUOTING
             or any(doubt.code == "busy-host" for doubt in comparison.caveats)
-            or any(
-                curve.lines[line].remarks[at]
-                for line in lines
-                for at in (0, place)
-                if curve.lines[line].remarks
-            )
+            or any(points[0] or points[place] for points in remarks)
         )
-        provisional = weak and comparison.verdict in DECIDED
-        marked.append(msgspec.structs.replace(comparison, provisional=provisional))
-    return tuple(marked)
+        yield msgspec.structs.replace(comparison, provisional=weak and comparison.verdict in DECIDED)
 
 
 # The curves of a run: every task and metric of a sweep, as the rows of its analysis have them.

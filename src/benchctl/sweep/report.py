@@ -54,6 +54,7 @@ _MOST_TOLD = 2  # tasks in full in the first sentences, or curves of a metric on
 _WITHOUT = "without a verdict"
 _SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 _DEPENDS = Column("Depends?", "verdict")
+_WEIGHT = attrgetter("weight")
 _WORDLESS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 _HISTORIES = {"fresh": "on fresh nodes", "scheduled": "in {}'s schedule", "polluted": "on polluted nodes"}
 
@@ -67,8 +68,8 @@ def sweep_title(curve: SweepCurve) -> str:
 
 def sweep_answer(curve: SweepCurve) -> list[str]:
     """Return which variant is faster where and by how much, and how fast each grows or what depends on it."""
-    if any(pair.interactions for pair in curve.pairs):
-        return [f"{_dependence_text(curve, place)}." for place in range(len(curve.pairs))]
+    if between := _answered(curve):
+        return [f"{_dependence_text(curve, place)}." for place in between]
     answers = ((pair, _where(curve, place)) for place, pair in enumerate(curve.pairs))
     sentences = [
         f"{pair.contender} against {pair.baseline} by {curve.axis.name}: {answer}"
@@ -178,42 +179,53 @@ def _exponent(found: Bounded, *, signed: bool = False) -> tuple[str, str]:
 # Points without numbers: what depends on them.
 
 
+def _answered(curve: SweepCurve) -> range:
+    """Numbers of the pairs that have interactions, or 0 for the changes of a single variant."""
+    return range(len(curve.pairs) or 1) if _against_first(curve, 0) else range(0)
+
+
+def _against_first(curve: SweepCurve, number: int) -> tuple[Comparison, ...]:
+    """Comparisons with the first point: interactions of a pair, or changes of a single variant."""
+    return curve.pairs[number].interactions if curve.pairs else curve.lines[0].changes
+
+
+def _at_points(curve: SweepCurve, number: int) -> list[tuple[str, Comparison]]:
+    """Labels with what is compared there: a pair, or a single variant with its first point."""
+    if not curve.pairs:
+        return list(zip(curve.axis.labels[1:], curve.lines[0].changes, strict=True))
+    return [
+        (label, point[number]) for label, point in zip(curve.axis.labels, curve.comparisons, strict=False)
+    ]
+
+
 class _Dependence(NamedTuple):
-    """Answer to whether a difference depends on the point, with the comparison that decides it."""
+    """Answer to whether a difference, or a single variant, depends on the point, with what decides it."""
 
     word: Literal["yes", "?", "no", "n/a"]
     curve: SweepCurve
-    place: int  # of the pair
-    interaction: Comparison
+    number: int  # of the pair
+    decisive: Comparison
 
     @classmethod
-    def of(cls, curve: SweepCurve, place: int) -> "_Dependence":
+    def of(cls, curve: SweepCurve, number: int) -> "_Dependence":
         """Of all points: it depends if it does at any, and does not if it does at none."""
-        found = (cls(_depends(one), curve, place, one) for one in curve.pairs[place].interactions)
-        return max(found, key=lambda one: (("no", "n/a", "?", "yes").index(one.word), one.weight))
+        answers = (cls(_answer(one), curve, number, one) for one in _against_first(curve, number))
+        return max(answers, key=lambda one: (("no", "n/a", "?", "yes").index(one.word), one.weight))
 
     @property
     def weight(self) -> tuple[int, bool, float]:
         """Sort key: of several metrics, what shows it counts most, then what leaves it open."""
-        firm = self.word == "yes" and not self.interaction.provisional
-        return ("n/a", "no", "?", "yes").index(self.word), firm, _size(self.interaction)
+        firm = self.word == "yes" and not self.decisive.provisional
+        return ("n/a", "no", "?", "yes").index(self.word), firm, _size(self.decisive)
+
+
+def _answer(one: Comparison) -> Literal["yes", "?", "no", "n/a"]:
+    undecided: Literal["?", "n/a"] = "?" if one.verdict == "inconclusive" else "n/a"
+    return "yes" if one.verdict in _SIZED else "no" if one.verdict == "equivalent" else undecided
 
 
 def _size(comparison: Comparison) -> float:
     return abs(math.log1p(max(comparison.effect_percent or 0.0, _NOTHING) / 100))
-
-
-def _depends(interaction: Comparison) -> Literal["yes", "?", "no", "n/a"]:
-    """Return whether a difference depends on the point: that it does, is open, or does not."""
-    match interaction.verdict:
-        case "faster" | "slower" | "different":
-            return "yes"
-        case "inconclusive":
-            return "?"
-        case "equivalent":
-            return "no"
-        case _:
-            return "n/a"
 
 
 def _what(axis: SweepAxis) -> str:
@@ -226,26 +238,25 @@ def _at(curve: SweepCurve, label: str) -> str:
     return _HISTORIES.get(label, label).format(curve.challenge)
 
 
-def _dependence_text(curve: SweepCurve, place: int) -> str:
+def _dependence_text(curve: SweepCurve, number: int) -> str:
     """`range: equal on fresh nodes; os is 21% slower after x: the difference depends on ... (p <0.001)`."""
-    found = _Dependence.of(curve, place)
-    interaction, what = found.interaction, _what(curve.axis)
-    manner = ", provisionally" if interaction.provisional else ""
-    match found.word:
+    word, _, _, decisive = _Dependence.of(curve, number)
+    what = f"on {_what(curve.axis)}"
+    who = "the difference" if curve.pairs else curve.lines[0].variant
+    manner = ", provisionally" if decisive.provisional else ""
+    match word:
         case "yes":
-            end = f"the difference depends on {what}{manner} (p {p_value(interaction.p_adjusted)})"
-            if interaction.verdict == "different":
-                end += ", perhaps by too little to matter"
+            end = f"{who} depends {what}{manner} (p {p_value(decisive.p_adjusted)})"
+            end += ", perhaps by too little to matter" if decisive.verdict == "different" else ""
         case "no":
-            end = f"the difference does not depend on {what}{manner} (within {interaction.margin_percent:g}%)"
+            end = f"{who} does not depend {what}{manner} (within {decisive.margin_percent:g}%)"
         case "?":
-            end = f"whether the difference depends on {what} is undecided"
-            if interaction.mde_percent is not None:
-                end += f" (detects {rough(interaction.mde_percent)}%)"
+            detects = "" if decisive.mde_percent is None else f" (detects {rough(decisive.mde_percent)}%)"
+            end = f"whether {who} depends {what} is undecided{detects}"
         case _:
-            why = next((doubt.text for doubt in interaction.caveats if doubt.code in WITHOUT_VERDICT), "")
-            end = f"no verdict on whether the difference depends on {what}{why and f' ({why})'}"
-    return f"{_task(curve)}: {_points_text(curve, place)}{end}"
+            why = next((doubt.text for doubt in decisive.caveats if doubt.code in WITHOUT_VERDICT), "")
+            end = f"no verdict on whether {who} depends {what}{why and f' ({why})'}"
+    return f"{_task(curve)}: {_points_text(curve, number)}{end}"
 
 
 def _task(curve: SweepCurve) -> str:
@@ -254,14 +265,18 @@ def _task(curve: SweepCurve) -> str:
     return f"{curve.task}{fixed}" + ("" if metric.kind.counts else f", {metric.title}")
 
 
-def _points_text(curve: SweepCurve, place: int) -> str:
+def _points_text(curve: SweepCurve, number: int) -> str:
     """`equal on fresh nodes; os is 21% slower after x: `; points that read the same are together."""
+    who = curve.pairs[number].contender if curve.pairs else curve.lines[0].variant
+    than = "" if curve.pairs else f" than {_at(curve, curve.axis.labels[0])}"
     places: dict[str, list[str]] = {}
-    for label, comparisons in zip(curve.axis.labels, curve.comparisons, strict=bool(curve.comparisons)):
-        text = _change_text(comparisons[place], curve.pairs[place].contender, curve.unit)
-        places.setdefault(text, []).append(_at(curve, label))
-    told = "; ".join(f"{text} {listed(labels)}" for text, labels in places.items())
-    return f"{told}: " if told else ""
+    for label, comparison in _at_points(curve, number):
+        places.setdefault(_change_text(comparison, who, curve.unit), []).append(_at(curve, label))
+    parts = [
+        f"{text} {listed(labels)}{than if text.startswith(f'{who} ') else ''}"
+        for text, labels in places.items()
+    ]
+    return f"{'; '.join(parts)}: " if parts else ""
 
 
 def _change_text(comparison: Comparison, who: str, unit: str) -> str:
@@ -280,26 +295,22 @@ def _change_text(comparison: Comparison, who: str, unit: str) -> str:
 
 def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
     """Yield on which tasks differences depend on the point, the strongest in full, others counted."""
-    pairs: dict[tuple[str, str, str], dict[tuple[str, ...], list[_Dependence]]] = {}
+    subjects: dict[tuple[str, str], dict[tuple[str, ...], list[_Dependence]]] = {}
     for curve in _primary(curves):
-        for place, pair in enumerate(curve.pairs):
-            if pair.interactions:
-                tasks = pairs.setdefault((curve.axis.name, pair.contender, pair.baseline), {})
-                own = tasks.setdefault((curve.challenge, curve.task, curve.axis.fixed), [])
-                own.append(_Dependence.of(curve, place))
-    weight = attrgetter("weight")
-    for (_, contender, baseline), tasks in pairs.items():
-        found = sorted((max(own, key=weight) for own in tasks.values()), key=weight, reverse=True)
-        first = found[0]
-        if first.word == "yes" or len(found) == 1:
-            yield f"{_dependence_text(first.curve, first.place)}."
-        if len(found) > 1:
-            between = (
-                f"the difference between {contender} and {baseline} depends on {_what(first.curve.axis)}"
-            )
-            yield f"Of {len(found)} tasks, {between} on {_dependence_counts(found)}."
-    alone = [curve for curve in _primary(curves) if not curve.pairs]
-    yield from _change_sentences(alone)
+        for number in _answered(curve):
+            pair = curve.pairs[number] if curve.pairs else None
+            who = f"the difference between {pair.contender} and {pair.baseline}" if pair else ""
+            tasks = subjects.setdefault((who or curve.lines[0].variant, _what(curve.axis)), {})
+            own = tasks.setdefault((curve.challenge, curve.task, curve.axis.fixed), [])
+            own.append(_Dependence.of(curve, number))
+    for (who, what), tasks in subjects.items():
+        first, *others = found = sorted(
+            (max(own, key=_WEIGHT) for own in tasks.values()), key=_WEIGHT, reverse=True
+        )
+        if first.word == "yes" or not others:
+            yield f"{_dependence_text(first.curve, first.number)}."
+        if others:
+            yield f"Of {len(found)} tasks, {who} depends on {what} on {_dependence_counts(found)}."
 
 
 def strongest(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
@@ -309,7 +320,7 @@ def strongest(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
     """
     curves = _primary(curves)
     curves = [curve for curve in curves if _has_verdict([curve])] or curves
-    having = [curve for curve in curves if curve.pairs and curve.pairs[0].interactions]
+    having = [curve for curve in curves if _answered(curve)]
     having.sort(key=lambda curve: _Dependence.of(curve, 0).weight, reverse=True)
     return [*having, *(curve for curve in curves if curve not in having)]
 
@@ -318,36 +329,13 @@ def _dependence_counts(found: Sequence[_Dependence]) -> str:
     """`3 (a, b and c; 1 provisionally), does not on 20, undecided on 14`."""
     counts: Counter[str] = Counter(one.word for one in found)
     depending = [one for one in found if one.word == "yes"]
-    doubtful = sum(one.interaction.provisional for one in depending)
+    doubtful = sum(one.decisive.provisional for one in depending)
     names = listed([one.curve.task for one in depending]) if len(depending) > 1 else ""
     inside = "; ".join(filter(None, [names, f"{doubtful} provisionally" if doubtful else ""]))
     parts = [f"{counts['yes'] or 'none'}{f' ({inside})' if inside else ''}"]
     for word, text in (("no", "does not on"), ("?", "undecided on"), ("n/a", "without a verdict on")):
         parts += [f"{text} {counts[word]}"] if counts[word] else []
     return ", ".join(parts)
-
-
-def _change_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
-    """Yield how an operation of the only variant changes after other tasks, the strongest first."""
-    strongest_of: dict[str, tuple[SweepCurve, Comparison]] = {}
-    for curve in sorted(curves, key=_change_weight, reverse=True):
-        change = max(curve.lines[0].changes, key=_weight_of, default=None)
-        if change is not None and change.verdict in _SIZED:
-            strongest_of.setdefault(curve.task, (curve, change))
-    for curve, change in list(strongest_of.values())[:_MOST_TOLD]:
-        text = _change_text(change, curve.lines[0].variant, curve.unit)
-        yield f"{_task(curve)}: {text} {_at(curve, change.contender)} than {_at(curve, change.baseline)}."
-    if (count := len({curve.task for curve in curves})) > 1:
-        yield f"Of {count} tasks, {len(strongest_of)} change with {_what(curves[0].axis)}."
-
-
-def _weight_of(change: Comparison) -> tuple[bool, bool, float]:
-    return change.verdict in _SIZED, not change.provisional, _size(change)
-
-
-def _change_weight(curve: SweepCurve) -> tuple[bool, bool, float]:
-    """Sort key: the strongest change of the first line."""
-    return max(map(_weight_of, curve.lines[0].changes), default=(False, False, 0.0))
 
 
 def _primary(curves: Sequence[SweepCurve]) -> list[SweepCurve]:
@@ -402,40 +390,40 @@ def _has_verdict(curves: Sequence[SweepCurve]) -> bool:
 def _is_told(curves: Sequence[SweepCurve]) -> bool:
     """Return whether the sentence about the only task has all of its points."""
     tasks = {(curve.challenge, curve.task, curve.axis.fixed) for curve in curves}
-    return len(tasks) == 1 and len(curves[0].pairs) == 1 and bool(curves[0].pairs[0].interactions)
+    return len(tasks) == len(_answered(curves[0])) == 1
 
 
 def _brief(curves: Sequence[SweepCurve], analysis: Analysis) -> Iterator[Sequence[Section]]:
     """Yield parts for a screen: a curve in full, of many without numbers a line a task."""
-    tells = any(pair.interactions for pair in curves[0].pairs)
-    if len(curves) <= _MOST_TOLD or not curves[0].lines[0].changes:
+    if len(curves) <= _MOST_TOLD or not _answered(curves[0]):
         for curve in curves:
             points = sweep_tables([curve])[0]
-            yield [[points, ""]] if tells else [[points], sweep_answer(curve)]
+            yield [[points, ""]] if _answered(curve) else [[points], sweep_answer(curve)]
     elif curves[0] in _primary(analysis.curves):
-        for place in range(len(curves[0].pairs)) if tells else ():
-            yield [[_dependence_lines(curves, place), ""]]
-        if not tells:
-            yield [[_changes(sorted(curves, key=_change_weight, reverse=True)), ""]]
+        for number in _answered(curves[0]):
+            yield [[_dependence_lines(curves, number), ""]]
 
 
-def _dependence_lines(curves: Sequence[SweepCurve], place: int) -> Table:
+def _dependence_lines(curves: Sequence[SweepCurve], number: int) -> Table:
     """The verdict at every point, and whether it depends on the point; what is decided comes first."""
-    found = [_Dependence.of(curve, place) for curve in curves]
-    found.sort(key=attrgetter("weight"), reverse=True)
+    found = sorted((_Dependence.of(curve, number) for curve in curves), key=_WEIGHT, reverse=True)
     found.sort(key=lambda one: ("yes", "no", "?", "n/a").index(one.word))
-    pair, axis = curves[0].pairs[place], curves[0].axis
-    columns = (OPERATION, *(Column(label, "verdict") for label in axis.labels), _DEPENDS)
+    axis, pairs = curves[0].axis, curves[0].pairs
+    against = f" against {pairs[number].baseline}" if pairs else f" against {axis.labels[0]}"
+    who = pairs[number].contender if pairs else curves[0].lines[0].variant
+    labels = [label for label, _ in _at_points(curves[0], number)]
+    columns = (OPERATION, *(Column(label, "verdict") for label in labels), _DEPENDS)
     lines = [
         (
             one.curve.task,
-            *(_brief_cell(point[place]) for point in one.curve.comparisons),
-            _depends_cell(one.interaction),
+            *(_brief_cell(comparison) for _, comparison in _at_points(one.curve, number)),
+            _depends_cell(one.decisive),
         )
         for one in found
     ]
-    title = f"{metric_of(curves[0].metric).title}: {pair.contender} against {pair.baseline} by {axis.name}"
-    return Table.of(f"{title}{axis.fixed and f', {axis.fixed}'}", columns, lines)
+    fixed = axis.fixed and f", {axis.fixed}"
+    title = f"{metric_of(curves[0].metric).title}: {who}{against} by {axis.name}{fixed}"
+    return Table.of(title, columns, lines)
 
 
 def _brief_cell(comparison: Comparison) -> Cell:
@@ -448,7 +436,7 @@ def _brief_cell(comparison: Comparison) -> Cell:
 
 
 def _depends_cell(interaction: Comparison) -> Cell:
-    word = _depends(interaction)
+    word = _answer(interaction)
     doubt = "?" if interaction.provisional else ""
     little = " (little)" if interaction.verdict == "different" else ""
     return judged("different" if word == "yes" else interaction.verdict, f"{word}{doubt}{little}")
