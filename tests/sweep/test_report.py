@@ -146,7 +146,8 @@ def shown(curve: SweepCurve, width: int) -> str:
 
 def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
     texts = [f"# {name}\n{shown(curve, 120)}\n" for name, curve in SCENES.items()]
-    for curves in (tasks(5), [*tasks(1), histories(10, 10, 10)]):
+    too_few = [histories(10, 10, 10, task=task, blocks=2) for task in ("range", "sort")]
+    for curves in (tasks(5), [*tasks(1), histories(10, 10, 10)], too_few):
         told = plain(page_of(sweep_tables(curves), dependence_sentences(curves)), 120)
         texts.append(f"# {len(curves)} tasks at histories\n{told}\n")
     golden.agree(request.config, Path(__file__).parent / "golden" / "report.txt", "\n".join(texts))
@@ -224,6 +225,11 @@ def test_a_single_variant_after_other_tasks_is_told_by_its_strongest_change():
     ]
     (sentence,) = dependence_sentences(curves)
     assert "after sort than on a fresh node" in sentence
+
+
+def test_nothing_is_told_of_histories_that_nobody_asked_for_until_there_is_a_verdict():
+    assert list(dependence_sentences([histories(10, 14, axis=BEFORE, blocks=2)])) == []
+    assert len(list(dependence_sentences([histories(10, 14, axis=BEFORE, blocks=3)]))) == 1
 
 
 def test_histories_of_a_single_variant_are_its_changes():

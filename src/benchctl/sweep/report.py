@@ -307,6 +307,11 @@ def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
         first, *others = found = sorted(
             (max(own, key=_WEIGHT) for own in tasks.values()), key=_WEIGHT, reverse=True
         )
+        if first.word == "n/a" and (others or first.curve.axis.derived):
+            # Nobody asked for derived histories; tables have them all the same.
+            if not first.curve.axis.derived:
+                yield f"No verdict on whether {who} depends on {what}, on any of {len(found)} tasks."
+            continue
         if first.word == "yes" or not others:
             yield f"{_dependence_text(first.curve, first.number)}."
         if others:
