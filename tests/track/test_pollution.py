@@ -208,10 +208,13 @@ def test_multi_fields_objects_and_nested_objects_are_walked():
         "cloud": {"properties": {"region": {"type": "keyword"}, "off": {"type": "ip", "index": False}}},
         "tags": {"type": "nested", "properties": {"key": {"type": "keyword"}}},
     }
-    bodies = bodies_of(check(track_of(properties)))
+    uses = ({"aggs": {"a": {"terms": {"field": name}}}} for name in ("cloud.off", "query"))
+    challenge = check(track_of({**properties, "query": {"type": "percolator"}}, *uses))
+    assert "none for 1 of type ip without index" in challenge.description
+    bodies = bodies_of(challenge)
     found = {":".join(name.split(":")[:2]) for name in bodies}
     assert {"text:title", "keyword:title.raw", "keyword:cloud.region", "keyword:tags.key"} <= found
-    assert "ip:cloud.off" not in found
+    assert not any("cloud.off" in name or "query" in name for name in found)
     assert bodies["keyword:tags.key:exists"]["query"]["nested"]["path"] == "tags"
 
 

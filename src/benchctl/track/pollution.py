@@ -113,6 +113,9 @@ def _fields(track: Track) -> tuple[list[_Field], Counter[str]]:
         for name, kind, nested in _walk(mapping):
             if kind not in _KINDS or (nested and _KINDS[kind] in ("text", "geo_point")):
                 ignored[kind] += 1
+                # Operations that use it do not tell its type, unless it is another name of a field.
+                if kind != "alias":
+                    fields.setdefault(name, {})
                 continue
             field = fields.setdefault(name, {}).setdefault(kind, _Field(name, kind, nested))
             if len(names) != 1 and place and place not in field.indices:
@@ -156,13 +159,17 @@ def _mappings(track: Track) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _walk(
     mapping: Mapping[str, Any], path: str = "", nested: str = "", depth: int = 0
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and nested path of fields, without those that cannot be searched or sorted."""
+    """Yield name, type and nested path of fields; the types of those that cannot be searched say so."""
     for key in ("properties", "fields"):
         for name, body in _object(mapping.get(key)).items():
             kind = body.get("type", "object") if isinstance(body, dict) else None
             if not isinstance(kind, str) or not _is_plain(f"{path}{name}{kind}") or depth > _MOST_DEPTH:
                 continue
-            if any(body.get(switch) in (False, "false") for switch in ("enabled", "index", "doc_values")):
+            switches = [
+                key for key in ("enabled", "index", "doc_values") if body.get(key) in (False, "false")
+            ]
+            if switches:
+                yield f"{path}{name}", f"{kind} without {switches[0]}", nested
                 continue
             if kind not in ("object", "nested"):
                 yield f"{path}{name}", kind, nested
