@@ -152,6 +152,12 @@ def test_every_axis_without_numbers_has_them_in_an_analysis():
     assert by_margin.curves[0].lines[0].changes[0].margin_percent == 50
 
 
+def test_index_builds_count_where_they_are_the_unit():
+    curve = judged({"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}, replicate="build")
+    first = curve.pairs[0].interactions[0]
+    assert (first.verdict, first.replicate, first.replicates) == ("slower", "build", (BLOCKS, BLOCKS))
+
+
 # What ran before, without a sweep.
 
 SORT, RANGE = Task("sort", iterations=9), Task("range", iterations=9)
