@@ -17,6 +17,7 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import Imported, RunRecord
 from benchctl.stats.analyse import analyse_run
 from report.html.outline import check_structure, outline
+from sweeps import tasks_record
 
 HOSTILE = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>&amp;\u202e\x9b"
 SECTIONS = ["Verdict", "Effects", "Results", "Operation by operation", "What was compared, and how"]
@@ -201,6 +202,15 @@ def test_a_comparison_says_where_its_sides_come_from(record: RunRecord):
     text = found.all("main")[0].text
     assert "os: 1 fork of run 20260202-000000-other, 2026-01-01 00:00:00 UTC, on host lab1" in text
     assert "Run 20260202-000000-other" in [text for _, text in found.headings()]
+
+
+def test_histories_are_results_each_table_once():
+    record = tasks_record("range-only-short")
+    found = outline(render_page(run_subject(record, analyse_run(record))))
+    check_structure(found)
+    captions = [one.text for one in found.all("caption")]
+    for table in ("(higher is better; mean", "does the difference depend", "each variant against its first"):
+        assert sum("throughput by history" in text and table in text for text in captions) == 1
 
 
 def test_what_another_tool_measured_is_not_repeated_by_a_command_of_ours(record: RunRecord):
