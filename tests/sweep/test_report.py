@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from benchctl.stats.compare import adjust
 from benchctl.sweep.curve import judged_curves
 from benchctl.sweep.report import dependence_sentences, sweep_answer, sweep_tables
 from builders import ES, OS
-from sweeps import compared, forks, make_curve, swept_record, tasks_record, two_laws
+from sweeps import compared, forks, make_curve, swept_record, tasks_record, timed_record, two_laws
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
 
@@ -258,3 +259,24 @@ def test_one_variants_curve_by_few_forks_is_provisional(blocks: int, provisional
     found = verdict(analyse_run(record))
     assert found.startswith("One variant: how its figures change")
     assert ("Provisional: fewer than 5 forks at a point." in found) is provisional
+
+
+@pytest.mark.parametrize(("blocks", "shown"), [(1, r"\? \+\d+"), (6, r"slower \+\d+")])
+def test_a_point_without_a_verdict_has_its_change_all_the_same(blocks: int, shown: str):
+    plan = tasks_record("big5rangedebug").plan
+    record = timed_record(plan, lambda spec, _: 8.0 if spec.name == "os" else 5.0, blocks=blocks)
+    lines = render_screen(analyse_run(record), plan=plan).plain.splitlines()
+    last = [line for line in lines if line.startswith("range ")][-1]
+    assert len(re.findall(shown, last)) == len(plan.schedules)
+
+
+def test_a_point_without_a_value_has_none_on_the_screen():
+    missing = histories(10, 13, 13, task="sort", blocks=2)
+    gap = msgspec.structs.replace(missing.comparisons[0][0], effect_percent=None, verdict="n/a")
+    missing = msgspec.structs.replace(missing, comparisons=((gap,), *missing.comparisons[1:]))
+    curves = (histories(10, 13, 13), missing, histories(10, 10, 10, task="term"))
+    record = tasks_record("big5rangedebug")
+    analysis = msgspec.structs.replace(analyse_run(record), curves=curves)
+    lines = render_screen(analysis, plan=record.plan).plain.splitlines()
+    (line,) = [line for line in lines if line.startswith("sort ")]
+    assert line.split()[1] == "n/a"

@@ -55,7 +55,6 @@ _WITHOUT = "without a verdict"
 _SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 _DEPENDS = Column("Depends?", "verdict")
 _WEIGHT = attrgetter("weight")
-_WORDLESS: dict[Verdict, str] = {"inconclusive": "?", "insufficient": "n/a", "n/a": "n/a"}
 _HISTORIES = {"fresh": "on fresh nodes", "scheduled": "in {}'s schedule", "polluted": "on polluted nodes"}
 
 
@@ -432,12 +431,12 @@ def _dependence_lines(curves: Sequence[SweepCurve], number: int) -> Table:
 
 
 def _brief_cell(comparison: Comparison) -> Cell:
-    """`slower? +21%`."""
-    word = _WORDLESS.get(comparison.verdict) or marked_word(comparison)
+    """`slower? +21%`; undecided or without a verdict, `? +21%`."""
     change, _ = change_cells(comparison)
-    sized = comparison.verdict in _SIZED
-    ratio = comparison.compared_as == "ratio"
-    return judged(comparison.verdict, f"{word} {change}{'%' * ratio}" if sized else word)
+    if comparison.verdict == "equivalent" or change == NOT_AVAILABLE:
+        return judged(comparison.verdict, change if change == NOT_AVAILABLE else marked_word(comparison))
+    word = marked_word(comparison) if comparison.verdict in _SIZED else "?"
+    return judged(comparison.verdict, f"{word} {change}{'%' * (comparison.compared_as == 'ratio')}")
 
 
 def _depends_cell(interaction: Comparison) -> Cell:
