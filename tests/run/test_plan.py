@@ -417,6 +417,13 @@ def test_a_task_that_nothing_ran_before_warms_up_for_longer(
     assert counts(plan)["range"] == expected
 
 
+@pytest.mark.parametrize("challenges", [("indexing",), ("range-only-short", "indexing")])
+@pytest.mark.parametrize("other", ["scheduled", "polluted"])
+def test_challenges_that_fill_their_indices_have_no_histories(challenges: tuple[str, ...], other: str):
+    with pytest.raises(UsageError, match="--sweep history: challenge 'indexing' fills its indices"):
+        plan_run(options(challenges=challenges, sweep=(f"history=fresh,{other}",)))
+
+
 def test_operations_that_say_nothing_get_the_general_number():
     challenge = Challenge("c", (Task("term", iterations=700), Task("range", clients=8, iterations=10)))
     _, track = plan_run(options())

@@ -31,28 +31,14 @@ _RESTORE = "restore-snapshot"
 def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Challenge] = ()) -> DataOrigin:
     """Return whether forks start on prepared data, or on an empty node that the challenge fills.
 
-    A challenge makes its data when it creates what the track declares, restores a snapshot, or indexes the
-    track's
-    corpora. One that only sends generated documents to an index of its own appends to what was prepared, and
-    so
-    does one that creates further indices. `warmups` run on every fresh node before the measured `schedules`.
+    `warmups` run on every fresh node before the measured `schedules`.
 
     Raises:
         UsageError: If a challenge would run before there is any data.
     """
-    declared = places(track).names
-    making = [
-        challenge.name
-        for challenge in schedules
-        if any(
-            _makes_data(
-                {**track.operations, **challenge.operations}[task.operation], declared, bool(track.corpora)
-            )
-            for task in challenge.schedule
-        )
-    ]
+    making = [challenge.name for challenge in schedules if is_filling(track, challenge)]
     if not making:
-        return "prepared" if declared else "empty"
+        return "prepared" if places(track).names else "empty"
     early = schedules[0].name
     if early not in making:
         raise UsageError(
@@ -66,6 +52,20 @@ def origin_of(track: Track, schedules: Sequence[Challenge], warmups: Sequence[Ch
             hint="remove --warmup-challenge, or warm up by tasks of the challenge itself",
         )
     return "empty"
+
+
+def is_filling(track: Track, challenge: Challenge) -> bool:
+    """Return whether a challenge makes its data, and starts on an empty node.
+
+    It does when it creates what the track declares, restores a snapshot, or indexes the track's corpora. One
+    that only sends generated documents to an index of its own appends to what was prepared, and so does one
+    that creates further indices.
+    """
+    operations = {**track.operations, **challenge.operations}
+    declared = places(track).names
+    return any(
+        _makes_data(operations[task.operation], declared, bool(track.corpora)) for task in challenge.schedule
+    )
 
 
 def needed_corpora(track: Track, schedules: Iterable[Challenge], origin: DataOrigin) -> tuple[Corpus, ...]:

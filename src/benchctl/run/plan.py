@@ -38,6 +38,7 @@ from benchctl.run.checks import (
 from benchctl.run.documents import (
     FileOptions,
     expected_corpus,
+    is_filling,
     needs_documents,
     origin_of,
 )
@@ -207,6 +208,12 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
             hint="remove --hosts, or take a track without a plug-in",
         )
     track = track.with_challenges(*all_warmups, *schedules)
+    for challenge, of in zip(schedules, swept, strict=True):
+        if HISTORY in of.at and is_filling(track, challenge):
+            raise UsageError(
+                f"--sweep history: challenge '{of.of}' fills its indices, which each of its tasks would need",
+                hint="sweep challenges that search prepared data, or leave tasks out: --exclude-tasks",
+            )
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     check_acting(options, track, (*all_warmups, *schedules))
     plan = freeze(options, track, schedules, warmups, sources)
