@@ -125,6 +125,30 @@ def test_a_workload_of_two_indices_and_a_data_stream(run: Run, tmp_path: Path):
 
 
 @pytest.mark.full
+def test_a_file_whose_action_lines_name_the_indices_fills_them_all(run: Run, tmp_path: Path):
+    own = tmp_path / "own.json"
+    lines = [
+        f'{{"index": {{"_index": "{index}"}}}}\n{{"name": "{index}-{number}"}}\n'
+        for index, documents in (("readers", 30), ("fines", 12))
+        for number in range(documents)
+    ]
+    own.write_text("".join(lines), encoding="utf-8")
+    asked = (
+        "--include-tasks",
+        "readers,everything",
+        "--no-assertions",
+        "--corpus",
+        str(own),
+        "--variant",
+        "os",
+    )
+    _, record = run(write_house(tmp_path), *asked)
+    assert (record.plan.origin, record.indices["os"].documents) == ("prepared", 42)
+    (fork,) = record.forks
+    assert (hits(fork)["readers"], hits(fork)["everything"]) == (42, 42)
+
+
+@pytest.mark.full
 def test_data_streams_are_prepared_from_templates(run: Run, tmp_path: Path):
     text, record = run(write_doors(tmp_path), "--variant", "es")
     (fork,) = record.forks
