@@ -212,7 +212,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         if HISTORY in of.at and is_filling(track, challenge):
             raise UsageError(
                 f"--sweep history: challenge '{of.of}' fills its indices, which each of its tasks would need",
-                hint="sweep challenges that search prepared data, or leave tasks out: --exclude-tasks",
+                hint="sweep challenges that search prepared data, or exclude tasks: --exclude-tasks",
             )
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     check_acting(options, track, (*all_warmups, *schedules))
