@@ -225,16 +225,16 @@ def test_a_gate_ends_with_0_when_all_is_well(compare: Compare):
     [
         ((), 3, 4),
         (("--at", "history=fresh"), 0, 2),
-        (("--at", "history=scheduled"), 3, 2),
-        (("--at", "history=polluted"), 2, 0),
-        (("--at", "history=fresh", "--at", "history=scheduled"), 2, 0),
+        (("--at", "history=polluted"), 3, 2),
+        (("--at", "history=scheduled"), 2, 0),
+        (("--at", "history=fresh", "--at", "history=polluted"), 2, 0),
     ],
 )
 def test_a_gate_judges_the_worst_history_or_one(
     compare: Compare, store: RunStore, at: tuple[str, ...], status: int, comparisons: int
 ):
     record = histories_record(
-        "20260103-080000-h-0003", {"fresh": 1.0, "scheduled": 1.5}, challenges=("range-only-short",)
+        "20260103-080000-h-0003", {"fresh": 1.0, "polluted": 1.5}, challenges=("range-only-short",)
     )
     store.create(record.id).save(record)
     ended, output, _ = compare("es", "os", "--gate", "--run", record.id, *at, "--format", "json")

@@ -318,7 +318,7 @@ class TestExpectations:
     def test_an_interaction_with_the_history_is_that_of_the_run(
         self, factors: tuple[float, float], relation: str, outcome: str
     ):
-        own = dict(zip(("fresh", "scheduled"), factors, strict=True))
+        own = dict(zip(("fresh", "polluted"), factors, strict=True))
         run = histories_record("20260101-000000-m", own, challenges=("range-only-short",))
         rows = [
             comparison(
@@ -329,7 +329,7 @@ class TestExpectations:
             )
             for history in own
         ]
-        expected = expect("it depends on what ran before", relation, "scheduled", than="fresh")
+        expected = expect("it depends on what ran before", relation, "polluted", than="fresh")
         record = made_record(rows, [expected], measurements=("m",))
         (result,) = analyse_experiment(record, {"m": run}).expectations
         assert result.outcome == outcome

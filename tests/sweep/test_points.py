@@ -262,6 +262,14 @@ def test_nothing_else_decides_what_a_node_of_a_history_ran_before(changes: dict[
         planned("history=fresh,scheduled", **changes)
 
 
+@pytest.mark.parametrize("fixed", [(), ("clients=1,2",)])
+def test_nothing_runs_before_the_only_task_of_a_schedule(fixed: tuple[str, ...]):
+    with pytest.raises(UsageError, match="--sweep history: a challenge of one task"):
+        planned("history=fresh,polluted,scheduled", *fixed)
+    assert planned("history=fresh,polluted", *fixed).swept is not None
+    assert planned("history=polluted,scheduled", *fixed).swept is not None
+
+
 def test_counts_are_shared_among_clients_where_they_are_raised():
     plan = planned("clients=1,4", settle=True)
     assert plan.settled

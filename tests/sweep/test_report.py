@@ -211,7 +211,7 @@ def test_histories_of_many_tasks_fit_on_a_screen_those_that_depend_first(lines: 
 
 
 def test_one_task_at_histories_has_its_points_on_the_screen_and_one_answer():
-    record = tasks_record("range-only-short")
+    record = tasks_record("range-only-short", "fresh,polluted")
     screen = render_screen(analyse_run(record), plan=record.plan).plain
     assert "\n\n\n" not in screen
     assert screen.replace("\n", " ").count("depend on what ran before") == 1
@@ -243,10 +243,10 @@ def test_histories_of_a_single_variant_are_its_changes():
 
 
 def test_programs_get_interactions_in_lines_of_their_own():
-    analysis = analyse_run(tasks_record("range-only-short"))
+    analysis = analyse_run(tasks_record("range-only-short", "fresh,polluted"))
     lines = list(csv.DictReader(io.StringIO(render(analysis, "csv"))))
     named = [line for line in lines if line["interaction"]]
-    assert {line["interaction"] for line in named} == {"history: scheduled / fresh"}
+    assert {line["interaction"] for line in named} == {"history: polluted / fresh"}
     assert [line["metric"] for line in named] == [curve.metric for curve in analysis.curves]
     assert float(named[0]["effect_percent"]) == analysis.curves[0].pairs[0].interactions[0].effect_percent
     found = msgspec.json.decode(render(analysis, "json"))

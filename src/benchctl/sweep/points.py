@@ -150,6 +150,12 @@ class Sweep:
                 "--sweep docs: only generated documents come in any number",
                 hint="run a track of files once for each --docs, and compare the runs",
             )
+        histories = {of.at.get(HISTORY) for of in swept.schedules}
+        if {"fresh", "scheduled"} <= histories and all(len(one.steps) == 1 for one in plan.schedules):
+            raise UsageError(
+                "--sweep history: a challenge of one task runs nothing before it, so fresh is scheduled",
+                hint="write history=fresh,polluted, or select more tasks",
+            )
         nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]
         refuse_alike(
             (

@@ -205,7 +205,7 @@ def test_a_comparison_says_where_its_sides_come_from(record: RunRecord):
 
 
 def test_histories_are_results_each_table_once():
-    record = tasks_record("range-only-short")
+    record = tasks_record("range-only-short", "fresh,polluted")
     found = outline(render_page(run_subject(record, analyse_run(record))))
     check_structure(found)
     captions = [one.text for one in found.all("caption")]
