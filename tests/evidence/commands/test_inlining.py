@@ -154,3 +154,12 @@ def test_a_file_has_no_forks_to_group(tmp_path: Path):
     assert "a log file alone has no forks" in f"{done.output}{done.exception}"
     done = call(tmp_path / "a.log", "--method", READ, "--block", 1)
     assert "a log file alone has no variants, blocks, boots or nodes" in str(done.exception)
+
+
+def test_a_run_of_histories_without_logs_lacks_these_and_no_option(home: Path):
+    folder = RunFolder(home / "runs" / "20260103-000000-h")
+    folder.save(msgspec.structs.replace(recorded(folder, "es", "os"), id=folder.path.name))
+    done = call("20260103")
+    assert isinstance(done.exception, UsageError)
+    assert "no inlining log" in done.exception.message
+    assert "--evidence inlining" in done.exception.hint

@@ -21,7 +21,7 @@ from benchctl.evidence.call_sites import (
     newest_sites,
     read_called,
 )
-from benchctl.evidence.histories import history_table, read_history_sites
+from benchctl.evidence.histories import histories, history_table, read_history_sites
 from benchctl.evidence.inlining_log import InliningLog
 from benchctl.evidence.inlining_report import (
     FOUND_WORDS,
@@ -134,6 +134,9 @@ class _Source:
     def histories(self, variant: str | None, block: int | None) -> Answer:
         """Compare what ran before the same task, in a run with such tasks."""
         found = [*read_history_sites(*self._run, variant, block)] if self._run else []
+        if self._run and histories(self._run[1].plan) and not self.logs():
+            # Raises the error of a run without logs.
+            choose([], variant, block, None)
         if not found:
             raise UsageError(
                 "missing option: one of --method, --diff or --group",
