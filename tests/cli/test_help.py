@@ -39,3 +39,10 @@ def test_a_page_that_is_not_there_is_refused():
         told("sweep")
     assert caught.value.hint is not None
     assert "sweeps" in caught.value.hint
+
+
+def test_dozens_of_pages_are_not_listed_in_a_hint():
+    with pytest.raises(UsageError, match="'nonsense'") as caught:
+        told("nonsense")
+    assert "benchctl help" in caught.value.hint
+    assert "sweeps" not in caught.value.hint

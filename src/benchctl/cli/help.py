@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from benchctl.cli.streams import is_terminal, say
-from benchctl.errors import UsageError, suggestion
+from benchctl.errors import UsageError, guess
 from benchctl.track.library import shipped
 
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
@@ -28,7 +28,7 @@ def help_command(topic: str) -> None:
         return
     named = topic.lower().replace(" ", "-")
     if named not in pages:
-        raise UsageError(f"no page '{topic}'", hint=suggestion(named, pages))
+        raise UsageError(f"no page '{topic}'", hint=guess(named, pages) or "list all with: benchctl help")
     text = _COMMENT.sub("", pages[named].read_text(encoding="utf-8"))
     if not is_terminal(sys.stdout):
         say(text, nl=False)
