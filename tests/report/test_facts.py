@@ -95,9 +95,9 @@ def stray() -> RunRecord:
     return forks({"boots": (boot,)}, {"status": "failed", "reason": "the node died"}, {"probes": (slow,)})
 
 
-def found(kind: str, detail: str) -> RunRecord:
-    finding = AnswerFinding("a", "os", "es", kind, detail)  # type: ignore[arg-type]
-    return replaced(answers=AnswerCheck(("a",), {}, (finding,)))
+def found(kind: str, detail: str, operation: str = "a") -> RunRecord:
+    finding = AnswerFinding(operation, "os", "es", kind, detail)  # type: ignore[arg-type]
+    return replaced(answers=AnswerCheck((operation,), {}, (finding,)))
 
 
 SCENES: dict[str, Callable[[], RunRecord]] = {
@@ -142,8 +142,8 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
     "no answer could be compared": lambda: replaced(answers=AnswerCheck((), {}, ())),
     "a variant cannot do it": lambda: found("unsupported", "no such query"),
     "a node refuses a search of the pollution": lambda: msgspec.structs.replace(
-        planned(warmup_challenges=(Challenge("polluted", (Task("a"),)),)),
-        answers=found("failed", "fielddata").answers,
+        planned(warmup_challenges=(Challenge("polluted", (Task("polluted:a"),)),)),
+        answers=found("failed", "fielddata", "polluted:a").answers,
     ),
     "answers differ": lambda: found("different", "total hits 7 against 6"),
     "forks were added to one variant": lambda: msgspec.structs.replace(

@@ -95,6 +95,14 @@ def test_pollution_that_was_printed_is_a_warm_up_of_that_file(tmp_path: Path):
     assert plan.sources == {POLLUTED: path}
 
 
+def test_a_challenge_that_is_only_named_like_the_pollution_hides_no_refusal(tmp_path: Path):
+    text = '{"name": "polluted", "schedule": [{"operation": "multi_terms-keyword"}]}'
+    path = str(write_files(tmp_path, {"own.json": text}) / "own.json")
+    plan, _ = plan_run(options(warmup_challenges=(path,)))
+    assert [challenge.name for challenge in plan.warmup_challenges] == [POLLUTED]
+    assert plan.polluting == frozenset()
+
+
 @pytest.mark.parametrize("of", ["plan", "variant"])
 def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of: str):
     text = '{"name": "heat", "schedule": [{"operation": "range", "iterations": {{ rounds | default(2) }}}]}'
