@@ -26,7 +26,6 @@ from benchctl.spec import DEFAULT_FORKS, OnBusy, Text, Work
 from benchctl.stats.metrics import DEFAULT_METRICS, kept_metric_of, metric, metric_names
 from benchctl.track.library import find_challenge
 from benchctl.track.load import load_track, warmup_names
-from benchctl.track.pollution import POLLUTED
 from benchctl.yaml_file import Document, Step, Typed, read_typed
 
 MOST_FORKS: Final = 1000
@@ -291,12 +290,11 @@ def check_challenges(path: Path, suite: Suite) -> None:
         track, _ = load_track(suite.track, common)
     except BenchctlError:
         return
-    own = (*track.challenges, POLLUTED)
     for name, steps in unknown:
-        if name in own:
+        if name in track.challenges:
             continue
         try:
-            find_challenge(name, also=own)
+            find_challenge(name, (*track.challenges, *warmup_names()))
         except UsageError as err:
             raise read_typed(path, Suite).document.refuse(steps, err.message, hint=err.hint) from err
 

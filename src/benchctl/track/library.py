@@ -43,10 +43,10 @@ def track_names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in shipped("tracks").glob("*/track.json")))
 
 
-def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
+def find_challenge(name: str, known: tuple[str, ...] = ()) -> Path:
     """Find the file of a challenge: a shipped name, or the path of a JSON file.
 
-    `also` are names that would have been found elsewhere, for the hint.
+    `known` are all names that the caller finds, for the hint; empty for the shipped ones.
 
     Raises:
         UsageError: If there is no such challenge.
@@ -57,13 +57,8 @@ def find_challenge(name: str, also: tuple[str, ...] = ()) -> Path:
         is_track |= any((path / main).is_file() for main in MAIN_FILES)
     if name not in challenge_names() and (is_track or name in track_names()):
         raise UsageError(f"{name} is a track, not a challenge", hint=f"use --track {name}")
-    return _find(
-        name,
-        "challenge",
-        shipped("challenges") / f"{name}.json",
-        challenge_names(),
-        (*also, *challenge_names()),
-    )
+    names = challenge_names()
+    return _find(name, "challenge", shipped("challenges") / f"{name}.json", names, known or names)
 
 
 def find_track(name: str) -> Path:

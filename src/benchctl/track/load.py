@@ -423,7 +423,7 @@ def load_challenge(
     elif name == POLLUTED:
         challenge, param_names = pollution(track, documents), set()
     else:
-        path = find_challenge(name, also=(*track.challenges, POLLUTED))
+        path = find_challenge(name, (*track.challenges, *warmup_names()))
         renderer = Renderer(path.parent, params)
         document, raw = read_document(renderer.render(path))
         unusable = {fault.operation: fault.error for fault in track.faults if fault.operation}

@@ -117,7 +117,7 @@ def test_without_options_it_shows_what_depends_on_what_ran_before(home: Path):
     folder.save(record)
     done = call("20260102")
     assert done.exit_code == 0, done.output
-    assert "visit in DocIdsWriter::readInts24 x 2" in done.stdout
+    assert "visit in DocIdsWriter::readInts24 x 2" in " ".join(done.stdout.split())
     (pair,) = json.loads(call("20260102", "--variant", "os", "--format", "json").stdout)["histories"]
     assert pair["sites"][0]["outcomes"] == [INLINED, "virtual call"]
     assert "--level cannot be used" in str(call("20260102", "--level", "4").exception)
