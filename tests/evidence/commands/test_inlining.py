@@ -110,14 +110,17 @@ def test_forks_whose_compilation_was_given_up_since_are_named(home: Path):
     assert done.stdout.count("given up") == 1
 
 
-def test_without_options_it_shows_what_depends_on_what_ran_before(home: Path):
+def test_without_options_it_shows_what_depends_on_what_ran_before(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "120")
     folder = RunFolder(home / "runs" / "20260102-000000-c")
     logs(folder)
     record = msgspec.structs.replace(recorded(folder, "es", "os"), id=folder.path.name)
     folder.save(record)
     done = call("20260102")
     assert done.exit_code == 0, done.output
-    assert "visit in DocIdsWriter::readInts24 x 2" in " ".join(done.stdout.split())
+    assert "visit in DocIdsWriter::readInts24 x 2" in done.stdout
     (pair,) = json.loads(call("20260102", "--variant", "os", "--format", "json").stdout)["histories"]
     assert pair["sites"][0]["outcomes"] == [INLINED, "virtual call"]
     assert "--level cannot be used" in str(call("20260102", "--level", "4").exception)
