@@ -104,6 +104,13 @@ class SectionedCommand(click.Command):
             formatter.write_text(f"All options: {ctx.command_path} --help-all    Guide: benchctl help")
 
 
+NO_SWEEP: Final = {
+    "--sweep": "name what differs as variants, such as --variant a=es,heap:1g --variant b=es,heap:2g; or "
+    "search once for each value",
+}
+"""For `instead` of commands that measure one point."""
+
+
 class AliasedOption(click.Option):
     """An option with further names, which its help does not have."""
 

@@ -17,6 +17,7 @@ from benchctl.cli.measuring import (
     with_enough_workers,
 )
 from benchctl.cli.options import (
+    NO_SWEEP,
     AmountType,
     ParamOptions,
     SectionedCommand,
@@ -87,8 +88,7 @@ class ClientsType(click.ParamType[Clients]):
 
 # What options of `benchctl run` would mean here, and what to do instead.
 _INSTEAD = {
-    "--sweep": "name what differs as variants, such as --variant a=es,heap:1g --variant b=es,heap:2g; or "
-    "search once for each value",
+    **NO_SWEEP,
     "--metric": "searches are compared by the loads that they find",
     **dict.fromkeys(("--budget", "--precision", "--until-decided"), "give the number of searches: --forks"),
     "--warmup": "raise --warm-up",

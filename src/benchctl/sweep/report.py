@@ -241,7 +241,7 @@ def _dependence_text(curve: SweepCurve, number: int) -> str:
     """`range: equal on fresh nodes; os is 21% slower after x: the difference depends on ... (p <0.001)`."""
     word, _, _, decisive = _Dependence.of(curve, number)
     what = f"on {_what(curve.axis)}"
-    who = "the difference" if curve.pairs else curve.lines[0].variant
+    who = "the difference" if curve.pairs else f"the result of {curve.lines[0].variant}"
     manner = ", provisionally" if decisive.provisional else ""
     match word:
         case "yes":
@@ -298,8 +298,9 @@ def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
     for curve in _primary(curves):
         for number in _answered(curve):
             pair = curve.pairs[number] if curve.pairs else None
-            who = f"the difference between {pair.contender} and {pair.baseline}" if pair else ""
-            tasks = subjects.setdefault((who or curve.lines[0].variant, _what(curve.axis)), {})
+            of = f"difference between {pair.contender} and {pair.baseline}" if pair else ""
+            who = f"the {of or f'result of {curve.lines[0].variant}'}"
+            tasks = subjects.setdefault((who, _what(curve.axis)), {})
             own = tasks.setdefault((curve.challenge, curve.task, curve.axis.fixed), [])
             own.append(_Dependence.of(curve, number))
     for (who, what), tasks in subjects.items():

@@ -15,6 +15,7 @@ from benchctl.cli.compare import conclude_gate
 from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import (
+    NO_SWEEP,
     AmountType,
     ParamOptions,
     SectionedCommand,
@@ -141,6 +142,7 @@ _COMMON = ("challenges", "variants", "track", "docs", "params")
 @click.command(
     "ab",
     cls=SectionedCommand,
+    instead=NO_SWEEP,
     first=(
         *("base", "head", "source", "build", "artifact", *_COMMON),
         *("forks", "margin", "budget", "on_busy", "quiet"),
@@ -395,6 +397,7 @@ def bisection(
 @click.command(
     "bisect",
     cls=SectionedCommand,
+    instead=NO_SWEEP,
     first=(
         *("task", "metric", "good", "bad", "versions", "jars", "source", "build", "artifact", *_COMMON),
         *("most", "budget_s", "on_busy", "output_format", "quiet"),

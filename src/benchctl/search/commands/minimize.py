@@ -8,7 +8,14 @@ import click
 import msgspec
 
 from benchctl.cli.measuring import measuring_options
-from benchctl.cli.options import AmountType, ParamOptions, SectionedCommand, check_new_file, param_options
+from benchctl.cli.options import (
+    NO_SWEEP,
+    AmountType,
+    ParamOptions,
+    SectionedCommand,
+    check_new_file,
+    param_options,
+)
 from benchctl.cli.run_options import (
     BUILT_IN,
     PREPARING,
@@ -47,6 +54,7 @@ _PREFIX_ITERATIONS = 10
 @click.command(
     "minimize",
     cls=SectionedCommand,
+    instead=NO_SWEEP,
     first=(
         *("challenge", "sentence", "metric", "by", "output"),
         *("variants", "track", "docs", "params"),
