@@ -170,16 +170,22 @@ def test_warm_up_is_held_against_what_the_operation_needs():
     needy = Search(name="range", body={}, meta={"settles-after": 6})
     ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
 
-    def lacking(*warmups: int, warmed: bool = False, share: float = 1.0) -> list[int]:
+    def lacking(*warmups: int, warmed: bool = False, share: float = 1.0, alone: bool = False) -> list[int]:
         load = Load(warmed={"range"} if warmed else set(), needed_share=share)
         for place, count in enumerate(warmups):
             job = Job(Task(f"range-{place}"), needy, 0, place, measured=True)
             answers = result([5, 6, 7, 8], warmups=count)
             answers.samples[0]["task"][:] = place
             load.outcomes.append(MeasuredTask(job, answers, 0.0, ends))
-        return [one.lacking_warmup for one in load.summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))])]
+        if not alone:
+            other = Job(Task("other"), Search(name="other", body={}), 0, len(warmups), measured=True)
+            load.outcomes.append(MeasuredTask(other, result([5, 6, 7, 8]), 0.0, ends))
+        summaries = load.summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))])
+        return [summary.lacking_warmup for summary in summaries][: len(warmups)]
 
     assert lacking(3) == [3]
+    # Nothing else on the node has warmed up the code that it shares.
+    assert lacking(3, alone=True) == [7]
     # What an earlier task of the same operation sent on this node has warmed it up, too.
     assert lacking(2, 1, 0) == [4, 1, 0]
     assert lacking(0, warmed=True) == [0]

@@ -51,7 +51,6 @@ from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
 from benchctl.run.host import look, probe_host, thread_on, used_by_others
-from benchctl.run.plan import SETTLING_DOCUMENTS
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject, Workspace
 from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
@@ -181,6 +180,8 @@ def _pack(log: Path) -> None:
 
 
 _PROBE_HOLDS_S = 1.0
+# Documents: `range` alone takes as many requests to settle on 100,000, on a million and on four.
+_AS_MANY_UP_TO = 4_000_000
 
 
 def pool_of(plan: Plan) -> WorkerPool | None:
@@ -599,5 +600,5 @@ def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
 
 
 def _needed_share(plan: Plan) -> float:
-    """More documents teach the JIT as much by fewer requests; pilot forks have found out how many."""
-    return 0.0 if plan.piloted else SETTLING_DOCUMENTS / max(plan.corpus.documents, SETTLING_DOCUMENTS)
+    """Pilot forks have found out how many requests warm up; where visits dominate, fewer do."""
+    return 0.0 if plan.piloted else _AS_MANY_UP_TO / max(plan.corpus.documents, _AS_MANY_UP_TO)

@@ -70,14 +70,11 @@ SETTLING_DOCUMENTS = 100_000
 _MOST_NAMES = 10
 # For a few hundred thousand documents, unless the operation says otherwise.
 _SETTLES_AFTER = 200
-# So many times as many where nothing ran before: `range` alone settles after 3,500 requests to 4,000, and
-# after two other tasks, whose code it shares, after 2,500.
-_ALONE = 1.6
 # A p90 of fewer is not precise.
 _LEAST_MEASURED = 100
 # With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
-_MOST_MEASURED = 500
-_WARM_UP_PER_MEASURED = 2
+_MOST_MEASURED = 800
+_WARM_UP_PER_MEASURED = 5
 
 
 # Options into a plan.
@@ -348,10 +345,8 @@ def settled(challenge: Challenge, track: Track, alone: Collection[str] = ()) -> 
         operation = operations[task.operation]
         if not isinstance(operation, Asking):
             return task
-        requests = operation.settles_after or _SETTLES_AFTER
+        requests = operation.settles_after(_SETTLES_AFTER, alone=task.operation in alone)
         least = min(max(_LEAST_MEASURED, requests // _WARM_UP_PER_MEASURED), _MOST_MEASURED)
-        if task.operation in alone:
-            requests, least = round(requests * _ALONE), round(least * _ALONE)
         warm_up, measured = (math.ceil(count / task.clients) for count in (requests, least))
         return msgspec.structs.replace(
             task, warmup_iterations=warm_up, iterations=max(task.iterations or 1, measured)

@@ -99,7 +99,7 @@ class Load:
     free_ns: int = field(default_factory=time.monotonic_ns)
     outcomes: list[MeasuredTask] = field(default_factory=list)
     warmed: set[str] = field(default_factory=set)  # operations of its warm-up challenges
-    # How much of the warm-up that operations need on a small corpus they need here, 0 to 1.
+    # How much of the warm-up that operations are known to need they need here, 0 to 1.
     needed_share: float = 1.0
     searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
@@ -124,13 +124,14 @@ class Load:
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
         left = dict(index) | _merged(self.outcomes, summaries)
+        alone = len({outcome.job.operation.name for outcome in self.outcomes}) == 1
         found = []
         sent: Counter[str] = Counter()
         for place, (one, summary) in enumerate(zip(self.outcomes, summaries, strict=True)):
             operation = one.job.operation
             before = sent[operation.name] + summary.warmup_samples
             sent[operation.name] = before + summary.samples
-            needed = 0 if operation.name in self.warmed else operation.settles_after or 0
+            needed = 0 if operation.name in self.warmed else operation.settles_after(0, alone=alone)
             lacking = math.ceil(needed * self.needed_share) - before
             known = nodes if place == len(summaries) - 1 else earlier
             costs, by_node = meters(one.readings, one.result, origin_ns, known, one.written)
