@@ -27,8 +27,8 @@ SLOWER = tuple(
 )
 CHALLENGE = {
     "name": "daily",
-    # As many before as the operation is known to need: a provisional verdict confirms nothing.
-    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 200, "iterations": 12}],
+    # As many before as it is known to need alone on a node: a provisional verdict confirms nothing.
+    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 480, "iterations": 12}],
 }
 SUITE = """
 name: nights

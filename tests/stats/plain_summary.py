@@ -19,6 +19,7 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
     whole = select(samples, (samples["part"] == 0) & (samples["outcome"] != Outcome.CANCELLED))
     measured = select(whole, ~whole["warmup"])
     ok = select(measured, measured["outcome"] == Outcome.OK)
+    every = select(whole, whole["outcome"] == Outcome.OK)
     in_order = np.lexsort((ok["start_ns"], ok["client"]))
     ok = {name: values[in_order] for name, values in ok.items()}
     service_ns = ok["end_ns"] - ok["start_ns"]
@@ -55,7 +56,7 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "max_ns": float(service_ns.max()) if n else None,
         "lag1": lag1,
         "effective_samples": effective_samples(n, lag1) if n else None,
-        "drift": _drift(service_ns, ok["start_ns"]),
+        "drift": _drift(every["end_ns"] - every["start_ns"], every["start_ns"], n),
         "hits": int(ok["hits"][0]) if agreed else None,
         "hits_exact": agreed and bool(ok["hits_exact"].all()),
         **_stalls(ok, measured),
@@ -133,10 +134,11 @@ def _lag1(values: npt.NDArray[np.int64], clients: npt.NDArray[np.int16]) -> floa
     return float((centred[1:] * centred[:-1])[clients[1:] == clients[:-1]].sum() / (centred @ centred))
 
 
-def _drift(values: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> float | None:
+def _drift(values: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], measured: int) -> float | None:
     """Requests that start together are in one third."""
-    third, ranks = values.size // 3, np.searchsorted(np.sort(starts), starts)
-    first, last = values[ranks < third], values[ranks >= values.size - third]
-    if values.size < 6 or not last.size or min(*first, *last) <= 0:
+    kept = max(measured, values.size // 3) if measured else 0
+    third, ranks = kept // 3, np.searchsorted(np.sort(starts), starts) - (values.size - kept)
+    first, last = values[(ranks >= 0) & (ranks < third)], values[ranks >= kept - third]
+    if kept < 6 or not first.size or not last.size or min(*first, *last) <= 0:
         return None
     return float(np.log(last).mean() - np.log(first).mean())

@@ -1,3 +1,4 @@
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -192,6 +193,16 @@ def test_realistic_samples_give_what_all_in_memory_give():
     found = summarised(list(gathered(parts, 7_000)), Task("range", iterations=10, target_throughput=5))
     for name, value in plain_summary(concatenate(parts), throttled=True).items():
         same_as(getattr(found, name), value, name)
+
+
+@pytest.mark.parametrize(("ramp_up", "ratio"), [(None, 0.5), (30.0, 1.0)])
+def test_requests_before_the_measured_ones_are_in_the_drift_unless_clients_ramp_up(
+    ramp_up: Any, ratio: float
+):
+    """Of 600 requests the last 200: the last 80 of the warm-up, and all 120 measured ones."""
+    columns = samples([200] * 470 + [100] * 130, warmup=[True] * 480 + [False] * 120)
+    found = summarised(columns, Task("range", iterations=120, ramp_up_time_period=ramp_up))
+    assert math.exp(found.drift) == pytest.approx(ratio)
 
 
 def test_samples_that_can_be_read_only_once_are_refused():

@@ -19,11 +19,11 @@ def lag1(values: list[float], clients: list[int] | None = None) -> float | None:
     return found.lag1
 
 
-def drift(values: list[int]) -> float | None:
+def drift(values: list[int], last: int | None = None) -> float | None:
     starts = np.arange(len(values))
     counts = start_counts()
     counts.add(starts)
-    thirds = Thirds(StartOrder(counts))
+    thirds = Thirds(StartOrder(counts), len(values) if last is None else last)
     thirds.add(np.asarray(values), starts)
     return thirds.drift()
 
@@ -72,6 +72,10 @@ def test_drift_is_the_log_ratio_of_the_outer_thirds():
 
 def test_a_warm_up_of_few_requests_is_in_the_drift():
     assert drift([300] * 12 + [100] * 88) == pytest.approx(-12 / 33 * math.log(3))
+
+
+def test_only_the_last_values_are_in_the_drift():
+    assert drift([900] * 50 + [200, 200, 150, 150, 100, 100], 6) == pytest.approx(math.log(0.5))
 
 
 @settings(deadline=None)

@@ -211,7 +211,10 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     )
     drift: Annotated[
         float | None,
-        about("ln(geometric mean of the last third / of the first) of service time; None under 6 samples"),
+        about(
+            "ln(geometric mean of the last third / of the first) of service time, of the measured requests, "
+            "or of the last third of all, warm-up included, if these are more; None under 6 samples"
+        ),
     ] = None
     hits: Annotated[int | None, about("total hits where all answers agree; None when unknown")] = None
     hits_exact: Annotated[bool, about("the engine counted them all")] = False

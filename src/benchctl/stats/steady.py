@@ -241,11 +241,12 @@ class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadiness]:
     """Test which tasks of a run had not settled while they were measured.
 
-    The contrast is ln(geometric mean of the last third of the requests / of the first), one value a fork; a
-    t-test over forks, adjusted by Holm's method over all tasks and variants, so that at most one of twenty
-    runs of settled tasks has a mark. A task has not settled where that is significant and the mean drift is
-    more than 5%. Nor has one that does not show it, if a fork sent fewer requests before than the operation
-    is known to need: what short tasks cannot show is not there to be seen.
+    The contrast is ln(geometric mean of the last third / of the first), one value a fork, of the measured
+    requests, or of the last third of all where a longer warm-up was before them; a t-test over forks,
+    adjusted by Holm's method over all tasks and variants, so that at most one of twenty runs of settled tasks
+    has a mark. A task has not settled where that is significant and the mean drift is more than 5%. Nor has
+    one that does not show it, if a fork sent fewer requests before than the operation is known to need: what
+    short tasks cannot show is not there to be seen.
 
     Args:
         tasks: of every task and variant one summary a fork; one in which a few waits took much of the time,

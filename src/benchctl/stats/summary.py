@@ -82,18 +82,20 @@ def effective_samples(samples: int, lag1: float | None) -> float:
 
 
 class Thirds:
-    """The first and the last third of a task's values, by the order of their requests' starts."""
+    """The first and the last third of a task's last values, by the order of their requests' starts."""
 
-    def __init__(self, order: StartOrder) -> None:
+    def __init__(self, order: StartOrder, last: int) -> None:
         self._order = order
-        self._third = order.size // 3
+        self._last = last
+        self._third = last // 3
         self._logs = [0.0, 0.0]
         self._sizes = [0, 0]
 
     def add(self, values: Integers, starts: Integers) -> None:
         """Add values and their requests' starts in ns, shape (n,)."""
-        ranks = self._order.ranks(starts)
-        for part, chosen in enumerate((ranks < self._third, ranks >= self._order.size - self._third)):
+        ranks = self._order.ranks(starts) - (self._order.size - self._last)
+        first = (ranks >= 0) & (ranks < self._third)
+        for part, chosen in enumerate((first, ranks >= self._last - self._third)):
             with np.errstate(divide="ignore"):
                 self._logs[part] += float(np.log(values[chosen]).sum())
             self._sizes[part] += int(chosen.sum())
@@ -105,7 +107,7 @@ class Thirds:
         warm-up of less than a sixth of the requests moves no median of a third, and yet every quantile of the
         task from p84 on.
         """
-        if self._order.size < _LEAST_FOR_DRIFT or not all(self._sizes):
+        if self._last < _LEAST_FOR_DRIFT or not all(self._sizes):
             return None
         first, last = (logs / size for logs, size in zip(self._logs, self._sizes, strict=True))
         return last - first if math.isfinite(first) and math.isfinite(last) else None
@@ -196,20 +198,22 @@ def summarise(
     elif isinstance(chunks, Iterator):
         raise TypeError("samples must support repeated iteration")
     throttled = task.throttled
-    tally = _Tally(throttled=throttled)
+    tally = _Tally(throttled=throttled, ramps_up=bool(task.ramp_up_time_period))
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
     order = StartOrder(tally.starts)
-    neighbours, thirds, groups = Neighbours(tally.mean_ns or 0.0, far), Thirds(order), Groups(order)
+    neighbours, groups = Neighbours(tally.mean_ns or 0.0, far), Groups(order)
+    thirds = Thirds(StartOrder(tally.all_starts), tally.last_for_drift)
     first, second = tally.first, _Earliest(tally.first.end_ns - _CLOCKS_APART_NS)
     for chunk in chunks:
         mine = _of_task(chunk, schedule, task_index)
         second.add(mine)
+        every = tally.succeeded(mine, warmup=True)
+        thirds.add(every["end_ns"] - every["start_ns"], every["start_ns"])
         ok = tally.succeeded(mine)
         service_ns = ok["end_ns"] - ok["start_ns"]
         neighbours.add(service_ns, ok["client"])
-        thirds.add(service_ns, ok["start_ns"])
         groups.add(service_ns, ok["start_ns"])
     samples, lag1 = tally.service.size, neighbours.lag1
     failed = max(0, sum(tally.failures.values()) - tally.retries)
@@ -282,15 +286,15 @@ class _Earliest:
 class _Tally:
     """The first reading of a task's samples."""
 
-    def __init__(self, *, throttled: bool) -> None:
-        self._throttled = throttled
+    def __init__(self, *, throttled: bool, ramps_up: bool) -> None:
+        self._throttled, self._ramps_up = throttled, ramps_up
         self.first = _Earliest()
         self.warmup = self.cancelled = self.retries = self.ignored_errors = self.failed_pages = 0
         self.failures: Counter[Outcome] = Counter()
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
         self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
         self._failed = ValueCounts()
-        self.starts = start_counts()
+        self.starts, self.all_starts = start_counts(), start_counts()
         self.least_ns: float | None = None
         self.most_ns: float | None = None
         self._service_ns = self._weight = 0
@@ -317,13 +321,24 @@ class _Tally:
             # An operation of several requests has the status of one of them, such as its clean-up.
             ok = measured & succeeded
             self.ignored_errors += int((ok & (mine["status"] >= HTTPStatus.BAD_REQUEST)).sum())
+        self.all_starts.add(self.succeeded(mine, warmup=True)["start_ns"])
         self._add_successes(self.succeeded(mine))
 
     @staticmethod
-    def succeeded(mine: Columns) -> Columns:
-        """The successful measured operations among the rows of a task; of their columns, the figures'."""
-        ok = (mine["part"] == 0) & (mine["outcome"] == Outcome.OK) & ~mine["warmup"]
-        return select({name: mine[name] for name in _FIGURES}, ok)
+    def succeeded(mine: Columns, *, warmup: bool = False) -> Columns:
+        """The successful operations among the rows of a task; of their columns, the figures'."""
+        ok = (mine["part"] == 0) & (mine["outcome"] == Outcome.OK)
+        return select({name: mine[name] for name in _FIGURES}, ok if warmup else ok & ~mine["warmup"])
+
+    @property
+    def last_for_drift(self) -> int:
+        """Requests that have to be level: the measured ones, or a third of all if these are more.
+
+        100 measured behind 400 do not show a task that gets 5% faster every hundred; the last 167 do. Clients
+        that ramp up are fast at first, for want of others: then only measured ones count.
+        """
+        measured = self.service.size
+        return max(measured, self.all_starts.size // 3) if measured and not self._ramps_up else measured
 
     @property
     def mean_ns(self) -> float | None:
