@@ -24,7 +24,7 @@ import msgspec
 import zstandard
 
 from benchctl.child import follow_parent
-from benchctl.corpus import big5, cluster_metrics
+from benchctl.corpus import big5, cluster_metrics, vectors
 from benchctl.corpus.tables import Span, check_slice
 from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
 from benchctl.errors import BenchctlError, UsageError
@@ -52,6 +52,7 @@ class CorpusGenerator(Protocol):
 GENERATORS: Mapping[GeneratorName, CorpusGenerator] = {
     "big5": big5,
     "cluster-metrics": cluster_metrics,
+    "vectors": vectors,
 }
 """The generators, by the names that tracks call them: each is a module."""
 

@@ -349,7 +349,7 @@ class Fault(msgspec.Struct, frozen=True, omit_defaults=True):
         return UsageError(self.message, hint=self.hint)
 
 
-GeneratorName = Literal["big5", "cluster-metrics"]
+GeneratorName = Literal["big5", "cluster-metrics", "vectors"]
 """Default generator for a track that declares no corpora."""
 
 
