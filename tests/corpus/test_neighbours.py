@@ -100,7 +100,7 @@ def test_differences_that_float32_cannot_see():
 def test_no_array_is_large(monkeypatch: pytest.MonkeyPatch):
     """Two thousand dimensions, and as many queries as vectors; numpy reports what it allocates."""
     random = np.random.default_rng(6)
-    rows = random.normal(size=(3000, 2000)).astype(np.float32)
+    rows = random.normal(size=(1000, 2000)).astype(np.float32)
     base = Vectors("vectors", *rows.shape, lambda start, stop: rows[start:stop], lambda: "")
     monkeypatch.setattr(neighbours, "_CELLS", 1 << 15)
     tracemalloc.start()

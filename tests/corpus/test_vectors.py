@@ -39,13 +39,18 @@ def _whole(seed: int, documents: int) -> bytes:
 def test_golden_digest():
     """If this changes on purpose, so must GENERATOR_VERSION: corpora and prepared indices depend on it."""
     digest = hashlib.sha256(_whole(1, 10_000)).hexdigest()
-    assert (GENERATOR_VERSION, digest) == (1, "")
+    assert (GENERATOR_VERSION, digest) == (
+        1,
+        "4c27ee1b0b1d38e6016c8cd13f4a11ba6d952c25ebc84110c62d6792333d2ec4",
+    )
 
 
 def test_golden_queries():
     """Stored recall is that of these queries."""
     rows = np.rint(generated_queries(1, 1000).rows() * 1000).astype("<i4")
-    assert hashlib.sha256(rows.tobytes()).hexdigest() == ""
+    assert hashlib.sha256(rows.tobytes()).hexdigest() == (
+        "7583cc105944939f43f20f3a53a600caeedc5bf132aee9f1584f5776cb8cbdeb"
+    )
 
 
 @settings(deadline=None, max_examples=20)
@@ -81,7 +86,7 @@ def test_points_gather_in_overlapping_clusters_of_fewer_dimensions():
     rows = generated_vectors(1, 5000).rows().astype(np.float64)
     assert rows.shape == (5000, DIMS)
     spread = np.linalg.svd(rows - rows.mean(axis=0), compute_uv=False) ** 2
-    assert 0.95 < spread[:24].sum() / spread.sum() < 1
+    assert 0.95 < spread[:32].sum() / spread.sum() < 1
     assert np.abs(rows).max() < 10
     queries = generated_queries(1, 200).rows()
     distances = ((queries[:, np.newaxis].astype(np.float64) - rows[:1000]) ** 2).sum(axis=2)

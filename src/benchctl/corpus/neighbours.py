@@ -37,7 +37,7 @@ def exact_neighbours(
         UsageError: If the vectors cannot be compared or read.
         BenchctlError: If the file cannot be written.
     """
-    mask = "" if selected is None else hashlib.sha256(np.packbits(selected)).hexdigest()
+    mask = "" if selected is None else hashlib.sha256(np.packbits(selected).tobytes()).hexdigest()
     key = f"{_VERSION} {base.digest} {queries.digest} {k} {space} {mask}"
     folder = home.corpora / ".neighbours"
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.npy"
@@ -146,9 +146,12 @@ def _possible(
             np.negative(scores, out=scores)
     has_k = np.isfinite(farthest).all()
     if not np.isfinite(scores).all() or (k > len(rows) and not has_k):
-        return np.nonzero(np.full(scores.shape, fill_value=True))
-    if has_k:
+        is_possible = np.full(scores.shape, fill_value=True)
+    elif has_k:
         limits = farthest - (query_squares if space == "l2" else 0) + error
+        is_possible = scores <= limits[:, np.newaxis]
     else:
         limits = np.partition(scores, k - 1, axis=1)[:, k - 1] + 2 * error
-    return np.nonzero(scores <= limits[:, np.newaxis])
+        is_possible = scores <= limits[:, np.newaxis]
+    asked, places = np.nonzero(is_possible)
+    return asked, places

@@ -16,7 +16,7 @@ from benchctl.disk import open_regular
 from benchctl.errors import UsageError, suggestion
 
 VectorFormat = Literal["hdf5", "bigann"]
-"""How a file has its vectors: as data sets of HDF5, or after a header of two numbers, rows and columns."""
+"""The form of a file: data sets of HDF5, or a header of two numbers, rows and columns, before the values."""
 VectorContext = Literal["train", "test"]
 """The vectors of documents, or those to search for: HDF5 has both in a file."""
 

@@ -3,10 +3,12 @@
 A document has its number, a group from 0 to 99, uniformly, so that `{"range": {"group": {"lt": 5}}}` matches
 5%, and a vector of 128 values, multiples of 0.001 within (-10, 10).
 
-Like embeddings, points have fewer degrees of freedom than dimensions: 24 hidden values, which a random matrix
-maps to the dimensions, and a little noise in each. Hidden values are those of one of 150 centres, of standard
-deviation 1, and the point's own, of 0.8: clusters overlap, and a graph searched with few candidates misses
-neighbours. Lengths differ, so neighbours depend on the space. Queries are further points of the clusters.
+Like embeddings, points have fewer degrees of freedom than dimensions: 32 hidden values, which a random matrix
+maps to the dimensions, and a little noise in each. Hidden values are the sum of those of one of 150 centres
+and the point's own, both of standard deviation 1: clusters overlap. A graph by faiss of 100,000 points with
+16 links each has 79% of the 10 nearest with 10 candidates, 92% with 20, 98% with 50 and 99.4% with 100.
+
+Lengths differ, so neighbours depend on the space. Queries are further points of the clusters.
 """
 
 import hashlib
@@ -27,7 +29,7 @@ from benchctl.errors import UsageError
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 Space = Literal["l2", "cosine", "dot_product"]
-"""What makes vectors near: a small Euclidean distance, a small angle, a large dot product."""
+"""The measure of nearness: a small Euclidean distance, a small angle, a large dot product."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +72,19 @@ class Vectors:
 
 
 GENERATOR_VERSION = 1
-FILE_BYTES_A_DOCUMENT = 480
+FILE_BYTES_A_DOCUMENT = 350  # 318 measured, and a tenth to spare
 
 DIMS = 128
 CLUSTERS = 150
 GROUPS = 100
 
-_HIDDEN = 24
+_HIDDEN = 32
 # Standard deviations, and all values, are in thousandths.
 _UNIT = 1000
 _CENTRES = 1000
-_OWN = 800
-_MIXING = 204  # 1 / sqrt(24): a value varies as much as a hidden one
-_NOISE = 100
+_OWN = 1000
+_MIXING = 177  # 1 / sqrt(32): a value varies as much as a hidden one
+_NOISE = 200
 _LARGEST = 10 * _UNIT - 1
 
 _PART_DOCUMENTS = 20_000
@@ -90,7 +92,7 @@ _BLOCK_DOCUMENTS = 1 << 12
 
 
 class Field(IntEnum):
-    """What is drawn; the numbers are part of the random bits, so only append."""
+    """The drawn values; the numbers are part of the random bits, so only append."""
 
     CENTRE = auto()
     MIXING = auto()
@@ -172,10 +174,12 @@ def _points(seed: int, fields: tuple[Field, Field, Field], numbers: Words) -> Nu
 
     def bell(field: Field, rows: Words, width: int, deviation: int) -> Numbers:
         """Integers about 0, nearly normal, shape (rows, width): sums of four uniform ones of 16 bits."""
-        counters = rows[:, np.newaxis] * np.uint64(width) + np.arange(width, dtype=np.uint64)
+        counters = np.add.outer(rows * np.uint64(width), np.arange(width, dtype=np.uint64))
         bits = random_bits.words(random_bits.key(seed, field), counters)
-        total = sum((bits >> np.uint64(shift)) & np.uint64(0xFFFF) for shift in (0, 16, 32, 48))
-        return (np.asarray(total, np.int64) - 2 * 0xFFFF) * deviation // 37_837  # 2^16 / sqrt(3)
+        total = np.full(bits.shape, -2 * 0xFFFF, np.int64)
+        for shift in (0, 16, 32, 48):
+            total += (bits >> np.uint64(shift)).astype(np.int64) & 0xFFFF
+        return total * deviation // 37_837  # 2^16 / sqrt(3)
 
     of_cluster, of_hidden, of_noise = fields
     cluster = random_bits.below(random_bits.key(seed, of_cluster), numbers, CLUSTERS)
@@ -184,7 +188,8 @@ def _points(seed: int, fields: tuple[Field, Field, Field], numbers: Words) -> Nu
     hidden = centres[cluster] + bell(of_hidden, numbers, _HIDDEN, _OWN)
     # Of integers this small, the product is exact in floats, whatever the order of its sums.
     mixed = np.rint(hidden.astype(np.float64) @ mixing.astype(np.float64) / _UNIT).astype(np.int64)
-    return np.clip(mixed + bell(of_noise, numbers, DIMS, _NOISE), -_LARGEST, _LARGEST)
+    points: Numbers = np.clip(mixed + bell(of_noise, numbers, DIMS, _NOISE), -_LARGEST, _LARGEST)
+    return points
 
 
 @cache
