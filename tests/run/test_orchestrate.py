@@ -21,9 +21,9 @@ from benchctl.results.plan import EngineName, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import open_run, orchestrate
 from benchctl.run.bench import Bench, SilentObserver
-from benchctl.run.orchestrate import engine_changes, module_caveats
+from benchctl.run.orchestrate import engine_changes, module_caveats, vector_caveats
 from benchctl.run.session import Subject, TargetSubject
-from benchctl.track.model import Track
+from benchctl.track.model import Index, IndexBody, Track
 
 RecordMaker = Callable[..., RunRecord]
 INDEX = IndexFacts("k", 9, 1, (SegmentFacts(9, 1, "9.8.0"),), IngestReport(9, 1, 1, 1.5, 1, 1, 1, 1, 1, 1, 1))
@@ -44,6 +44,21 @@ def test_variants_of_one_engine_with_other_modules_have_a_caveat():
     assert module_caveats([other_engine, plain, dataclasses.replace(plain)]) == ()
     (text,) = module_caveats([plain, other_engine, full])
     assert "of full are not those of os (more geo, reindex; without grpc)" in text
+
+
+def test_vectors_have_a_caveat_on_runtimes_without_simd():
+    def on(name: str, *modules: str) -> Subject:
+        runtime = Jdk(Path("/jdk"), "21.0.5", "x", 21, frozenset(modules))
+        return Subject(VariantSpec(name, "opensearch", "2.11.0"), cast("Installation", None), runtime, None)
+
+    body = IndexBody(mappings={"properties": {"x": {"type": "dense_vector"}}})
+    vectors, plain = (
+        Track(name="t", operations={}, digest="", indices=(Index("i", one),)) for one in (body, IndexBody())
+    )
+    small, full = on("small", "java.base"), on("full", "java.base", "jdk.incubator.vector")
+    (text,) = vector_caveats([small, full, dataclasses.replace(small)], vectors)
+    assert "of small, small lacks jdk.incubator.vector" in text
+    assert vector_caveats([full], vectors) == vector_caveats([small, full], plain) == ()
 
 
 def test_an_index_that_was_built_again_is_another_draw(record: RecordMaker):

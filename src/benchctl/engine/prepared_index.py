@@ -220,7 +220,9 @@ class IndexKey:
     @property
     def places(self) -> Places:
         """Places of its documents."""
-        return with_settings(places(self.track, self.corpus.files), self.index_settings)
+        return with_settings(
+            places(self.track.of(self.installation.engine), self.corpus.files), self.index_settings
+        )
 
     @property
     def digest(self) -> str:

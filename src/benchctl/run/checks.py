@@ -134,7 +134,9 @@ def check_index_settings(
 
 def _whole(spec: VariantSpec, track: Track) -> tuple[VariantSpec, list[dict[str, str]]]:
     """Return a variant without name and index settings, and all settings of its indices."""
-    settings = [{**whole_settings(index), **spec.index_settings} for index in places(track).indices]
+    settings = [
+        {**whole_settings(index), **spec.index_settings} for index in places(track.of(spec.engine)).indices
+    ]
     texts = [{key: str(value) for key, value in of_index.items()} for of_index in settings]
     return msgspec.structs.replace(spec, name="", index_settings={}), texts
 

@@ -141,6 +141,22 @@ def lacking_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     )
 
 
+_VECTOR_API: Final = "jdk.incubator.vector"
+
+
+def vector_caveats(subjects: Sequence[AnySubject], track: Track) -> tuple[str, ...]:
+    """Return the caveat that Java runtimes have no SIMD instructions for the vectors of a track."""
+    names = ", ".join(
+        subject.spec.name
+        for subject in subjects
+        if isinstance(subject, Subject) and _VECTOR_API not in subject.jdk.modules
+    )
+    if not names or not track.has_vectors:
+        return ()
+    text = f"kNN is slower than on a full JDK: the Java runtime of {names} lacks {_VECTOR_API}"
+    return (f"{text}, which jdk:temurin-21 has",)
+
+
 def module_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     """Return caveats of variants whose modules are not those of the first one of the same engine."""
     caveats = []
@@ -324,6 +340,7 @@ def open_run(
             *data_caveats(plan),
             *([] if on_nodes else hook("micro").micro_caveats(plan)),
             *lacking_caveats(subjects),
+            *vector_caveats(subjects, track),
             *module_caveats(subjects),
             *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),

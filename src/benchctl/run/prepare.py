@@ -419,7 +419,9 @@ def check_answers(
     """
     operations = operations_used(plan, track)
     shards = {
-        subject.spec.name: with_settings(places(track), subject.spec.index_settings).shards
+        subject.spec.name: with_settings(
+            places(track.of(subject.spec.engine)), subject.spec.index_settings
+        ).shards
         for subject in subjects
     }
     books = {}

@@ -158,7 +158,7 @@ def work_context(
     state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
     plan = plan.of(variant)
-    declared = with_settings(Places(track.indices, ()), variant.index_settings)
+    declared = with_settings(Places(track.of(variant.engine).indices, ()), variant.index_settings)
     bodies = {index.name: msgspec.to_builtins(index.body) for index in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),

@@ -68,9 +68,14 @@ class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
     schedule: tuple[dict[str, Any], ...] | None = None
 
 
+class _Bodies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    elasticsearch: str
+    opensearch: str
+
+
 class _IndexEntry(msgspec.Struct, frozen=True, rename="kebab"):
     name: str
-    body: str | None = None
+    body: str | _Bodies | None = None
     types: tuple[str, ...] = ()
 
 
@@ -246,9 +251,15 @@ class _Reader:
 
     def _index(self, raw: Any, where: str) -> Index:
         entry = convert(raw, _IndexEntry, self._document, where)
-        if not entry.body:
-            return Index(entry.name, IndexBody(), entry.types)
-        document, value = self._read_beside(entry.body, f"{where}.body")
+        own, where = entry.body, f"{where}.body"
+        if isinstance(own, _Bodies):
+            opensearch = self._body(own.opensearch, f"{where}.opensearch")
+            body = self._body(own.elasticsearch, f"{where}.elasticsearch")
+            return Index(entry.name, body, entry.types, opensearch)
+        return Index(entry.name, self._body(own, where) if own else IndexBody(), entry.types)
+
+    def _body(self, name: str, where: str) -> IndexBody:
+        document, value = self._read_beside(name, where)
         body = convert(value, IndexBody, document, "$")
         try:
             shards = body.shards
@@ -256,7 +267,7 @@ class _Reader:
             raise document.refuse("$.settings", f"number_of_shards is not a number: {err}") from err
         if shards < 1:
             raise document.refuse("$.settings", "number_of_shards must be at least 1")
-        return Index(entry.name, body, entry.types)
+        return body
 
     def _templates(self, entry: _TrackFile) -> Iterable[Template]:
         kinds: tuple[tuple[TemplateKind, str], ...] = (
@@ -357,7 +368,8 @@ def _digest(track: Track) -> str:
     """Over the meaning, not the files: white space and comments do not affect measurements."""
     operations = sorted((name, operation.meaning) for name, operation in track.operations.items())
     meaning: tuple[Any, ...]
-    if len(track.indices) == 1 and not track.templates and not track.corpora:
+    whole = track.templates or track.corpora or any(index.opensearch for index in track.indices)
+    if len(track.indices) == 1 and not whole:
         # Generated documents in one index: compatible with stored results.
         meaning = (track.index_name, track.index_body, operations)
     else:

@@ -294,7 +294,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
 
 class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The body to create an index with: settings, mappings and aliases, the same for all engines."""
+    """The body to create an index with: settings, mappings and aliases."""
 
     settings: dict[str, Any] = {}
     mappings: dict[str, Any] = {}
@@ -322,6 +322,7 @@ class Index(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
     body: IndexBody
     types: tuple[str, ...] = ()  # of its documents, for engines that had types
+    opensearch: IndexBody | None = None  # of OpenSearch's index, where `body` is Elasticsearch's alone
 
 
 class Template(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
@@ -374,6 +375,22 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     known: tuple[str, ...] = ()  # parameters that its files know
     remarks: tuple[Remark, ...] = ()  # what was passed over when it was read
     faults: tuple[Fault, ...] = ()  # what keeps others of its challenges from being run
+
+    def of(self, engine: str) -> "Track":
+        """Return the track with the index bodies of an engine."""
+        indices = (
+            msgspec.structs.replace(
+                index, body=(engine == "opensearch" and index.opensearch) or index.body, opensearch=None
+            )
+            for index in self.indices
+        )
+        return msgspec.structs.replace(self, indices=tuple(indices))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether a mapping has vectors for searches of nearest neighbours."""
+        mappings = msgspec.json.encode((self.indices, self.templates))
+        return b'"type":"dense_vector"' in mappings or b'"type":"knn_vector"' in mappings
 
     @property
     def index(self) -> Index:
