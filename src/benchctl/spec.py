@@ -27,6 +27,9 @@ EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
 AS_MANY_WORKERS_AS_NEEDED: Final = 0
+AS_MANY_BUILDS_AS_NEEDED: Final = 0
+BUILDS_OF_VECTORS: Final = 3
+"""Index builds of a track with vectors, unless a number is given: their graphs differ from build to build."""
 DEFAULT_FORKS: Final = 6
 """Default number of forks: one more than a reportable verdict takes, so that one may fail."""
 MOST_FORKS: Final = 50
@@ -75,6 +78,13 @@ def _said(
     return Meta(description=words, ge=at_least, extra=extra)
 
 
+_BUILDS = _said(
+    "Independent builds of each index, the unit of replication; auto: 3 for tracks with vectors, else 1.",
+    "Nodes and indices",
+    metavar="auto|N",
+)
+
+
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """The settings that a run, a suite and an experiment share; each field explains itself."""
 
@@ -121,15 +131,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             option="--client",
         ),
     ] = "wire"
-    index_builds: Annotated[
-        int,
-        _said(
-            "Independent builds of each index; forks rotate through them, and builds become the unit of "
-            "replication.",
-            "Nodes and indices",
-            at_least=1,
-        ),
-    ] = 1
+    index_builds: Annotated[int, Meta(ge=1), _BUILDS] = 1
     index_build: Annotated[
         IndexBuild,
         _said(
@@ -393,6 +395,7 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
         ),
     ] = ()
     workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED
+    index_builds: Annotated[int, Meta(ge=0), _BUILDS] = AS_MANY_BUILDS_AS_NEEDED
     warmup: Annotated[Warmup, _WARMUP] = "auto"  # type: ignore[assignment]
     targets: Annotated[
         tuple[Text, ...],

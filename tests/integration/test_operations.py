@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchctl.engine.answers import ask
@@ -64,6 +65,7 @@ ONE_VALUE = {"n": {"kind": "integer", "min": 0, "max": DOCUMENTS - 1}}
 
 def test_every_type_of_operation(driver: Driver, engine: EngineName, repository: Path):
     build(driver)
+    index_vectors(driver, repository / "vectors.fbin")
     search(driver)
     if engine == "elasticsearch":
         # OpenSearch's core knows no vectors.
@@ -116,6 +118,14 @@ def build(driver: Driver) -> None:
         driver.run("delete-index", index=index)
         driver.run("delete-index", index=index)
     driver.run("sleep", duration=0)
+
+
+def index_vectors(driver: Driver, file: Path) -> None:
+    file.write_bytes(np.array([3, 2], "<u4").tobytes() + np.arange(6, dtype="<f4").tobytes())
+    keys = {"data__set__format": "bigann", "data__set__path": str(file), "bulk__size": 2, "index": "numbered"}
+    driver.run("bulk-vector-data-set", field="v", **keys)
+    driver.run("raw-request", path="/numbered/_doc/2")
+    driver.run("delete-index", index="numbered")
 
 
 def search(driver: Driver) -> None:
@@ -305,7 +315,6 @@ def shrink(driver: Driver) -> None:
     driver.run("delete-index", index=["wide", "narrow"])
 
 
-_DATA_SET = {"field": "v", "data__set__format": "hdf5", "data__set__path": "vectors.hdf5"}
 LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
     "update-concurrent-segment-search-settings": {"enable": True},
     "downsample": {"fixed_interval": "1h"},
@@ -332,8 +341,6 @@ LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
     "register-remote-ml-model": {"body": {}},
     "train-knn-model": {"model__id": "m", "body": {}},
     "delete-knn-model": {"model__id": "m"},
-    "vector-search": _DATA_SET,
-    "bulk-vector-data-set": {},
     "proto-bulk": {},
     "proto-search": {},
     "proto-vector-search": {},

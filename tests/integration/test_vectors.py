@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchctl.corpus.vectors import generated_groups, generated_queries, generated_vectors
 
+from benchctl.corpus.vectors import generated_groups, generated_queries, generated_vectors
 from benchctl.engine.cluster import boot
 from benchctl.engine.equipment import equip
 from benchctl.engine.prepared_index import PreparedIndex, copy_index

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.client import Client, NodeGone, Recorder, TaskAborted
+from benchctl.load.client import Client, NodeGone, Recorder, Tally, TaskAborted
 from benchctl.load.pace import arrivals, turns
 from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
 from benchctl.load.workload import Script
@@ -260,6 +260,22 @@ def test_profiles_of_measured_searches_add_up_those_of_parts_included(rate: floa
         made = run(task, *[Served(MS // 2) for _ in range(6)], work=work)
         found = {"query": times, "aggs": 320 * times, "aggs.a": 20 * times, "aggs.b": 300 * times}
         assert made.client.tally.profile_ns == found
+
+
+def of_quality(_status: int, body: bytes) -> Answer:
+    return Answer(Outcome.OK, 7, quality=(0.5, 0.25) if body == SEARCH_BODY else None)
+
+
+@pytest.mark.parametrize("rate", [None, 100.0])
+def test_recall_is_that_of_measured_searches_that_have_one(rate: float | None):
+    request = msgspec.structs.replace(REQUEST, judge=of_quality)
+    task = Task("range", warmup_iterations=1, iterations=3, target_throughput=rate)
+    served = [Served(MS // 2), Served(MS // 2), Served(MS // 2, body=b"{}"), Served(MS // 2)]
+    made = run(task, *served, work=request)
+    assert made.client.tally.quality == (1.0, 0.5, 2)
+    whole = Tally(quality=(1.0, 1.0, 1))
+    whole.add(made.client.tally)
+    assert whole.quality == (2.0, 1.5, 3)
 
 
 def in_a_row() -> Script:

@@ -24,8 +24,7 @@ DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
     [
         ({"operation-type": "proto-search"}, "proto-search speaks gRPC: benchctl speaks HTTP"),
         ({"operation-type": "produce-stream-message", "bulk-size": "whatever it is"}, "a message broker"),
-        ({"operation-type": "bulk-vector-data-set", "any": []}, "bulk-vector-data-set takes vectors from a"),
-        ({"operation-type": "vector-search", **DATA_SET}, "vectors from a data set: benchctl reads none"),
+        ({"operation-type": "vector-search", **DATA_SET, "max_distance": 1.0}, "vector-search by radius"),
     ],
 )
 @pytest.mark.parametrize("task", [Task("x", iterations=5), Task("x"), Task("x", warmup_time_period=5.0)])

@@ -166,7 +166,8 @@ def test_what_a_running_cluster_tells_is_measured_on_it():
     told = ",".join(
         one.name
         for one in METRIC_KINDS
-        if one.loop not in ("search", "open") and not (one.own_nodes or one.name.startswith("profile_"))
+        if one.loop not in ("search", "open")
+        and not (one.own_nodes or one.quality or one.name.startswith("profile_"))
     )
     plan, _ = plan_run(options(metrics=told, variants=(ES, RUNNING)))
     assert plan.metrics == told

@@ -104,6 +104,7 @@ def test_every_figure_is_declared():
     written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
     profile_ns = dict.fromkeys(("query", "aggs"), 6 * MS)
     batch = replace(result([5, 6, 7], took_ms=10), tooks=({12: 3},), profile_ns=profile_ns)
+    batch = replace(batch, quality=(1.5, 1.2, 2))
     found = meters(ends, batch, ORIGIN_NS, node, written)
     held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
     of_target = told((None, cluster(9, 9, a=held, b=held)), result([5]), ORIGIN_NS, 0.0)
@@ -112,6 +113,7 @@ def test_every_figure_is_declared():
     assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
     assert found["profile_aggs"] == 2
+    assert (found["recall"], found["ndcg"]) == (0.75, 0.6)
     assert found["direct_buffers"] == 5
 
 

@@ -61,7 +61,7 @@ def throttled(
     return msgspec.structs.replace(summary, latency=latency)
 
 
-ALL = tuple(metric.title for metric in DEFAULT_METRICS)
+ALL = tuple(metric.title for metric in DEFAULT_METRICS if not metric.kind.quality)
 HICCUP = {"lag_p99_ns": 10 * MS, "lag_max_ns": 10 * MS}
 BURST = {"offered": 800.0, "due_per_s": 1000.0, "possible_per_s": 1000.0}
 

@@ -91,6 +91,44 @@ def test_what_no_profile_will_tell_is_known_before(cases: Cases):
     cases("lacking", lacking)
 
 
+NEAREST: dict[str, Any] = {"name": "near", "operation-type": "vector-search", "field": "v", "k": 5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({}, True),
+        ({"filter": {"term": {"group": 3}}}, True),
+        ({"data_set_path": "x.hdf5"}, True),
+        ({"calculate-recall": False}, False),
+        ({"filter": {"term": {"number": 3}}}, False),
+        ({"data_set_path": "x.hdf5", "filter": {"term": {"group": 3}}}, False),
+        ({"data_set_path": "x.hdf5", "filter": {"term": {"x": 3}}, "neighbors_data_set_path": "y"}, True),
+        ({"operation-type": "search", "field": None, "k": None}, False),
+    ],
+)
+def test_recall_takes_known_neighbours(changes: dict[str, Any], *, known: bool):
+    raw = {key: value for key, value in {**NEAREST, **changes}.items() if value is not None}
+    for name in ("recall", "ndcg"):
+        assert (metric(name).lacking(Task("near"), decode_operation(raw)) == "") == known
+
+
+def test_recall_is_compared_by_differences_and_shown_where_it_is():
+    forks = {
+        label: [
+            make_fork(label, block, make_summary("range", 10.0, meters={"recall": value + block / 1000}))
+            for block in range(6)
+        ]
+        for label, value in (("es", 0.9), ("os", 0.95))
+    }
+    found = {row.metric: row for row in analyse(forks, make_plan(forks=6)).rows}
+    (comparison,) = found["recall"].comparisons
+    assert comparison.compared_as == "difference"
+    assert comparison.difference == pytest.approx(0.05)
+    assert (comparison.verdict, comparison.higher_is_better) == ("faster", True)
+    assert "ndcg" not in found
+
+
 def test_what_takes_samples_is_not_kept_of_forks():
     assert kept_metric_of("gc").kind.additive
     with pytest.raises(ValueError, match="only p50, p90, p99 are"):

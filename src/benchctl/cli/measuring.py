@@ -146,6 +146,8 @@ def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
     """Remarks on a plan for a dry run: of its track, its documents and its rates."""
     lines = [] if plan.track_source is None else [plan.track_source.text]
     lines += [*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)]
+    if plan.index_builds > 1:
+        lines.append(f"{plan.index_builds} index builds of every variant, which forks take in turn")
     generated = plan.origin == "prepared" and plan.micro is None and not plan.corpus.files
     if generated and needs_documents(plan.variants) and track.name != plan.corpus.generator:
         lines.append(

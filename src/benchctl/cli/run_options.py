@@ -34,6 +34,7 @@ from benchctl.run.host import AUTO
 from benchctl.run.plan import RunSpec
 from benchctl.run.work import plugin_problems
 from benchctl.spec import (
+    AS_MANY_BUILDS_AS_NEEDED,
     AS_MANY_WORKERS_AS_NEEDED,
     EvidenceEntry,
     RunForm,
@@ -172,6 +173,7 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
     "corpus_dirs": {"type": click.Path(exists=True, file_okay=False)},
     "pin": {"is_flag": False, "flag_value": AUTO},
     "workers": {"type": NumberOrWordType("auto", AS_MANY_WORKERS_AS_NEEDED), "default": "auto"},
+    "index_builds": {"type": NumberOrWordType("auto", AS_MANY_BUILDS_AS_NEEDED), "default": "auto"},
     "tags": {"type": TagType(), "callback": each_once},
 }
 """Options of the command line alone."""

@@ -84,12 +84,18 @@ class Tally:
     tooks: Sequence[Counter[int]] = ()  # of batches of searches, successful and measured, as `Tooks`
     # Of profiled and measured searches, by names as in `Answer`.
     profile_ns: Counter[str] = field(default_factory=Counter)
+    # Recall and ndcg of measured searches, summed, and how many have them.
+    quality: tuple[float, float, int] = (0.0, 0.0, 0)
     sent_bytes: int = 0  # bodies of measured requests that succeeded
 
     def fail(self, outcome: Outcome, detail: str) -> None:
         """Count one failed request."""
         failed = Failure(outcome, 1, (detail,) if detail else ())
         self.failures = merge_failures((self.failures, (failed,)))
+
+    def count_quality(self, recall: float, ndcg: float, searches: int = 1) -> None:
+        """Add the sums of so many searches."""
+        self.quality = self.quality[0] + recall, self.quality[1] + ndcg, self.quality[2] + searches
 
     def add(self, other: "Tally") -> None:
         """Add what others came to."""
@@ -101,6 +107,7 @@ class Tally:
         self.unit = self.unit or other.unit
         self.tooks = merge_tooks((self.tooks, other.tooks))
         self.profile_ns = self.profile_ns + other.profile_ns
+        self.count_quality(*other.quality)
         self.sent_bytes += other.sent_bytes
 
 
@@ -501,14 +508,16 @@ class Client:
             elif not warmup:
                 tally.sent_bytes += len(request.body)
                 count_tooks(self._tooks, answer.tooks_ms)
-                self._count_profile(answer)
+                self._count_contents(answer)
         self._operations += len(waiting)
         self._lost_in_a_row = 0
         waiting.clear()
 
-    def _count_profile(self, answer: Answer) -> None:
+    def _count_contents(self, answer: Answer) -> None:
         if answer.profile_ns:
             self.tally.profile_ns.update(answer.profile_ns)
+        if answer.quality is not None:
+            self.tally.count_quality(*answer.quality)
 
     def _ask(
         self,
@@ -550,7 +559,7 @@ class Client:
                 self._lost_in_a_row = 0
                 if not warmup:
                     self.tally.sent_bytes += len(request.body)
-                    self._count_profile(answer)
+                    self._count_contents(answer)
                     if part == 0:
                         count_tooks(self._tooks, answer.tooks_ms)
                 return Reply(exchange, answer)

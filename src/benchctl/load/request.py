@@ -30,6 +30,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     # Of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of these as
     # `aggs.NAME`; else None.
     profile_ns: Mapping[str, int] | None = None
+    quality: tuple[float, float] | None = None  # recall and ndcg of nearest vectors; None where unknown
 
 
 Judge = Callable[[int, bytes], Answer]

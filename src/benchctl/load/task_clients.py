@@ -198,6 +198,8 @@ class TaskRun:
         if self._new_pace is not None:
             self._paces[number] = self._new_pace(program)
             program = self._paces[number].paced(program)
+        if most is None and self.workload.requests is not None and self._until_exhausted():
+            most = len(range(number, self.workload.requests, self.task.clients))
         if self.workload.endless or most is None:
             return program
         left = iter(range(most))

@@ -12,6 +12,7 @@ from decimal import Context, Decimal
 from enum import Enum
 from itertools import accumulate, count
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
@@ -19,6 +20,7 @@ import msgspec
 
 from benchctl.corpus.random_bits import key as mix_key
 from benchctl.corpus.random_bits import mix
+from benchctl.home import Home
 from benchctl.load.request import (
     UNDECODABLE,
     Answer,
@@ -31,7 +33,7 @@ from benchctl.load.request import (
     shorten,
 )
 from benchctl.plugin.session import PluginUse
-from benchctl.results.plan import EngineName
+from benchctl.results.plan import CorpusSpec, EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Template
 from benchctl.track.operations.common import Form, Operation, Varying, url_param
@@ -137,6 +139,10 @@ class WorkContext:
     templates: tuple[Template, ...] = ()  # the track's, of all kinds
     # The corpora's files, if there is more than one stream of documents for one index.
     sources: tuple[Source, ...] = ()
+    corpus: CorpusSpec | None = None  # the documents, where benchctl generates them
+    # Files of the track's corpora of vectors, by name and format.
+    data_sets: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+    home: Home | None = None  # keeps the exact neighbours of vectors; None where there are none
     assertions: bool = False
     plugin: PluginUse | None = None  # the track's Python plug-in, where it may be executed
     version: str = ""  # of the engine, as its node reports it; empty while none is up
@@ -151,6 +157,9 @@ class Workload:
 
     program: Callable[[int], Program]  # what a client sends; clients are numbered from 0
     endless: bool = True  # whether it can be repeated indefinitely; indexing a corpus ends by itself
+    # How many a task without iterations and time sends over all clients, where that is no matter of what is
+    # left; None for as many as there are.
+    requests: int | None = None
     connections: int = 1  # how many a client needs
     close: Callable[[], None] = lambda: None  # releases what it holds, such as the open corpus
 

@@ -21,7 +21,14 @@ from benchctl.results.plan import (
     cpu_list,
     is_long,
 )
-from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, EvidenceEntry, RunForm, setting_words, settings_in
+from benchctl.spec import (
+    AS_MANY_BUILDS_AS_NEEDED,
+    AS_MANY_WORKERS_AS_NEEDED,
+    EvidenceEntry,
+    RunForm,
+    setting_words,
+    settings_in,
+)
 
 _NS_PER_MS = 1e6
 _SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os", "jvm": "jvm"}
@@ -61,7 +68,7 @@ def command(
     variants = plan.variants if plan.swept is None else plan.swept.bases
     form = msgspec.structs.replace(
         form,
-        **settings_in(plan),
+        **{**settings_in(plan), **_builds(plan)},
         **_documents(plan, corpus_documents),
         variants=_variant_texts(variants),
         **_targets(variants),
@@ -89,6 +96,12 @@ def command(
     words += ["--test-mode"] if plan.test_mode else []
     words += ["--trust"] if plan.plugin is not None else []
     return shlex.join([*words, *ending])
+
+
+def _builds(plan: Plan) -> dict[str, int]:
+    """Return the number of index builds, where it is not what it would be without being given."""
+    is_given = plan.index_builds > 1 or plan.corpus.generator == "vectors"
+    return {} if is_given else {"index_builds": AS_MANY_BUILDS_AS_NEEDED}
 
 
 def _track(plan: Plan) -> dict[str, Any]:

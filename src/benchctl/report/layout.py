@@ -33,10 +33,11 @@ from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import (
     DECIDED,
     HELD_WORDS,
+    QUALITY_WORDS,
     VERDICT_WORDS,
     Comparison,
 )
-from benchctl.stats.metrics import HELD, Metric, metric_of
+from benchctl.stats.metrics import HELD, QUALITY, Metric, metric_of
 from benchctl.stats.outlook import VerdictCost, estimate_of, rule_of
 
 
@@ -201,7 +202,8 @@ def _verdict_word(comparison: Comparison, who: str) -> str:
 
 def said(comparison: Comparison, verdict: str) -> str:
     """Return a verdict, or a direction, in the words for its metric."""
-    return (HELD_WORDS if comparison.metric in HELD else VERDICT_WORDS).get(verdict, verdict)
+    words = HELD_WORDS if comparison.metric in HELD else VERDICT_WORDS
+    return (QUALITY_WORDS if comparison.metric in QUALITY else words).get(verdict, verdict)
 
 
 def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:

@@ -25,7 +25,7 @@ from benchctl.stats.compare import (
     Comparison,
     Verdict,
 )
-from benchctl.stats.metrics import HELD, INDEX_BUILDS, metric_of
+from benchctl.stats.metrics import HELD, INDEX_BUILDS, QUALITY, metric_of
 from benchctl.stats.steady import Trend
 
 _TESTED_OVER: Mapping[Replicate, tuple[str, str]] = {
@@ -304,7 +304,9 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
 def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
     kinds = [metric_of(comparison.metric).kind for comparison in comparisons if comparison.verdict in _SIZED]
-    usual = any(figure.usual or figure.loop == "search" for figure in kinds)
+    usual = all(figure.name not in QUALITY for figure in kinds) and any(
+        figure.usual or figure.loop == "search" for figure in kinds
+    )
     return () if usual else tuple(dict.fromkeys(figure.title for figure in kinds))
 
 

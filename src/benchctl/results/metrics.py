@@ -44,6 +44,8 @@ class MetricKind(msgspec.Struct, frozen=True):
     built: str = ""  # where `IndexFacts` of an index build have it; empty for what only tasks have
     named: bool = False  # whether these have several values of it by name
     parted: bool = False  # whether tasks have it of parts as well, each a figure `NAME.PART`
+    # Whether it is of how good results are, which few tasks know: compared by differences, never by ratios.
+    quality: bool = False
 
     def __post_init__(self) -> None:
         """Take the meaning of a field of `TaskSummary`, and whether it is quantiles, from there."""
@@ -157,6 +159,16 @@ METRIC_KINDS = (
     _per_second("throughput", "throughput", "throughput_per_s", loop="closed", usual=True, counts=True),
     MetricKind("service_time", "service time", "service_time", usual=True),
     MetricKind("latency", "latency", "latency", loop="open", usual=True),
+    *(
+        MetricKind(
+            name, name, "", "share", meaning,
+            higher_is_better=True, margin=0.01, usual=True, additive=True, quality=True,
+        )
+        for name, meaning in (
+            ("recall", "share of the exact nearest vectors among the hits, mean of the measured searches"),
+            ("ndcg", "the same by discounted gain, with more weight on the first ranks, over the largest"),
+        )
+    ),
     MetricKind("took", "engine's own time", "took", resolution=1.0),
     MetricKind("took_sum", "sum of the searches' own times", "took_sum", resolution=1.0),
     MetricKind("first_byte", "time to the first byte", "first_byte"),

@@ -1,9 +1,9 @@
 """Checks of what is asked for: what can be refused before anything is prepared."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
@@ -13,6 +13,7 @@ from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.results.plan import (
     HISTORY,
     DataOrigin,
+    EngineName,
     EvidenceSpec,
     Plan,
     StopSpec,
@@ -130,6 +131,49 @@ def check_index_settings(
                 f"variants '{first.name}' and '{second.name}' are the same: the track has {settings}, too",
                 hint="choose another value",
             )
+
+
+_OWN_TYPE: Mapping[EngineName, str] = {"elasticsearch": "dense_vector", "opensearch": "knn_vector"}
+_KNN = "org.opensearch.plugin:opensearch-knn"
+_WITH_KNN = f"write, for instance, --variant os@2.19.1,plugin:{_KNN}:2.19.1.0"
+
+
+def check_vectors(variants: Iterable[VariantSpec], track: Track) -> None:
+    """Refuse nodes that cannot have the fields of vectors in a track's mappings.
+
+    Raises:
+        UsageError: If a field is of a type of the other engine, or OpenSearch lacks its plug-in for vectors,
+            or native libraries that the field needs, which come with full distributions only.
+    """
+    for spec in variants:
+        if spec.target is not None or spec.place is not None:
+            continue
+        for index in places(track.of(spec.engine)).indices:
+            for name, field in _vector_fields(index.body.mappings):
+                where = f"variant '{spec.name}': field '{name}' of track '{track.name}'"
+                if field["type"] != _OWN_TYPE[spec.engine]:
+                    raise UsageError(
+                        f"{where} is a {field['type']}, which {spec.engine} does not have",
+                        hint="remove the variant, or give the track's index a body for each engine",
+                    )
+                if spec.engine != "opensearch" or spec.distribution == "official":
+                    continue
+                if not any("opensearch-knn" in plugin for plugin in spec.plugins):
+                    raise UsageError(f"{where} requires the plug-in opensearch-knn", hint=_WITH_KNN)
+                engine = (field.get("method") or {}).get("engine", "faiss, the default,")
+                if engine != "lucene" and str(whole_settings(index).get("index.knn")).lower() == "true":
+                    raise UsageError(
+                        f"{where}: engine {engine} requires native libraries, which opensearch-knn lacks",
+                        hint='set "engine": "lucene" in the mapping, or use distribution:official',
+                    )
+
+
+def _vector_fields(mapped: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, field in (mapped.get("properties") or {}).items():
+        if isinstance(field, dict):
+            if field.get("type") in _OWN_TYPE.values():
+                yield name, field
+            yield from _vector_fields(field)
 
 
 def _whole(spec: VariantSpec, track: Track) -> tuple[VariantSpec, list[dict[str, str]]]:

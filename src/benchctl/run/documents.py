@@ -11,8 +11,11 @@ from typing import Protocol
 import msgspec
 
 from benchctl.corpus.generated import ensure_corpus, open_documents
+from benchctl.corpus.indexed import unpacked
+from benchctl.corpus.published import corpus_folder, find_file
+from benchctl.corpus.published import names_of as file_names
 from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
-from benchctl.disk import expanded
+from benchctl.disk import disk_errors, expanded, replacing
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -22,9 +25,9 @@ from benchctl.run.bench import Observer
 from benchctl.track.library import find_track, track_names
 from benchctl.track.model import Challenge, Corpus, Documents, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, names_of
-from benchctl.track.operations.search import Bulk, RawRequest
+from benchctl.track.operations.search import Bulk, BulkVectors, RawRequest
 
-_BULK = "bulk"
+_BULKS = frozenset({"bulk", "bulk-vector-data-set"})
 _RESTORE = "restore-snapshot"
 
 
@@ -99,10 +102,9 @@ def streams_made(plan: Plan, track: Track) -> tuple[str, ...]:
 
 
 def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
-    """Return whether any task sends documents of a corpus."""
-    return any(
-        is_bulk(track.operations[task.operation]) for challenge in schedules for task in challenge.schedule
-    )
+    """Return whether any task sends documents of a corpus, and not only vectors of a data set."""
+    operations = (track.operations[task.operation] for challenge in schedules for task in challenge.schedule)
+    return any(is_bulk(one) and not isinstance(one, BulkVectors) for one in operations)
 
 
 def documents_sent(operation: TrackOperation, track: Track, held: int) -> int:
@@ -130,18 +132,19 @@ def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: b
     if isinstance(operation, RawRequest):
         return operation.method == "PUT" and operation.path.partition("?")[0].strip("/") in declared
     # By name, which includes a plug-in's operations.
-    return operation.type_name == _RESTORE or (corpora and is_bulk(operation))
+    sends = is_bulk(operation) and (corpora or isinstance(operation, BulkVectors))
+    return operation.type_name == _RESTORE or sends
 
 
 def is_bulk(operation: TrackOperation) -> bool:
     """Return whether an operation sends documents of a corpus, by its type's name: a plug-in's, too."""
-    return operation.type_name == _BULK
+    return operation.type_name in _BULKS
 
 
 def _asks_for(operation: TrackOperation, corpus: Corpus, documents: Documents) -> bool:
     if not isinstance(operation, Bulk):
         # Only a plug-in's code knows what it sends.
-        return True
+        return not isinstance(operation, BulkVectors)
     return (
         _chosen(corpus.name, names_of(operation.corpora))
         and _chosen(documents.target_index, names_of(operation.indices))
@@ -411,6 +414,36 @@ def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
     )
 
 
+def vector_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], Path]:
+    """Return the files of the track's corpora of vectors, by name and format, whether they exist or not.
+
+    They are beside the track or in the home, where `benchctl corpus fetch` puts them, and where packed ones
+    are unpacked.
+
+    Raises:
+        BenchctlError: If a file is damaged, or cannot be unpacked.
+    """
+    found: dict[tuple[str, str], Path] = {}
+    for corpus in track.corpora:
+        for file in (file for file in corpus.documents if file.source_format != "bulk"):
+            kept = corpus_folder(home, corpus.name) / file_names(file)[file.packed]
+            packed = find_file(file, [track_folder(plan), kept.parent])
+            plain = next((path for path in (track_folder(plan) / kept.name, kept) if path.is_file()), kept)
+            if packed is not None and not plain.is_file():
+                with disk_errors(f"write {kept}"), replacing(kept) as partial_file:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    with partial_file.open("wb") as sink:
+                        sink.writelines(unpacked(packed))
+            found[corpus.name, file.source_format] = plain
+    return found
+
+
+def track_folder(plan: Plan) -> Path:
+    """Return the directory of a plan's track."""
+    path = find_track(plan.track) if plan.track in track_names() else Path(plan.track)
+    return path if path.is_dir() else path.parent
+
+
 def _local(
     path: Path,
     files: FileOptions,
@@ -504,10 +537,9 @@ def _declared(
     if not needed:
         return ()
     observer.stage(f"documents of track {track.name}")
-    path = find_track(plan.track) if plan.track in track_names() else Path(plan.track)
     corpus_files = find_documents(
         needed,
-        folders=(*files.folders, path if path.is_dir() else path.parent),
+        folders=(*files.folders, track_folder(plan)),
         home=home,
         # With `at_most`, less than asked for is fine; otherwise `find_documents` refuses.
         docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,

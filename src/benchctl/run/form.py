@@ -28,6 +28,7 @@ from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file,
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec
 from benchctl.spec import (
+    AS_MANY_BUILDS_AS_NEEDED,
     DEFAULT_FORKS,
     MOST_FORKS,
     Conditions,
@@ -102,7 +103,7 @@ def run_spec(
     docs = documents_of(form)
     workers = form.workers or 1
     return RunSpec(
-        **settings_in(form),
+        **{**settings_in(form), "index_builds": form.index_builds or 1},
         variants=tuple(variants),
         challenges=form.challenges,
         warmup_challenges=form.warmup_challenges,
@@ -118,6 +119,7 @@ def run_spec(
         params=form.params,
         paired=form.paired,
         workers=workers,
+        free_builds=form.index_builds == AS_MANY_BUILDS_AS_NEEDED,
         pin=pin_of_form(form, workers),
         settle=form.warmup == "auto",
         evidence=EvidenceSpec.of(form.evidence),

@@ -33,6 +33,7 @@ from benchctl.run.checks import (
     check_index_settings,
     check_metrics,
     check_options,
+    check_vectors,
     checked_hosts,
 )
 from benchctl.run.documents import (
@@ -46,6 +47,7 @@ from benchctl.run.targets import check_targets
 from benchctl.run.work import allowed_plugin, track_path
 from benchctl.slices import hook
 from benchctl.spec import (
+    BUILDS_OF_VECTORS,
     RunSettings,
     run_settings,
     settings_in,
@@ -105,6 +107,7 @@ class RunSpec(RunSettings, frozen=True, kw_only=True):
     consent: Consent | None = None
     evidence: EvidenceSpec | None = None
     settle: bool = False
+    free_builds: bool = False  # whether the track decides how many index builds there are
 
 
 class Axes(Protocol):
@@ -154,6 +157,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     track, used = load_track(options.track, common)
     sources: dict[str, str] = {}
     names = options.challenges or (() if track.default_name is None else (track.default_name,))
+    check_vectors(options.variants, track)
     schedules, swept = _schedules(options, names, options.params, used, sources)
     written = schedules
     is_generated = options.track in track_names() and options.files.local is None
@@ -213,7 +217,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
             )
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     check_acting(options, track, (*all_warmups, *schedules))
-    plan = freeze(options, track, schedules, warmups, sources)
+    plan = freeze(_with_builds(options, track, schedules), track, schedules, warmups, sources)
     check_metrics(plan, track)
     check_targets(plan, track)
     if sweep.axes:
@@ -245,6 +249,17 @@ def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
         raise UsageError(f"track '{track.name}' declares no index that could be filled")
     check_index_settings(options.variants, track, "prepared", ())
     return freeze(msgspec.structs.replace(options, forks=0), track, ()), track
+
+
+def _with_builds(options: RunSpec, track: Track, schedules: Sequence[Challenge]) -> RunSpec:
+    """The options with several index builds of a track with vectors, unless their number is given."""
+    decided = options.stop is not None and options.stop.decided
+    here = all(spec.target is None for spec in options.variants)
+    if decided or not (options.free_builds and track.has_vectors and here):
+        return options
+    if origin_of(track, schedules) != "prepared":
+        return options
+    return msgspec.structs.replace(options, index_builds=min(BUILDS_OF_VECTORS, options.forks))
 
 
 def refuse_sweep(options: RunSpec, what: str) -> None:

@@ -36,7 +36,7 @@ from benchctl.run.work import check_prepared, tasks_before_searches, work_contex
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.common import Asking
-from benchctl.track.operations.search import Bulk
+from benchctl.track.operations.search import Bulk, BulkVectors
 
 # Schedule number of warm-up challenges' samples: kept, but never part of a figure.
 WARMUP_SCHEDULE = -1
@@ -238,7 +238,7 @@ class StepRunner:
         self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
         bounds = _Bounds(load.read, load.asking)
-        writes = any(isinstance(job.operation, Bulk) for job in jobs)
+        writes = any(isinstance(job.operation, Bulk | BulkVectors) for job in jobs)
         before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
         if writes:
             load.indexing.set()
@@ -497,6 +497,9 @@ def meters(
         found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
     if answered:
         found |= {f"profile_{kind}": ns / _NS_PER_MS / answered for kind, ns in result.profile_ns.items()}
+    recall, ndcg, judged = result.quality
+    if judged:
+        found |= {"recall": recall / judged, "ndcg": ndcg / judged}
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}

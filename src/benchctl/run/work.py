@@ -1,5 +1,6 @@
 """The work of a plan's tasks: their context, what has to be there for it, and the track's plug-in."""
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from benchctl.plugin.session import PluginError, PluginUse, check_registered
 from benchctl.report.numbers import counted
 from benchctl.results.plan import Plan, PluginSpec, VariantSpec
 from benchctl.results.samples import Outcome
-from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources
+from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources, vector_files
 from benchctl.track.library import checked_out, find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track, TrackOperation
@@ -172,6 +173,9 @@ def work_context(
         document_count=plan.corpus.documents,
         sources=sources(plan, track, home),
         engine=variant.engine,
+        corpus=plan.corpus if is_generated(plan) else None,
+        data_sets=vector_files(plan, track, home),
+        home=home,
         assertions=plan.assertions,
         plugin=plugin_use(plan, track, session),
         version=version,
@@ -185,13 +189,20 @@ def default_target(plan: Plan, track: Track) -> str:
 
 
 def check_work(plan: Plan, track: Track, home: Home) -> None:
-    """Prepare every task's work once, without a node, to find out what is missing.
+    """Prepare every task's work once for every variant, without a node, to find out what is missing.
+
+    Exact neighbours of vectors are found here, too, which takes longer than a node should have to wait.
 
     Raises:
         UsageError: If something that an operation needs is missing.
     """
-    context = work_context(plan, track, home, plan.variants[0])
-    for challenge in (*plan.all_warmups, *plan.schedules):
+    contexts = {
+        msgspec.json.encode((spec.engine, spec.index_settings, spec.documents)): work_context(
+            plan, track, home, spec
+        )
+        for spec in plan.variants
+    }
+    for context, challenge in itertools.product(contexts.values(), (*plan.all_warmups, *plan.schedules)):
         operations = {**track.operations, **challenge.operations}
         for task in challenge.schedule:
             operation = operations[task.operation]

@@ -308,7 +308,7 @@ def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, p
             for forks in found.values()
             for _, summary in forks
         )
-    if metric.kind.built:
+    if metric.kind.built or metric.kind.quality:
         return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
     return metric.kind.loop != "open" or open_loop(task_at(plan, place), found)
 

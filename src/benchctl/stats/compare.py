@@ -199,6 +199,7 @@ Verdict = Literal["equivalent", "faster", "slower", "different", "inconclusive",
 VERDICT_WORDS: dict[str, str] = {"equivalent": "equal"}
 HELD_WORDS: dict[str, str] = {**VERDICT_WORDS, "faster": "less", "slower": "more"}
 """Of what is held, such as memory or bytes on disk: it is neither fast nor slow."""
+QUALITY_WORDS: dict[str, str] = {**VERDICT_WORDS, "faster": "better", "slower": "worse"}
 """Displayed name of a verdict, if it differs."""
 DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "different"})
 LEVEL = 0.05

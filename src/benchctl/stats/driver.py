@@ -189,7 +189,8 @@ def _typical_ns(summaries: Sequence[TaskSummary]) -> float | None:
 
 
 def _limit(text: str, *loops: str) -> list[DriverLimit]:
-    return [DriverLimit(text, frozenset(figure.name for figure in METRIC_KINDS if figure.loop in loops))]
+    figures = (kind for kind in METRIC_KINDS if kind.loop in loops and not kind.quality)
+    return [DriverLimit(text, frozenset(kind.name for kind in figures))]
 
 
 def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:

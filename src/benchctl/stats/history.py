@@ -121,9 +121,15 @@ def compared_pairs(plan: Plan) -> list[tuple[VariantSpec, VariantSpec]]:
 
 
 def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
-    """Return the metric that judges a task: latency if its throughput is prescribed."""
+    """Return the metric that judges a task: latency if its throughput is prescribed.
+
+    Few tasks have a recall, which a plan does not tell: forks are planned for it only where it is asked for.
+    """
     return tuple(
-        metric for metric in metrics_in(plan) if plan.redline is not None or not metric.lacking(task)
+        metric
+        for metric in metrics_in(plan)
+        if plan.redline is not None
+        or not (metric.lacking(task) or (metric.kind.quality and not plan.metrics))
     )
 
 

@@ -17,6 +17,7 @@ from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
 from benchctl.track.operations.common import Operation
+from benchctl.track.operations.search import VectorSearch
 
 _KINDS: Final = {kind.name: kind for kind in METRIC_KINDS}
 # What engines take as the name of an aggregation, in one line, without spaces around it.
@@ -38,6 +39,9 @@ _USUAL_QUANTILE = 0.9
 SUMMARISED = (0.5, 0.9, 0.99)
 """The quantiles that every fork's summary holds."""
 
+QUALITY: Final = frozenset(kind.name for kind in METRIC_KINDS if kind.quality)
+"""Metrics of how good results are, not of speed."""
+
 # Quantiles that differ by less are the same: 0.9 has no exact form in binary.
 _DIGITS = 12
 
@@ -52,6 +56,11 @@ class Metric(msgspec.Struct, frozen=True):
     compared_as: ComparedAs = "ratio"
     # Whether a value of a row is 0, as of times in whole milliseconds, which has no logarithm.
     zeros: bool = False
+
+    def __post_init__(self) -> None:
+        """Compare qualities by differences, whatever is asked for."""
+        if self.kind.quality:
+            msgspec.structs.force_setattr(self, "compared_as", "difference")
 
     @property
     def key(self) -> MetricKey:
@@ -128,11 +137,15 @@ class Metric(msgspec.Struct, frozen=True):
             case "search":
                 return f"no measurement searches for a {self.title}"
             case _:
-                return _not_profiled(self.kind.name, operation)
+                return _unknown(self.kind.name, operation)
 
 
-def _not_profiled(name: str, operation: TrackOperation | None) -> str:
-    if not (name.startswith("profile_") and isinstance(operation, Operation)):
+def _unknown(name: str, operation: TrackOperation | None) -> str:
+    if not isinstance(operation, Operation):
+        return ""
+    if name in QUALITY and not (isinstance(operation, VectorSearch) and operation.has_truth):
+        return "no exact neighbours of vectors are known"
+    if not name.startswith("profile_"):
         return ""
     known = dict.fromkeys(_profiled(msgspec.to_builtins(operation)))
     if name in known:

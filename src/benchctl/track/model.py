@@ -388,7 +388,7 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def has_vectors(self) -> bool:
-        """Whether a mapping has vectors for searches of nearest neighbours."""
+        """True if a mapping has vectors for searches of nearest neighbours."""
         mappings = msgspec.json.encode((self.indices, self.templates))
         return b'"type":"dense_vector"' in mappings or b'"type":"knn_vector"' in mappings
 

@@ -24,6 +24,7 @@ from benchctl.track.operations.catalogue import (
 from benchctl.track.operations.common import MOST_WAIT_S, Cannot, Operation, Varying
 from benchctl.track.operations.search import (
     Bulk,
+    BulkVectors,
     CompositeAgg,
     MultiSearch,
     PaginatedSearch,
@@ -484,7 +485,7 @@ class _Reader:
         number = float(match["number"])
         if self._is_unthrottled(number):
             return None, 1.0
-        if unit == "docs" and isinstance(operation, Bulk | Cannot | PluginOperation):
+        if unit == "docs" and isinstance(operation, Bulk | BulkVectors | Cannot | PluginOperation):
             documents = _documents(operation)
             if documents is None:
                 self._document.note(
@@ -536,9 +537,9 @@ def _units(operation: Operation, unit: str) -> int | None:
     return 1
 
 
-def _documents(operation: Bulk | Cannot | PluginOperation) -> float | None:
+def _documents(operation: Bulk | BulkVectors | Cannot | PluginOperation) -> float | None:
     """Documents per request; None where the track does not tell."""
-    if isinstance(operation, Bulk):
+    if isinstance(operation, Bulk | BulkVectors):
         return float(operation.bulk_size)
     if isinstance(operation, Cannot):
         return 1.0

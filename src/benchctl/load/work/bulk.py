@@ -132,7 +132,15 @@ def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
     Raises:
         BenchctlError: If there is no corpus, or none of those that it names.
     """
-    sources = _sources_of(operation, order.context)
+    return open_sources(operation, order, _sources_of(operation, order.context))
+
+
+def open_sources(operation: Bulk, order: WorkOrder, sources: Sequence[Source]) -> Workload:
+    """Open the sending of these documents, shared among the clients.
+
+    Raises:
+        BenchctlError: If they cannot have the conflicts that it makes, or are fewer than it asks for.
+    """
     if operation.conflicts is not None and any(
         source.has_actions or source.data_stream for source in sources
     ):

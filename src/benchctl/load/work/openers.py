@@ -43,6 +43,7 @@ from benchctl.load.work.searches import (
     open_vector_search,
     searches_in,
 )
+from benchctl.load.work.vectors import open_bulk_vectors
 from benchctl.load.workload import (
     DEFAULT_TIMEOUT_S,
     LONG_TIMEOUT_S,
@@ -286,6 +287,7 @@ _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     search.Bulk: open_bulk,
     search.Sleep: open_sleep,
     search.VectorSearch: open_vector_search,
+    search.BulkVectors: open_bulk_vectors,
     search.Sql: open_sql,
     composite.Composite: open_composite,
     composite.DeletePointInTime: open_standalone,

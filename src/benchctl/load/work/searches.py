@@ -20,6 +20,7 @@ from benchctl.load.request import (
     judge_profiled,
     shorten,
 )
+from benchctl.load.work.vectors import open_data_set
 from benchctl.load.workload import (
     JSON,
     NDJSON,
@@ -31,7 +32,6 @@ from benchctl.load.workload import (
     Workload,
     WorkOrder,
     ask,
-    cannot,
     numbered,
     repeated,
     scripted,
@@ -58,6 +58,7 @@ from benchctl.track.operations.search import (
 # Allowed in a path besides letters and digits; `%` since it may be encoded already.
 PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"
 _COUNTS_NEIGHBOURS = (9, 2)
+_IDS = ("hits.hits._id", "hits.hits.fields")
 
 
 def open_search(operation: Search, order: WorkOrder) -> Workload:
@@ -73,24 +74,36 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
 
 
 def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
-    """Open a single search for the nearest vectors, with the body as given."""
+    """Open searches for the nearest vectors: of a data set, or of the body as given."""
+    path = f"/{order.index(operation.index)}/_search"
     if operation.reads_data_set:
-        return cannot("vector-search takes vectors from a data set: benchctl reads none")
+        return open_data_set(operation, order, lambda body: _request(operation, order, path, body, _IDS))
     body = {**operation.body, "profile": True} if operation.profile_query else operation.body
-    return _single_search(operation, order, f"/{order.index(operation.index)}/_search", body)
+    return _single_search(operation, order, path, body)
 
 
 def _single_search(
     operation: Search | VectorSearch, order: WorkOrder, path: str, body: Mapping[str, Any]
 ) -> Workload:
-    request = _envelope(operation).request(
+    request = _request(operation, order, path, body)
+    return filled(request, order.bodies(operation, body), operation, order)
+
+
+def _request(
+    operation: Search | VectorSearch,
+    order: WorkOrder,
+    path: str,
+    body: Mapping[str, Any],
+    reads: Collection[str] = (),
+) -> Request:
+    return _envelope(operation).request(
         "POST",
         path,
         params={**operation.url_params, **_cache_param(operation.cache)},
         judge=judge_profiled if body.get("profile") else None,
+        reads=reads,
         searches=searches_of(body, order.context),
     )
-    return filled(request, order.bodies(operation, body), operation, order)
 
 
 def _search_path(operation: Asking, order: WorkOrder) -> str:

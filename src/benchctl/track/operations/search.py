@@ -1,6 +1,6 @@
 """Operations that ask for documents or send them: searches, vectors, query languages, bulk, any request."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -327,56 +327,104 @@ _HYPHENATED = frozenset(
 )
 
 
+VectorFormat = Literal["hdf5", "bigann", "big-ann"]
+
+
 def _key(name: str) -> str | None:
     """Spell a key of this type as OpenSearch Benchmark does: most with underscores."""
     return name.replace("_", "-") if name in _HYPHENATED else None
 
 
-class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-search"):
+class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_key):
+    """Operations on the vectors of a data set; OpenSearch Benchmark's keys."""
+
+    index: str | None = None  # None means the track's own index
+    field: str | None = None  # that holds the vectors
+    # `data_set_format`, `data_set_path`, `data_set_corpus`: the file, or the track's corpus, of the vectors.
+    data_set_format: VectorFormat = "hdf5"
+    data_set_path: str | None = None
+    data_set_corpus: str | None = None
+    num_vectors: int | None = None  # how many of them; None and -1 mean all
+    # What stands for the id of a document, which is the number of its vector; None means the `_id`.
+    id_field_name: str | None = None
+    detailed_results: bool = False  # answers are always read in full detail
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(
+            (
+                not (self.data_set_path and self.data_set_corpus),
+                "data_set_path and data_set_corpus exclude each other",
+            ),
+        )
+
+    @property
+    def takes_all(self) -> bool:
+        """Return whether it takes all vectors there are."""
+        return self.num_vectors is None or self.num_vectors < 1
+
+    @property
+    def ends(self) -> bool:
+        """Return whether it ends by itself: with the data set."""
+        return True
+
+
+class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="bulk-vector-data-set"):
+    """Vectors of a data set, many a request; their ids are their numbers."""
+
+    counts: ClassVar[str] = "docs"
+
+    bulk_size: Annotated[int, msgspec.Meta(ge=1, le=_MOST_DOCUMENTS)]  # vectors a request
+    filter_attributes: tuple[Any, ...] = ()  # taken from workloads; only vectors are indexed
+    retries: int = 0  # taken from workloads; `retry-on-429` is benchctl's
+
+    @property
+    def shares_work(self) -> bool:
+        """Return whether the clients of a task take their work from one source, such as the corpus."""
+        return True
+
+
+class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vector-search"):
     """A search for the nearest vectors: a body as it is, or one for each vector of a data set.
 
-    Answers of engines that look for neighbours approximately differ by right, so they are not compared.
+    Without a data set, the vectors are queries for the generated corpus of the track `vectors`. Answers of
+    engines that look for neighbours approximately differ by right, so they are not compared.
     """
 
     counts: ClassVar[str] = "queries"
     reads: ClassVar[bool] = True
 
-    index: str | None = None  # what to search; None means the track's own index
-    # The JSON body; with a data set, its keys beside the query.
+    # The JSON body; with a data set, its keys beside the query, which override those that are made.
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
-    detailed_results: bool = False  # answers are always read in full detail
     # Whether the node may compress its answers; not unless this says so.
     response_compression_enabled: bool = False
-    calculate_recall: bool = True  # taken from workloads; without the data set's neighbours there is none
+    calculate_recall: bool = True  # whether answers are held against the exact neighbours, where known
     profile_query: bool = False  # the same as `profile` in the body
     # `profile_metrics`, `profile_metrics_sample_size`: taken from workloads; profiles are not read.
     profile_metrics: list[Any] | None = None
     profile_metrics_sample_size: int = 0
-    field: str | None = None
-    k: int | None = None  # how many neighbours
-    # `data_set_format`, `data_set_path`, `data_set_corpus`: where the vectors of a data set come from.
-    data_set_format: str | None = None
-    data_set_path: str | None = None
-    data_set_corpus: str | None = None
-    # `neighbors_data_set_format`, `neighbors_data_set_path`, `neighbors_data_set_corpus`: and what is
-    # nearest.
-    neighbors_data_set_format: str | None = None
+    k: Annotated[int, msgspec.Meta(ge=1)] | None = None  # how many neighbours
+    # How many are looked at to find them: `num_candidates` of Elasticsearch, `ef_search` of OpenSearch; None
+    # leaves it to the engine.
+    candidates: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    # `neighbors_data_set_format`, `neighbors_data_set_path`, `neighbors_data_set_corpus`: what is nearest; by
+    # default what an HDF5 data set says itself.
+    neighbors_data_set_format: VectorFormat | None = None
     neighbors_data_set_path: str | None = None
     neighbors_data_set_corpus: str | None = None
-    # `num_vectors`, `repetitions`: how much of it is asked.
-    num_vectors: int | None = None
-    repetitions: int = 1
-    # What stands for the id of a hit. filter, filter_type, filter_body, space_type, oversample_factor,
-    # min_score, max_distance, radial_search_type, radial_engine: further parts of the queries that a data
-    # set makes.
-    id_field_name: str | None = None
-    filter: dict[str, Any] | None = None
+    # How often a task without iterations or a time period asks for every vector.
+    repetitions: Annotated[int, msgspec.Meta(ge=1)] = 1
+    filter: dict[str, Any] | None = None  # a query of neighbours, which the search applies while it looks
+    # `filter_type`, `filter_body`: the same if `efficient`; `post_filter`, `boolean` apply it to the hits.
     filter_type: str | dict[str, Any] | None = None
     filter_body: dict[str, Any] | None = None
-    space_type: str | None = None
+    # How many times as many neighbours are found in the quantized vectors, to be ranked by the whole ones.
     oversample_factor: float | None = None
+    # space_type, min_score, max_distance, radial_search_type, radial_engine: of searches by script or radius,
+    # which benchctl does not do with a data set.
+    space_type: str | None = None
     min_score: float | None = None
     max_distance: float | None = None
     radial_search_type: str | None = None
@@ -384,10 +432,57 @@ class VectorSearch(Varying, frozen=True, kw_only=True, rename=_key, tag="vector-
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Workloads write an empty object where a parameter says nothing.
-        demand((not self.filter_type or isinstance(self.filter_type, str), "filter_type is not text"))
+        demand(
+            # Workloads write an empty object where a parameter says nothing.
+            (not self.filter_type or isinstance(self.filter_type, str), "filter_type is not text"),
+            (
+                self.k is None or self.candidates is None or self.candidates >= self.k,
+                "candidates must be at least k",
+            ),
+        )
 
     @property
     def reads_data_set(self) -> bool:
         """Return whether its vectors come from a data set: without a body, they have to."""
-        return bool(self.data_set_path or self.data_set_corpus) or not self.body
+        return bool(self.data_set_path or self.data_set_corpus or self.field) or not self.body
+
+    @property
+    def ends(self) -> bool:
+        """Return whether it ends by itself: with the data set."""
+        return self.reads_data_set
+
+    @property
+    def constant(self) -> bool:
+        """Return whether all of its requests are the same."""
+        return super().constant and not self.reads_data_set
+
+    @property
+    def applied_filter(self) -> dict[str, Any] | None:
+        """The query of neighbours that holds while the search looks, by whichever key; None for none."""
+        return self.filter or (None if self._filters_hits else self.filter_body) or None
+
+    @property
+    def _filters_hits(self) -> bool:
+        return self.filter_type in ("post_filter", "boolean")
+
+    @property
+    def groups(self) -> Sequence[int] | None:
+        """The groups of generated documents that pass the filter; None if it is about something else."""
+        match self.applied_filter:
+            case {"range": {"group": {"lt": int(bound), **more}}} if not more:
+                return range(bound)
+            case {"term": {"group": int(value) | {"value": int(value)}}}:
+                return (value,)
+            case {"terms": {"group": [*values]}}:
+                return values
+        return None
+
+    @property
+    def has_truth(self) -> bool:
+        """Return whether the exact neighbours are known: of other filters than by group only where given."""
+        if not (self.calculate_recall and self.reads_data_set):
+            return False
+        if self.neighbors_data_set_path or self.neighbors_data_set_corpus:
+            return True
+        generated = not (self.data_set_path or self.data_set_corpus or self._filters_hits)
+        return (generated and self.groups is not None) or not (self.filter or self.filter_body)

@@ -395,12 +395,6 @@ ROWS = (
         reads=True,
     ),
     # What goes neither over HTTP nor out of a file of documents.
-    Row(
-        "bulk-vector-data-set",
-        "Vectors of a data set, many a request.",
-        shown=True,
-        cannot="bulk-vector-data-set takes vectors from a data set: benchctl reads none",
-    ),
     _elsewhere("proto-bulk", "A bulk request over gRPC."),
     _elsewhere("proto-search", "A search over gRPC."),
     _elsewhere("proto-vector-search", "A search for vectors over gRPC."),
