@@ -1,22 +1,24 @@
 """Sweeps with plain values: noise-free lines times the luck of every fork."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from benchctl.results.model import RunRecord
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan, VariantSpec
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.analysis import SweepAxis, SweepCurve
-from benchctl.stats.compare import Comparison, compare
+from benchctl.stats.compare import Comparison, adjust, compare
 from benchctl.stats.metrics import metric_of, places, task_at
-from benchctl.sweep.curve import ByBlock, sweep_curve
+from benchctl.sweep.curve import ByBlock, judged_curves, sweep_curve
 from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
 
 AXIS = SweepAxis("clients", ("1", "2", "4", "8"), (1.0, 2.0, 4.0, 8.0))
 BLOCKS = 6
+CANDIDATES = SweepAxis("candidates", ("10", "20", "50", "100", "200"), (10.0, 20.0, 50.0, 100.0, 200.0))
 
 
 def forks(
@@ -78,6 +80,50 @@ def two_laws(**more: Any) -> SweepCurve:
     return make_curve(
         {"es": forks(lambda x: 4 * x**0.9), "os": forks(lambda x: 4 * 3**0.3 * x**0.6, seed=2)}, **more
     )
+
+
+def recalls(missing: float, *, seed: int = 1, sd: float = 0.02, blocks: int = BLOCKS) -> list[ByBlock]:
+    """Recall by point: of so many neighbours over the candidates, none is found."""
+    misses = forks(lambda x: missing / x, CANDIDATES, seed=seed, sd=sd, blocks=blocks)
+    return [{block: 1 - (value or 0) for block, value in point.items()} for point in misses]
+
+
+def searches(per_s: float, *, seed: int = 1, sd: float = 0.02, blocks: int = BLOCKS) -> list[ByBlock]:
+    """Throughput by point."""
+    return forks(lambda x: per_s / x**0.6, CANDIDATES, seed=seed, sd=sd, blocks=blocks)
+
+
+def recall_curve(missing: Mapping[str, float], *, blocks: int = BLOCKS, **more: Any) -> SweepCurve:
+    """A judged curve of variants that miss so many; the first answers 4,000 times a second, others 3,000."""
+    names = dict(enumerate(missing))
+    found = {name: recalls(missing[name], seed=place, blocks=blocks) for place, name in names.items()}
+    values = {
+        name: searches(3000 if place else 4000, seed=10 + place, blocks=blocks)
+        for place, name in names.items()
+    }
+    comparisons = [adjust(point) for point in compared(values, "throughput")] if len(values) > 1 else ()
+    more = {"recalls": found, "task": "knn", "challenge": "knn", "comparisons": comparisons} | more
+    (curve,) = judged_curves([make_curve(values, CANDIDATES, **{"metric": "throughput"} | more)])
+    return curve
+
+
+def recall_record(run_id: str = "sweep", **changes: Any) -> RunRecord:
+    """A run over clients, which stand for candidates: os is slower, and finds less."""
+    plan = swept_record(sweep=("clients=1,2,4,8",), **changes).plan
+    luck = np.random.default_rng(3)
+
+    def typical_ms(spec: VariantSpec, place: Place) -> float:
+        return (4.0 if spec.name == "os" else 3.0) * task_at(plan, place).clients ** 0.6
+
+    def found(fork: ForkRecord) -> Iterator[TaskSummary]:
+        missing = (0.25 if fork.variant == "os" else 0.2) * float(np.exp(luck.normal(0, 0.02)))
+        for summary in fork.summaries:
+            clients = task_at(plan, (summary.schedule, summary.task)).clients
+            yield msgspec.structs.replace(summary, meters={"recall": 1 - missing / clients**1.2})
+
+    record = timed_record(plan, typical_ms, run_id)
+    forks_ = (msgspec.structs.replace(fork, summaries=tuple(found(fork))) for fork in record.forks)
+    return msgspec.structs.replace(record, forks=tuple(forks_))
 
 
 def swept_record(

@@ -3,9 +3,19 @@ import pytest
 from benchctl.report.charts import variant_style
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import SweepAxis
-from benchctl.sweep.charts import page, sweep_chart
+from benchctl.sweep.charts import page, recall_chart, sweep_chart
 from figures import drawn
-from sweeps import AXIS, forks, make_curve, tasks_record, two_laws
+from sweeps import (
+    AXIS,
+    CANDIDATES,
+    forks,
+    make_curve,
+    recall_curve,
+    recall_record,
+    recalls,
+    tasks_record,
+    two_laws,
+)
 
 
 def test_every_variant_is_a_line_with_a_band_at_the_numbers_of_its_points():
@@ -83,3 +93,26 @@ def test_long_names_of_points_are_folded_and_all_of_them_are_there():
     labels = drawn(sweep_chart(make_curve(values, axis), "k"))["layout"]["xaxis"]["ticktext"]
     assert labels[1].replace("<br>", "").replace(" ", "") == long.replace(" ", "")
     assert max(map(len, labels[1].split("<br>"))) < len(long)
+
+
+def test_points_are_drawn_by_their_recall_with_intervals_both_ways():
+    curve = recall_curve({"es": 1.5, "os": 1.8})
+    chart = recall_chart(curve, "k")
+    es, os = drawn(chart)["data"]
+    assert es["x"] == [mean.value for mean in curve.lines[0].recall]
+    assert os["y"] == [mean.value for mean in curve.lines[1].means]
+    assert es["text"] == list(CANDIDATES.labels)
+    for bars, means in ((es["error_x"], curve.lines[0].recall), (es["error_y"], curve.lines[0].means)):
+        assert bars["array"] == [mean.high - mean.value for mean in means]
+        assert bars["arrayminus"] == [mean.value - mean.low for mean in means]
+    layout = drawn(chart)["layout"]
+    assert [shape["x0"] for shape in layout["shapes"]] == [0.9, 0.95, 0.99]
+    assert layout["yaxis"]["type"] == "log"
+    charts, _ = page(analyse_run(recall_record()))
+    assert [chart.key for chart in charts] == ["recall-0", "recall-2", "sweep-0", "sweep-1", "sweep-2"]
+
+
+def test_points_without_a_recall_are_not_drawn_by_it():
+    found = {"es": [{}, *recalls(1.5)[1:]]}
+    (line,) = drawn(recall_chart(recall_curve({"es": 1.5}, recalls=found), "k"))["data"]
+    assert line["text"] == list(CANDIDATES.labels[1:])

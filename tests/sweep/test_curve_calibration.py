@@ -13,6 +13,7 @@ CLIENTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
 AXIS = SweepAxis("clients", ("1", "2", "4", "8", "16"), tuple(CLIENTS.tolist()))
 FORK_SD = 0.05
 LEAST, MOST = 0.93, 0.07  # with the error of so few draws
+NAMES = ("es", "os")
 EXPONENTS = {"es": 0.9, "os": 0.7}
 CROSSES_AT = 3.0
 
@@ -146,3 +147,45 @@ def test_a_true_interaction_is_found(calibration: Table):
         for _ in range(calibration.calls)
     ]
     calibration.check("histories: interaction noticed", f"{BLOCKS} blocks", float(np.mean(found)), least=0.9)
+
+
+CANDIDATES = SweepAxis("candidates", ("10", "20", "50", "100", "200"), (10.0, 20.0, 50.0, 100.0, 200.0))
+NEEDS = {"equal": 1.0, "a quarter more": 1.25}
+
+
+def at_recalls(
+    generator: np.random.Generator, blocks: int, candidates: float, *, sequential: bool = False
+) -> SweepCurve:
+    """Curves that are alike, but for how many candidates the same recall takes os; builds differ in it."""
+    x = np.log(CANDIDATES.numbers)
+    speeds = drawn(generator, dict.fromkeys(NAMES, 8 - 0.6 * x), blocks, drift=0.1, node=0.02, fork_sd=0.02)
+    recalls = {}
+    for name, needs in zip(NAMES, (1.0, candidates), strict=True):
+        # The luck of a graph is at all points of it, that of searches at each.
+        luck = generator.normal(0, 0.05, (blocks, 1)) + generator.normal(0, 0.02, (blocks, x.size))
+        misses = np.exp(0.5 + math.log(needs) - x + luck)
+        recalls[name] = [dict(enumerate(point)) for point in (1 - misses).T.tolist()]
+    curve = sweep_curve(
+        speeds, CANDIDATES, task="t", metric="throughput", recalls=recalls, sequential=sequential
+    )
+    return next(judged_curves([curve]))
+
+
+@pytest.mark.parametrize("blocks", [3, 6])
+@pytest.mark.parametrize("needs", NEEDS)
+def test_intervals_at_equal_recall_hold_the_truth(calibration: Table, blocks: int, needs: str):
+    """Of os / es, x^-.6 of the candidates: points that lie around the recall unequally do not bias it."""
+    generator = np.random.default_rng((43, blocks, len(needs)))
+    truth = 100 * math.expm1(-0.6 * math.log(NEEDS[needs]))
+    covered, decided = [], []
+    for _ in range(calibration.calls):
+        curve = at_recalls(generator, blocks, NEEDS[needs])
+        found = [one for level in curve.at_recall[:2] for one in level.comparisons]
+        covered += [one.low_percent <= truth <= one.high_percent for one in found]
+        decided.append(any(one.verdict in {"faster", "slower", "different"} for one in found))
+    cell = f"{needs}, {blocks} blocks"
+    calibration.check("recall: coverage at equal recall", cell, float(np.mean(covered)), least=0.94)
+    if needs == "equal":
+        calibration.check("recall: any difference without one", cell, float(np.mean(decided)), most=0.065)
+    elif blocks > 3:
+        calibration.check("recall: difference noticed", cell, float(np.mean(decided)), least=0.8)

@@ -19,9 +19,18 @@ from benchctl.stats.analysis import Bounded, SweepAxis, SweepCurve, provisional
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import adjust
 from benchctl.sweep.curve import judged_curves
-from benchctl.sweep.report import dependence_sentences, sweep_answer, sweep_tables
+from benchctl.sweep.report import dependence_sentences, recall_sentences, sweep_answer, sweep_tables
 from builders import ES, OS
-from sweeps import compared, forks, make_curve, swept_record, tasks_record, timed_record, two_laws
+from sweeps import (
+    compared,
+    forks,
+    make_curve,
+    recall_curve,
+    swept_record,
+    tasks_record,
+    timed_record,
+    two_laws,
+)
 
 NAMES = SweepAxis("index.refresh_interval", ("1s", "30s", "off"), fixed="docs 1m")
 
@@ -138,11 +147,15 @@ SCENES: dict[str, SweepCurve] = {
     "few blocks of histories": histories(10, 13, 13, blocks=3),
     "too few blocks of histories": histories(10, 13, 13, blocks=2),
     "what a node had run before without a sweep": histories(10, 14, axis=BEFORE),
+    "equal recall": recall_curve({"es": 1.5, "os": 1.8}),
+    "recalls that a side does not reach, or has from the start": recall_curve({"es": 0.7, "os": 6}),
+    "equal recall of three": recall_curve({"es": 1.5, "os": 1.8, "es-int8": 2.0}),
+    "recalls of one variant, of which few blocks reach one": recall_curve({"es": 2.0}),
 }
 
 
 def shown(curve: SweepCurve, width: int) -> str:
-    return plain(page_of(sweep_tables([curve]), sweep_answer(curve)), width)
+    return plain(page_of(sweep_tables([curve]), [*recall_sentences([curve]), *sweep_answer(curve)]), width)
 
 
 def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):

@@ -179,30 +179,37 @@ def _csv(analysis: Analysis) -> str:
             lines.append(_csv_line(row, analysis, fields, *sides))
         if not row.comparisons:
             lines.append(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
-    columns = (*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS, "interaction")
-    return "".join(csv_pieces(columns, [*([*line, None] for line in lines), *_csv_interactions(analysis)]))
+    columns = (*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS, "interaction", "at_recall")
+    return "".join(csv_pieces(columns, [*([*line, None, None] for line in lines), *_csv_curves(analysis)]))
 
 
-def _csv_interactions(analysis: Analysis) -> Iterator[list[object]]:
-    """Lines of ratios of ratios, which the last column tells from others: `history: polluted / fresh`."""
+def _csv_curves(analysis: Analysis) -> Iterator[list[object]]:
+    """Lines that the last columns tell from others: `history: polluted / fresh`, or a recall."""
     for curve in analysis.curves:
         first, *others = curve.axis.labels
         known: dict[str, object] = {
             "challenge": curve.challenge,
             "label": curve.task,
             "metric": curve.metric,
-            "unit": "ratio",
             "higher_is_better": curve.higher_is_better,
         }
-        for pair in curve.pairs:
-            for label, one in zip(others, pair.interactions, strict=bool(pair.interactions)):
-                yield [
-                    *(known.get(name) for name in _ROW_COLUMNS),
-                    *(getattr(one, name) for name in _COMPARISON_COLUMNS),
-                    *(None for _ in _LIST_COLUMNS[:-1]),
-                    " ".join(dict.fromkeys(doubt.code for doubt in (*one.caveats, *analysis.caveats))),
-                    f"{curve.axis.name}: {label} / {first}",
-                ]
+        compared: list[tuple[Comparison, object, object, str]] = [
+            (one, f"{curve.axis.name}: {label} / {first}", None, "ratio")
+            for pair in curve.pairs
+            for label, one in zip(others, pair.interactions, strict=bool(pair.interactions))
+        ]
+        compared += [
+            (one, None, level.recall, curve.unit) for level in curve.at_recall for one in level.comparisons
+        ]
+        for one, interaction, recall, unit in compared:
+            yield [
+                *({**known, "unit": unit}.get(name) for name in _ROW_COLUMNS),
+                *(getattr(one, name) for name in _COMPARISON_COLUMNS),
+                *(None for _ in _LIST_COLUMNS[:-1]),
+                " ".join(dict.fromkeys(doubt.code for doubt in (*one.caveats, *analysis.caveats))),
+                interaction,
+                recall,
+            ]
 
 
 def _alone(figures: Figures) -> dict[str, object]:

@@ -136,6 +136,8 @@ class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Of an axis without numbers, by point from the second on: its values against those of the first, `faster`
     # and `slower` as anywhere; p is adjusted over all changes of the metric.
     changes: tuple[Comparison, ...] = ()
+    # By point, the recall of its searches, mean over forks; empty where it has none or hardly rises.
+    recall: tuple[Bounded | None, ...] = ()
 
 
 class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -149,6 +151,27 @@ class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # verdict other than `equivalent` says that the difference between the variants depends on the point. p is
     # adjusted over all interactions of the metric. None where values may be 0.
     interactions: tuple[Comparison, ...] = ()
+
+
+class RecallLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line at one recall: in each block between the first point that reaches it and the point before."""
+
+    variant: str
+    mean: Bounded | None  # over the blocks that reach it; None where none does
+    reached: int  # blocks that have a value: never beyond their points; or index builds where these count
+    blocks: int  # of so many
+    between: tuple[str, ...] = ()  # labels of the points that the values lie between, over all blocks
+    reason: str = ""  # why blocks have no value; empty where all have one
+
+
+class AtRecall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A metric where searches reach one recall."""
+
+    recall: float  # 0 to 1
+    lines: tuple[RecallLine, ...]  # by variant, the baseline first
+    # Every further line against the first, as anywhere else; p is adjusted over all of the metric. Without a
+    # verdict where blocks have no value: that is hardly chance.
+    comparisons: tuple[Comparison, ...] = ()
 
 
 class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -166,6 +189,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comparisons: tuple[tuple[Comparison, ...], ...] = ()
     paired: bool = True
     caveats: tuple[tuple[Caveat, ...], ...] = ()  # by point, doubts about what was measured there
+    at_recall: tuple[AtRecall, ...] = ()  # where recall rises along the axis
 
 
 class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -355,6 +355,7 @@ def _searched(search: RedlineSpec) -> tuple[Metric, ...]:
 THROUGHPUT = metric("throughput")
 SERVICE_TIME = metric("service_time")
 LATENCY = metric("latency")
+RECALL = metric("recall")
 REDLINE = metric("redline")
 
 

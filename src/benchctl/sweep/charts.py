@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from benchctl.report.charts import OVERVIEW, Chart, tint, variant_style
-from benchctl.report.charts.panels import plain, plot_layout, scaled_axis
+from benchctl.report.charts.panels import plain, plot_layout, scaled_axis, upright
 from benchctl.report.layout import better
 from benchctl.report.numbers import figure
 from benchctl.report.table import Table, break_name
@@ -31,7 +31,60 @@ def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
     others = strongest([curve for curve in analysis.curves if not curve.axis.numbers])
     for metric in dict.fromkeys(curve.metric for curve in others):
         curves += [curve for curve in others if curve.metric == metric][:_MOST_DRAWN]
-    return [sweep_chart(curve, str(number)) for number, curve in enumerate(curves)], []
+    at_recall = [recall_chart(curve, str(number)) for number, curve in enumerate(curves) if curve.at_recall]
+    return [*at_recall, *(sweep_chart(curve, str(number)) for number, curve in enumerate(curves))], []
+
+
+def recall_chart(curve: SweepCurve, key: str) -> Chart:
+    """Return the chart of a metric against recall; `key` is unique among those of its page."""
+    metric = metric_of(curve.metric)
+    ends = [mean.value for line in curve.lines for mean in line.means if mean is not None]
+    return Chart(
+        key=f"recall-{key}",
+        group=OVERVIEW,
+        title=f"{sweep_title(curve)}, against recall",
+        about=(
+            f"Each mark is a point, labelled by {curve.axis.name}: means over forks, with their 95% "
+            f"intervals ({better(metric)}). Variants compare along a vertical line; the table has the values."
+        ),
+        data=[_against_recall(curve, number, line) for number, line in enumerate(curve.lines)],
+        layout=plot_layout(
+            "recall",
+            f"{plain(metric.title)}, {plain(curve.unit)}",
+            yaxis=scaled_axis(ends) or {"type": "log"},
+            shapes=[upright(level.recall, dash="dot") for level in curve.at_recall],
+        ),
+    )
+
+
+def _against_recall(curve: SweepCurve, number: int, line: SweepLine) -> go.Scatter:
+    style = variant_style(number)
+    points = zip(line.recall, line.means, curve.axis.labels, strict=True)
+    known = [(recall, mean, label) for recall, mean, label in points if recall and mean]
+    recalls, means, labels = zip(*known, strict=True) if known else ((), (), ())
+    return go.Scatter(
+        name=plain(line.variant),
+        mode="lines+markers+text",
+        x=[recall.value for recall in recalls],
+        y=[mean.value for mean in means],
+        error_x=_bars(recalls, style.colour),
+        error_y=_bars(means, style.colour),
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker={"color": style.colour, "symbol": style.symbol, "size": 8},
+        text=[*map(plain, labels)],
+        textposition="top right",
+        hovertext=[_hover(curve, line, label, mean) for _, mean, label in known],
+        hovertemplate="%{hovertext}, recall %{x:.3f}<extra></extra>",
+    )
+
+
+def _bars(means: Sequence[Bounded], colour: str) -> dict[str, Any]:
+    """Error bars of intervals; a point without one is its own."""
+    return {
+        "type": "data", "symmetric": False, "color": colour, "thickness": 2, "width": 5,
+        "array": [0.0 if mean.high is None else mean.high - mean.value for mean in means],
+        "arrayminus": [0.0 if mean.low is None else mean.value - mean.low for mean in means],
+    }  # fmt: skip
 
 
 def sweep_chart(curve: SweepCurve, key: str) -> Chart:
@@ -128,11 +181,7 @@ def _line_traces(
             y=high + low[::-1],
         )
     else:
-        marks.error_y = {
-            "type": "data", "symmetric": False, "color": style.colour, "thickness": 2, "width": 5,
-            "array": [end - value for end, value in zip(high, values, strict=True)],
-            "arrayminus": [value - end for end, value in zip(low, values, strict=True)],
-        }  # fmt: skip
+        marks.error_y = _bars([mean for _, mean, _ in known], style.colour)
     yield marks
 
 

@@ -7,9 +7,10 @@ without numbers it is the change since the first one, and two variants' changes 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ import numpy as np
 
 from benchctl.results.plan import HISTORY, Axis, Place, Plan, SweepSpec, Swept
 from benchctl.stats.analysis import (
+    AtRecall,
     Bounded,
     Figures,
     PowerLaw,
@@ -41,9 +43,10 @@ from benchctl.stats.compare import (
     own_interval,
 )
 from benchctl.stats.inference import Method, contrast, holm
-from benchctl.stats.metrics import Metric, MetricKey, metric_of, task_at
+from benchctl.stats.metrics import RECALL, Metric, MetricKey, metric_of, task_at
 from benchctl.stats.order import places_by_history
 from benchctl.stats.outlook import with_least_effects
+from benchctl.sweep.recall import TARGETS, line_at, rises
 from benchctl.track.model import Task
 
 _TWO = 2
@@ -73,10 +76,11 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     within: bool = True,
     sequential: bool = False,
     replicate: Replicate = "fork",
+    recalls: Mapping[str, Sequence[ByBlock]] = MappingProxyType({}),
 ) -> SweepCurve:
     """Fit what several variants came to along an axis.
 
-    p-values of changes and interactions are not adjusted yet: see `judged_curves`.
+    p-values of changes, interactions and values at equal recall are not adjusted yet: see `judged_curves`.
 
     Args:
         values: variant -> by point, what the forks of each block came to; the baseline first.
@@ -93,6 +97,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         within: whether a fork has all points, whose values are then pairs in any case.
         sequential: whether the figures were looked at more than once.
         replicate: what the keys of the values count.
+        recalls: as `values`, the recall of the same searches; empty where they have none.
 
     Raises:
         ValueError: If the points are not as many as the values, or their numbers do not ascend.
@@ -107,12 +112,11 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         known, margin=known.margin if margin is None else margin, compared_as=compared_as
     )
     fitted = _Fit(axis, known, comparisons, caveats, paired, within, sequential, replicate)
-    numbers = {
-        name: [
-            {block: math.nan if value is None else value for block, value in point.items()} for point in line
-        ]
-        for name, line in values.items()
-    }
+    of_recall = msgspec.structs.replace(fitted, metric=RECALL)
+    numbers = {name: _numbers(line) for name, line in values.items()}
+    reached = {name: _numbers(line) for name, line in recalls.items()}
+    if known.kind.additive or not (axis.numbers and any(map(rises, reached.values()))):
+        reached = {}
     lines = {name: fitted.usable(points) for name, points in numbers.items()}
     baseline, *others = lines
     # Points that are variants of a single one are compared as variants.
@@ -131,6 +135,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
                 forks=tuple(map(len, points)),
                 growth=fitted.growth([points]),
                 changes=tuple(fitted.change(numbers[name], place) for place in changing),
+                recall=tuple(of_recall.mean(list(point.values())) for point in reached.get(name, ())),
             )
             for name, points in lines.items()
         ),
@@ -150,10 +155,15 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         comparisons=tuple(tuple(point) for point in comparisons),
         paired=paired,
         caveats=tuple(caveats),
+        at_recall=tuple(fitted.at_recall(target, numbers, reached) for target in TARGETS if reached),
     )
 
 
 _Points = Sequence[Mapping[int, float]]
+
+
+def _numbers(line: Sequence[ByBlock]) -> _Points:
+    return [{block: math.nan if value is None else value for block, value in point.items()} for point in line]
 
 
 class _Blocks(msgspec.Struct, frozen=True):
@@ -207,7 +217,7 @@ class _Fit(msgspec.Struct, frozen=True):
         zeros = any(value == 0 for point in points for value in point.values())
         metric = msgspec.structs.replace(self.metric, zeros=zeros)
         sides = {self.axis.labels[at]: points[at] for at in (0, place)}
-        return self._compared(metric, sides, place, paired=self.within or self.paired)
+        return self._compared(metric, sides, (0, place), paired=self.within or self.paired)
 
     def interaction(self, lines: Mapping[str, _Points], place: int) -> Comparison:
         """Compare two lines by their ratios of a point to the first one."""
@@ -221,18 +231,41 @@ class _Fit(msgspec.Struct, frozen=True):
         }
         # A ratio of ratios is none of differences, whatever readers are told at the points.
         metric = msgspec.structs.replace(self.metric, compared_as="ratio")
-        return self._compared(metric, sides, place, paired=self.paired)
+        return self._compared(metric, sides, (0, place), paired=self.paired)
+
+    def at_recall(
+        self, target: float, lines: Mapping[str, _Points], recalls: Mapping[str, _Points]
+    ) -> AtRecall:
+        """Compare lines where they reach a recall."""
+        found = {
+            name: line_at(target, name, recalls[name], points, self.axis, self.mean)
+            for name, points in lines.items()
+        }
+        baseline, *others = found
+        comparisons = []
+        for name in others:
+            sides = {side: found[side] for side in (baseline, name)}
+            labels = {label for line, _ in sides.values() for label in line.between}
+            values = {side: values for side, (_, values) in sides.items()}
+            places = [place for place, label in enumerate(self.axis.labels) if label in labels]
+            comparisons.append(self._compared(self.metric, values, places, paired=self.paired))
+        return AtRecall(target, tuple(line for line, _ in found.values()), tuple(comparisons))
 
     def _compared(
-        self, metric: Metric, sides: Mapping[str, Mapping[int, float]], place: int, *, paired: bool
+        self,
+        metric: Metric,
+        sides: Mapping[str, Mapping[int, float]],
+        places: Collection[int],
+        *,
+        paired: bool,
     ) -> Comparison:
         # Builds have one value each, and are numbered by themselves.
         first, other = (
             Side(label, tuple(values), tuple(values.values()), tuple(values), additive=metric.additive)
             for label, values in sides.items()
         )
-        doubts = [doubt for at in (0, place) for doubt in (self.caveats[at] if self.caveats else ())]
-        told = [one for at in (0, place) for one in (self.comparisons[at] if self.comparisons else ())]
+        doubts = [doubt for at in places for doubt in (self.caveats[at] if self.caveats else ())]
+        told = [one for at in places for one in (self.comparisons[at] if self.comparisons else ())]
         comparison = compare_sides(
             metric,
             first,
@@ -358,16 +391,17 @@ class _Fit(msgspec.Struct, frozen=True):
 def judged_curves(
     curves: Sequence[SweepCurve], method: Method = "benjamini-hochberg"
 ) -> Iterator[SweepCurve]:
-    """Yield curves, which come metric by metric, with the verdicts of their changes and interactions.
+    """Yield curves, which come metric by metric, with verdicts on changes, interactions and at equal recall.
 
-    p-values of either are adjusted over the metric, with Holm's method over all. What few blocks or a weak
+    p-values of each are adjusted over the metric, with Holm's method over all. What few blocks or a weak
     point decide is provisional.
     """
     families = (
         [(curve.metric, one) for curve in curves for line in curve.lines for one in line.changes],
         [(curve.metric, one) for curve in curves for pair in curve.pairs for one in pair.interactions],
+        [(curve.metric, one) for curve in curves for level in curve.at_recall for one in level.comparisons],
     )
-    changes, interactions = (
+    changes, interactions, levels = (
         (
             one
             for _, family in groupby(pairs, lambda pair: method == "holm" or pair[0])
@@ -388,21 +422,38 @@ def judged_curves(
             )
             for number, pair in enumerate(curve.pairs, 1)
         )
-        yield msgspec.structs.replace(curve, lines=lines, pairs=pairs)
+        at_recall = tuple(
+            msgspec.structs.replace(level, comparisons=tuple(_marked_level(curve, level, levels)))
+            for level in curve.at_recall
+        )
+        yield msgspec.structs.replace(curve, lines=lines, pairs=pairs, at_recall=at_recall)
 
 
 def _marked(
     curve: SweepCurve, numbers: tuple[int, ...], comparisons: Iterator[Comparison], count: int
 ) -> Iterator[Comparison]:
     """The next comparisons of points with the first, of numbered lines, marked if they are provisional."""
-    remarks = [curve.lines[number].remarks for number in numbers if curve.lines[number].remarks]
     for place, comparison in enumerate(islice(comparisons, count), 1):
-        weak = (
-            min(comparison.replicates) < FORKS_FOR_QUOTING
-            or any(doubt.code == "busy-host" for doubt in comparison.caveats)
-            or any(points[0] or points[place] for points in remarks)
-        )
-        yield msgspec.structs.replace(comparison, provisional=weak and comparison.verdict in DECIDED)
+        yield _weakened(curve, comparison, dict.fromkeys(numbers, (0, place)))
+
+
+def _marked_level(
+    curve: SweepCurve, level: AtRecall, comparisons: Iterator[Comparison]
+) -> Iterator[Comparison]:
+    """The next comparisons of lines at a recall, marked by the points that these lie between."""
+    places = [tuple(map(curve.axis.labels.index, line.between)) for line in level.lines]
+    for number, comparison in enumerate(islice(comparisons, len(level.comparisons)), 1):
+        yield _weakened(curve, comparison, {0: places[0], number: places[number]})
+
+
+def _weakened(curve: SweepCurve, comparison: Comparison, used: Mapping[int, Collection[int]]) -> Comparison:
+    remarks = {number: curve.lines[number].remarks for number in used if curve.lines[number].remarks}
+    weak = (
+        min(comparison.replicates) < FORKS_FOR_QUOTING
+        or any(doubt.code == "busy-host" for doubt in comparison.caveats)
+        or any(points[place] for number, points in remarks.items() for place in used[number])
+    )
+    return msgspec.structs.replace(comparison, provisional=weak and comparison.verdict in DECIDED)
 
 
 # The curves of a run: every task and metric of a sweep, as the rows of its analysis have them.
@@ -455,13 +506,19 @@ def _curves(
                 curve_of = ("" if own.axis in derived else of.of, own.group, own.name)
             key = (*curve_of, row.metric, row.unit, fixed), first
             found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
-    for ((challenge, _, label, metric, unit, fixed), axis), lines in found.items():
+    recalls = {
+        (challenge, task, label, fixed, axis): lines
+        for ((challenge, task, label, metric, _, fixed), axis), lines in found.items()
+        if metric == RECALL.key
+    }
+    for ((challenge, task, label, metric, unit, fixed), axis), lines in found.items():
         additive = metric_of(metric).kind.additive
         # A task may be none of the metric at some points: closed loops have no latency of their own.
         places = [
             place for place, value in enumerate(axis.values) if any(value in one for one in lines.values())
         ]
         points = [[lines[name][axis.values[place]] for name in lines] for place in places]
+        reached = recalls.get((challenge, task, label, fixed, axis), {})
         curve = sweep_curve(
             {
                 name: [_by_unit(point[number][1], additive=additive) for point in points]
@@ -497,6 +554,14 @@ def _curves(
             within=axis.name not in of_variants,
             sequential=sequential,
             replicate="build" if any(side.units for point in points for _, side in point) else "fork",
+            recalls={
+                name: [
+                    _by_unit(own[value][1], additive=True) if value in own else {}
+                    for value in (axis.values[place] for place in places)
+                ]
+                for name, own in reached.items()
+                if reached.keys() == lines.keys()
+            },
         )
         yield msgspec.structs.replace(
             curve,

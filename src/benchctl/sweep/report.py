@@ -39,9 +39,9 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.plan import HISTORY
-from benchctl.stats.analysis import Analysis, Bounded, PowerLaw, SweepAxis, SweepCurve
+from benchctl.stats.analysis import Analysis, AtRecall, Bounded, PowerLaw, SweepAxis, SweepCurve
 from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
-from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison, Verdict
 from benchctl.stats.metrics import HELD, metric_of
 
 _Line = tuple[Cell | str, ...]
@@ -292,6 +292,48 @@ def _change_text(comparison: Comparison, who: str, unit: str) -> str:
     return f"{who} {verb} {size} {said(comparison, direction)}{doubt}{little}"
 
 
+def recall_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
+    """Yield how variants compare at equal recall: of the first tasks in full, then counted over all."""
+    tasks: dict[tuple[str, str, str], list[SweepCurve]] = {}
+    for curve in _primary(curves):
+        if curve.at_recall and curve.pairs:
+            tasks.setdefault((curve.challenge, curve.task, curve.axis.fixed), []).append(curve)
+    # What is offered, such as the throughput of throttled tasks, has no verdict.
+    told = [min(own, key=lambda curve: _undecided(curve.at_recall, 0)) for own in tasks.values()]
+    for curve in told[:_MOST_TOLD]:
+        yield from (_recall_text(curve, number) for number in range(len(curve.pairs)))
+    for number, pair in enumerate(told[0].pairs if len(told) > _MOST_TOLD else ()):
+        words = Counter(_word(level.comparisons[number]) for curve in told for level in curve.at_recall)
+        listing = ", ".join(f"{word} at {count}" for word, count in words.most_common())
+        yield f"{pair.contender} against {pair.baseline} at equal recall of {len(told)} tasks: {listing}."
+
+
+def _undecided(levels: Sequence[AtRecall], number: int) -> bool:
+    return not any(level.comparisons[number].verdict in DECIDED for level in levels)
+
+
+def _recall_text(curve: SweepCurve, number: int) -> str:
+    """`knn: at recall 0.95, os is 21% slower than es (95% interval -25.1 to -17.2%); at 0.9 equal.`."""
+    # The middle one first, unless others have a verdict and it has none.
+    middle = len(curve.at_recall) // 2
+    order = [*curve.at_recall[middle:], *curve.at_recall[middle - 1 :: -1]]
+    main, *others = sorted(order, key=lambda level: _undecided([level], number))
+    text, one = _level_text(curve, main, number), main.comparisons[number]
+    if one.verdict in _SIZED:
+        unit = curve.unit if one.compared_as == "difference" else "%"
+        reach = with_unit(change_cells(one)[1].words_text, unit)
+        text += f" than {one.baseline} (95% interval {reach})"
+    further = (f"; at {level.recall:g} {_level_text(curve, level, number).rstrip(',')}" for level in others)
+    return f"{_task(curve)}: at recall {main.recall:g}, {text}{''.join(further)}."
+
+
+def _level_text(curve: SweepCurve, level: AtRecall, number: int) -> str:
+    text = _change_text(level.comparisons[number], curve.pairs[number].contender, curve.unit)
+    lines = (line for line in (level.lines[0], level.lines[1 + number]) if line.reason)
+    why = ", ".join(f"{line.variant} {line.reason}" for line in lines)
+    return f"{text} ({why})" if why and text == _WITHOUT else text
+
+
 def dependence_sentences(curves: Sequence[SweepCurve]) -> Iterator[str]:
     """Yield on which tasks differences depend on the point, the strongest in full, others counted."""
     subjects: dict[tuple[str, str], dict[tuple[str, ...], list[_Dependence]]] = {}
@@ -375,6 +417,7 @@ def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
     swept = [curve for curve in analysis.curves if not curve.axis.derived]
     return Addition(
         answer=(
+            *recall_sentences(analysis.curves),
             *dependence_sentences(analysis.curves),
             *(() if not swept or goes_by_task(analysis) or _is_told(swept) else _counted(swept)),
         ),
@@ -400,6 +443,8 @@ def _is_told(curves: Sequence[SweepCurve]) -> bool:
 
 def _brief(curves: Sequence[SweepCurve], analysis: Analysis) -> Iterator[Sequence[Section]]:
     """Yield parts for a screen: a curve in full, of many without numbers a line a task."""
+    if (at_recall := _at_recall(curves[0])).lines:
+        yield [[at_recall, ""]]
     if len(curves) <= _MOST_TOLD or not _answered(curves[0]):
         for curve in curves:
             points = sweep_tables([curve])[0]
@@ -476,12 +521,13 @@ def _counted(curves: Sequence[SweepCurve]) -> Iterator[str]:
 
 
 def sweep_tables(curves: Sequence[SweepCurve], notes: Notes | None = None) -> list[Table]:
-    """Return all points, then growth, or what depends on the point and changes with it, where there is any.
+    """Return all points, then equal recall and growth, or what depends on the point, where there is any.
 
     `curves` are alike in metric and axis, and only one where that has numbers. `notes` are those that the
     doubts about comparisons are numbered by; without, there is no such column.
     """
-    tables = (_points(curves, notes), _growth(curves[0]), _interactions(curves), _changes(curves))
+    alone = (_at_recall(curves[0]), _growth(curves[0]))
+    tables = (_points(curves, notes), *alone, _interactions(curves), _changes(curves))
     return [table for table in tables if table.lines]
 
 
@@ -594,6 +640,37 @@ def _stacked(curve: SweepCurve, notes: Notes | None) -> Iterator[_Line]:
                 str(line.forks[place]),
                 *(tested if curve.comparisons else ()),
             )
+
+
+def _at_recall(curve: SweepCurve) -> Table:
+    """A line a recall and variant: its value, the points that it lies between, and the comparison."""
+    in_unit = any(one.compared_as == "difference" for level in curve.at_recall for one in level.comparisons)
+    change = f"Diff, {curve.unit}" if in_unit else "Diff %"
+    columns = (
+        named("Recall"), VARIANT, "Value", "Between", change, INTERVAL, "p", VERDICT, worded("Remarks"),
+    )  # fmt: skip
+
+    def lines(level: AtRecall) -> Iterator[_Line]:
+        unit = UNITS[level.comparisons[0].replicate if level.comparisons else "fork"]
+        for number, line in enumerate(level.lines):
+            tested: _Line = ("", "", "", judged(None, "baseline"))
+            if number:
+                one = level.comparisons[number - 1]
+                tested = (*change_cells(one), p_value(one.p_adjusted), verdict_cell(one))
+            some = f"in {line.reached} of {line.blocks} {unit}" if 0 < line.reached < line.blocks else ""
+            yield (
+                ABOVE if number else f"{level.recall:g}",
+                line.variant,
+                _value(line.mean),
+                Cell((f"{line.between[0]} to", line.between[-1])) if line.between[1:] else Cell(line.between),
+                *tested,
+                ", ".join(filter(None, (some, line.reason))),
+            )
+
+    title = f"{sweep_title(curve)}, at equal recall, {curve.unit} (mean, its 95% interval)"
+    found = [line for level in curve.at_recall for line in lines(level)]
+    table = Table.of(title, columns, found).without_empty("Remarks")
+    return table if len(curve.lines) > 1 else table.without("Variant", change, "95% interval", "p", "Verdict")
 
 
 def _interactions(curves: Sequence[SweepCurve]) -> Table:
