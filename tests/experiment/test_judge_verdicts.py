@@ -32,7 +32,7 @@ from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_summary
 from made_experiment import comparison, expect, made_plan, made_record, made_runs
 from redlines import redline_fork, redline_plan
-from sweeps import histories_record
+from sweeps import histories_record, recall_record
 
 BOOT = BootRecord((0,), 1.0, 1.0, 1.0, searches_sent=300, searches_counted=100, command=(), logs="")
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
@@ -339,6 +339,31 @@ class TestExpectations:
         assert found.p == pytest.approx(interaction.p)
         for name in ("effect_percent", "low_percent", "high_percent"):
             assert getattr(found, name) == pytest.approx(getattr(interaction, name))
+
+    @pytest.mark.parametrize(("recall", "outcome"), [("0.9", "confirmed"), (".95", "confirmed")])
+    def test_a_value_at_equal_recall_is_that_of_the_run(self, recall: str, outcome: str):
+        run = recall_record("20260101-000000-m")
+        sides = (f"m/{variant}/range-only-short@recall={recall}/range" for variant in ("es", "os"))
+        record = made_record(
+            [comparison("at", *sides)], [expect("os is slower", "slower", "at")], measurements=("m",)
+        )
+        (result,) = analyse_experiment(record, {"m": run}).expectations
+        assert result.outcome == outcome
+        curve = analyse_run(run).curves[0]
+        (expected,) = next(one for one in curve.at_recall if one.recall == float(recall)).comparisons
+        found = result.judged[0].comparison
+        for name in ("p", "effect_percent", "low_percent", "high_percent", "baseline_value"):
+            assert getattr(found, name) == pytest.approx(getattr(expected, name))
+
+    def test_a_recall_that_forks_do_not_reach_leaves_it_open_and_says_so(self):
+        run = recall_record("20260101-000000-m")
+        sides = (f"m/{variant}/range-only-short@recall=0.999/range" for variant in ("es", "os"))
+        record = made_record(
+            [comparison("at", *sides)], [expect("os is slower", "slower", "at")], measurements=("m",)
+        )
+        (result,) = analyse_experiment(record, {"m": run}).expectations
+        assert result.outcome == "inconclusive"
+        assert "in 6 of 6 forks no two points enclose this recall" in result.judged[0].reason
 
     def test_p_values_are_adjusted_over_all_expectations(self):
         """Two of them rest on the same comparison."""

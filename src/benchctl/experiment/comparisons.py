@@ -36,10 +36,12 @@ from benchctl.stats.driver import LoadCheck, check_load
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.inference import sequential
 from benchctl.stats.metrics import (
+    RECALL,
     ForkSummaries,
     Metric,
     builds_as_forks,
     collect,
+    fork_values,
     metric_of,
     metrics_in,
     pairs_of_builds,
@@ -49,6 +51,7 @@ from benchctl.stats.metrics import (
 )
 from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.steady import Steadiness
+from benchctl.sweep.recall import value_at
 from benchctl.track.model import Task
 
 SCHEMA_VERSION: Final = 2
@@ -265,12 +268,27 @@ class _Sum(msgspec.Struct, frozen=True):
     """
 
     reference: Side
-    tasks: tuple[_TaskSide, ...]
+    # By term, its task, or the points of a sweep that its values at a recall lie between.
+    terms: tuple[tuple[_TaskSide, ...], ...]
+    lacking: tuple[Caveat, ...]  # why forks have none
 
     @classmethod
     def of(cls, reference: Side, runs: Mapping[str, RunRecord]) -> Self:
         """Find its tasks; errors as of `_TaskSide.of`."""
-        return cls(reference, tuple(_TaskSide.of(ref, runs) for ref, _ in reference))
+        terms: list[tuple[_TaskSide, ...]] = []
+        lacking: list[Caveat] = []
+        for ref, _ in reference:
+            run = runs.get(ref.measurement)
+            points = [_TaskSide.of(one, runs) for one in ([ref] if run is None else ref.points_in(run.plan))]
+            if run is not None and ref.recall is not None:
+                points, doubts = _around(ref, ref.recall, points)
+                lacking += doubts
+            terms.append(tuple(points))
+        return cls(reference, tuple(terms), tuple(lacking))
+
+    @property
+    def tasks(self) -> tuple[_TaskSide, ...]:
+        return tuple(task for tasks in self.terms for task in tasks)
 
     @property
     def label(self) -> str:
@@ -278,7 +296,10 @@ class _Sum(msgspec.Struct, frozen=True):
 
     def values(self, metric: Metric) -> Values:
         """Return its values: of a derived side, in the blocks that all of its tasks have."""
-        sides = [Values.of(metric, self.label, task.forks, task.found) for task in self.tasks]
+        sides = [
+            _value_of(metric, self.label, tasks, term.ref.recall)
+            for term, tasks in zip(self.reference, self.terms, strict=True)
+        ]
         if not is_derived(self.reference):
             return sides[0]
         blocks = tuple(sorted(set.intersection(*(set(side.blocks) for side in sides))))
@@ -300,6 +321,29 @@ class _Sum(msgspec.Struct, frozen=True):
             next((steadiness for steadiness in steady if steadiness.trend), steady[0]),
             replicate,
         )
+
+
+def _around(ref: TaskRef, recall: float, points: list[_TaskSide]) -> tuple[list[_TaskSide], list[Caveat]]:
+    """Return the points that values at a recall lie between, and the doubt that forks have none."""
+    places = [value_at(recall, own, own)[1] for own in _by_fork(RECALL, points)]
+    text = (
+        f"{ref}: in {places.count(())} of {len(places)} forks no two points enclose this recall: no verdict"
+    )
+    between = [points[place] for place in sorted(set().union(*places))]
+    return between or points, [Caveat("missing-values", text)] if () in places else []
+
+
+def _value_of(metric: Metric, label: str, points: Sequence[_TaskSide], recall: float | None) -> Values:
+    """Return the values of a task, or those that its points have at a recall."""
+    values = Values.of(metric, label, points[0].forks, points[0].found)
+    if recall is None:
+        return values
+    forks = zip(_by_fork(RECALL, points), _by_fork(metric, points), strict=True)
+    return msgspec.structs.replace(values, values=tuple(value_at(recall, *fork)[0] for fork in forks))
+
+
+def _by_fork(metric: Metric, points: Sequence[_TaskSide]) -> list[tuple[float, ...]]:
+    return list(zip(*(fork_values(metric, point.found) for point in points), strict=True))
 
 
 # One comparison: its test, and the doubts that a run's own analysis would have.
@@ -365,7 +409,9 @@ def compare_row(
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,
         figures=(sides[0].figures(metric, replicate), sides[1].figures(metric, replicate)),
-        comparison=doubting(comparison, unfit.values()),
+        comparison=doubting(
+            comparison, (*unfit.values(), *(doubt for side in sides for doubt in side.lacking))
+        ),
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
         scale=_furthest(tasks, runs) if published else None,
         caveats=tuple(doubts),

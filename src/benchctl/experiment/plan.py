@@ -28,7 +28,7 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.form import in_test_mode, run_spec
 from benchctl.run.plan import RunSpec, axes_of, plan_ingest, plan_run, reload_track
 from benchctl.spec import MOST_FORKS, MOST_FORKS_IN_FILE
-from benchctl.stats.metrics import REDLINE, THROUGHPUT, Metric, metric_of, task_at
+from benchctl.stats.metrics import RECALL, REDLINE, THROUGHPUT, Metric, metric_of, task_at
 from benchctl.track.load import UnusedParameter
 from benchctl.track.model import Task, Track
 from benchctl.yaml_file import Step
@@ -257,13 +257,16 @@ def load_experiment(path: Path, changes: Changes, home: Home) -> Experiment:
             plans[measurement.name] = plan_measurement(spec, measurement, home)
     _check_params(spec, plans, source, changes)
     for row, steps in _rows(source.spec, spec):
-        terms: list[list[tuple[bool, str, str, Place | None]]] = []
+        terms: list[list[tuple[bool, str, str, Place | None, float | None]]] = []
         for name, side in zip(("baseline", "contender"), row.sides, strict=True):
             terms.append([])
             for number, term in enumerate(side):
                 with source.at(*steps, name, *([number] if isinstance(getattr(row, name), tuple) else [])):
-                    place = _check_side(term.ref, metric_of(row.metric), plans)
-                terms[-1].append((term.minus, term.ref.measurement, term.ref.variant, place))
+                    recall = term.ref.recall
+                    for point in term.ref.points_in(plans[term.ref.measurement].plan):
+                        for metric in (row.metric, *([] if recall is None else [RECALL.key])):
+                            place = _check_side(point, metric_of(metric), plans)
+                terms[-1].append((term.minus, term.ref.measurement, term.ref.variant, place, recall))
         with source.at(*steps, "contender"):
             if Counter(terms[0]) == Counter(terms[1]):
                 # In two spellings, perhaps.

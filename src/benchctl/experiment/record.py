@@ -1,5 +1,6 @@
 """Experiments as files and records have them; observations at their call sites; their directory."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
 _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
 _SHORT: Final = 3
+_AT_RECALL: Final = re.compile(r"(?P<challenge>[^@]+)@recall=(?P<recall>0?\.[0-9]{1,6})")
 
 
 class TaskRef(NamedTuple):
@@ -73,6 +75,21 @@ class TaskRef(NamedTuple):
     def __str__(self) -> str:
         parts = (self.measurement, self.variant, self.challenge, self.task)
         return "/".join(part for part in parts if part)
+
+    @property
+    def recall(self) -> float | None:
+        """Recall at which a swept challenge is compared, `CHALLENGE@recall=0.95`; None for none."""
+        match = _AT_RECALL.fullmatch(self.challenge)
+        return float(match["recall"]) if match else None
+
+    def points_in(self, plan: Plan) -> tuple["TaskRef", ...]:
+        """Return itself, or for a recall, the challenge at all points of the only axis of its sweep."""
+        match, swept = _AT_RECALL.fullmatch(self.challenge), plan.swept
+        if match is None or swept is None or len(swept.axes) > 1:
+            return (self,)
+        points = zip(plan.schedules, swept.schedules, strict=True)
+        names = [schedule.name for schedule, of in points if of.of == match["challenge"] and of.at]
+        return tuple(self._replace(challenge=name) for name in names) or (self,)
 
     def place_in(self, plan: Plan) -> Place:
         """Return the one task of its measurement's plan that it means.
@@ -204,7 +221,8 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
 
     name: Name  # unique name, for expectations
     # `baseline`, `contender`: `MEASUREMENT/VARIANT/[CHALLENGE[#N]/]TASK`, or a list of these, whose values
-    # are added, or subtracted after a `-`. `MEASUREMENT/VARIANT` for metrics of index builds.
+    # are added, or subtracted after a `-`. `CHALLENGE@recall=0.95` is a sweep where it reaches this recall,
+    # `MEASUREMENT/VARIANT` are index builds.
     baseline: Text | Texts
     contender: Text | Texts
     label: str = ""  # title of the row; by default `name`
