@@ -23,7 +23,15 @@ TABLES = {
     "big5rangedebug-histo-size-1": "big5rangedebug-histo-size-1",
     "big5-warmed": "big5 after big5rangedebug-histo-size-1",
 }
-SHIPPED = ("docvalues", "histories", "jvm-inlining", "jvm-inlining-40m", "lucene-visit", "phase-report")
+SHIPPED = (
+    "docvalues",
+    "histories",
+    "jvm-inlining",
+    "jvm-inlining-40m",
+    "lucene-visit",
+    "phase-report",
+    "vectors",
+)
 # They are compiled when they are planned: tests/integration/test_experiment.py does.
 MICRO = ("circuit-breaker", "visit")
 

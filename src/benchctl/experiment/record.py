@@ -195,8 +195,8 @@ Name = Annotated[
 Margin = Annotated[
     str,
     Meta(
-        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})$",
-        description="a percentage such as 3%, or an amount such as 2 ms",
+        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})?$",
+        description="a percentage such as 3%, or an amount such as 2 ms, or 0.01 of what has no unit",
     ),
 ]
 Published = Annotated[
