@@ -297,14 +297,14 @@ class _Reader:
         if margin is None or in_percent:
             raise self._refuse(steps, f"the margin of a difference is in its unit, such as 2 {unit}")
         number, _, given = re.sub(r"(?<=[0-9]) ?(?=[A-Za-z])", " ", margin).partition(" ")
-        time_s = DURATION.amount(number + given) if unit == "ms" and given else None
+        time_s = DURATION.amount(number + given) if unit == "ms" else None
         fits = given == unit or measured.kind.counts if unit != "ms" else time_s is not None
         if not fits:
-            raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}" if unit else "write a number")
+            raise self._refuse(steps, f"'{given}' is not what {metric} is in", f"write it in {unit}")
         amount = float(number) if time_s is None else float(time_s * _MS_PER_S)
         if not amount:
             raise self._refuse(steps, "a margin is more than 0")
-        return f"{amount} {unit if unit == 'ms' else given}".strip()
+        return f"{amount} {unit if unit == 'ms' else given}"
 
     def _check_than(
         self, comparisons: tuple[str, ...], than: str, steps: _Steps, known: _Comparisons
