@@ -303,8 +303,11 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int 
 
 def _metrics(analysis: Analysis, plan: Plan) -> str:
     """Metrics of a plan, and others that its results were shown by."""
-    own = metric_names(plan.metrics) or tuple(metric.kind.name for metric in DEFAULT_METRICS)
     shown = dict.fromkeys(metric_of(row.metric).kind.name for row in analysis.task_rows)
+    usual = (metric.kind for metric in DEFAULT_METRICS)
+    own = metric_names(plan.metrics) or tuple(
+        kind.name for kind in usual if not kind.quality or kind.name in shown
+    )
     more = [] if plan.redline is not None else [name for name in shown if name not in own]
     return ",".join([*own, *more]) if more else plan.metrics
 
