@@ -49,7 +49,7 @@ def test_slices_of_files_are_what_was_written(
     folder = tmp_path_factory.mktemp("files")
     table = np.random.default_rng(seed).integers(0, 127, (count, dims)).astype(VALUES[suffix])
     start, stop = sorted(int(cut * count) for cut in cuts)
-    binary = read_vectors(write_bin(folder / f"base.1M{suffix}", table), "bigann")
+    binary = read_vectors(write_bin(folder / f"base.1M{suffix}", table), "big-ann")
     hdf5 = read_vectors(write_hdf5(folder / "x.hdf5", train=table[::-1], test=table), "hdf5", "test")
     for vectors in (binary, hdf5):
         assert (vectors.count, vectors.dims) == (count, dims)
@@ -61,7 +61,7 @@ def test_slices_of_files_are_what_was_written(
 def test_the_digest_is_that_of_the_content(tmp_path: Path):
     table = np.arange(12, dtype="<f4").reshape(4, 3)
     first, again, other = (
-        read_vectors(write_bin(tmp_path / f"{name}.fbin", values), "bigann")
+        read_vectors(write_bin(tmp_path / f"{name}.fbin", values), "big-ann")
         for name, values in (("a", table), ("b", table), ("c", table + 1))
     )
     assert first.digest == again.digest != other.digest
@@ -72,8 +72,8 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path):
 def test_neighbours_of_every_form(tmp_path: Path):
     numbers, distances = NEIGHBOURS.astype("<i4"), np.zeros((2, 3), "<f4")
     for path, form in (
-        (write_bin(tmp_path / "truth.ibin", numbers), "bigann"),
-        (write_bin(tmp_path / "truth.bin", numbers, distances), "bigann"),
+        (write_bin(tmp_path / "truth.ibin", numbers), "big-ann"),
+        (write_bin(tmp_path / "truth.bin", numbers, distances), "big-ann"),
         (write_hdf5(tmp_path / "x.hdf5", neighbors=numbers, distances=distances), "hdf5"),
     ):
         assert read_neighbours(path, form).dtype == np.int64
@@ -84,14 +84,14 @@ def test_neighbours_of_every_form(tmp_path: Path):
 def test_published_neighbours_of_something_else_are_refused(tmp_path: Path):
     path = write_bin(tmp_path / "truth.ibin", NEIGHBOURS.astype("<i4"))
     with pytest.raises(UsageError, match="neighbour 3 is none of the corpus's vectors"):
-        read_neighbours(path, "bigann", documents=3)
+        read_neighbours(path, "big-ann", documents=3)
     with pytest.raises(UsageError, match="3 neighbours, and 10 are required"):
-        read_neighbours(path, "bigann", documents=4, k=10)
+        read_neighbours(path, "big-ann", documents=4, k=10)
     with pytest.raises(UsageError, match="2 queries, and 3 are required"):
-        read_neighbours(path, "bigann", documents=4, queries=3, k=3)
+        read_neighbours(path, "big-ann", documents=4, queries=3, k=3)
     write_bin(path, (NEIGHBOURS - 1).astype("<i4"))
     with pytest.raises(UsageError, match="neighbour -2 is none"):
-        read_neighbours(path, "bigann")
+        read_neighbours(path, "big-ann")
 
 
 def test_a_file_without_its_data_sets_is_refused(tmp_path: Path):
@@ -115,22 +115,22 @@ def test_a_truncated_file_is_refused(tmp_path: Path, kept: int):
     whole = path.read_bytes()
     path.write_bytes(whole[:kept])
     with pytest.raises(UsageError, match=r"cannot read vectors of .*base.fbin: "):
-        read_vectors(path, "bigann")
+        read_vectors(path, "big-ann")
     path.write_bytes(whole + b"\0")
     with pytest.raises(UsageError, match="57 bytes instead of 56"):
-        read_vectors(path, "bigann")
+        read_vectors(path, "big-ann")
 
 
 def test_a_file_that_is_cut_after_it_was_opened_is_refused(tmp_path: Path):
     path = write_bin(tmp_path / "base.fbin", np.zeros((4, 3), "<f4"))
-    vectors = read_vectors(path, "bigann")
+    vectors = read_vectors(path, "big-ann")
     path.write_bytes(path.read_bytes()[:30])
     with pytest.raises(UsageError, match="30 bytes instead of 56"):
         vectors.rows()
 
 
 def test_unreadable_files_are_refused(tmp_path: Path):
-    for form, name in (("hdf5", "x.hdf5"), ("bigann", "x.fbin")):
+    for form, name in (("hdf5", "x.hdf5"), ("big-ann", "x.fbin")):
         path = tmp_path / name
         with pytest.raises(UsageError, match="No such file"):
             read_vectors(path, form)
@@ -146,7 +146,7 @@ def test_unreadable_files_are_refused(tmp_path: Path):
     with pytest.raises(UsageError, match=r"cannot read vectors of .*text.hdf5"):
         read_vectors(text, "hdf5")
     with pytest.raises(UsageError, match=r"has none of .fbin, .u8bin, .i8bin"):
-        read_vectors(text, "bigann")
+        read_vectors(text, "big-ann")
 
 
 def test_values_that_float32_cannot_hold_are_refused(tmp_path: Path):

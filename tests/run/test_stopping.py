@@ -178,6 +178,13 @@ def test_a_block_under_way_does_not_change_how_many_are_foreseen():
     assert blocks_by_time(record(DEFAULT_LENGTH, (*whole[:-1], slow))) != blocks_by_time(length)
 
 
+def test_time_left_counts_the_other_forks_of_a_block_under_way():
+    """Six blocks of two forks of 60 s: 720 s in all, whether one fork is over, or three."""
+    for done in (1, 3):
+        under_way = record(DEFAULT_LENGTH, forks(2, wall_s=60.0)[:done])
+        assert remaining_s(under_way, 9e9) == 720.0 - 60.0 * done
+
+
 def test_time_left_is_what_the_budget_leaves_at_most():
     running = record(StopSpec(budget_s=100.0), forks(2))
     assert remaining_s(running, 500.0) == 60.0

@@ -138,7 +138,7 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
     if needs_documents(plan.variants):
         corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
         plan = msgspec.structs.replace(plan, corpus=corpus)
-    check_work(plan, track, home)
+    check_work(plan, track, home, looking=True)
     return plan
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchctl.corpus import random_bits
 from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.tables import RowLayout, Span, Texts, check_slice, integers, thousandths
+from benchctl.corpus.tables import RowLayout, Span, Texts, blocks_of, check_slice, integers, thousandths
 
 GENERATOR_VERSION = 1
 FILE_BYTES_A_DOCUMENT = 17  # 15 measured, and a tenth to spare
@@ -68,8 +68,7 @@ def generate(seed: int, documents: int, start: int, stop: int) -> Iterator[bytes
     """
     check_slice(start, stop, documents)
     layout = RowLayout(_TEMPLATE)
-    for first in range(start, stop, _BLOCK_DOCUMENTS):
-        numbers: Words = np.arange(first, min(first + _BLOCK_DOCUMENTS, stop), dtype=np.uint64)
+    for numbers in blocks_of(start, stop, _BLOCK_DOCUMENTS):
         yield layout.lines(len(numbers), _texts(seed, documents, numbers))
 
 

@@ -5,7 +5,7 @@ list changes the corpus, so it needs a new `GENERATOR_VERSION`.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -221,6 +221,12 @@ def check_slice(start: int, stop: int, documents: int) -> None:
     """
     if not 0 <= start <= stop <= documents:
         raise ValueError(f"documents [{start}, {stop}) are not a slice of {documents}")
+
+
+def blocks_of(start: int, stop: int, size: int) -> Iterator[npt.NDArray[np.uint64]]:
+    """Yield the numbers of documents [start, stop), `size` at a time."""
+    for first in range(start, stop, size):
+        yield np.arange(first, min(first + size, stop), dtype=np.uint64)
 
 
 class RowLayout:

@@ -15,7 +15,7 @@ from benchctl.corpus.vectors import Floats, Vectors
 from benchctl.disk import open_regular
 from benchctl.errors import UsageError, suggestion
 
-VectorFormat = Literal["hdf5", "bigann"]
+VectorFormat = Literal["hdf5", "big-ann"]
 """The form of a file: data sets of HDF5, or a header of two numbers, rows and columns, before the values."""
 VectorContext = Literal["train", "test"]
 """The vectors of documents, or those to search for: HDF5 has both in a file."""
@@ -36,7 +36,7 @@ def read_vectors(path: Path, data_format: VectorFormat, context: VectorContext =
         UsageError: If the file cannot be read, or is not as its format or header requires.
     """
     kind = next((_VALUES[suffix] for suffix in path.suffixes if suffix in _VALUES), "")
-    if data_format == "bigann" and not kind:
+    if data_format == "big-ann" and not kind:
         raise _unreadable(path, f"its name has none of {', '.join(_VALUES)}", "name it by its kind of values")
 
     def read(start: int, stop: int) -> Floats:
@@ -78,14 +78,14 @@ def read_neighbours(
             if needed is not None and needed > available:
                 raise UsageError(
                     f"{path}: it has {available:,} {what}, and {needed:,} are required",
-                    hint=f"use at most {available}, or leave the neighbours to benchctl: it computes them",
+                    hint=f"use at most {available:,}, or another file",
                 )
         numbers = np.asarray(table[:queries, :k], np.int64)
     wrong = (numbers < -1) | (numbers >= (math.inf if documents is None else documents))
     if wrong.any():
         raise UsageError(
             f"{path}: neighbour {numbers[wrong][0]} is none of the corpus's vectors",
-            hint="give the neighbours in this corpus, or leave them to benchctl: it computes them",
+            hint="give the file of the neighbours in this corpus",
         )
     return numbers
 
@@ -110,7 +110,7 @@ def _table(path: Path, data_format: VectorFormat, name: str, *kinds: str) -> Ite
     Numbers of further kinds may follow.
     """
     with _refusals(path), open_regular(path) as file:
-        if data_format == "bigann":
+        if data_format == "big-ann":
             yield _mapped(path, os.fstat(file.fileno()).st_size, np.fromfile(file, "<u4", 2).tolist(), kinds)
             return
         # It takes a tenth of a second to load, and few runs have such files.

@@ -302,6 +302,8 @@ def open_run(
         if needs_documents(plan.variants):
             corpus = find_corpus(plan, track, extras.files, bench.home, bench.observer)
             plan = msgspec.structs.replace(plan, corpus=corpus)
+        if track.has_vectors:
+            bench.observer.stage("exact neighbours of the vectors that are searched for")
         check_work(plan, track, bench.home)
     plan, subjects = prepare_subjects(bench, plan, track)
     plan, track = with_terms(bench, plan, track, subjects)

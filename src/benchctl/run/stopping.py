@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -47,12 +47,10 @@ class ByRule(Policy):
 
 def blocks_by_time(record: RunRecord) -> int | None:
     """Return how many blocks fit into a budget, by those that are complete; None before the first."""
-    stop, of_block = record.plan.stop, Counter(fork.block for fork in record.forks)
-    whole = {block for block, forks in of_block.items() if forks == len(record.plan.variants)}
-    block_s = _block_s(record, whole)
-    if stop is None or stop.budget_s is None or not block_s:
+    stop, whole, block_s = record.plan.stop, _whole_blocks(record), _block_s(record)
+    if stop is None or stop.budget_s is None or not whole or not block_s:
         return None
-    spent_s = sum(fork.wall_s for fork in record.forks if fork.block in whole)
+    spent_s = sum(whole.values())
     left_s = stop.budget_s - spent_s - block_s * len(record.plan.extra_blocks)
     fit = sum(not record.plan.is_extra(block) for block in whole) + max(0, int(left_s // block_s))
     return min(stop.whole_blocks(fit, record.plan.index_builds), record.plan.forks)
@@ -212,13 +210,24 @@ def _after(record: RunRecord) -> str:
     return f"ended after {fewest} of at most {record.plan.forks} forks per variant"
 
 
-def _block_s(record: RunRecord, among: Collection[int] | None = None) -> float:
-    """Median seconds of the blocks so far, or of some of them."""
-    blocks: dict[int, float] = {}
+def _whole_blocks(record: RunRecord) -> dict[int, float]:
+    """Seconds of the blocks in which every variant has its fork."""
+    of_block = Counter(fork.block for fork in record.forks)
+    whole = dict.fromkeys(
+        (block for block, forks in of_block.items() if forks == len(record.plan.variants)), 0.0
+    )
     for fork in record.forks:
-        if among is None or fork.block in among:
-            blocks[fork.block] = blocks.get(fork.block, 0.0) + fork.wall_s
-    return statistics.median(blocks.values()) if blocks else 0.0
+        if fork.block in whole:
+            whole[fork.block] += fork.wall_s
+    return whole
+
+
+def _block_s(record: RunRecord) -> float:
+    """Median seconds of the whole blocks so far; before the first, as many forks as it has variants."""
+    if whole := _whole_blocks(record):
+        return statistics.median(whole.values())
+    forks_s = [fork.wall_s for fork in record.forks]
+    return len(record.plan.variants) * statistics.median(forks_s) if forks_s else 0.0
 
 
 def _fewest(record: RunRecord) -> int:

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -188,10 +189,11 @@ def default_target(plan: Plan, track: Track) -> str:
     return wanted.target if plan.origin == "prepared" or len(wanted.names) == 1 else EVERYTHING
 
 
-def check_work(plan: Plan, track: Track, home: Home) -> None:
+def check_work(plan: Plan, track: Track, home: Home, *, looking: bool = False) -> None:
     """Prepare every task's work once for every variant, without a node, to find out what is missing.
 
-    Exact neighbours of vectors are found here, too, which takes longer than a node should have to wait.
+    Exact neighbours of vectors are found here, too, which takes longer than a node should have to wait; not
+    if it is only `looking`.
 
     Raises:
         UsageError: If something that an operation needs is missing.
@@ -202,7 +204,8 @@ def check_work(plan: Plan, track: Track, home: Home) -> None:
         )
         for spec in plan.variants
     }
-    for context, challenge in itertools.product(contexts.values(), (*plan.all_warmups, *plan.schedules)):
+    for own, challenge in itertools.product(contexts.values(), (*plan.all_warmups, *plan.schedules)):
+        context = replace(own, home=None) if looking else own
         operations = {**track.operations, **challenge.operations}
         for task in challenge.schedule:
             operation = operations[task.operation]

@@ -128,18 +128,17 @@ def _file_of(
     """Return the file of a data set, and its format; None where the operation names none."""
     path, corpus = getattr(operation, f"{which}_path"), getattr(operation, f"{which}_corpus")
     written = getattr(operation, f"{which}_format") or operation.data_set_format
-    kind: VectorFormat = "hdf5" if written == "hdf5" else "bigann"
+    kind: VectorFormat = "hdf5" if written == "hdf5" else "big-ann"
     if path:
         return Path(path), kind
     if not corpus:
         return None
-    source = "hdf5" if kind == "hdf5" else "big-ann"
-    if (corpus, source) not in context.data_sets:
+    if (corpus, kind) not in context.data_sets:
         raise BenchctlError(
-            f"operation '{operation.name}': the track has no corpus '{corpus}' of source-format {source}",
+            f"operation '{operation.name}': the track has no corpus '{corpus}' of source-format {kind}",
             hint=f"declare it, or give its file as {which}_path",
         )
-    return context.data_sets[corpus, source], kind
+    return context.data_sets[corpus, kind], kind
 
 
 @dataclass(frozen=True)

@@ -327,9 +327,6 @@ _HYPHENATED = frozenset(
 )
 
 
-VectorFormat = Literal["hdf5", "bigann", "big-ann"]
-
-
 def _key(name: str) -> str | None:
     """Spell a key of this type as OpenSearch Benchmark does: most with underscores."""
     return name.replace("_", "-") if name in _HYPHENATED else None
@@ -341,7 +338,7 @@ class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_key):
     index: str | None = None  # None means the track's own index
     field: str | None = None  # that holds the vectors
     # `data_set_format`, `data_set_path`, `data_set_corpus`: the file, or the track's corpus, of the vectors.
-    data_set_format: VectorFormat = "hdf5"
+    data_set_format: Literal["hdf5", "bigann", "big-ann"] = "hdf5"
     data_set_path: str | None = None
     data_set_corpus: str | None = None
     num_vectors: int | None = None  # how many of them; None and -1 mean all
@@ -411,7 +408,7 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
     candidates: Annotated[int, msgspec.Meta(ge=1)] | None = None
     # `neighbors_data_set_format`, `neighbors_data_set_path`, `neighbors_data_set_corpus`: what is nearest; by
     # default what an HDF5 data set says itself.
-    neighbors_data_set_format: VectorFormat | None = None
+    neighbors_data_set_format: Literal["hdf5", "bigann", "big-ann"] | None = None
     neighbors_data_set_path: str | None = None
     neighbors_data_set_corpus: str | None = None
     # How often a task without iterations or a time period asks for every vector.
