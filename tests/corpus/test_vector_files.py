@@ -78,17 +78,22 @@ def test_neighbours_of_every_form(tmp_path: Path):
     ):
         assert read_neighbours(path, form).dtype == np.int64
         assert read_neighbours(path, form).tolist() == NEIGHBOURS.tolist()
-        assert read_neighbours(path, form, documents=4, queries=1, k=2).tolist() == [[3, 0]]
+        assert read_neighbours(path, form, queries=1, k=2).tolist() == [[3, 0]]
 
 
 def test_published_neighbours_of_something_else_are_refused(tmp_path: Path):
+    for size in (3, 4):
+        own = write_hdf5(tmp_path / f"{size}.hdf5", neighbors=NEIGHBOURS, train=np.zeros((size, 2)))
+        if size > NEIGHBOURS.max():
+            assert read_neighbours(own, "hdf5").tolist() == NEIGHBOURS.tolist()
+        else:
+            with pytest.raises(UsageError, match="neighbour 3 is none of the corpus's vectors"):
+                read_neighbours(own, "hdf5")
     path = write_bin(tmp_path / "truth.ibin", NEIGHBOURS.astype("<i4"))
-    with pytest.raises(UsageError, match="neighbour 3 is none of the corpus's vectors"):
-        read_neighbours(path, "big-ann", documents=3)
     with pytest.raises(UsageError, match="3 neighbours, and 10 are required"):
-        read_neighbours(path, "big-ann", documents=4, k=10)
+        read_neighbours(path, "big-ann", k=10)
     with pytest.raises(UsageError, match="2 queries, and 3 are required"):
-        read_neighbours(path, "big-ann", documents=4, queries=3, k=3)
+        read_neighbours(path, "big-ann", queries=3, k=3)
     write_bin(path, (NEIGHBOURS - 1).astype("<i4"))
     with pytest.raises(UsageError, match="neighbour -2 is none"):
         read_neighbours(path, "big-ann")

@@ -22,7 +22,7 @@ VARIANTS: dict[EngineName, str] = {
     "elasticsearch": "es",
     "opensearch": "os-knn=os@2.19.1,plugin:org.opensearch.plugin:opensearch-knn:2.19.1.0",
 }
-DOCUMENTS, QUERIES, K, CANDIDATES, PERCENT = 2_000, 20, 10, 10, 10
+DOCUMENTS, QUERIES, K, CANDIDATES, PERCENT = 2_000, 1_000, 10, 10, 10
 HEAP_MB = 512
 
 

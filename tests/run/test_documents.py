@@ -16,6 +16,7 @@ from benchctl.results.plan import CorpusFile, CorpusSpec, Plan, TargetSpec
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import (
     FileOptions,
+    bring_vectors,
     check_files,
     expected_corpus,
     find_corpus,
@@ -25,6 +26,7 @@ from benchctl.run.documents import (
     parcels,
     placed_corpus,
     sources,
+    vector_files,
 )
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
@@ -205,6 +207,32 @@ def test_more_documents_than_there_are_is_an_error_only_where_the_user_asked_for
 def test_nothing_is_prepared_from_vectors(find: Find):
     with pytest.raises(UsageError, match="hold no JSON documents"):
         find(track(corpus(source_format="hdf5")), "ask")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_vectors_that_a_task_names_are_brought_into_the_home(
+    home: Home,
+    folder: Path,
+    tmp_path: Path,
+    packed: bool,  # noqa: FBT001 - drawn
+):
+    search = {"name": "near", "operation-type": "vector-search", "field": "v", "k": 2}
+    near = decode_operation({**search, "data_set_corpus": "sift"})
+    suffix = ".hdf5.bz2" if packed else ".hdf5"
+    files = [corpus(name, source_format="hdf5", source_file=name + suffix) for name in ("sift", "gist")]
+    of = track(*files, operations={"near": near})
+    plan = make_plan(track=str(folder), schedules=(challenge("near"),), origin="empty")
+    for looking in (False, True):
+        with pytest.raises(UsageError, match=r"corpus 'sift': no sift\.hdf5"):
+            bring_vectors(plan, of, (), home, SilentObserver(), looking=looking)
+    for name in ("sift", "gist"):
+        content = name.encode()
+        (tmp_path / f"{name}{suffix}").write_bytes(bz2.compress(content) if packed else content)
+    bring_vectors(plan, of, (tmp_path,), home, SilentObserver(), looking=True)
+    assert not list(home.corpora.glob("*/*"))
+    bring_vectors(plan, of, (tmp_path,), home, SilentObserver())
+    assert [path.read_bytes() for path in home.corpora.glob("*/*.hdf5")] == [b"sift"]
+    assert vector_files(plan, of, home)["sift", "hdf5"] == home.corpora / "sift" / "sift.hdf5"
 
 
 @pytest.mark.parametrize(("name", "said"), [("empty", "holds no documents"), ("x" * 300, "no such file")])

@@ -130,7 +130,7 @@ def test_where_builds_count_they_are_what_has_values():
     ("missing", "recall", "reason"),
     [
         (0.1, 0.95, "already 0.99 at candidates 10"),
-        (9, 0.99, "not reached: 0.955 at candidates 200"),
+        (9, 0.99, "not reached: 0.957 at candidates 200"),
     ],
 )
 def test_a_recall_that_no_block_encloses_has_no_value_and_says_why(

@@ -67,7 +67,7 @@ def test_its_challenge_searches_all_and_a_tenth():
     challenge, _ = load_challenge("knn", track, {})
     assert challenge.default
     assert [(task.label, task.warmup_iterations, task.iterations) for task in challenge.schedule] == [
-        ("knn", 2000, 1000),
+        ("knn", 10_000, 1000),
         ("knn-filtered", 2000, 1000),
     ]
     operations = {**track.operations, **challenge.operations}

@@ -105,8 +105,6 @@ class LazyGroup(click.Group):
     sections: ClassVar[Mapping[str, Mapping[str, LazyCommand]]] = {}
     # Headings that only --help-all has.
     rare: ClassVar[frozenset[str]] = frozenset()
-    # Other names of commands, which are not listed.
-    aliases: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -126,10 +124,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command; None when there is no such."""
         del ctx
-        name = self.aliases.get(cmd_name, cmd_name)
-        if name not in self.table:
+        if cmd_name not in self.table:
             return None
-        command: click.Command = resolve_name(self.table[name][0])
+        command: click.Command = resolve_name(self.table[cmd_name][0])
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -158,7 +155,6 @@ class Commands(LazyGroup):
 
     sections: ClassVar = {heading: {**own, **commands(heading)} for heading, own in _SECTIONS.items()}
     rare = frozenset({"Search and experiment", "Documents and nodes", "Integrate"})
-    aliases: ClassVar = {"capacity": "redline"}
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -2,15 +2,15 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 import psutil
 
-from benchctl.cli.options import under
+from benchctl.cli.options import F, under
 from benchctl.cli.streams import say
 from benchctl.cli.targets import endpoints_of
 from benchctl.cli.watch import watching
@@ -25,7 +25,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore, reference
 from benchctl.run.bench import Bench, Observer, SilentObserver
 from benchctl.run.calibrate import calibration_of, needs_calibration, with_workers
-from benchctl.run.documents import FileOptions, find_corpus, needs_documents
+from benchctl.run.documents import FileOptions, bring_vectors, find_corpus, needs_documents
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import (
     Ahead,
@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
 
 # Commands that have the host to themselves: their options, and the time for which they hold it.
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 quiet_option = under(
@@ -135,6 +132,7 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
     """
     if plan.micro is not None:
         return plan
+    bring_vectors(plan, track, files.folders, home, SilentObserver(), looking=True)
     if needs_documents(plan.variants):
         corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
         plan = msgspec.structs.replace(plan, corpus=corpus)

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import click
 import msgspec
@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from benchctl.cli.options import (
     AliasedOption,
     AmountType,
+    F,
     ParamOptions,
     TagType,
     completing,
@@ -79,8 +80,6 @@ def resolve_variants(
     check_jdks(by_jdk, specs)
     return with_newest(check_spec(spec) for spec in specs)
 
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 BUILT_IN = ("es", "os")
 _ALL = "all"

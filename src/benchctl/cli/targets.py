@@ -162,7 +162,6 @@ class TargetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         return {kind: value for kind, value in given.items() if value}
 
 
-_PLAIN = TargetEntry()
 _TARGETS_FORM = (
     "write NAME: {url: https://HOST:9200}, with user and password, api-key, bearer or AWS keys, ca, proxy, "
     "insecure, restart and fill where needed"

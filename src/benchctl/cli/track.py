@@ -21,6 +21,7 @@ from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, Consent
 from benchctl.quantities import COUNT
+from benchctl.report.numbers import counted
 from benchctl.report.table import Table, pieces
 from benchctl.run.capture import Captured, capture, check_free
 from benchctl.run.plan import SETTLING_DOCUMENTS
@@ -351,7 +352,7 @@ def _operation(track: Track, challenge: Challenge, task: Task) -> Operation:
 def _holdings(track: Track) -> Iterable[str]:
     """Return what the track holds besides its challenges, a line a kind."""
     for index in track.indices:
-        yield f"index {index.name}: {_plural(index.body.shards, 'shard')}"
+        yield f"index {index.name}: {counted(index.body.shards, 'shard')}"
     for data_stream in track.data_streams:
         yield f"data stream {data_stream}"
     for template in track.templates:
@@ -379,7 +380,7 @@ def _corpus(corpus: Corpus) -> str:
             sizes.append(f"{least}{_size(sum(given))} {word}")
     count = sum(file.document_count or 0 for file in files)
     return f"corpus {corpus.name}: " + ", ".join(
-        [_plural(len(files), "file"), _plural(count, "document"), *sizes]
+        [counted(len(files), "file"), counted(count, "document"), *sizes]
     )
 
 
@@ -440,10 +441,6 @@ def _size(count: int) -> str:
         if count >= factor:
             return f"{count / factor:,.1f} {unit}"
     return f"{count} B"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _print(columns: Sequence[str], lines: Sequence[tuple[str, ...]]) -> None:

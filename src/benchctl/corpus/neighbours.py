@@ -87,6 +87,16 @@ def nearest(
     return numbers
 
 
+def check_vectors(vectors: Vectors, space: Space) -> None:
+    """Read vectors block by block.
+
+    Raises:
+        UsageError: If one has no direction under cosine, a value that is not finite, or cannot be read.
+    """
+    for _ in _blocks(vectors, max(1, _CELLS // vectors.dims), space):
+        pass
+
+
 def _blocks(vectors: Vectors, size: int, space: Space) -> Iterator[tuple[slice, Doubles]]:
     """Yield blocks of vectors; of length 1 for cosine, which is then a dot product."""
     for start in range(0, vectors.count, size):

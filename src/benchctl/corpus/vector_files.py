@@ -66,7 +66,7 @@ def read_neighbours(
     Args:
         path: an HDF5 file with `neighbors`; or one of big-ann's, with or without distances.
         data_format: which of them.
-        documents: size of the corpus; None for any.
+        documents: size of the corpus; None for that of its own `train`, or any.
         queries: how many queries are needed, the first ones; None for all.
         k: how many neighbours of each are needed, the nearest; None for all.
 
@@ -81,11 +81,15 @@ def read_neighbours(
                     hint=f"use at most {available:,}, or another file",
                 )
         numbers = np.asarray(table[:queries, :k], np.int64)
-    wrong = (numbers < -1) | (numbers >= (math.inf if documents is None else documents))
+        corpus = getattr(table, "parent", {}).get("train")
+        if documents is None and corpus is not None:
+            documents = len(corpus)
+        end = math.inf if documents is None else documents
+    wrong = (numbers < -1) | (numbers >= end)
     if wrong.any():
         raise UsageError(
             f"{path}: neighbour {numbers[wrong][0]} is none of the corpus's vectors",
-            hint="give the file of the neighbours in this corpus",
+            hint="give the file of the neighbours in this corpus, or calculate-recall: false",
         )
     return numbers
 

@@ -285,9 +285,8 @@ class SearchClient:
         self, method: str, path: str, params: Mapping[str, str] | None, body: object, timeout_s: float
     ) -> tuple[int, Any]:
         status, answer = self.send(method, path, params or {}, body, timeout_s)
-        if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
-            raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
-        if isinstance(answer, str) and answer.lstrip().startswith("<"):
+        is_page = isinstance(answer, str) and answer.lstrip().startswith("<")
+        if is_page or not 200 <= status < 300:  # noqa: PLR2004 - HTTP's range of success
             raise NodeRequestError(f"{method} {path}", status, node_reason(answer))
         return status, answer
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import fmean
+from statistics import geometric_mean
 from types import MappingProxyType
 from typing import Any
 
@@ -239,7 +239,7 @@ def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
             values = metric.values(members)
             if values:
                 each = ", ".join(map(figure, values))
-                lines.append(f"  {metric.name}: {figure(_mean(values))} (geometric mean of {each})")
+                lines.append(f"  {metric.name}: {figure(geometric_mean(values))} (geometric mean of {each})")
         lines += [
             f"  block {fork.block}: that compilation was given up at {fork.given_up_ms / _MS_PER_S:.2f} s"
             for fork in members
@@ -296,10 +296,6 @@ def _tested(groups: dict[str, list[GroupedFork]], metric: _Metric) -> Contrast |
         return None
     first, second = (np.log(np.array(side)) for side in sides)
     return difference_of(first, second, paired=False)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.exp(fmean(map(math.log, values)))
 
 
 def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str) -> str:

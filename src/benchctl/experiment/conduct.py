@@ -12,11 +12,11 @@ from benchctl.errors import UsageError
 from benchctl.experiment.execution import runs_of, tags_of
 from benchctl.experiment.judge import analyse_experiment
 from benchctl.experiment.plan import DECIDED, Plans, cut, plan_measurement
-from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStatus
+from benchctl.experiment.record import ExperimentFolder, ExperimentRecord
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import Calibration
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import ForkRecord, RunRecord, RunStatus
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, Observer
@@ -269,7 +269,7 @@ class _Conduct:
         )
         return f"{done} of {total} forks are kept"
 
-    def _end(self, status: ExperimentStatus, stopped: str) -> None:
+    def _end(self, status: RunStatus, stopped: str) -> None:
         for run in self._open.values():
             if run.record.status == "running":
                 # It was opened, and nothing of it measured.

@@ -15,6 +15,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.call_sites import Found
 from benchctl.quantities import PERCENT, SIZE
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
+from benchctl.results.model import RunStatus
 from benchctl.results.plan import (
     EvidenceSpec,
     MicroSpec,
@@ -447,16 +448,13 @@ class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="keb
         return sum(self.planned(measurement) for measurement in self.measurements)
 
 
-ExperimentStatus = Literal["running", "complete", "interrupted", "failed"]
-
-
 class ExperimentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """An execution of an experiment. Written as `experiment.json` in a folder of its own."""
 
     record_version: int = EXPERIMENT_VERSION
     id: str
     created: str  # wall clock, ISO 8601, a label only
-    status: ExperimentStatus
+    status: RunStatus
     spec: ExperimentSpec
     runs: dict[str, str] = {}  # measurement -> id of its run in the run store
     stopped: str = ""  # why it ended before all forks were there; empty for all

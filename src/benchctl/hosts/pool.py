@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import dask.config
@@ -330,9 +329,7 @@ class HostSession(Generic[L]):
                 self._held = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._held.close()
 
     def link(self, name: str) -> L:

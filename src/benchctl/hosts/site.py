@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import psutil
@@ -101,9 +100,7 @@ class Site:
             open_folder(self._root)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, self._root, ignore_errors=True)
             for name in {**self._collectors, **self._nodes}:

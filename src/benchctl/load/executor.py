@@ -12,7 +12,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import SimpleQueue
 from time import monotonic_ns
-from types import TracebackType
 from typing import Protocol, Self
 
 from benchctl.child import follow_parent
@@ -326,9 +325,7 @@ class WorkerPool:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def run(

@@ -394,7 +394,6 @@ class PluginProgram:
         runs: "RunnerWork | None",
     ) -> None:
         self.source = source
-        self._operation = operation
         self._code = code
         self._lock = lock
         self._own = own

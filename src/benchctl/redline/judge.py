@@ -7,11 +7,11 @@ and variants are compared by these like by any other metric.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
-from typing import Literal
 
 import msgspec
 import numpy as np
 
+from benchctl.redline.search import Phase
 from benchctl.results.figures import CurvePoint, StepVerdict
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
@@ -34,7 +34,6 @@ _SETTLED = 1.1
 # A percentile rests on at least so many samples beyond it.
 _BEYOND = 10
 _STEPS_APART = 2
-Phase = Literal["search", "retry", "confirm"]
 
 
 _BATCHES = 10

@@ -325,10 +325,6 @@ def _tenths(value: float | None) -> str:
     return percent(value).removesuffix("%")
 
 
-def _short(p: float | None) -> str:
-    return NOT_AVAILABLE if p is None else f"{p:.2g}"
-
-
 def metric_title(row: Row) -> str:
     """Return what tables call the metric of a row; with the part of an index that it is of."""
     metric = metric_of(row.metric)

@@ -158,7 +158,7 @@ def _only_provisional(analysis: Analysis) -> bool:
         comparison
         for row in analysis.task_rows
         for comparison in row.comparisons
-        if comparison.verdict in _SIZED
+        if comparison.verdict in SIZED
     ]
     return bool(sized) and all(comparison.provisional for comparison in sized)
 
@@ -251,7 +251,7 @@ def _about_cpu(contender: str, analysis: Analysis) -> str:
             if comparison.contender != contender or _outcome(judged).word != "inconclusive":
                 continue
             own = costs.setdefault(_outcome([comparison]).manner, [])
-            if comparison.verdict in _SIZED and comparison.effect_percent is not None:
+            if comparison.verdict in SIZED and comparison.effect_percent is not None:
                 way = "more" if comparison.effect_percent > 0 else "less"
                 first = "" if own else f" CPU on the node than {comparison.baseline}"
                 own.append(f"{abs(comparison.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
@@ -275,7 +275,7 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
             if comparison.contender == contender:
                 baseline = comparison.baseline
                 size = (
-                    f" ({signed_percent(comparison.effect_percent)}%)" if comparison.verdict in _SIZED else ""
+                    f" ({signed_percent(comparison.effect_percent)}%)" if comparison.verdict in SIZED else ""
                 )
                 word = marked_word(comparison)
                 word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
@@ -286,7 +286,7 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
     return f"Index builds of {contender} against {baseline}: {'; '.join(parts)}."
 
 
-_SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
+SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 
 
 def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
@@ -303,7 +303,7 @@ def _by_metric(contender: str, analysis: Analysis, rows: Sequence[Row]) -> str:
 
 def _unusual(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     """The metrics that show a difference of a task, if who reads `slower` would not think of any of them."""
-    kinds = [metric_of(comparison.metric).kind for comparison in comparisons if comparison.verdict in _SIZED]
+    kinds = [metric_of(comparison.metric).kind for comparison in comparisons if comparison.verdict in SIZED]
     usual = all(figure.name not in QUALITY for figure in kinds) and any(
         figure.usual or figure.loop == "search" for figure in kinds
     )

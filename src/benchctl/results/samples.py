@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, Self, get_type_hints
 
 import numpy as np
@@ -352,9 +351,7 @@ class SampleSpool:
         self._disk.submit(int).result()
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Wait for the thread that writes, and remove everything."""
         self._disk.shutdown()
         for file in self._files:

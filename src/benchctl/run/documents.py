@@ -12,7 +12,7 @@ import msgspec
 
 from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.indexed import unpacked
-from benchctl.corpus.published import corpus_folder, find_file
+from benchctl.corpus.published import Fetch, corpus_folder, find_file, is_published, not_found
 from benchctl.corpus.published import names_of as file_names
 from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
 from benchctl.disk import disk_errors, expanded, replacing
@@ -417,25 +417,75 @@ def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
 def vector_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], Path]:
     """Return the files of the track's corpora of vectors, by name and format, whether they exist or not.
 
-    They are beside the track or in the home, where `benchctl corpus fetch` puts them, and where packed ones
-    are unpacked.
-
-    Raises:
-        BenchctlError: If a file is damaged, or cannot be unpacked.
+    They are beside the track or in the home, where `bring_vectors` and `benchctl corpus fetch` put them.
     """
     found: dict[tuple[str, str], Path] = {}
     for corpus in track.corpora:
         for file in (file for file in corpus.documents if file.source_format != "bulk"):
-            kept = corpus_folder(home, corpus.name) / file_names(file)[file.packed]
-            packed = find_file(file, [track_folder(plan), kept.parent])
-            plain = next((path for path in (track_folder(plan) / kept.name, kept) if path.is_file()), kept)
-            if packed is not None and not plain.is_file():
-                with disk_errors(f"write {kept}"), replacing(kept) as partial_file:
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    with partial_file.open("wb") as sink:
-                        sink.writelines(unpacked(packed))
-            found[corpus.name, file.source_format] = plain
+            name = file_names(file)[file.packed]
+            beside = track_folder(plan) / name
+            kept = corpus_folder(home, corpus.name) / name
+            found[corpus.name, file.source_format] = beside if beside.is_file() else kept
     return found
+
+
+def vector_corpora(operation: TrackOperation) -> set[str]:
+    """Return the names of the track's corpora that an operation takes vectors or neighbours of."""
+    names = (getattr(operation, key, None) for key in ("data_set_corpus", "neighbors_data_set_corpus"))
+    return {name for name in names if name}
+
+
+def bring_vectors(
+    plan: Plan,
+    track: Track,
+    folders: Sequence[Path],
+    home: Home,
+    observer: Observer,
+    *,
+    looking: bool = False,
+) -> None:
+    """Copy or fetch the files of vectors that a plan's tasks name into the home, and unpack them.
+
+    Args:
+        plan: whose tasks, warm-ups too, need them.
+        track: that has the corpora.
+        folders: searched in addition to the track's own.
+        home: that keeps them.
+        observer: told what is done.
+        looking: nothing is written; what can be had is taken for granted.
+
+    Raises:
+        UsageError: If a file is nowhere, and has no source.
+        BenchctlError: If it cannot be had or unpacked.
+    """
+    challenges = (*plan.all_warmups, *plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    tasks = (operations[task.operation] for challenge in challenges for task in challenge.schedule)
+    named = set().union(*map(vector_corpora, tasks))
+    places_of_files = vector_files(plan, track, home)
+    for corpus in (corpus for corpus in track.corpora if corpus.name in named):
+        for file in (file for file in corpus.documents if file.source_format != "bulk"):
+            plain = places_of_files[corpus.name, file.source_format]
+            if plain.is_file():
+                continue
+            own = [track_folder(plan), plain.parent]
+            packed = find_file(file, own)
+            if packed is None:
+                source = next((folder for folder in folders if (folder / file.source_file).is_file()), None)
+                if source is None and not is_published(file):
+                    raise not_found(corpus, file, [*folders, *own])
+                if looking:
+                    continue
+                observer.stage(f"vectors of corpus {corpus.name}")
+                packed = Fetch(home, observer.progress, str(source) if source else None).get(corpus, file)
+            if packed != plain and not looking:
+                plain.parent.mkdir(parents=True, exist_ok=True)
+                with (
+                    disk_errors(f"write {plain}"),
+                    replacing(plain) as partial_file,
+                    partial_file.open("wb") as sink,
+                ):
+                    sink.writelines(unpacked(packed))
 
 
 def track_folder(plan: Plan) -> Path:

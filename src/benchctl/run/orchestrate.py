@@ -28,6 +28,7 @@ from benchctl.run.bench import Bench, SharedObserver
 from benchctl.run.documents import (
     FileOptions,
     Parcel,
+    bring_vectors,
     check_files,
     find_corpus,
     is_generated,
@@ -299,6 +300,7 @@ def open_run(
     bench.store.open()
     clock = time.monotonic()
     if on_nodes:
+        bring_vectors(plan, track, extras.files.folders, bench.home, bench.observer)
         if needs_documents(plan.variants):
             corpus = find_corpus(plan, track, extras.files, bench.home, bench.observer)
             plan = msgspec.structs.replace(plan, corpus=corpus)

@@ -14,6 +14,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.load.task_clients import Job, TaskResult
 from benchctl.load.work.openers import open_workload
+from benchctl.load.work.vectors import check_data_sets
 from benchctl.load.workload import WorkContext
 from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.plugin.code import refusal as plugin_refusal
@@ -21,7 +22,14 @@ from benchctl.plugin.session import PluginError, PluginUse, check_registered
 from benchctl.report.numbers import counted
 from benchctl.results.plan import Plan, PluginSpec, VariantSpec
 from benchctl.results.samples import Outcome
-from benchctl.run.documents import GeneratedReader, is_bulk, is_generated, sources, vector_files
+from benchctl.run.documents import (
+    GeneratedReader,
+    is_bulk,
+    is_generated,
+    sources,
+    vector_corpora,
+    vector_files,
+)
 from benchctl.track.library import checked_out, find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track, TrackOperation
@@ -192,8 +200,8 @@ def default_target(plan: Plan, track: Track) -> str:
 def check_work(plan: Plan, track: Track, home: Home, *, looking: bool = False) -> None:
     """Prepare every task's work once for every variant, without a node, to find out what is missing.
 
-    Exact neighbours of vectors are found here, too, which takes longer than a node should have to wait; not
-    if it is only `looking`.
+    Vectors are read here, and exact neighbours found, which takes longer than a node should have to wait; not
+    if it is only `looking`, when files may still have to be fetched.
 
     Raises:
         UsageError: If something that an operation needs is missing.
@@ -207,15 +215,21 @@ def check_work(plan: Plan, track: Track, home: Home, *, looking: bool = False) -
     for own, challenge in itertools.product(contexts.values(), (*plan.all_warmups, *plan.schedules)):
         context = replace(own, home=None) if looking else own
         operations = {**track.operations, **challenge.operations}
-        for task in challenge.schedule:
-            operation = operations[task.operation]
-            if isinstance(operation, PluginOperation):
-                # Its code may do anything when it is opened; it was checked when it was allowed.
-                continue
-            try:
+        try:
+            for task in challenge.schedule:
+                operation = operations[task.operation]
+                if isinstance(operation, PluginOperation):
+                    # Its code may do anything when it is opened; it was checked when it was allowed.
+                    continue
+                names = vector_corpora(operation)
+                files = [path for (name, _), path in own.data_sets.items() if name in names]
+                if looking and not all(path.is_file() for path in files):
+                    continue
                 open_workload(operation, context, clients=task.clients, key=task.label).close()
-            except BenchctlError as err:
-                raise UsageError(f"challenge '{challenge.name}', {err.message}", hint=err.hint) from err
+            if not looking:
+                check_data_sets([operations[task.operation] for task in challenge.schedule], context)
+        except BenchctlError as err:
+            raise UsageError(f"challenge '{challenge.name}', {err.message}", hint=err.hint) from err
 
 
 _RESTORE = "restore-snapshot"

@@ -11,7 +11,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
-from benchctl.results.model import RunRecord
+from benchctl.results.model import RunRecord, RunStatus
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunStore
 from benchctl.search.answers import Pairs, Reply, Values, Verdict
@@ -24,7 +24,6 @@ Direction = Literal["slower", "faster"]
 # bisect: do the ends differ; does a point between them differ from the first; do the neighbours of the change
 # differ from each other; one of them again if they do not; and points midway on either side.
 Phase = Literal["shorten", "whole", "remove", "ends", "halve", "step", "again", "before", "after"]
-SearchStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
 class Effect(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -131,7 +130,7 @@ class SearchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     record_version: int = SEARCH_VERSION
     id: str
     created: str = ""  # ISO 8601, a label only
-    status: SearchStatus = "running"  # one that ran out of time is `interrupted`, and can be resumed
+    status: RunStatus = "running"  # one that ran out of time is `interrupted`, and can be resumed
     stopped: str = ""  # why it ended before it was complete
     spec: MinimizeSpec | BisectSpec
     metric: str
@@ -257,11 +256,6 @@ class SearchFolder:
     def runs(self) -> RunStore:
         """The runs that answers rest on: apart from others, since nobody compares with them."""
         return RunStore(self.path / "runs")
-
-    @property
-    def exists(self) -> bool:
-        """True if a record exists."""
-        return (self.path / _RECORD_NAME).is_file()
 
     def save(self, record: SearchRecord) -> None:
         """Replace the record; see `write_versioned`.

@@ -79,15 +79,22 @@ def _mean(values: Iterable[float]) -> float | None:
 
 
 def _reason(target: float, lacking: Sequence[Sequence[float]], axis: SweepAxis) -> str:
-    """`already 0.97 at candidates 10`, `not reached: 0.93 at candidates 200`, of blocks without a value."""
-    means = map(_mean, zip(*lacking, strict=True))
-    known = [(mean, label) for mean, label in zip(means, axis.labels, strict=True) if mean is not None]
-    if not known:
+    """`already 0.97 at candidates 10`, `not reached: 0.93 at candidates 200`, of blocks without a value.
+
+    Of several blocks, it is what most of them lack, and the recall that is nearest to the target.
+    """
+    points = [[point for point in zip(own, axis.labels, strict=True) if point[0] >= 0] for own in lacking]
+    points = [own for own in points if own]
+    if not points:
         return "its recall is unknown"
-    (first, start), (most, top) = known[0], max(known, key=lambda point: point[0])
-    if first > target:
-        return f"already {_floor(first)} at {axis.name} {start}"
-    return f"not reached: {_floor(most)} at {axis.name} {top}" if most < target else "values are missing"
+    early = [own[0] for own in points if own[0][0] > target]
+    short = [best for own in points if (best := max(own, key=lambda point: point[0]))[0] < target]
+    if not early and not short:
+        return "values are missing"
+    word, (recall, label) = (
+        ("already", min(early)) if len(early) >= len(short) else ("not reached:", max(short))
+    )
+    return f"{word} {_floor(recall)} at {axis.name} {label}"
 
 
 def _floor(recall: float) -> str:

@@ -20,7 +20,7 @@ from benchctl.report.numbers import (
     signed_percent,
     with_unit,
 )
-from benchctl.report.sentences import goes_by_task, listed
+from benchctl.report.sentences import SIZED, goes_by_task, listed
 from benchctl.report.table import (
     ABOVE,
     INTERVAL,
@@ -41,7 +41,7 @@ from benchctl.report.table import (
 from benchctl.results.plan import HISTORY
 from benchctl.stats.analysis import Analysis, AtRecall, Bounded, PowerLaw, SweepAxis, SweepCurve
 from benchctl.stats.caveat import WITHOUT_VERDICT, Caveat
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison, Verdict
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.metrics import HELD, metric_of
 
 _Line = tuple[Cell | str, ...]
@@ -52,7 +52,6 @@ _MOST_DECIMALS = 6
 _NOTHING = -99.9  # percent
 _MOST_TOLD = 2  # tasks in full in the first sentences, or curves of a metric on a screen
 _WITHOUT = "without a verdict"
-_SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 _DEPENDS = Column("Depends?", "verdict")
 _WEIGHT = attrgetter("weight")
 _HISTORIES = {"fresh": "on fresh nodes", "scheduled": "in {}'s schedule", "polluted": "on polluted nodes"}
@@ -95,7 +94,7 @@ def _where(curve: SweepCurve, place: int) -> str:
         ]
         known = [effect for effect in effects if effect is not None]
         size = ""
-        if known and comparisons[0].verdict in _SIZED:
+        if known and comparisons[0].verdict in SIZED:
             low, high, shown = min(known), max(known), signed_figure if in_unit else signed_percent
             reach = shown(low) if low == high else f"{shown(low)} to {shown(high)}"
             size = f" ({with_unit(reach, curve.unit if in_unit else '%')})"
@@ -220,7 +219,7 @@ class _Dependence(NamedTuple):
 
 def _answer(one: Comparison) -> Literal["yes", "?", "no", "n/a"]:
     undecided: Literal["?", "n/a"] = "?" if one.verdict == "inconclusive" else "n/a"
-    return "yes" if one.verdict in _SIZED else "no" if one.verdict == "equivalent" else undecided
+    return "yes" if one.verdict in SIZED else "no" if one.verdict == "equivalent" else undecided
 
 
 def _size(comparison: Comparison) -> float:
@@ -282,7 +281,7 @@ def _change_text(comparison: Comparison, who: str, unit: str) -> str:
     """`os is 21% slower`, `equal`."""
     doubt = "?" if comparison.provisional else ""
     direction = comparison.direction
-    if comparison.verdict not in _SIZED or direction is None:
+    if comparison.verdict not in SIZED or direction is None:
         return _word(comparison)
     size = f"{rough(abs(comparison.effect_percent or 0.0))}%"
     if comparison.compared_as == "difference":
@@ -319,7 +318,7 @@ def _recall_text(curve: SweepCurve, number: int) -> str:
     order = [*curve.at_recall[middle:], *curve.at_recall[middle - 1 :: -1]]
     main, *others = sorted(order, key=lambda level: _undecided([level], number))
     text, one = _level_text(curve, main, number), main.comparisons[number]
-    if one.verdict in _SIZED:
+    if one.verdict in SIZED:
         unit = curve.unit if one.compared_as == "difference" else "%"
         reach = with_unit(change_cells(one)[1].words_text, unit)
         text += f" than {one.baseline} (95% interval {reach})"
@@ -481,7 +480,7 @@ def _brief_cell(comparison: Comparison) -> Cell:
     change, _ = change_cells(comparison)
     if comparison.verdict == "equivalent" or change == NOT_AVAILABLE:
         return judged(comparison.verdict, change if change == NOT_AVAILABLE else marked_word(comparison))
-    word = marked_word(comparison) if comparison.verdict in _SIZED else "?"
+    word = marked_word(comparison) if comparison.verdict in SIZED else "?"
     return judged(comparison.verdict, f"{word} {change}{'%' * (comparison.compared_as == 'ratio')}")
 
 

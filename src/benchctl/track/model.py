@@ -514,24 +514,25 @@ def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) ->
     ]
     if any(_maps(field, part) for part in (rest, *parts)):
         return rest
-    template = _mapping(rest.get("template"))
-    mappings = _mapping(template.get("mappings"))
-    properties = {**_mapping(mappings.get("properties")), field: {"type": "date"}}
+    template = mapping_of(rest.get("template"))
+    mappings = mapping_of(template.get("mappings"))
+    properties = {**mapping_of(mappings.get("properties")), field: {"type": "date"}}
     return {**rest, "template": {**template, "mappings": {**mappings, "properties": properties}}}
 
 
 def _timestamp(stream: object) -> str:
     """OpenSearch allows templates to name the field."""
-    name = _mapping(_mapping(stream).get("timestamp_field")).get("name")
+    name = mapping_of(mapping_of(stream).get("timestamp_field")).get("name")
     return name if isinstance(name, str) else _TIMESTAMP
 
 
 def _maps(field: str, part: Mapping[str, Any]) -> bool:
-    mappings = _mapping(_mapping(part.get("template")).get("mappings"))
-    return field in _mapping(mappings.get("properties"))
+    mappings = mapping_of(mapping_of(part.get("template")).get("mappings"))
+    return field in mapping_of(mappings.get("properties"))
 
 
-def _mapping(value: object) -> dict[str, Any]:
+def mapping_of(value: object) -> dict[str, Any]:
+    """Return an object of JSON; anything else is an empty one."""
     return value if isinstance(value, dict) else {}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.model import Challenge, Task, Track, mapping_of
 from benchctl.track.operations.common import Varying
 from benchctl.track.operations.composite import Composite, steps_of
 from benchctl.track.operations.search import Search
@@ -152,8 +152,8 @@ def _mappings(track: Track) -> Iterator[tuple[str, Mapping[str, Any]]]:
         names = template.body.get("composed_of")
         composed = [parts[name] for name in _listed(names) if isinstance(name, str) and name in parts]
         for body in (*composed, template.body):
-            inner = body if template.kind == "index" else _object(body.get("template"))
-            yield template.index_pattern or "", _object(inner.get("mappings"))
+            inner = body if template.kind == "index" else mapping_of(body.get("template"))
+            yield template.index_pattern or "", mapping_of(inner.get("mappings"))
 
 
 def _walk(
@@ -161,7 +161,7 @@ def _walk(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield name, type and nested path of fields; the types of those that cannot be searched say so."""
     for key in ("properties", "fields"):
-        for name, body in _object(mapping.get(key)).items():
+        for name, body in mapping_of(mapping.get(key)).items():
             kind = body.get("type", "object") if isinstance(body, dict) else None
             if not isinstance(kind, str) or not _is_plain(f"{path}{name}{kind}") or depth > _MOST_DEPTH:
                 continue
@@ -210,10 +210,10 @@ def _keyed(word: str, part: Any) -> Iterator[tuple[str, str, Any]]:
         keys = (name for item in _listed(part) for name in (item if isinstance(item, dict) else [item]))
         yield from ((str(name), word, None) for name in keys)
     elif word == "query_string":
-        for match in _IN_QUERY_STRING.finditer(str(_object(part).get("query"))):
+        for match in _IN_QUERY_STRING.finditer(str(mapping_of(part).get("query"))):
             yield match["field"], word, match["words"]
-    elif word in _QUERIES and "field" not in _object(part):
-        for name, asked in _object(part).items():
+    elif word in _QUERIES and "field" not in mapping_of(part):
+        for name, asked in mapping_of(part).items():
             yield from ((name, word, literal) for literal in _literals(asked) if name != "boost")
 
 
@@ -223,10 +223,6 @@ def _literals(asked: Any) -> list[Any]:
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None else [value]
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _is_plain(text: str) -> bool:

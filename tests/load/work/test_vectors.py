@@ -17,10 +17,11 @@ from benchctl.corpus.vectors import generated_groups, generated_queries, generat
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.request import Answer, Request
-from benchctl.load.work.vectors import encode, quality
+from benchctl.load.work.vectors import check_data_sets, encode, quality
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import CorpusSpec, EngineName
 from benchctl.results.samples import Outcome
+from benchctl.track.operations.catalogue import decode_operation
 from load.playing import found, play_operation, request_of, workload
 
 DOCUMENTS = 300
@@ -145,6 +146,12 @@ def test_filters_of_hits_are_no_filters_of_neighbours():
     assert early["query"]["knn"]["v"]["filter"] == BY_GROUP
 
 
+def test_a_filter_without_a_type_has_no_effect(home: Path):
+    request = searched(context(ES, home), filter__body=BY_GROUP, filter__type={})
+    assert b"filter" not in request.body
+    assert judged(request, numbered_hits(brute_force(0))).quality == (1.0, pytest.approx(1.0))
+
+
 def test_values_change_beside_the_vectors():
     values = {"n": {"kind": "list", "items": [1, 2, 3]}}
     made = several(context(), 3, values=values, filter={"term": {"group": "${n}"}})
@@ -259,6 +266,9 @@ def test_filters_by_group_have_neighbours_of_their_own(home: Path, condition: An
         {"filter": {"range": {"group": {"lt": 40, "gt": 3}}}},
         {"filter": {"range": {"group": {"gte": 40}}}},
         {"filter__body": BY_GROUP, "filter__type": "post_filter"},
+        {"body": {"size": 3}},
+        {"body": {"post_filter": BY_GROUP}},
+        {"body": {"knn": {"filter": [BY_GROUP]}}},
     ],
 )
 def test_without_exact_neighbours_there_is_no_recall(home: Path, keys: dict[str, Any]):
@@ -360,6 +370,20 @@ def test_other_dimensions_than_those_of_the_mapping_are_refused(tmp_path: Path):
         workload(context(), operation_type="bulk-vector-data-set", field="v", bulk__size=5, **bulk_keys(file))
 
 
+def test_fields_of_nested_documents_are_refused(tmp_path: Path):
+    where = context(dims=4)
+    nested = {"type": "nested", "properties": where.index_body["mappings"]["properties"]}
+    where = replace(where, index_body={"mappings": {"properties": {"deep": nested}}})
+    with pytest.raises(BenchctlError, match=r"field 'deep\.v' is nested"):
+        several(where, 1, **of_file(hdf5(tmp_path / "a.hdf5"), field="deep.v"))
+
+
+def test_a_space_without_exact_neighbours_is_refused(home: Path):
+    with pytest.raises(BenchctlError, match="exact neighbours by l1 are unknown"):
+        several(context(OS, home, method={"space_type": "l1"}), 1)
+    assert several(context(OS, home, method={"space_type": "l1"}), 1, calculate_recall=False)
+
+
 def test_other_documents_have_no_vectors_to_search_for():
     with pytest.raises(BenchctlError, match="has no vectors to search for"):
         several(replace(context(), corpus=None), 1)
@@ -420,3 +444,51 @@ def test_numbers_may_be_in_a_field(tmp_path: Path):
     assert lines[::2] == [{"index": {}}] * 3
     assert [line["number"] for line in lines[1::2]] == [0, 1, 2]
     assert made.path == "/vectors/_bulk"
+
+
+def test_attributes_are_not_indexed(tmp_path: Path):
+    with pytest.raises(BenchctlError, match="filter_attributes: only vectors are indexed"):
+        bulk(hdf5(tmp_path / "a.hdf5"), filter__attributes=["colour"])
+
+
+# Before a node starts.
+
+
+def checked(path: Path, *, num: int = -1, search: Mapping[str, Any] | None = None, **field: Any) -> None:
+    files = {"data_set_path": str(path), "field": "v"}
+    check_data_sets(
+        [
+            decode_operation(
+                {"name": "b", "operation-type": "bulk-vector-data-set", "bulk_size": 8, "num_vectors": num}
+                | files
+            ),
+            decode_operation(
+                {"name": "s", "operation-type": "vector-search", "k": 2, **files, **(search or {})}
+            ),
+        ],
+        context(dims=4, **field),
+    )
+
+
+def test_neighbours_in_more_vectors_than_are_indexed_are_refused(tmp_path: Path):
+    path = hdf5(tmp_path / "a.hdf5")
+    checked(path)
+    checked(path, num=5)
+    with pytest.raises(BenchctlError, match="neighbour 4 is none of the corpus's vectors"):
+        checked(path, num=4)
+    checked(path, num=4, search={"calculate-recall": False})
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_vectors_that_no_engine_takes_are_refused(tmp_path: Path, part: str):
+    path = hdf5(tmp_path / "zero.hdf5")
+    with h5py.File(path, "a") as file:
+        file[part][1] = 0
+    checked(path, similarity="l2_norm")
+    with pytest.raises(BenchctlError, match=r"zero\.hdf5: vector 1, .* is zero"):
+        checked(path, similarity="cosine")
+    infinite = hdf5(tmp_path / "nan.hdf5")
+    with h5py.File(infinite, "a") as file:
+        file[part][2] = math.nan
+    with pytest.raises(BenchctlError, match=r"nan\.hdf5: vector 2, .*not a number"):
+        checked(infinite)

@@ -10,10 +10,11 @@ from click.testing import CliRunner, Result
 import benchctl.home as boundary_home
 from benchctl.cli import root
 from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.results.model import RunStatus
 from benchctl.results.plan import Plan
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.search.minimize import check_search, default_metric
-from benchctl.search.record import Effect, MinimizeSpec, Question, SearchFolder, SearchRecord, SearchStatus
+from benchctl.search.record import Effect, MinimizeSpec, Question, SearchFolder, SearchRecord
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES
@@ -22,7 +23,7 @@ from golden import Cases
 EFFECT = ("--effect", "range slower than fresh")
 
 
-def searching(plan: Plan, *questions: Question, status: SearchStatus = "complete") -> SearchRecord:
+def searching(plan: Plan, *questions: Question, status: RunStatus = "complete") -> SearchRecord:
     spec = MinimizeSpec(effect=Effect("range", "slower", "es"))
     return SearchRecord(
         id="20260101-a",

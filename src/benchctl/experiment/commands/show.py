@@ -1,16 +1,16 @@
 """`benchctl experiment show` and `report`, and what `run` has of them: sizes, estimates, reports."""
 
 import textwrap
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import click
 import msgspec
 
 from benchctl.cli.options import (
     AmountType,
+    F,
     ParamOptions,
     TableFormat,
     grouped,
@@ -47,9 +47,6 @@ from benchctl.run.forecast import Ahead, Past, Steps, preparation
 from benchctl.run.host import describe_host
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.analyse import analyse_run
-
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 change_options = grouped(
     "changes",

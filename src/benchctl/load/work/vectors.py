@@ -1,7 +1,8 @@
 """Vectors of data sets: searches for the nearest ones, held against the exact ones, and bulk requests."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -11,8 +12,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.corpus.neighbours import exact_neighbours
-from benchctl.corpus.vector_files import VectorFormat, read_neighbours, read_vectors
+from benchctl.corpus.neighbours import check_vectors, exact_neighbours
+from benchctl.corpus.vector_files import VectorContext, VectorFormat, read_neighbours, read_vectors
 from benchctl.corpus.vectors import Space, Vectors, generated_groups, generated_queries, generated_vectors
 from benchctl.errors import BenchctlError
 from benchctl.load.request import UNDECODABLE, Answer, Judge, Request, shorten
@@ -20,6 +21,7 @@ from benchctl.load.work.bulk import open_sources
 from benchctl.load.workload import Source, WorkContext, Workload, WorkOrder, cannot, numbered, with_body
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
+from benchctl.track.model import TrackOperation
 from benchctl.track.operations.search import Bulk, BulkVectors, VectorSearch
 
 Neighbours = npt.NDArray[np.int64]
@@ -30,27 +32,31 @@ _ID: Final = "_id"
 _MARK: Final = "benchctl puts the vector here"
 _MARKED: Final = msgspec.json.encode(_MARK)
 _DECIMALS: Final = (7, 4)
-_KEPT: Final = 4096  # encoded vectors of a process
+_KEPT: Final = 4096  # vectors of a task, encoded, and their requests
 _BLOCK: Final = 256  # vectors that are read at a time
 
 
 # The answer against the exact neighbours.
 
 
-class _Hit(msgspec.Struct, gc=False):
-    id: str = msgspec.field(name="_id", default="")
-    fields: dict[str, list[Any]] = {}
+@lru_cache
+def _numbers_of(field: str) -> Callable[[bytes], list[int]]:
+    """Return what reads the numbers of an answer's hits: of a field, or of the `_id` where a hit lacks it.
+
+    Runs between requests, so it decodes nothing else.
+    """
+    fields = msgspec.defstruct("Fields", [("number", list[Any], [])], rename={"number": field}, frozen=True)
+    hit = msgspec.defstruct("Hit", [("id", str, ""), ("fields", fields, fields())], rename={"id": _ID})
+    hits = msgspec.defstruct("Hits", [("hits", list[hit], [])])  # type: ignore[valid-type]
+    decode = msgspec.json.Decoder(msgspec.defstruct("Found", [("hits", hits)])).decode
+
+    def read(body: bytes) -> list[int]:
+        found: Any = decode(body)
+        return [int(one.fields.number[0] if one.fields.number else one.id) for one in found.hits.hits]
+
+    return read
 
 
-class _Hits(msgspec.Struct, gc=False):
-    hits: list[_Hit] = []
-
-
-class _Found(msgspec.Struct, gc=False):
-    hits: _Hits = msgspec.field(default_factory=_Hits)
-
-
-_decode_found = msgspec.json.Decoder(_Found).decode
 _NO_NUMBERS: tuple[type[Exception], ...] = (*UNDECODABLE, ValueError, TypeError, IndexError)
 
 
@@ -68,15 +74,20 @@ def quality(found: Sequence[int], exact: Collection[int], k: int) -> tuple[float
     """
     if not exact:
         return None
-    ranks = [rank for rank, number in enumerate(list(dict.fromkeys(found))[:k], 1) if number in exact]
-    gain, best = (
-        math.fsum(1 / math.log2(rank + 1) for rank in one) for one in (ranks, range(1, len(exact) + 1))
-    )
-    return len(ranks) / len(exact), gain / best
+    discounts = _discounts(k)
+    gains = [gain for number, gain in zip(dict.fromkeys(found), discounts, strict=False) if number in exact]
+    return len(gains) / len(exact), math.fsum(gains) / math.fsum(discounts[: len(exact)])
+
+
+@lru_cache
+def _discounts(k: int) -> tuple[float, ...]:
+    return tuple(1 / math.log2(rank + 1) for rank in range(1, k + 1))
 
 
 def _judged(judge: Judge, exact: Neighbours, field: str) -> Judge:
     """Return a judge that also holds answers against the neighbours of a query, -1 for none."""
+    nearest = frozenset(number for number in exact.tolist() if number >= 0)
+    k, read = len(exact), _numbers_of(field)
 
     def against(status: int, body: bytes) -> Answer:
         answer = judge(status, body)
@@ -84,13 +95,11 @@ def _judged(judge: Judge, exact: Neighbours, field: str) -> Judge:
         if answer.outcome is not Outcome.OK or answer.took_ms < 0:
             return answer
         try:
-            hits = _decode_found(body).hits.hits
-            found = [int(hit.fields[field][0] if field in hit.fields else hit.id) for hit in hits]
+            found = read(body)
         except _NO_NUMBERS as err:
             reason = shorten(f"no recall: the '{field}' of a hit is not the number of a vector: {err}")
             return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
-        nearest = frozenset(number for number in exact.tolist() if number >= 0)
-        return msgspec.structs.replace(answer, quality=quality(found, nearest, len(exact)))
+        return msgspec.structs.replace(answer, quality=quality(found, nearest, k))
 
     return against
 
@@ -104,7 +113,7 @@ _SPACES: Mapping[str, Space] = {
 _USUAL_SPACE: Mapping[EngineName, str] = {"elasticsearch": "cosine", "opensearch": "l2"}
 
 
-def _mapped(operation: VectorSearch | BulkVectors, context: WorkContext) -> tuple[int | None, Space | None]:
+def _mapped(operation: VectorSearch | BulkVectors, context: WorkContext) -> tuple[int | None, str | None]:
     """The dimensions and the space of a field, by the mapping of its index, or of any; None where unknown."""
     bodies = context.indices or {context.index_name: context.index_body}
     own = bodies.get(operation.index or "")
@@ -112,11 +121,16 @@ def _mapped(operation: VectorSearch | BulkVectors, context: WorkContext) -> tupl
         entry: Any = body.get("mappings", {})
         for key in (operation.field or "").split("."):
             entry = entry.get("properties", {}).get(key, {})
+            if entry.get("type") == "nested":
+                raise BenchctlError(
+                    f"operation '{operation.name}': field '{operation.field}' is nested, and benchctl "
+                    "searches for one vector a document",
+                    hint="exclude the task, or search with a body of your own",
+                )
         if entry.get("type") in ("dense_vector", "knn_vector"):
             method = entry.get("method") or {}
             named = entry.get("similarity") or method.get("space_type") or entry.get("space_type")
-            space = _SPACES.get(named or _USUAL_SPACE[context.engine])
-            return entry.get("dims") or entry.get("dimension"), space
+            return entry.get("dims") or entry.get("dimension"), named or _USUAL_SPACE[context.engine]
     return None, None
 
 
@@ -151,8 +165,11 @@ class _Queries:
     id_field: str  # that has the number of a hit
 
 
-def _queries(operation: VectorSearch, context: WorkContext, k: int) -> _Queries:
-    """Open queries and exact neighbours, which are found once for each corpus, k and filter."""
+def _queries(operation: VectorSearch, context: WorkContext, k: int, documents: int | None = None) -> _Queries:
+    """Open queries and exact neighbours, which are found once for each corpus, k and filter.
+
+    `documents` is how many vectors are searched, None if unknown.
+    """
     file = _file_of(operation, context, "data_set")
     if file is None:
         return _generated(operation, context, k)
@@ -160,7 +177,7 @@ def _queries(operation: VectorSearch, context: WorkContext, k: int) -> _Queries:
     truth = _file_of(operation, context, "neighbors_data_set") or (file if file[1] == "hdf5" else None)
     exact = None
     if operation.has_truth and truth is not None:
-        exact = read_neighbours(*truth, queries=vectors.count, k=k)
+        exact = read_neighbours(*truth, documents=documents, queries=vectors.count, k=k)
     return _Queries(vectors.rows(), exact, operation.id_field_name or _ID)
 
 
@@ -176,7 +193,13 @@ def _generated(operation: VectorSearch, context: WorkContext, k: int) -> _Querie
     exact = None
     if operation.has_truth and context.home is not None:
         _, mapped = _mapped(operation, context)
-        space = mapped or _SPACES.get(operation.space_type or "l2", "l2")
+        named = mapped or operation.space_type or "l2"
+        if named not in _SPACES:
+            raise BenchctlError(
+                f"operation '{operation.name}': exact neighbours by {named} are unknown",
+                hint=f"use one of {', '.join(_SPACES)}, or calculate-recall: false",
+            )
+        space = _SPACES[named]
         groups = operation.groups
         numbers = generated_groups(corpus.seed, corpus.documents)
         selected = None if groups is None else np.isin(numbers, list(groups))
@@ -279,12 +302,16 @@ def open_data_set(
     def encoded(query: int) -> bytes:
         return encode(queries.rows[query : query + 1])[0]
 
-    def make(number: int) -> Request:
-        query = number % count
-        asked = with_body(plain, bodies.encode(number).replace(_MARKED, encoded(query), 1))
+    # Whatever is made here, between a response and the next request, looks like a slow engine.
+    @lru_cache(maxsize=_KEPT)
+    def asked(query: int, template: bytes) -> Request:
+        made = with_body(plain, template.replace(_MARKED, encoded(query), 1))
         if exact is None:
-            return asked
-        return msgspec.structs.replace(asked, judge=_judged(plain.judge, exact[query], queries.id_field))
+            return made
+        return msgspec.structs.replace(made, judge=_judged(plain.judge, exact[query], queries.id_field))
+
+    def make(number: int) -> Request:
+        return asked(number % count, bodies.encode(number))
 
     made = numbered(make, order.clients)
     return replace(made, endless=False, requests=count * operation.repetitions)
@@ -321,19 +348,61 @@ class _Documents:
             yield b"".join(lines)
 
 
+def _indexed(operation: BulkVectors, context: WorkContext) -> tuple[Vectors, str]:
+    """Return the vectors that are indexed, and the field that gets them."""
+    file = _file_of(operation, context, "data_set")
+    if file is None or operation.field is None:
+        missing = "field" if file else "data_set_path or data_set_corpus"
+        raise BenchctlError(f"operation '{operation.name}': vectors of a data set require {missing}")
+    if operation.filter_attributes:
+        raise BenchctlError(
+            f"operation '{operation.name}': filter_attributes: only vectors are indexed, without the "
+            "attributes by which searches filter",
+            hint="remove them, and the filters",
+        )
+    return _fitting(operation, context, read_vectors(*file)), operation.field
+
+
+def check_data_sets(operations: Iterable[TrackOperation], context: WorkContext) -> None:
+    """Read the vectors that a challenge indexes and searches for, which takes long for large files.
+
+    Raises:
+        BenchctlError: If a vector cannot be indexed or searched for, or published neighbours are those in
+            another corpus than the one that the challenge indexes.
+    """
+    known = list(operations)
+    counts: Counter[str] = Counter()
+    for filling in (operation for operation in known if isinstance(operation, BulkVectors)):
+        _check_rows(filling, context, "train")
+        counts[filling.index or context.index_name] += _indexed(filling, context)[0].count
+    for search in (operation for operation in known if isinstance(operation, VectorSearch)):
+        _check_rows(search, context, "test")
+        if search.k is not None and _file_of(search, context, "data_set") is not None:
+            _queries(search, context, search.k, counts.get(search.index or context.index_name))
+
+
+def _check_rows(operation: VectorSearch | BulkVectors, context: WorkContext, part: VectorContext) -> None:
+    file = _file_of(operation, context, "data_set")
+    if file is not None:
+        _, mapped = _mapped(operation, context)
+        _check_file(*file, part, _SPACES.get(mapped or "l2", "l2"))
+
+
+@lru_cache
+def _check_file(path: Path, data_format: VectorFormat, part: VectorContext, space: Space) -> None:
+    """Read a file once for all variants and points of a sweep."""
+    check_vectors(read_vectors(path, data_format, part), space)
+
+
 def open_bulk_vectors(operation: BulkVectors, order: WorkOrder) -> Workload:
     """Open the indexing of the vectors of a data set, shared among the clients.
 
     Raises:
         BenchctlError: If there is no data set, or it cannot be used.
     """
-    file = _file_of(operation, order.context, "data_set")
-    if file is None or operation.field is None:
-        missing = "field" if file else "data_set_path or data_set_corpus"
-        raise BenchctlError(f"operation '{operation.name}': vectors of a data set require {missing}")
-    vectors = _fitting(operation, order.context, read_vectors(*file))
+    vectors, indexed = _indexed(operation, order.context)
     field = None if operation.id_field_name == _ID else operation.id_field_name or None
-    lines = _Documents(vectors, operation.field, field)
+    lines = _Documents(vectors, indexed, field)
     index = operation.index or order.context.index_name
     source = Source(lines, vectors.count, index=index, has_actions=True)
     common = {key: getattr(operation, key) for key in ("headers", "opaque_id", "retry_on_429")}

@@ -1,7 +1,7 @@
 """Operations that ask for documents or send them: searches, vectors, query languages, bulk, any request."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -55,6 +55,16 @@ def _objects(found: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The entries of an object that are objects themselves; of anything else, none."""
     if isinstance(found, Mapping):
         yield from ((name, value) for name, value in found.items() if isinstance(value, Mapping))
+
+
+def _keys(content: object) -> Iterator[str]:
+    """All keys of the objects in JSON content."""
+    if isinstance(content, Mapping):
+        yield from content
+        content = [*content.values()]
+    if isinstance(content, list):
+        for part in content:
+            yield from _keys(part)
 
 
 _MOST_DOCUMENTS = 2**31 - 1  # that a sample counts
@@ -332,6 +342,11 @@ def _key(name: str) -> str | None:
     return name.replace("_", "-") if name in _HYPHENATED else None
 
 
+# With such a key of a body, or of the query in it, other hits than the nearest k are right, or fewer.
+_CHANGING_HITS: Final = {"post_filter", "min_score", "size", "from", "collapse", "rescore"}
+_CHANGING_QUERY: Final = {"filter", "similarity", "min_score", "max_distance"}
+
+
 class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_key):
     """Operations on the vectors of a data set; OpenSearch Benchmark's keys."""
 
@@ -372,7 +387,9 @@ class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="bulk-
     counts: ClassVar[str] = "docs"
 
     bulk_size: Annotated[int, msgspec.Meta(ge=1, le=_MOST_DOCUMENTS)]  # vectors a request
-    filter_attributes: tuple[Any, ...] = ()  # taken from workloads; only vectors are indexed
+    filter_attributes: tuple[
+        Any, ...
+    ] = ()  # of HDF5 files, by which searches filter: not indexed, so refused
     retries: int = 0  # taken from workloads; `retry-on-429` is benchctl's
 
     @property
@@ -415,6 +432,7 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
     repetitions: Annotated[int, msgspec.Meta(ge=1)] = 1
     filter: dict[str, Any] | None = None  # a query of neighbours, which the search applies while it looks
     # `filter_type`, `filter_body`: the same if `efficient`; `post_filter`, `boolean` apply it to the hits.
+    # Without a type, a body has no effect, as in OpenSearch Benchmark.
     filter_type: str | dict[str, Any] | None = None
     filter_body: dict[str, Any] | None = None
     # How many times as many neighbours are found in the quantized vectors, to be ranked by the whole ones.
@@ -436,12 +454,24 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
                 self.k is None or self.candidates is None or self.candidates >= self.k,
                 "candidates must be at least k",
             ),
+            (
+                self._has_file or not self._has_neighbours,
+                "neighbors_data_set_path and neighbors_data_set_corpus require a data set",
+            ),
         )
+
+    @property
+    def _has_file(self) -> bool:
+        return bool(self.data_set_path or self.data_set_corpus)
+
+    @property
+    def _has_neighbours(self) -> bool:
+        return bool(self.neighbors_data_set_path or self.neighbors_data_set_corpus)
 
     @property
     def reads_data_set(self) -> bool:
         """Return whether its vectors come from a data set: without a body, they have to."""
-        return bool(self.data_set_path or self.data_set_corpus or self.field) or not self.body
+        return self._has_file or bool(self.field) or not self.body
 
     @property
     def ends(self) -> bool:
@@ -456,11 +486,7 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
     @property
     def applied_filter(self) -> dict[str, Any] | None:
         """The query of neighbours that holds while the search looks, by whichever key; None for none."""
-        return self.filter or (None if self._filters_hits else self.filter_body) or None
-
-    @property
-    def _filters_hits(self) -> bool:
-        return self.filter_type in ("post_filter", "boolean")
+        return self.filter or (self.filter_body if self.filter_type == "efficient" else None) or None
 
     @property
     def groups(self) -> Sequence[int] | None:
@@ -476,10 +502,18 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
 
     @property
     def has_truth(self) -> bool:
-        """Return whether the exact neighbours are known: of other filters than by group only where given."""
+        """Return whether the exact neighbours are known: of filters other than by group only where given.
+
+        Of searches whose body changes which hits there are, they are not.
+        """
+        asked = _keys([self.body.get("knn"), self.body.get("query")])
+        if _CHANGING_HITS & self.body.keys() or not _CHANGING_QUERY.isdisjoint(asked):
+            return False
         if not (self.calculate_recall and self.reads_data_set):
             return False
-        if self.neighbors_data_set_path or self.neighbors_data_set_corpus:
+        if self._has_neighbours:
             return True
-        generated = not (self.data_set_path or self.data_set_corpus or self._filters_hits)
-        return (generated and self.groups is not None) or not (self.filter or self.filter_body)
+        if self._has_file and self.data_set_format != "hdf5":
+            return False
+        is_filtered = self.applied_filter is not None or self.filter_type in ("post_filter", "boolean")
+        return not is_filtered or (not self._has_file and self.groups is not None)
