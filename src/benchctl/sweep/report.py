@@ -104,11 +104,11 @@ def _where(curve: SweepCurve, place: int) -> str:
 
 
 def _why_not(curve: SweepCurve, point: int, comparison: Comparison) -> str:
-    """Return why there is no verdict at a point; empty where there is one."""
+    """Return why there is no verdict at a point, without its figures; empty where there is one."""
     if comparison.verdict not in {"n/a", "insufficient"}:
         return ""
     doubts = (*comparison.caveats, *(curve.caveats[point] if curve.caveats else ()))
-    return next((doubt.text for doubt in doubts if doubt.code in WITHOUT_VERDICT), "")
+    return next((doubt.text for doubt in doubts if doubt.code in WITHOUT_VERDICT), "").partition(":")[0]
 
 
 def _word(comparison: Comparison) -> str:

@@ -58,7 +58,7 @@ def _objects(found: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _keys(content: object) -> Iterator[str]:
-    """All keys of the objects in JSON content."""
+    """Yield all keys of the objects in JSON content."""
     if isinstance(content, Mapping):
         yield from content
         content = [*content.values()]
