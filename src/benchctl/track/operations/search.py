@@ -387,9 +387,8 @@ class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="bulk-
     counts: ClassVar[str] = "docs"
 
     bulk_size: Annotated[int, msgspec.Meta(ge=1, le=_MOST_DOCUMENTS)]  # vectors a request
-    filter_attributes: tuple[
-        Any, ...
-    ] = ()  # of HDF5 files, by which searches filter: not indexed, so refused
+    # Of HDF5 files, by which searches filter: they are not indexed, so refused.
+    filter_attributes: tuple[Any, ...] = ()
     retries: int = 0  # taken from workloads; `retry-on-429` is benchctl's
 
     @property
