@@ -11,9 +11,13 @@ from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.cli.watch import fork_result
 from benchctl.errors import ExitCode
-from benchctl.redline.commands import ClientsType, ObjectiveType
+from benchctl.redline.commands import ReadType
+from benchctl.redline.conduct import parse_clients, parse_objective
 from golden import Cases
 from redlines import redline_fork
+
+OBJECTIVE = ReadType("objective", parse_objective)
+CLIENTS = ReadType("clients", parse_clients)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +31,7 @@ from redlines import redline_fork
     ],
 )
 def test_objectives_are_a_percentile_and_a_time(text: str, objective: tuple[float, int]):
-    assert ObjectiveType().convert(text, None, None) == objective
+    assert OBJECTIVE.convert(text, None, None) == objective
 
 
 @pytest.mark.parametrize(
@@ -40,13 +44,13 @@ def test_objectives_are_a_percentile_and_a_time(text: str, objective: tuple[floa
 )  # fmt: skip
 def test_other_objectives_are_refused(text: str):
     with pytest.raises(click.BadParameter, match=r"objective|takes no time"):
-        ObjectiveType().convert(text, None, None)
+        OBJECTIVE.convert(text, None, None)
 
 
 @given(st.integers(1, 10**6), st.sampled_from(["us", "ms", "s"]))
 def test_whole_times_are_exact(number: int, unit: str):
     limit_ns = number * {"us": 10**3, "ms": 10**6, "s": 10**9}[unit]
-    assert ObjectiveType().convert(f"p90={number}{unit}", None, None) == (90.0, limit_ns)
+    assert OBJECTIVE.convert(f"p90={number}{unit}", None, None) == (90.0, limit_ns)
 
 
 def test_options_that_mean_nothing_or_are_missing_are_refused(cases: Cases):
@@ -84,13 +88,13 @@ def test_options_of_a_run_that_a_search_has_not_are_told_what_to_do_instead(
     ("text", "clients"), [("16", (None, 16)), ("1..64", (1, 64)), ("8..8", (8, 8)), ("0", (None, 0))]
 )
 def test_clients_are_a_number_or_a_range(text: str, clients: tuple[int | None, int]):
-    assert ClientsType().convert(text, None, None) == clients
+    assert CLIENTS.convert(text, None, None) == clients
 
 
 @given(st.text(alphabet="0123456789.- x\u0661", max_size=8))
 def test_whatever_is_written_for_clients_is_read_exactly_or_refused(text: str):
     try:
-        least, most = ClientsType().convert(text, None, None)
+        least, most = CLIENTS.convert(text, None, None)
     except click.BadParameter:
         assert not text.isascii() or not text.isdecimal() or len(text) > 6
         return

@@ -168,13 +168,6 @@ def test_failed_forks_are_left_out_and_counted():
     assert "failed-forks" in [doubt.code for doubt in found.caveats]
 
 
-def test_unlike_runs_reach_the_reader():
-    made = forks(es=ES_MS, os=OS_MS)
-    found = analyse(made, plan(Task("range")), unlike=["the hosts differ"])
-    assert found.caveats[0].code == "unlike"
-    assert found.rows[0].comparisons[0].n_contender == 5
-
-
 def test_what_ran_before_on_the_same_node_is_named():
     schedules = (Challenge("first", ()), Challenge("second", (Task("range"),)))
     warm = (Challenge("warmup", ()),)

@@ -1,7 +1,6 @@
 """`benchctl runs export`: runs for other tools, as Parquet or in a store of Rally's records."""
 
 import contextlib
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,9 @@ import msgspec
 from benchctl.cli.options import complete_runs, given_options, grouped, open_store, runs_option
 from benchctl.cli.sql import stored_runs
 from benchctl.cli.streams import note, say
-from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_at, read_secret_file
+from benchctl.cli.targets import AddressOptions, address_options
 from benchctl.disk import read_file, replacing
-from benchctl.endpoint import OptionNames, read_hosts
+from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.report.numbers import counted
@@ -22,8 +21,6 @@ from benchctl.results.races import Layout
 from benchctl.results.sql import StoredRun, export_parquet
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.export import STORE_NAME, export
-
-_OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
 
 
 @dataclass(frozen=True)
@@ -34,9 +31,6 @@ class StoreOptions:
     streams: bool
     samples: bool
     environment: str
-    auth_file: Path | None
-    ca: str | None
-    insecure: bool
 
 
 store_options = grouped(
@@ -48,26 +42,13 @@ store_options = grouped(
     click.option(
         "--environment", default="benchctl", show_default=True, metavar="NAME", help="The records' field."
     ),
-    click.option(
-        "--auth",
-        "auth_file",
-        type=click.Path(path_type=Path),
-        default=None,
-        metavar="FILE",
-        help=AUTH_FILE_HELP,
-    ),
-    click.option(
-        "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM.  [default: the system's]"
-    ),
-    click.option(
-        "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
-    ),
 )
 
 
 @click.command("export")
 @click.argument("runs", nargs=-1, metavar="RUN...", shell_complete=complete_runs)
 @store_options
+@address_options
 @click.option(
     "--parquet",
     "folder",
@@ -79,6 +60,7 @@ store_options = grouped(
 def export_command(
     runs: tuple[str, ...],
     to: StoreOptions,
+    address: AddressOptions,
     folder: Path | None,
     runs_folder: Path | None,
 ) -> None:
@@ -90,7 +72,7 @@ def export_command(
     `benchctl sql --views` describes.
     """
     given = given_options(click.get_current_context())
-    idle = [spelt for name, spelt in given.items() if name in StoreOptions.__dataclass_fields__]
+    idle = [spelt for name, spelt in given.items() if name in vars(to) | vars(address)]
     if idle and to.url is None:
         raise UsageError(f"{', '.join(idle)} requires --to")
     if not runs or not (to.url or folder):
@@ -101,7 +83,7 @@ def export_command(
         for path, rows in export_parquet(stored, folder).items():
             say(f"{path}: {counted(rows, 'row')}")
     if to.url is not None:
-        _send(to, to.url, stored, store)
+        _send(to, address.endpoint(STORE_NAME, to.url), stored, store)
 
 
 _WAITING = "export-waiting.json"
@@ -115,18 +97,8 @@ class _Order(msgspec.Struct, frozen=True, rename="kebab"):
     samples: bool
 
 
-def _send(to: StoreOptions, url: str, stored: list[StoredRun], store: RunStore) -> None:
+def _send(to: StoreOptions, endpoint: Endpoint, stored: list[StoredRun], store: RunStore) -> None:
     """Send runs, each marked before, so that the next export sends what failed or was interrupted."""
-    endpoint = endpoint_at(
-        STORE_NAME,
-        read_hosts(url, _OPTIONS),
-        os.environ,
-        secrets={} if to.auth_file is None else read_secret_file(to.auth_file.expanduser()),
-        where=str(to.auth_file),
-        ca=None if to.ca is None else certificates(Path(to.ca), "--ca"),
-        verify=not to.insecure,
-        options=_OPTIONS,
-    )
     order = _Order(endpoint.hosts, Layout(to.streams, to.environment), to.samples)
     wanted = {run.folder.path.resolve(): run for run in [*_earlier(store, order), *stored]}
     for run in stored:

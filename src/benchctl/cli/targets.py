@@ -5,12 +5,15 @@ import shlex
 import ssl
 import stat
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 import yaml
 
+from benchctl.cli.options import grouped
 from benchctl.disk import expanded
 from benchctl.endpoint import TARGET_OPTIONS, Auth, Endpoint, OptionNames, read_hosts, read_proxy, variable
 from benchctl.engine.target import Address, identify
@@ -22,9 +25,6 @@ from benchctl.spec import RunForm
 KINDS = (
     *("user", "password", "api-key", "bearer"),
     *("access-key", "secret-key", "session-token", "region", "service"),
-)
-AUTH_FILE_HELP = (
-    "YAML file with the credentials (user and password, api-key, bearer or AWS keys), readable only by you."
 )
 _MOST_BYTES = 256 * 1024
 _AWS_REQUIRED = frozenset({"access-key", "secret-key", "region"})
@@ -309,6 +309,53 @@ def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str]) -> En
             hint="put the address back, or start a new run",
         )
     return endpoint_at(name, target.hosts, environ, **_connection(path, name, entry))
+
+
+_ADDRESS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
+
+
+@dataclass(frozen=True)
+class AddressOptions:
+    """Options about a cluster whose address is an option itself."""
+
+    auth_file: Path | None
+    ca: str | None
+    insecure: bool
+
+    def endpoint(self, name: str, url: str) -> Endpoint:
+        """Return the cluster at `url`; credentials that no file has are in the environment, under `name`.
+
+        Raises:
+            UsageError: If an option is wrong, or `endpoint_at` raises it.
+        """
+        return endpoint_at(
+            name,
+            read_hosts(url, _ADDRESS),
+            os.environ,
+            secrets={} if self.auth_file is None else read_secret_file(self.auth_file.expanduser()),
+            where=str(self.auth_file),
+            ca=None if self.ca is None else certificates(Path(self.ca), "--ca"),
+            verify=not self.insecure,
+            options=_ADDRESS,
+        )
+
+
+address_options = grouped(
+    "address",
+    AddressOptions,
+    click.option(
+        "--auth",
+        "auth_file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="YAML file with the credentials (user and password, api-key, bearer or AWS keys), readable only "
+        "by you.",
+    ),
+    click.option("--ca", metavar="PATH", help="Certificates to trust, PEM.  [default: the system's]"),
+    click.option(
+        "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
+    ),
+)
 
 
 def endpoints_of(specs: Iterable[VariantSpec], environ: Mapping[str, str]) -> dict[str, Endpoint]:

@@ -1,20 +1,19 @@
 """`benchctl track`: begin a track from a cluster, trust its plug-in, check it, derive a challenge from it."""
 
-import os
 import shlex
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from benchctl.cli.options import AmountType, ParamOptions, param_options
 from benchctl.cli.run_options import code_of, echo_plugin, form_options, trust_option
-from benchctl.cli.streams import complain, emit, is_terminal, note, say, text_width
-from benchctl.cli.targets import AUTH_FILE_HELP, certificates, endpoint_at, read_secret_file
-from benchctl.endpoint import OptionNames, read_hosts
+from benchctl.cli.streams import emit, is_terminal, note, say, text_width
+from benchctl.cli.targets import AddressOptions, address_options
+from benchctl.cli.watch import watching
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import UsageError, suggestion
@@ -47,8 +46,6 @@ _PATH = click.argument("path")
 # `benchctl track new`: an index of a live cluster becomes a track of one's own.
 
 _NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
-_EVERY_S = 5.0
-_OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
 
 
 @click.command("new")
@@ -74,25 +71,13 @@ _OPTIONS = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure"
 @click.option(
     "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Seed of the draw."
 )
-@click.option(
-    "--auth", "auth_file", type=click.Path(path_type=Path), default=None, metavar="FILE",
-    help=AUTH_FILE_HELP,
-)  # fmt: skip
-@click.option(
-    "--ca", default=None, metavar="PATH", help="Certificates to trust, PEM.  [default: the system's]"
-)
-@click.option(
-    "--insecure", is_flag=True, help="Do not check the certificate; send it credentials without TLS."
-)
+@address_options
 def new_command(
     origin: tuple[str, str],
     output: Path | None,
     docs: int | None,
     seed: int,
-    auth_file: Path | None,
-    ca: str | None,
-    *,
-    insecure: bool,
+    address: AddressOptions,
 ) -> None:
     """Create a track from an existing index.
 
@@ -102,35 +87,17 @@ def new_command(
     url, index = origin
     folder = output or Path(index)
     check_free(folder)
-    endpoint = endpoint_at(
-        _NAME,
-        read_hosts(url, _OPTIONS),
-        os.environ,
-        secrets={} if auth_file is None else read_secret_file(auth_file.expanduser()),
-        where=str(auth_file),
-        ca=None if ca is None else certificates(Path(ca), "--ca"),
-        verify=not insecure,
-        options=_OPTIONS,
-    )
-    address = Address(_NAME, endpoint)
-    facts = identify(address)
-    with explained(_NAME, address.endpoint), SearchClient(facts.engine, address.endpoint) as client:
-        made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=_progress())
+    source = Address(_NAME, address.endpoint(_NAME, url))
+    facts = identify(source)
+    with (
+        watching(quiet=False) as observer,
+        explained(_NAME, source.endpoint),
+        SearchClient(facts.engine, source.endpoint) as client,
+    ):
+        observer.stage(f"reading {index}")
+        progress = partial(observer.progress, "documents", total=docs or 0)
+        made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=progress)
     _conclude(made)
-
-
-def _progress() -> Callable[[int], None]:
-    """Report now and then how many documents have been read."""
-    done, told = 0, time.monotonic()
-
-    def count(more: int) -> None:
-        nonlocal done, told
-        done += more
-        if time.monotonic() - told >= _EVERY_S:
-            told = time.monotonic()
-            complain(f"{done:,} documents")
-
-    return count
 
 
 def _conclude(made: Captured) -> None:

@@ -10,12 +10,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 
@@ -48,6 +47,7 @@ from benchctl.evidence.profile import (
     profile_of,
 )
 from benchctl.results.model import C2_LEVEL
+from benchctl.run.host import thread_on
 from benchctl.spec import EvidenceKind
 
 # Lines that begin with `[NANOSECONDSns][PID]`: System.nanoTime, and the process.
@@ -105,9 +105,8 @@ _MESSAGES: dict[str, JitWhat] = {
 }
 
 
-@dataclass(frozen=True)
-class JitEvent:
-    """A line of the log."""
+class JitEvent(NamedTuple):
+    """A line of the log, in the order of JIT_DTYPES."""
 
     uptime_ns: int  # since the process started
     # `compiled` when a compilation begins; `failed` when it is impossible; `invalidated` when no thread
@@ -186,6 +185,7 @@ class LoggedCollector(ABC):
     """Base of collectors that let the JVM log; subclasses define what is logged and how it is read."""
 
     kind: EvidenceKind
+    columns: tuple[str, Dtypes]  # name of the file of the columns, and their types
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -195,11 +195,6 @@ class LoggedCollector(ABC):
     @abstractmethod
     def tags(self) -> str:
         """Log tags, as `-Xlog` takes them."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, Dtypes]:
-        """Name of the file of the columns, and their types."""
 
     @abstractmethod
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
@@ -253,16 +248,8 @@ class GcCollector(LoggedCollector):
     """
 
     kind: EvidenceKind = "gc"
-
-    @property
-    def tags(self) -> str:
-        """Implement `LoggedCollector`."""
-        return "gc*,safepoint"
-
-    @property
-    def columns(self) -> tuple[str, Dtypes]:
-        """Implement `LoggedCollector`."""
-        return GC_FILE, GC_DTYPES
+    tags = "gc*,safepoint"
+    columns = GC_FILE, GC_DTYPES
 
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
         """Implement `LoggedCollector`."""
@@ -280,6 +267,7 @@ class JitCollector(LoggedCollector):
     """The JVM's log of its compilations and, where the runtime can, its deoptimisations."""
 
     kind: EvidenceKind = "jit"
+    columns = JIT_FILE, JIT_DTYPES
 
     @property
     def tags(self) -> str:
@@ -287,25 +275,9 @@ class JitCollector(LoggedCollector):
         knows = self._scene.java_major >= FIRST_WITH_DEOPTIMIZATION
         return f"jit+compilation=debug{',deoptimization=debug' if knows else ''}"
 
-    @property
-    def columns(self) -> tuple[str, Dtypes]:
-        """Implement `LoggedCollector`."""
-        return JIT_FILE, JIT_DTYPES
-
     def rows(self, log: Iterable[str], pid: int, started_ns: int) -> list[Row]:
         """Implement `LoggedCollector`."""
-        return [
-            (
-                event.uptime_ns,
-                event.what,
-                event.compile_id,
-                event.level,
-                event.osr,
-                event.method,
-                event.reason,
-            )
-            for event in read_events(log, pid, started_ns)
-        ]
+        return [*read_events(log, pid, started_ns)]
 
 
 INLINING_LOG = "jvm.log"
@@ -573,7 +545,7 @@ class ProfileCollector:
         """Send the JVM a command; the exit status of `jcmd` does not tell whether it succeeded."""
         argv = [str(self._scene.java_home / "bin" / "jcmd"), str(node.pid), command, f"name={_RECORDING}"]
         try:
-            with _on(self._scene.cpus):
+            with thread_on(self._scene.cpus):
                 done = subprocess.run(
                     [*argv, *options],
                     capture_output=True,
@@ -594,7 +566,7 @@ class ProfileCollector:
         argv = [str(self._scene.java_home / "bin" / "jfr"), "print", "--events", ",".join(EVENTS)]
         argv += ["--stack-depth", str(STACK_DEPTH), str(self._recording)]
         try:
-            with tempfile.TemporaryFile() as complaints, _on(self._scene.cpus):
+            with tempfile.TemporaryFile() as complaints, thread_on(self._scene.cpus):
                 with subprocess.Popen(
                     argv,
                     stdout=subprocess.PIPE,
@@ -640,20 +612,6 @@ def _write_new(path: Path, content: bytes) -> None:
         # The node reads the settings, whatever the umask.
         os.fchmod(file.fileno(), 0o644)
         file.write(content)
-
-
-@contextmanager
-def _on(cpus: Sequence[int] | None) -> Iterator[None]:
-    """Run what this thread starts on these CPUs."""
-    if cpus is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 COLLECTORS: Mapping[EvidenceKind, Callable[[Scene], Collector]] = MappingProxyType(

@@ -8,6 +8,7 @@ from statistics import geometric_mean
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from benchctl.evidence.call_sites import (
@@ -69,7 +70,7 @@ def tree_document(label: str, found: FoundCompilation, cut: CutTree, account: Ac
     """Return the tree for programs."""
     return {
         "log": label,
-        "compilation": compilation_document(found.compilation),
+        "compilation": msgspec.to_builtins(found.compilation),
         "given-up-ms": found.given_up_ms,
         "as-root": found.as_root,
         "older": found.others,
@@ -143,19 +144,6 @@ def _call_lines(call: Call) -> list[str]:
     return lines
 
 
-def compilation_document(compilation: Compilation) -> dict[str, Any]:
-    """Return a compilation for programs."""
-    return {
-        "id": compilation.id,
-        "stamp-ms": compilation.stamp_ms,
-        "level": compilation.level,
-        "method": compilation.method,
-        "bytecodes": compilation.size,
-        "osr-bci": compilation.osr_bci,
-        "flags": compilation.flags,
-    }
-
-
 def _call_document(at: int, call: Call) -> dict[str, Any]:
     return {
         "position": at,
@@ -168,15 +156,8 @@ def _call_document(at: int, call: Call) -> dict[str, Any]:
         "fate": call.fate.value,
         "outcome": call.fate.outcome,
         "text": call.text,
-        "receivers": receivers_document(call.receivers),
+        "receivers": msgspec.to_builtins(call.receivers),
     }
-
-
-def receivers_document(receivers: tuple[Receiver, ...]) -> list[dict[str, Any]]:
-    """Return a type profile for programs."""
-    return [
-        {"class": receiver.name, "count": receiver.count, "total": receiver.total} for receiver in receivers
-    ]
 
 
 _NS_PER_MS = 1e6
@@ -410,8 +391,8 @@ def _site_document(site: Site) -> dict[str, Any]:
             for callee, fate, said in site.callees
         ],
         "found": found_at(site),
-        "receivers": receivers_document(site.receivers),
-        "compilation": compilation_document(site.compilation),
+        "receivers": msgspec.to_builtins(site.receivers),
+        "compilation": msgspec.to_builtins(site.compilation),
         "given-up-ms": site.given_up_ms,
         "copies": site.copies,
     }

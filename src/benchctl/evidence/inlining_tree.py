@@ -136,7 +136,7 @@ _LIBRARY = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
 
 
 # A log has as many calls as lines, and structs are created ten times as fast as dataclasses.
-class Receiver(msgspec.Struct, frozen=True):
+class Receiver(msgspec.Struct, frozen=True, rename={"name": "class"}):
     """A class in a call site's type profile."""
 
     name: str  # of the class, with dots
@@ -166,7 +166,12 @@ class Tree(msgspec.Struct, frozen=True):
     unread: tuple[str, ...] = ()  # lines that should have been part of it and could not be parsed
 
 
-class Compilation(msgspec.Struct, frozen=True, gc=False):
+class Compilation(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={"size": "bytecodes", "stamp_ms": "stamp-ms", "osr_bci": "osr-bci"},
+):
     """The head of a compilation; all None or empty for a fragment, which has none."""
 
     id: int | None = None  # HotSpot's; on-stack replacements may share ids with methods

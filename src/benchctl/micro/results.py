@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.engine.variant import check_name
@@ -206,8 +207,9 @@ def figures_of(place: int, label: str, entry: JmhEntry, fork: int = 0) -> TaskSu
     mean = sum(value * times for value, times in values) / count
     quantiles = None
     if not entry.primary_metric.raw_data:
-        ranked = [_ranked(values, count * share) * unit_ns for share in (0.5, 0.9, 0.99)]
-        quantiles = Quantiles(*ranked)
+        scores, times = zip(*values, strict=True)
+        ranked = np.quantile(scores, (0.5, 0.9, 0.99), weights=times, method="inverted_cdf")
+        quantiles = Quantiles(*(ranked * unit_ns).tolist())
     return msgspec.structs.replace(
         blank,
         samples=count,
@@ -221,16 +223,6 @@ def figures_of(place: int, label: str, entry: JmhEntry, fork: int = 0) -> TaskSu
             if name and math.isfinite(score := float(metric.score))
         },
     )
-
-
-def _ranked(values: Sequence[tuple[float, int]], rank: float) -> float:
-    """Of ascending values, each found so often, the first that reaches a rank."""
-    seen = 0
-    for value, times in values:
-        seen += times
-        if seen >= rank:
-            return value
-    return values[-1][0]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -191,7 +192,9 @@ def _difference(
 ) -> Iterator[Change]:
     """Return what came and went; a change of order alone matters if the last of a kind counts."""
     old, new = list(before), list(after)
-    gone, come = _without(old, new), _without(new, old)
+    gone, come = (
+        [*(Counter(these) - Counter(those)).elements()] for these, those in ((old, new), (new, old))
+    )
     if gone or come:
         # An empty text means that there was, or is, nothing at all.
         lacking = "without it" if len(gone or come) == 1 else "without them"
@@ -202,18 +205,6 @@ def _difference(
         moved = [place for place, (was, now) in enumerate(zip(old, new, strict=True)) if was != now]
         there = slice(moved[0], moved[-1] + 1)
         yield Change(f"{what} in another order", " ".join(old[there]), " ".join(new[there]), variant)
-
-
-def _without(these: list[str], those: list[str]) -> list[str]:
-    """Return entries of a list that another lacks, as often as it has fewer of them."""
-    left = list(those)
-    missing = []
-    for item in these:
-        if item in left:
-            left.remove(item)
-        else:
-            missing.append(item)
-    return missing
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:

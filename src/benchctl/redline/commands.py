@@ -1,9 +1,9 @@
 """`benchctl redline`: the highest rate, factor or number of clients at which an objective is still met."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import click
 import msgspec
@@ -55,33 +55,22 @@ from benchctl.run.orchestrate import Extras, start_run
 from benchctl.spec import BusyAction, RunForm
 from benchctl.track.library import challenge_names
 
+T = TypeVar("T")
 
-class ObjectiveType(click.ParamType[Objective]):
-    """An objective such as `p90=50ms`."""
 
-    name = "objective"
+class ReadType(click.ParamType[T]):
+    """A value that `read` makes of a text, or says what is wrong with it by a ValueError."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Objective:
-        """Read it."""
-        if isinstance(value, tuple):
-            return value
+    def __init__(self, name: str, read: Callable[[str], T]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """Read it; a default may have been read."""
+        if not isinstance(value, str):
+            return cast("T", value)
         try:
-            return parse_objective(value)
-        except ValueError as err:
-            return self.fail(str(err), param, ctx)
-
-
-class ClientsType(click.ParamType[Clients]):
-    """A number of clients such as `16`, or the range `1..64` in which it is searched for."""
-
-    name = "clients"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Clients:
-        """Read it."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return parse_clients(value)
+            return self._read(value)
         except ValueError as err:
             return self.fail(str(err), param, ctx)
 
@@ -129,7 +118,7 @@ _INSTEAD = {
 @click.option(
     "--slo",
     "objective",
-    type=ObjectiveType(),
+    type=ReadType("objective", parse_objective),
     required=True,
     metavar="pN=TIME",
     help="Latency objective, e.g. p90=50ms; p50, p90, p95, p99 or p99.9, in us, ms or s.",
@@ -148,7 +137,7 @@ _INSTEAD = {
 )
 @click.option(
     "--clients",
-    type=ClientsType(),
+    type=ReadType("clients", parse_clients),
     default="16",
     show_default=True,
     metavar="N|MIN..MAX",

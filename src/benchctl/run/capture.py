@@ -100,8 +100,7 @@ def capture(
     """Make a track of the index `name`, with `docs` of its documents or all; the cluster is only read.
 
     The folder must not exist; a failed attempt leaves nothing behind. `progress` is called with the number of
-    newly
-    written documents.
+    documents so far.
 
     Raises:
         UsageError: If the directory exists, or the index cannot become a track.
@@ -181,7 +180,7 @@ def _write_documents(
                     file.write(packer.compress(bytes(waiting)))
                     waiting.clear()
             documents += len(page)
-            progress(len(page))
+            progress(documents)
         if waiting:
             file.write(packer.compress(bytes(waiting)))
     return _Written(documents, raw_bytes, path.stat().st_size)

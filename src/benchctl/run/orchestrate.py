@@ -45,7 +45,7 @@ from benchctl.run.open_run import (
     load_caveats,
     sharing_caveats,
 )
-from benchctl.run.pilot import PilotBench, run_pilot
+from benchctl.run.pilot import run_pilot
 from benchctl.run.plan import track_remarks
 from benchctl.run.prepare import (
     check_memory,
@@ -315,8 +315,7 @@ def open_run(
     pilot = None
     if extras.pilot:
         clock = time.monotonic()
-        pilots = PilotBench(bench.home, bench.observer, bench.stop, extras.tags)
-        plan, pilot = run_pilot(pilots, plan, track, subjects)
+        plan, pilot = run_pilot(bench, plan, track, subjects, extras.tags)
         timings["pilot-s"] = time.monotonic() - clock
     fork_s = None
     if extras.forecast:

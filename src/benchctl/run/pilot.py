@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home
 from benchctl.report.command_line import command
 from benchctl.results.model import ForkRecord, Pilot, PilotFork
 from benchctl.results.plan import Plan, block_order
 from benchctl.results.store import RunFolder
-from benchctl.run.bench import Observer
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.host import pinned
 from benchctl.run.plan import param_prefix, with_params
@@ -33,16 +31,6 @@ _ROUND = 10
 
 RunFork = Callable[[Plan, str, int], ForkRecord]
 """Runs one fork of a plan, given its variant and attempt (from 0)."""
-
-
-@dataclass(frozen=True)
-class PilotBench:
-    """Facilities of pilot forks."""
-
-    home: Home
-    observer: Observer
-    stop: threading.Event
-    tags: tuple[str, ...] = ()  # of the run that follows
 
 
 def check_lengthening(plan: Plan) -> None:
@@ -65,9 +53,9 @@ def check_lengthening(plan: Plan) -> None:
 
 
 def run_pilot(
-    bench: PilotBench, plan: Plan, track: Track, subjects: Sequence[AnySubject]
+    bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySubject], tags: Sequence[str] = ()
 ) -> tuple[Plan, Pilot]:
-    """Run pilot forks, and choose the run's counts; only the figures are kept.
+    """Run pilot forks, and choose the run's counts; only the figures are kept, with the run's tags.
 
     Returns:
         The plan with the chosen counts, and how they were found.
@@ -96,7 +84,7 @@ def run_pilot(
             fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
             return fork
 
-        chosen, pilot = choose_counts(plan, run_fork, bench.observer, tags=bench.tags)
+        chosen, pilot = choose_counts(plan, run_fork, bench.observer, tags=tags)
     # After a failure the folder stays until the next run: the error refers to it.
     shutil.rmtree(folder.path, ignore_errors=True)
     return msgspec.structs.replace(chosen, piloted=True), pilot

@@ -159,7 +159,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     answers: AnswerCheck | None = None,
     calibration: Calibration | None = None,
     margins: Mapping[MetricKey, float] | None = None,
-    unlike: Sequence[str] = (),
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
     sequential: bool = False,
@@ -181,7 +180,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         answers: of the engines, if checked.
         calibration: of the driver on the machine of the runs, if measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
-        unlike: how the runs differ, if the user forced the comparison.
         method: how p-values are adjusted.
         metrics: in table order; None for the usual ones.
         sequential: whether the figures were looked at more than once.
@@ -254,7 +252,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         rows=tuple(rows),
         beside=tuple(_adjusted(more, method, busy)),
         caveats=(
-            *(Caveat("unlike", text) for text in unlike),
             *([_separate_runs(min(map(len, in_runs)))] if several else []),
             # Of a comparison it is a doubt of its own, and makes its verdict provisional.
             *([busy] if busy and len(forks) == 1 else []),

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import click
 
@@ -13,7 +12,6 @@ from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
 from benchctl.evidence.profile_report import (
     Form,
-    Mode,
     Side,
     collapsed_text,
     difference_text,
@@ -30,30 +28,6 @@ _COLLAPSED = re.compile(r"\A\[[^\n]*?\](?:;[^\n]*)?(?: \d+\n|\Z)")
 
 
 @dataclass(frozen=True)
-class Counting:
-    """Selection and weight of samples."""
-
-    mode: Mode
-    by: Literal["method", "line"]
-    stack: int
-    inclusive: bool
-    top: int
-    thread: str
-    task: str
-    recorded: bool
-    node: str
-
-    @property
-    def form(self) -> Form:
-        """Return the form that reports take."""
-        lines = self.by == "line"
-        return Form(
-            self.mode, self.stack, lines, self.inclusive, self.top, self.thread, self.task, self.recorded,
-            self.node,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
 class Files:
     """Output instead of a table."""
 
@@ -61,19 +35,19 @@ class Files:
     flame: Path | None
 
 
-counting_options = grouped(
-    "counting",
-    Counting,
+form_options = grouped(
+    "form",
+    Form,
     click.option(
         "--mode", type=click.Choice(["cpu", "native"]), default="cpu", show_default=True,
         help="Threads that ran Java, or those in native code that did not wait there.",
     ),
     click.option(
-        "--by", type=click.Choice(["method", "line"]), default="method", show_default=True,
-        help="What is told apart.",
+        "--by", "lines", type=click.Choice(["method", "line"]), default="method", show_default=True,
+        callback=lambda _context, _param, by: by == "line", help="What is told apart.",
     ),
     click.option(
-        "--stack", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
+        "--stack", "size", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
         help="Frames of a stack that are told apart: the running one and its callers.",
     ),
     click.option("--inclusive", is_flag=True, help="Count a frame wherever it is in a stack."),
@@ -108,7 +82,7 @@ files_options = grouped(
 @click.option(
     "--diff", nargs=2, default=None, metavar="BASELINE CONTENDER", help="How two variants' shares differ."
 )
-@counting_options
+@form_options
 @files_options
 @printed_as("text", "json", about="Output format.")
 @runs_option
@@ -117,7 +91,7 @@ def profile_command(
     run: str,
     variant: str | None,
     diff: tuple[str, str] | None,
-    counting: Counting,
+    form: Form,
     files: Files,
     output_format: str,
     runs_folder: Path | None,
@@ -128,7 +102,7 @@ def profile_command(
     """
     if diff is not None and variant is not None:
         raise UsageError("--diff names its variants itself", hint="remove --variant")
-    if counting.recorded and counting.task:
+    if form.recorded and form.task:
         raise UsageError("--task and --recorded say two things about when", hint="use only one of them")
     if diff is not None and len(set(diff)) == 1:
         raise UsageError("--diff needs two different variants")
@@ -137,7 +111,6 @@ def profile_command(
             "--collapsed is for one variant, and --diff names two", hint="give --variant instead of --diff"
         )
     folder, record = open_run(run, runs_folder)
-    form = counting.form
     check_node(record, form.node)
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)
     if files.collapsed is not None:

@@ -21,6 +21,7 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.quantities import DURATION
 from benchctl.report.command_line import command
+from benchctl.results.metrics import METRIC_KINDS, MetricKind
 from benchctl.results.plan import Plan
 from benchctl.results.store import new_run_id
 from benchctl.run.bench import Bench
@@ -31,6 +32,7 @@ from benchctl.search.conduct import Nodes, SearchContext, conduct
 from benchctl.search.record import Files, SearchFolder, SearchRecord, Strategy, shelf
 from benchctl.search.report import Ended, inconclusive, render_search
 from benchctl.spec import BusyAction
+from benchctl.stats.metrics import kept_keys
 from benchctl.track.model import Challenge, Track
 from benchctl.track.schedule import challenge_text
 
@@ -70,6 +72,19 @@ def search_options(most: int) -> Callable[[Callable[..., Any]], Callable[..., An
         ),
         "Execution and output",
         printed_as(*FORMATS),
+    )
+
+
+def metric_option(known: Callable[[MetricKind], bool]) -> Callable[[Any], Any]:
+    """Return --metric of the metrics that a search knows."""
+    figures = (figure for figure in METRIC_KINDS if known(figure))
+    keys = [key for figure in figures for key in dict.fromkeys([*kept_keys(figure), figure.name])]
+    return click.option(
+        "--metric",
+        type=click.Choice(keys),
+        metavar="NAME",
+        help="Metric that shows it, e.g. service_time_p90.  [default: throughput, or service_time_p50 of a "
+        "task with a rate]",
     )
 
 

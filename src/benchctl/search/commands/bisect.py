@@ -45,7 +45,6 @@ from benchctl.quantities import DURATION
 from benchctl.report.formats import step_summary
 from benchctl.report.numbers import counted, duration
 from benchctl.report.table import escaped
-from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.select import Archive, choose_sides
 from benchctl.results.store import reference
@@ -58,11 +57,18 @@ from benchctl.run.prepare import check_host
 from benchctl.search.answers import MIN_PAIRS
 from benchctl.search.bisect import Bisecting, bisect_spec, questions_at_most
 from benchctl.search.build import Built, Workshop
-from benchctl.search.commands import Opened, SearchOptions, files_of, new_folder, search_options
+from benchctl.search.commands import (
+    Opened,
+    SearchOptions,
+    files_of,
+    metric_option,
+    new_folder,
+    search_options,
+)
 from benchctl.search.record import BisectSpec, Point, SearchFolder, SearchRecord, Source, all_searches
 from benchctl.spec import BusyAction, RunForm
 from benchctl.stats.decisions import gate
-from benchctl.stats.metrics import kept_keys, kept_metric_of, places, task_at, used_by
+from benchctl.stats.metrics import kept_metric_of, places, task_at, used_by
 from benchctl.track.model import Track
 
 # What is built.
@@ -215,13 +221,6 @@ def _told(label: str, commit: Commit, built: Built) -> str:
 
 # The first of many points.
 
-_METRICS = [
-    key
-    for figure in METRIC_KINDS
-    # What a kind of threads used may be nothing; then it is no pair.
-    if "minimize" in used_by(figure) or (figure.additive and figure.loop == "cost" and not figure.resolution)
-    for key in dict.fromkeys([*kept_keys(figure), figure.name])
-]
 MOST_FORKS = 24
 _LEAST_POINTS = 2
 
@@ -404,13 +403,11 @@ def bisection(
     ),
 )
 @click.option("--task", metavar="NAME", help="Task that shows the difference.  [default: the only one]")
-@click.option(
-    "--metric",
-    type=click.Choice(_METRICS),
-    default=None,
-    metavar="NAME",
-    help="Metric that shows it, e.g. service_time_p90.  [default: throughput, or service_time_p50 of a task "
-    "with a rate]",
+# What a kind of threads used may be nothing; then it is no pair.
+@metric_option(
+    lambda kind: (
+        "minimize" in used_by(kind) or (kind.additive and kind.loop == "cost" and not kind.resolution)
+    )
 )
 @history_options
 @build_options

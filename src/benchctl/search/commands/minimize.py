@@ -28,25 +28,26 @@ from benchctl.errors import UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import PERCENT
-from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.store import RunStore
 from benchctl.run.forecast import Past
 from benchctl.run.host import describe_host
 from benchctl.run.plan import plan_run
 from benchctl.search.candidates import compares_variants, parse_effect
-from benchctl.search.commands import Opened, SearchOptions, alone, files_of, new_folder, search_options
+from benchctl.search.commands import (
+    Opened,
+    SearchOptions,
+    alone,
+    files_of,
+    metric_option,
+    new_folder,
+    search_options,
+)
 from benchctl.search.minimize import Minimizing, check_search, default_metric, start_forecast
 from benchctl.search.record import MinimizeSpec, SearchFolder, SearchRecord
 from benchctl.spec import BusyAction, RunForm
-from benchctl.stats.metrics import kept_keys, kept_metric_of, used_by
+from benchctl.stats.metrics import kept_metric_of, used_by
 from benchctl.track.model import Track
 
-_METRICS = [
-    key
-    for figure in METRIC_KINDS
-    if "minimize" in used_by(figure)
-    for key in dict.fromkeys([*kept_keys(figure), figure.name])
-]
 _MOST_FORKS = 12
 _PREFIX_ITERATIONS = 10
 
@@ -69,14 +70,7 @@ _PREFIX_ITERATIONS = 10
     metavar="SENTENCE",
     help="Effect to keep, e.g. 'range slower than fresh' or 'range slower on os than on es'.",
 )
-@click.option(
-    "--metric",
-    type=click.Choice(_METRICS),
-    default=None,
-    metavar="NAME",
-    help="Metric that shows it, e.g. service_time_p90.  [default: throughput, or service_time_p50 of a task "
-    "with a rate]",
-)
+@metric_option(lambda kind: "minimize" in used_by(kind))
 @click.option(
     "--by",
     type=AmountType(PERCENT),
