@@ -218,6 +218,13 @@ def test_whatever_decides_figures_begins_a_new_era(plan: dict[str, Any]):
     assert era(**plan) != era()
 
 
+def test_what_a_node_refuses_of_the_pollution_begins_a_new_era():
+    eras = {era_of(PLAN, HOST, left_out=left_out) for left_out in ((), ("a",), ("a", "b"))}
+    assert len(eras) == 3
+    assert era_of(PLAN, HOST) in eras
+    assert era_of(PLAN, HOST, left_out=("b", "a")) in eras
+
+
 @pytest.mark.parametrize(
     "plan",
     [

@@ -11,7 +11,7 @@ from benchctl.report.planning import forecast_lines, next_command, planning_line
 from benchctl.report.table import Command
 from benchctl.results.figures import RedlineEnd, TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Plan, PluginSpec, StopSpec
+from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Place, Plan, PluginSpec, StopSpec, VariantSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, small_scale
@@ -22,7 +22,7 @@ from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_plan, of_requests
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 from report.conftest import complete_record
-from sweeps import swept_record
+from sweeps import swept_record, timed_record
 
 NO_CHANGES: Mapping[str, Any] = {}
 Proposal = tuple[Analysis, Plan]
@@ -185,6 +185,27 @@ def test_proposals_are_those_that_would_help(request: pytest.FixtureRequest):
         tables = [one.line for one in planning_lines(analysis, plan) if isinstance(one, Command)]
         texts.append("\n".join([f"# {name}", screen, *tables, ""]))
     golden.agree(request.config, Path(__file__).parent / "golden" / "proposals.txt", "\n".join(texts))
+
+
+@pytest.mark.parametrize(
+    ("factor", "asked", "decided"), [(1.55, "inconclusive", False), (1.65, "slower", True)]
+)
+def test_more_forks_are_proposed_until_it_is_known_whether_the_difference_depends(
+    factor: float, asked: str, *, decided: bool
+):
+    plan = swept_record(sweep=("history=fresh,polluted",)).plan
+    factors = {"fresh": 1.5, "polluted": factor}
+
+    def typical_ms(spec: VariantSpec, place: Place) -> float:
+        return 2 * (factors[plan.history(place[0]) or ""] if spec.name == "os" else 1.0)
+
+    analysis = analyse_run(timed_record(plan, typical_ms, sd=0.03))
+    rows = [one for row in analysis.task_rows for one in row.comparisons]
+    assert {one.verdict for one in rows} == {"slower"}
+    assert {one.verdict for curve in analysis.curves for one in curve.pairs[0].interactions} == {asked}
+    found = next_command(analysis, plan)
+    assert (found is None) == decided
+    assert decided or "benchctl extend" in getattr(found, "line", "")
 
 
 def test_without_a_plan_there_is_no_command(record: RunRecord):

@@ -14,7 +14,7 @@ from benchctl.results.likeness import (
     unlike_variants,
     variant_differences,
 )
-from benchctl.results.model import EngineFacts, RunRecord
+from benchctl.results.model import AnswerCheck, AnswerFinding, EngineFacts, RunRecord
 from benchctl.results.plan import (
     CorpusFile,
     CorpusSpec,
@@ -99,6 +99,18 @@ def test_jars_are_what_is_in_them_and_warm_ups_what_they_do(planned: RecordMaker
     plan = msgspec.structs.replace(plan, variant_warmups={"x": (searching("2023-01-02"),)})
     (reason,) = unlike_variants(("x", here), ("x", msgspec.structs.replace(there, plan=plan)))
     assert reason.startswith("x has other warm-up challenges (in c, ")
+
+
+def test_what_the_pollution_left_out_is_a_difference(planned: RecordMaker):
+    polluted = Challenge("polluted", (Task("polluted:a"), Task("polluted:b")))
+    plain = planned("1", pollution=polluted)
+    refused = AnswerFinding("polluted:b", "es", "es", "unsupported", "no such aggregation")
+    lacking = msgspec.structs.replace(
+        planned("2", pollution=polluted), answers=AnswerCheck(("polluted:a", "polluted:b"), {}, (refused,))
+    )
+    (reason,) = unlike_variants(("es", plain), ("es", lacking))
+    assert reason.endswith("(nothing; polluted:b)")
+    assert alike_variants(("es", lacking), ("es", msgspec.structs.replace(lacking, id="3")))
 
 
 def test_another_host_is_another_world(record: RecordMaker):

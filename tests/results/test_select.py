@@ -10,7 +10,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import EngineFacts, RunRecord
-from benchctl.results.plan import EvidenceSpec
+from benchctl.results.plan import EvidenceSpec, SweepSpec, Swept
 from benchctl.results.select import Archive, Selection, Wanted, choose_sides, select_sides
 from benchctl.results.store import RunStore
 from builders import ES, OS
@@ -104,6 +104,18 @@ def test_a_missing_variant_or_challenge_is_a_usage_error(record: RecordMaker):
     with pytest.raises(UsageError, match="challenge d"):
         choose([record("1", "es", "os")], ["es", "os"], challenge="d")
     assert choose([record("1", "es", "os")], ["es", "os"], challenge="c").sides
+
+
+def test_a_challenge_is_found_whether_or_not_it_was_swept(record: RecordMaker):
+    older = record("1", "es", "os")
+    name = older.plan.schedules[0].name
+    schedules = tuple(
+        msgspec.structs.replace(older.plan.schedules[0], name=f"{name}@history={history}")
+        for history in ("fresh", "scheduled")
+    )
+    swept = SweepSpec((), older.plan.variants, {}, tuple(Swept(name) for _ in schedules))
+    newer = with_plan(record("2", "es", "os"), schedules=schedules, swept=swept)
+    assert ids(choose([older, newer], ["es", "os"], challenge=name)) == ["2", "2"]
 
 
 def test_a_tag_where_a_variant_was_meant_is_recognised(record: RecordMaker):

@@ -48,6 +48,14 @@ def test_the_whole_of_big5_becomes_four_requests_a_task():
     assert {one.iterations for one in plan.warmup_challenges[0].schedule} == {3}
 
 
+def test_the_pollution_becomes_short_too():
+    plan, _ = plan_run(OPTIONS)
+    short = in_test_mode(
+        msgspec.structs.replace(plan, pollution=Challenge("polluted", (Task("a", iterations=50),)))
+    )
+    assert short.pollution == Challenge("polluted", (Task("a", iterations=3),))
+
+
 @pytest.mark.parametrize(
     ("task", "short"),
     [

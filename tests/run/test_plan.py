@@ -429,7 +429,7 @@ def test_a_task_that_nothing_ran_before_warms_up_for_longer(
 @pytest.mark.parametrize("challenges", [("indexing",), ("range-only-short", "indexing")])
 @pytest.mark.parametrize("other", ["scheduled", "polluted"])
 def test_challenges_that_fill_their_indices_have_no_histories(challenges: tuple[str, ...], other: str):
-    with pytest.raises(UsageError, match="--sweep history: challenge 'indexing' fills its indices"):
+    with pytest.raises(UsageError, match="--sweep history: challenge 'indexing' makes or changes its data"):
         plan_run(options(challenges=challenges, sweep=(f"history=fresh,{other}",)))
 
 

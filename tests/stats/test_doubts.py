@@ -9,6 +9,7 @@ import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate, NodeRecord
+from benchctl.results.plan import SweepSpec, Swept
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.doubts import (
     cold_doubts,
@@ -317,11 +318,24 @@ def test_nodes_that_share_a_host_say_nothing_of_scaling(hosts: tuple[str, ...], 
     ],
 )
 def test_a_warm_up_reads_what_was_to_be_cold(cache: str, task: Task, *, doubtful: bool):
-    assert bool(list(cold_doubts(SERVICE_TIME, make_plan(page_cache=cache), task))) == doubtful
+    plan = make_plan(page_cache=cache, schedules=(Challenge("c", (task,)),))
+    assert bool(list(cold_doubts(SERVICE_TIME, plan, (0, 0), ["es"]))) == doubtful
 
 
 def test_the_first_request_is_cold_unless_another_challenge_ran_before():
-    task, cold = Task("range", warmup_iterations=5), make_plan(page_cache="cold")
-    assert not list(cold_doubts(metric("first"), cold, task))
-    warmed = msgspec.structs.replace(cold, warmup_challenges=(Challenge("warm-up", (task,)),))
-    assert [doubt.code for doubt in cold_doubts(metric("first"), warmed, task)] == ["not-cold"]
+    task = Task("range", warmup_iterations=5)
+    other = Challenge("warm-up", (task,))
+    cold = make_plan(page_cache="cold", schedules=(Challenge("c", (task,)),))
+    assert not list(cold_doubts(metric("first"), cold, (0, 0), ["es"]))
+    for changes in (
+        {"warmup_challenges": (other,)},
+        {"variant_warmups": {"es": (other,)}},
+        {
+            "pollution": other,
+            "swept": SweepSpec((), cold.variants, {}, (Swept("c", {"history": "polluted"}),)),
+        },
+    ):
+        warmed = msgspec.structs.replace(cold, **changes)
+        assert [doubt.code for doubt in cold_doubts(metric("first"), warmed, (0, 0), ["es"])] == ["not-cold"]
+    elsewhere = msgspec.structs.replace(cold, pollution=other)
+    assert not list(cold_doubts(metric("first"), elsewhere, (0, 0), ["es"]))

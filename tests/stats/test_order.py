@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.results.plan import Place, Plan
-from benchctl.stats.order import FRESH, describe_before, places_by_history, ran_before
+from benchctl.stats.order import FRESH, before_text, describe_before, places_by_history, ran_before
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 
@@ -46,6 +46,7 @@ def test_the_place_where_least_ran_before_is_first_wherever_it_stands(
 
 
 BESIDE = Challenge("beside", (SORT, *(msgspec.structs.replace(task, group=1) for task in (HISTOGRAM, RANGE))))
+SEVERAL_CLIENTS = Challenge("several", (SORT, msgspec.structs.replace(RANGE, swept="range")))
 THROTTLED = Challenge("slow", (SORT, msgspec.structs.replace(RANGE, target_throughput=2.0)))
 
 
@@ -57,8 +58,9 @@ THROTTLED = Challenge("slow", (SORT, msgspec.structs.replace(RANGE, target_throu
         (FRESH_RANGE, BESIDE),
         (FRESH_RANGE, msgspec.structs.replace(DEBUG, order="random")),
         (FRESH_RANGE, THROTTLED),
+        (FRESH_RANGE, SEVERAL_CLIENTS),
     ],
-    ids=["both fresh", "after the same", "beside others", "random order", "another load"],
+    ids=["both fresh", "after the same", "beside others", "random order", "another load", "a curve"],
 )
 def test_places_that_differ_in_nothing_or_in_more_are_not_put_together(challenges: tuple[Challenge, ...]):
     plan = plan_of(*challenges)
@@ -95,6 +97,19 @@ def test_histories_that_read_the_same_are_numbered():
 )
 def test_what_a_node_had_run_before(plan: Plan, place: Place, names: tuple[str, ...]):
     assert ran_before(plan, place) == names
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        (plan_of(DEBUG), "after sort, histogram"),
+        (plan_of(msgspec.structs.replace(DEBUG, order="random")), "in random order"),
+        (plan_of(msgspec.structs.replace(DEBUG, order="random"), restart="task"), FRESH),
+        (plan_of(Challenge("c", (SORT, *SEVERAL_CLIENTS.schedule))), "in random order"),
+    ],
+)
+def test_in_random_order_nothing_is_said_to_have_run_before(plan: Plan, text: str):
+    assert before_text(plan, (0, 2)) == text
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), max_size=30))

@@ -17,7 +17,7 @@ from benchctl.stats.compare import Comparison
 from benchctl.sweep.curve import ByBlock, judged_curves
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_summary
-from sweeps import forks, make_curve, swept_record
+from sweeps import forks, make_curve, swept_record, timed_record
 
 HISTORY = SweepAxis("history", ("fresh", "scheduled", "polluted"))
 BLOCKS = 8
@@ -156,6 +156,24 @@ def test_index_builds_count_where_they_are_the_unit():
     curve = judged({"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}, replicate="build")
     first = curve.pairs[0].interactions[0]
     assert (first.verdict, first.replicate, first.replicates) == ("slower", "build", (BLOCKS, BLOCKS))
+
+
+def test_tasks_at_several_clients_are_asked_about_their_history():
+    record = swept_record(sweep=("history=fresh,polluted",), challenges=("range-only-short",))
+    tasks = tuple(
+        msgspec.structs.replace(
+            record.plan.schedules[0].schedule[0], name=f"range-{count}", clients=count, swept="r"
+        )
+        for count in (1, 2)
+    )
+    schedules = tuple(msgspec.structs.replace(one, schedule=tasks) for one in record.plan.schedules)
+    plan = msgspec.structs.replace(record.plan, schedules=schedules)
+    curves = analyse_run(timed_record(plan, lambda spec, _place: 2.0 + (spec.name == "os"))).curves
+    assert {(curve.axis.name, curve.axis.fixed) for curve in curves} == {
+        ("history", "clients 1"),
+        ("history", "clients 2"),
+    }
+    assert all(curve.pairs[0].interactions for curve in curves)
 
 
 # What ran before, without a sweep.

@@ -14,7 +14,7 @@ from benchctl.errors import UsageError
 from benchctl.report.command_line import command
 from benchctl.results.figures import Course
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boots
+from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boot_of, boots
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
 from benchctl.run.pilot import check_lengthening, choose_counts
@@ -248,6 +248,60 @@ def test_a_history_decides_what_shares_a_node():
     assert ran_before(plan, (1, 2)) == ("desc_sort_timestamp", "composite-date_histogram-daily")
 
 
+CLEAR = {
+    "name": "clear",
+    "operation-type": "raw-request",
+    "method": "POST",
+    "path": "/_cache/clear",
+    "include-in-reporting": False,
+}
+INLINE: dict[str, Any] = {
+    "name": "own",
+    "schedule": [
+        {"operation": "desc_sort_timestamp"},
+        {"operation": CLEAR},
+        {"operation": {"name": "mine", "operation-type": "search", "body": {"size": "SIZE"}}},
+        {"operation": {"name": "at-last", "operation-type": "refresh"}},
+    ],
+}
+
+
+def inline(folder: Path) -> str:
+    path = folder / "own.json"
+    path.write_text(json.dumps(INLINE).replace('"SIZE"', "{{ size | default(1) }}"), encoding="utf-8")
+    return str(path)
+
+
+def test_what_prepares_a_task_runs_on_its_node(tmp_path: Path):
+    plan = planned("history=fresh,scheduled", challenges=(inline(tmp_path),))
+    assert plan.swept is not None
+    assert sorted(plan.swept.preparing) == ["at-last", "clear"]
+    apart = [tuple(place for (place,) in steps) for steps in boots(plan)]
+    assert sorted(apart) == [((0, 0),), ((0, 1), (0, 2), (0, 3)), ((1, 0), (1, 1), (1, 2), (1, 3))]
+    assert boot_of(plan, 0, (0, 3)) == boot_of(plan, 0, (0, 1))
+    assert boot_of(plan, 0, (0, 0)) != boot_of(plan, 0, (0, 2))
+
+
+def test_operations_of_a_challenge_stay_one_operation_in_all_histories(tmp_path: Path):
+    plan = planned("history=fresh,scheduled", challenges=(inline(tmp_path),))
+    assert {one.schedule[2].operation for one in plan.schedules} == {"mine"}
+    assert "mine" in reload_track(plan).operations
+    sized = planned("size=1,7", challenges=(inline(tmp_path),))
+    # Its default is the operation itself.
+    assert [one.schedule[2].operation for one in sized.schedules] == ["mine", "mine@size=7"]
+
+
+def test_a_challenge_that_changes_its_data_has_no_histories(tmp_path: Path):
+    path = tmp_path / "append.json"
+    bulk = {"operation-type": "bulk", "bulk-size": 10, "ingest-percentage": 1}
+    path.write_text(
+        json.dumps(INLINE | {"name": "append", "schedule": [*INLINE["schedule"], {"operation": bulk}]}),
+        encoding="utf-8",
+    )
+    with pytest.raises(UsageError, match="--sweep history: challenge 'append' makes or changes its data"):
+        planned("history=fresh,polluted", challenges=(str(path),))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -264,7 +318,7 @@ def test_nothing_else_decides_what_a_node_of_a_history_ran_before(changes: dict[
 
 @pytest.mark.parametrize("fixed", [(), ("clients=1,2",)])
 def test_nothing_runs_before_the_only_task_of_a_schedule(fixed: tuple[str, ...]):
-    with pytest.raises(UsageError, match="--sweep history: a challenge of one task"):
+    with pytest.raises(UsageError, match="--sweep history: nothing runs before a single task"):
         planned("history=fresh,polluted,scheduled", *fixed)
     assert planned("history=fresh,polluted", *fixed).swept is not None
     assert planned("history=polluted,scheduled", *fixed).swept is not None

@@ -246,6 +246,12 @@ def test_nothing_is_told_of_histories_that_nobody_asked_for_until_there_is_a_ver
     assert len(list(dependence_sentences([histories(10, 14, axis=BEFORE, blocks=3)]))) == 1
 
 
+def test_names_of_tasks_may_have_braces():
+    axis = SweepAxis("history", ("on a fresh node", "after terms {a}"), derived=True)
+    (told,) = dependence_sentences([histories(10, 14, axis=axis)])
+    assert "after terms {a}" in told
+
+
 def test_histories_of_a_single_variant_are_its_changes():
     record = tasks_record(variants=(OS,))
     analysis = analyse_run(record)

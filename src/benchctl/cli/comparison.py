@@ -27,7 +27,7 @@ from benchctl.stats.metrics import (
     metrics_in,
     percentile,
 )
-from benchctl.stats.order import describe_before, ran_before
+from benchctl.stats.order import before_text
 from benchctl.stats.quantiles import requantiled
 
 _SUMMARISED = "0.5, 0.9 and 0.99"
@@ -252,10 +252,7 @@ def _other_tasks(
             alone.setdefault(tuple(side.label for side in having), []).append(found.where(row))
         before: dict[str, str] = {}
         if row.level == "task":
-            before = {
-                side.label: describe_before(ran_before(side.run.plan, here[side.label][place]))
-                for side in having
-            }
+            before = {side.label: before_text(side.run.plan, here[side.label][place]) for side in having}
         doubts = list(row.caveats)
         if len({*before.values()}) > 1:
             ran = "; ".join(f"{what} ({label})" for label, what in before.items())

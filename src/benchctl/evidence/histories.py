@@ -176,7 +176,9 @@ def _outcome(site: Site) -> str:
 def history_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
     """Return a table of call sites and histories; none without any, or why it is not there."""
     logs = logs_of(folder, record) if histories(record.plan) else []
-    if len(logs) > _MOST_LOGS:
+    names = dict.fromkeys(log.variant for log in logs)
+    first = {(log.variant, log.block, log.node) for log in (choose(logs, name, None, None) for name in names)}
+    if sum((log.variant, log.block, log.node) in first for log in logs) > _MOST_LOGS:
         line = f"benchctl explain {record.id} inlining"
         return [Table.of("Calls by what ran before", (worded("Show them with"),), ((line,),))]
     try:

@@ -23,7 +23,7 @@ from benchctl.experiment.record import (
 from benchctl.redline.judge import unsteady_nodes
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.stats import caveat
 from benchctl.stats.analyse import doubting, settled_tasks, side_figures, task_doubts
 from benchctl.stats.analysis import Figures
@@ -189,8 +189,9 @@ class _TaskSide(msgspec.Struct, frozen=True):
     reference: TaskRef
     label: str  # `MEASUREMENT/VARIANT`, its name in notes
     task: Task | None  # as it was planned; None if its measurement has no run yet
-    challenge: str
-    plan: Plan | None  # of the measurement's run
+    challenge: str  # without what a sweep adds to its name
+    plan: Plan | None  # of the measurement's run, or of its index builds
+    place: Place | None
     forks: tuple[ForkRecord, ...]  # finished ones that count, in block order
     found: ForkSummaries
     settled: Steadiness = Steadiness("unknown")
@@ -206,7 +207,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
         label, settled = f"{reference.measurement}/{reference.variant}", Steadiness("unknown")
         run = runs.get(reference.measurement)
         if run is None:
-            return cls(reference, label, None, reference.challenge, None, (), [])
+            return cls(reference, label, None, reference.challenge, None, None, (), [])
         if reference.task:
             plan, forks = run.plan, run.compared(reference.variant)
             place = reference.place_in(plan)
@@ -217,8 +218,9 @@ class _TaskSide(msgspec.Struct, frozen=True):
             forks, place = tuple(builds[label]), (len(run.plan.schedules), 0)
         task = task_at(plan, place)
         summaries = collect({label: forks}, place, task)[label]
-        challenge = plan.schedules[place[0]].name
-        return cls(reference, label, task, challenge, run.plan, forks, summaries, settled)
+        return cls(
+            reference, label, task, plan.challenge_of(place[0]), plan, place, forks, summaries, settled
+        )
 
     @property
     def summaries(self) -> list[TaskSummary]:
@@ -448,12 +450,12 @@ def _doubts(
     for side in sides:
         for task in side.tasks:
             run = runs.get(task.reference.measurement)
-            if run is None or task.task is None or not task.found:
+            if run is None or task.plan is None or task.place is None or not task.found:
                 continue
-            summaries, done = {task.label: task.found}, {task.label: task.forks}
+            found, done = {task.label: task.found}, {task.label: task.forks}
             steady = {task.label: task.settled}
             yield from task_doubts(
-                metric, run.plan, task.task, summaries, done, steady, calibration=run.calibration, noisy=noisy
+                metric, task.plan, task.place, found, done, steady, calibration=run.calibration, noisy=noisy
             )
     for first, other in product(sides[0].tasks, sides[1].tasks):
         alike = (

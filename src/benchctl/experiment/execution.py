@@ -21,7 +21,7 @@ from benchctl.experiment.record import (
 )
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import boots
+from benchctl.results.plan import boot_of
 from benchctl.results.store import RunStore
 
 if TYPE_CHECKING:
@@ -116,9 +116,7 @@ def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator
         place = site.task_of(variant).place_in(run.plan)
         for fork in run.done(variant):
             if "inlining" in run.plan.evidence_in(fork.block):
-                starts = enumerate(boots(run.plan, fork.block))
-                boot = next(number for number, steps in starts if any(place in step for step in steps))
-                which = (variant, fork.block, boot)
+                which = (variant, fork.block, boot_of(run.plan, fork.block, place))
                 log = next((log for log in logs if (log.variant, log.block, log.boot) == which), None)
                 yield _of_fork(site, variant, fork.block, log)
 

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -64,19 +64,27 @@ def track_changes(before: NightRecord, now: NightRecord) -> Iterator[Change]:
         yield from _change("commit of the track", *commits)
 
 
-def era_of(plan: Plan, environment: Environment, track: Track | None = None) -> str:
+def era_of(
+    plan: Plan,
+    environment: Environment,
+    track: Track | None = None,
+    left_out: Collection[str] = (),
+) -> str:
     """Return a digest of what has to be the same for nights to be compared, with that of the documents.
 
     The host, the documents, and everything of the plan that decides figures; not its variants, whose
     changes are what nightly runs are for, and not benchctl's version, which is a change like others. With
     `track`, only the indices and the operations that the plan uses count; without it, the whole track
-    does, so that an added operation begins a new era.
+    does, so that an added operation begins a new era. `left_out` are searches of the pollution that some
+    node refuses, so that none runs them.
     """
     decisive = {name: value for name, value in deciding(plan).items() if name not in _NO_MATTER}
     decisive["corpus"] = plan.corpus.digest or msgspec.structs.replace(plan.corpus, files=())
     decisive["track"] = plan.track_digest if track is None else _meaning(plan, track)
     decisive["host"] = environment.fingerprint
     decisive["workers"] = plan.workers
+    if left_out:
+        decisive["left out"] = sorted(left_out)
     return _digest(decisive)
 
 

@@ -331,7 +331,7 @@ class Measuring:
             record,
             run=run.id,
             runs=(run.id,),
-            era=era_of(run.plan, run.environment, track),
+            era=era_of(run.plan, run.environment, track, run.left_out_of_pollution),
             track=source,
             environment=run.environment,
             variants=tuple(self._complete(variant, run, track) for variant in variants),

@@ -476,8 +476,7 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
         where = f", asked of the first of {record.plan.index_builds} index builds" if record.builds else ""
         count = len(check.operations)
         yield f"the same on {'the one operation' if count == 1 else f'all {count} operations'}{where}"
-    left_out = record.plan.polluting & check.refused
-    if left_out:
+    if left_out := record.left_out_of_pollution:
         yield f"left out of the pollution of all variants: {', '.join(sorted(left_out))}"
     for finding in check.findings:
         if finding.kind == "unsupported":

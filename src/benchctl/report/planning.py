@@ -120,7 +120,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
         )
     done = all(
         comparison.verdict in DECIDED and not comparison.provisional
-        for comparison in _comparisons(analysis)
+        for comparison in (*_comparisons(analysis), *_interactions(analysis))
         if comparison.judged
     )
     if done and len(analysis.variants) > 1 and not any(_unfinished(analysis)):
@@ -252,6 +252,13 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:
     return [comparison for row in analysis.task_rows or analysis.rows for comparison in row.comparisons]
+
+
+def _interactions(analysis: Analysis) -> Iterator[Comparison]:
+    """Yield what a sweep of named points asks: whether differences depend on them."""
+    for curve in analysis.curves:
+        for pair in () if curve.axis.derived else curve.pairs:
+            yield from pair.interactions
 
 
 def _by_build(analysis: Analysis) -> bool:

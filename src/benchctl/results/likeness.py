@@ -363,6 +363,10 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
         if first != second and (first := _bare(first)) != (second := _bare(second)):
             verb = "differ" if name in _PLURAL else "differs"
             yield f"{name.replace('_', ' ')} {verb} ({_difference(first, second)})"
+    lacking = [record.left_out_of_pollution for record in (one, other)]
+    if lacking[0] != lacking[1]:
+        names = "; ".join(_names(found) for found in lacking)
+        yield f"searches that were left out of the pollution differ ({names})"
     if here.benchctl != there.benchctl:
         yield f"benchctl differs ({here.benchctl}, {there.benchctl})"
 

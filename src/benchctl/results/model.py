@@ -548,6 +548,11 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         by_time = self.plan.by_time and self.unfinished and not self.stopped
         return f"at most {self.total}" if by_time else str(self.total)
 
+    @property
+    def left_out_of_pollution(self) -> frozenset[str]:
+        """Operations of the pollution that no variant runs, since a node refuses them."""
+        return frozenset() if self.answers is None else self.plan.polluting & self.answers.refused
+
     def missing(self) -> tuple[tuple[int, str], ...]:
         """Return (block, variant) of every fork that is not done, in block order."""
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}

@@ -386,6 +386,8 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     bases: tuple[VariantSpec, ...]  # the variants without the sweep, in table order
     variants: dict[str, Swept]  # by the name that they have in the run
     schedules: tuple[Swept, ...]  # by position in the plan
+    # Operations that no table shows: where every task has a node, they run on that of the task after them.
+    preparing: tuple[str, ...] = ()
 
     @property
     def challenges(self) -> tuple[str, ...]:
@@ -474,6 +476,10 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
             if self.swept is None
             else self.swept.challenges
         )
+
+    def challenge_of(self, schedule: int) -> str:
+        """Return the name of a measured challenge, without what a sweep adds to it."""
+        return self.schedules[schedule].name if self.swept is None else self.swept.schedules[schedule].of
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -679,7 +685,7 @@ def place_in_block(seed: int, block: int, run: int, variant: str) -> float:
 def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     """Group the steps by node start, in order, by the restart policy; `task` restarts per step.
 
-    So do the histories `fresh` and `polluted`.
+    So do the histories `fresh` and `polluted`, per step that tables show.
     The points of a sweep come in random order, the same for all variants of a block; so do tasks that only
     differ in their clients, and the steps of a challenge that asks for it.
     """
@@ -704,10 +710,27 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
     return tuple(
         together
         for schedule, own in zip(order, by_schedule, strict=True)
-        for together in (
-            [own] if plan.history(schedule) in {None, "scheduled"} else [(step,) for step in own]
-        )
+        for together in ([own] if plan.history(schedule) in {None, "scheduled"} else _apart(plan, own))
     )
+
+
+def _apart(plan: Plan, steps: Iterable[Step]) -> list[tuple[Step, ...]]:
+    """Return steps that tables show, each with those that prepare it; the last ones go with the one before."""
+    preparing = () if plan.swept is None else plan.swept.preparing
+    found: list[tuple[Step, ...]] = []
+    waiting: tuple[Step, ...] = ()
+    for step in steps:
+        waiting = (*waiting, step)
+        if any(plan.schedules[place].schedule[task].operation not in preparing for place, task in step):
+            found.append(waiting)
+            waiting = ()
+    return [*found[:-1], (*found[-1], *waiting)] if found else [waiting]
+
+
+def boot_of(plan: Plan, block: int, place: Place) -> int:
+    """Return the number of the node start at which a task runs."""
+    starts = enumerate(boots(plan, block))
+    return next(number for number, steps in starts if any(place in step for step in steps))
 
 
 def _shuffled_steps(challenge: Challenge, dice: random.Random) -> list[tuple[int, ...]]:

@@ -297,7 +297,8 @@ class _Candidates:
         return None if passed else name
 
     def _ran(self, record: RunRecord) -> bool:
-        names = [schedule.name for schedule in record.plan.schedules]
+        plan = record.plan
+        names = {schedule.name for schedule in plan.schedules}.union(plan.challenges)
         return self.challenge is None or self.challenge in names
 
 

@@ -286,6 +286,7 @@ def in_test_mode(plan: Plan) -> Plan:
         variant_warmups={
             name: tuple(map(_shortened, warmups)) for name, warmups in plan.variant_warmups.items()
         },
+        pollution=plan.pollution and _shortened(plan.pollution),
         test_mode=True,
     )
 

@@ -229,7 +229,6 @@ class OpenRun:
             if workers is not None:
                 self._held.enter_context(workers)
                 self._update(load_hosts=workers.facts)
-            answers = self._record.answers
             self._runner = ForkRunner(
                 plan,
                 self._track,
@@ -238,7 +237,7 @@ class OpenRun:
                 bench.observer,
                 bench.stop,
                 workers=workers,
-                left_out=plan.polluting & answers.refused if answers else frozenset(),
+                left_out=self._record.left_out_of_pollution,
             )
         return self._runner
 

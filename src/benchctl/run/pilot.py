@@ -18,6 +18,7 @@ from benchctl.run.bench import Bench, Observer
 from benchctl.run.fork import ForkJob, ForkRunner, pool_of
 from benchctl.run.host import pinned
 from benchctl.run.plan import param_prefix, with_params
+from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
 from benchctl.track.model import Challenge, Track
 
@@ -64,6 +65,11 @@ def run_pilot(
         BenchctlError: If a pilot fork fails.
     """
     by_name = {subject.spec.name: subject for subject in subjects}
+    left_out: frozenset[str] = frozenset()
+    if plan.polluting:
+        # What they are is kept, so that the run need not ask again.
+        answered = check_answers(list(subjects), plan, track, bench.home, bench.observer)
+        left_out = plan.polluting & answered.check.refused
     folder = RunFolder(bench.home.scratch / "pilot")
     with ExitStack() as stack:
         stack.enter_context(pinned(plan.pin))
@@ -80,6 +86,7 @@ def run_pilot(
                 bench.observer,
                 bench.stop,
                 workers=workers,
+                left_out=left_out,
             )
             fork, _ = runner.run(ForkJob(by_name[variant], block=attempt, position=0))
             return fork

@@ -39,6 +39,7 @@ from benchctl.run.checks import (
 from benchctl.run.documents import (
     FileOptions,
     expected_corpus,
+    is_bulk,
     is_filling,
     needs_documents,
     origin_of,
@@ -209,12 +210,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
             hint="remove --hosts, or take a track without a plug-in",
         )
     track = track.with_challenges(*all_warmups, *schedules)
-    for challenge, of in zip(schedules, swept, strict=True):
-        if HISTORY in of.at and is_filling(track, challenge):
-            raise UsageError(
-                f"--sweep history: challenge '{of.of}' fills its indices, which each of its tasks would need",
-                hint="sweep challenges that search prepared data, or exclude tasks: --exclude-tasks",
-            )
+    _check_histories(track, schedules, swept)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     check_acting(options, track, (*all_warmups, *schedules))
     plan = freeze(_with_builds(options, track, schedules), track, schedules, warmups, sources)
@@ -222,7 +218,9 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     check_targets(plan, track)
     if sweep.axes:
         points = {spec.name: point for spec, point in sweep.variants(families)}
-        of_plan = SweepSpec(sweep.axes, families, points, swept)
+        asked = dict.fromkeys(task.operation for challenge in schedules for task in challenge.schedule)
+        preparing = tuple(name for name in asked if not track.operations[name].reported)
+        of_plan = SweepSpec(sweep.axes, families, points, swept, preparing)
         plan = msgspec.structs.replace(plan, swept=of_plan)
         sweep.check(plan)
     plan = msgspec.structs.replace(
@@ -328,6 +326,16 @@ def _schedules(
         return challenges, track
 
     return axes_of(settings.sweep).schedules(load)
+
+
+def _check_histories(track: Track, schedules: Sequence[Challenge], swept: Sequence[Swept]) -> None:
+    for challenge, of in zip(schedules, swept, strict=True):
+        sends = any(is_bulk(track.operations[task.operation]) for task in challenge.schedule)
+        if HISTORY in of.at and (sends or is_filling(track, challenge)):
+            raise UsageError(
+                f"--sweep history: challenge '{of.of}' makes or changes its data, which all histories search",
+                hint="sweep challenges that search prepared data, or exclude tasks: --exclude-tasks",
+            )
 
 
 def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:

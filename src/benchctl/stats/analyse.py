@@ -75,7 +75,6 @@ from benchctl.stats.metrics import (
 from benchctl.stats.outlook import verdict_costs, with_least_effects
 from benchctl.stats.scale import operation_scale
 from benchctl.stats.steady import Steadiness, steadiness
-from benchctl.track.model import Task
 
 LEAST_FOR_P90 = 10
 LEAST_FOR_P99 = 100
@@ -416,7 +415,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     steady = {label: settled.get((label, place), Steadiness("unknown")) for label in found}
     caveats = task_doubts(
-        metric, plan, task, found, done, steady, answers=answers, calibration=calibration, noisy=noisy
+        metric, plan, place, found, done, steady, answers=answers, calibration=calibration, noisy=noisy
     )
     if plan.redline is not None:
         steady |= hook("redline").unsteady_nodes(plan.redline, done)
@@ -460,7 +459,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
         ),
         scale=operation_scale(
             task.operation,
-            challenge.name,
+            plan.challenge_of(place[0]),
             [summary for forks in found.values() for _, summary in forks],
             plan.corpus.documents,
             answers,
@@ -475,7 +474,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
 def task_doubts(
     metric: Metric,
     plan: Plan,
-    task: Task,
+    place: Place,
     found: Mapping[str, ForkSummaries],
     done: Mapping[str, Sequence[ForkRecord]],
     steady: Mapping[str, Steadiness],
@@ -489,7 +488,7 @@ def task_doubts(
     Args:
         metric: that is shown.
         plan: of the forks.
-        task: of the plan.
+        place: of the task.
         found: label -> the task's summaries, the baseline's first.
         done: label -> the same forks as a whole.
         steady: label -> whether its forks had settled.
@@ -497,6 +496,7 @@ def task_doubts(
         calibration: of the driver, if measured.
         noisy: forks around which the host's probes stand out.
     """
+    task = task_at(plan, place)
     doubts = (
         *row_doubts(metric, task, found, answers),
         *([] if metric.kind.of_start else settling_doubts(task, found, steady)),
@@ -504,7 +504,7 @@ def task_doubts(
         *host_doubts(metric, found, noisy),
         *node_doubts({label: done[label] for label in found}),
         *floor_doubts(found, calibration),
-        *cold_doubts(metric, plan, task),
+        *cold_doubts(metric, plan, place, found),
     )
     if plan.redline is None:
         return doubts

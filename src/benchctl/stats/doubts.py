@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 
 from benchctl.results.figures import DOCUMENTS, Calibration, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import Row
 from benchctl.stats.caveat import (
     Caveat,
@@ -24,7 +24,7 @@ from benchctl.stats.caveat import (
 from benchctl.stats.compare import forks_by_build, several_builds
 from benchctl.stats.disturbed import Disturbance, stalls
 from benchctl.stats.driver import FLOOR_FACTOR, LoadCheck, check_load, known_median, near_floor
-from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, open_loop
+from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, open_loop, task_at
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
@@ -198,11 +198,11 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         )
 
 
-def cold_doubts(metric: Metric, plan: Plan, task: Task) -> Iterator[Caveat]:
+def cold_doubts(metric: Metric, plan: Plan, place: Place, variants: Iterable[str]) -> Iterator[Caveat]:
     """Yield whether anything warmed a page cache that was to be cold, before the task was measured."""
+    task = task_at(plan, place)
     own = not metric.kind.of_start and (task.warmup_iterations or task.warmup_time_period)
-    warm_up = own or plan.warmup_challenges
-    if plan.page_cache == "cold" and warm_up:
+    if plan.page_cache == "cold" and (own or any(plan.warmups_of(name, place[0]) for name in variants)):
         yield Caveat(
             "not-cold",
             "what the page cache lacked was read during the warm-up, which is not measured: "

@@ -12,7 +12,7 @@ from benchctl.errors import UsageError, guess
 from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.metrics import METRIC_KINDS, MetricKind
 from benchctl.results.model import ForkRecord, IndexFacts
-from benchctl.results.plan import Place, Plan, RedlineSpec
+from benchctl.results.plan import Place, Plan, RedlineSpec, Swept
 from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
@@ -424,7 +424,12 @@ def builds_as_forks(
     ]
     place = len(plan.schedules)
     challenge = Challenge(INDEX_BUILDS, tuple(map(Task, (_BUILD, *fields))))
-    return msgspec.structs.replace(plan, schedules=(*plan.schedules, challenge), redline=None), {
+    # A sweep does not go on over them.
+    swept = plan.swept and msgspec.structs.replace(
+        plan.swept, schedules=(*plan.swept.schedules, Swept(INDEX_BUILDS))
+    )
+    made = msgspec.structs.replace(plan, schedules=(*plan.schedules, challenge), redline=None, swept=swept)
+    return made, {
         label: [
             msgspec.structs.replace(
                 ForkRecord.of_figures(label, number, tuple(_build_summaries(facts, place, fields))),

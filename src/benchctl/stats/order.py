@@ -19,7 +19,7 @@ def places_by_history(plan: Plan, places: Iterable[Place]) -> list[dict[str, Pla
     for place in places:
         task = task_at(plan, place)
         # In random order, what ran before differs from block to block.
-        if task.group is None and plan.schedules[place[0]].order == "written":
+        if task.group is None and not task.swept and plan.schedules[place[0]].order == "written":
             groups.setdefault((task.operation, task.clients, task.rate_per_s), []).append(place)
     return [histories for group in groups.values() if len(histories := _by_history(plan, group)) > 1]
 
@@ -52,6 +52,15 @@ def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
     own = next(step for step in steps if task in step)
     earlier = [number for step in steps[: steps.index(own)] for number in step]
     return tuple(before + [plan.schedules[schedule].schedule[number].label for number in earlier])
+
+
+def before_text(plan: Plan, place: Place) -> str:
+    """Return what ran before a place, for readers; in random order, it differs from block to block."""
+    alone = plan.restart == "task" or plan.history(place[0]) in {"fresh", "polluted"}
+    mixed = plan.schedules[place[0]].order != "written" or task_at(plan, place).swept
+    if not alone and (mixed or (plan.restart == "never" and plan.swept is not None)):
+        return "in random order"
+    return describe_before(ran_before(plan, place))
 
 
 def describe_before(after: Sequence[str]) -> str:

@@ -495,7 +495,9 @@ def _curves(
     for row in rows:
         of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
         own = _own_axis(plan, row) or histories.get((row.schedule, row.task))
-        axes = [*((own.axis,) if own else ()), *swept.axes]
+        # Whether something depends on the history comes before how it grows.
+        by_history = [axis for axis in swept.axes[:1] if axis.name == HISTORY]
+        axes = [*by_history, *((own.axis,) if own else ()), *swept.axes[len(by_history) :]]
         for side in row.figures if axes else ():
             first, *others = axes
             variant = swept.variants.get(side.variant, Swept(side.variant))

@@ -15,7 +15,7 @@ from benchctl.errors import UsageError, suggestion
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import HISTORIES, HISTORY, Axis, Plan, Swept, VariantSpec
 from benchctl.run.documents import is_generated
-from benchctl.track.model import Challenge, Track
+from benchctl.track.model import Challenge, Track, TrackOperation
 from benchctl.track.parameters import parse_params
 
 MOST_POINTS = 64
@@ -118,7 +118,7 @@ class Sweep:
         Raises:
             UsageError: If a parameter changes the track's index.
         """
-        base_track = load({})[1] if self.of_schedules else None
+        bases, base_track = load({}) if self.of_schedules else ((), None)
         loaded = []
         for point in _grid(self.of_schedules):
             values = parse_params(
@@ -132,7 +132,11 @@ class Sweep:
                 raise UsageError(f"{where}{err.message}", hint=err.hint) from err
             if base_track is not None:
                 _check_data(base_track, track, point)
-                challenges = tuple(_own(challenge, base_track, track, point) for challenge in challenges)
+                known = (base_track.operations | base.operations for base in bases)
+                challenges = tuple(
+                    _own(challenge, base, track, point)
+                    for challenge, base in zip(challenges, known, strict=True)
+                )
             loaded.append((point, challenges))
         return _in_order(loaded)
 
@@ -153,7 +157,7 @@ class Sweep:
         histories = {of.at.get(HISTORY) for of in swept.schedules}
         if {"fresh", "scheduled"} <= histories and all(len(one.steps) == 1 for one in plan.schedules):
             raise UsageError(
-                "--sweep history: a challenge of one task runs nothing before it, so fresh is scheduled",
+                "--sweep history: nothing runs before a single task, so fresh is scheduled",
                 hint="write history=fresh,polluted, or select more tasks",
             )
         nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]
@@ -305,17 +309,19 @@ def _check_data(base: Track, other: Track, point: Point) -> None:
             )
 
 
-def _own(challenge: Challenge, base: Track, track: Track, point: Point) -> Challenge:
+def _own(challenge: Challenge, base: Mapping[str, TrackOperation], track: Track, point: Point) -> Challenge:
     """A challenge with the operations that are not the base's under names of the point."""
     changed = {
         name: operation
         for name, operation in (track.operations | challenge.operations).items()
-        if base.operations.get(name) != operation
+        if base.get(name) != operation
     }
     names = {name: f"{name}@{_words(point)}" for name in changed}
+    own = {name: operation for name, operation in challenge.operations.items() if name not in changed}
     return msgspec.structs.replace(
         challenge,
-        operations={
+        operations=own
+        | {
             names[name]: msgspec.structs.replace(operation, name=names[name])
             for name, operation in changed.items()
         },

@@ -233,7 +233,7 @@ def _what(axis: SweepAxis) -> str:
 def _at(curve: SweepCurve, label: str) -> str:
     if curve.axis.name != HISTORY:
         return f"at {label}"
-    return _HISTORIES.get(label, label).format(curve.challenge)
+    return _HISTORIES[label].format(curve.challenge) if label in _HISTORIES else label
 
 
 def _dependence_text(curve: SweepCurve, number: int) -> str:

@@ -12,7 +12,8 @@ from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
-from builders import make_fork, make_record, make_summary
+from benchctl.track.model import Challenge, Task
+from builders import make_fork, make_plan, make_record, make_summary
 from evidence.made_histories import INLINED, logs, recorded
 from jvm_logs import INLINED_VISIT, INTS, SORT_VISITOR, VIRTUAL_VISIT, head, visits
 
@@ -77,6 +78,24 @@ def test_forks_are_grouped_by_the_fate_of_a_call():
     assert "\ninlined: PointRangeQuery$1$1::visit inline (hot); " in done.stdout
     nothing = call("latest", "--group", READ, "--callee", "nobody", "--task", "range", "--variant", "os")
     assert "not compiled by C2: 4 forks" in nothing.stdout
+
+
+def test_a_task_is_judged_by_the_node_that_it_ran_on(home: Path):
+    folder = RunFolder(home / "runs" / "20260102-000000-c")
+    plan = make_plan(schedules=(Challenge("c", (Task("sort"), Task("range"))),), restart="task")
+    forks = []
+    for block in range(3):
+        for boot, visit in enumerate((INLINED_VISIT, VIRTUAL_VISIT)):
+            log = folder.evidence_folder("es", block, boot) / "jvm.log.zst"
+            log.parent.mkdir(parents=True)
+            log.write_bytes(zstandard.ZstdCompressor().compress(visits(*visit, *OTHER_VISIT)))
+        summaries = (make_summary("sort", 1.0), msgspec.structs.replace(make_summary("range", 1.0), task=1))
+        forks.append(make_fork("es", block, *summaries, boots=(BOOT, BOOT), evidence=("inlining",)))
+    folder.save(make_record(folder.path.name, status="complete", plan=plan, forks=tuple(forks)))
+    for task, fate in (("sort", "inlined: "), ("range", "virtual call: ")):
+        done = call("20260102", "--group", READ, "--callee", "visit", "--task", task, "--variant", "es")
+        assert done.exit_code == 0, done.output
+        assert f"\n{fate}" in done.stdout
 
 
 def test_a_call_whose_code_is_there_for_some_receivers_only_is_told_in_groups_and_differences(home: Path):

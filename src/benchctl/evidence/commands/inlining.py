@@ -36,7 +36,7 @@ from benchctl.evidence.inlining_report import (
 from benchctl.evidence.inlining_tree import cut_tree, simple
 from benchctl.report.table import plain
 from benchctl.results.model import C2_LEVEL, RunRecord
-from benchctl.results.plan import task_named
+from benchctl.results.plan import boot_of, task_named
 
 Format = Literal["text", "json"]
 
@@ -213,8 +213,8 @@ def _group(
         )
         if summary is None:
             raise BenchctlError(f"block {fork.block} of {fork.variant} has no figures of that task")
-        own = [log for log in logs if (log.variant, log.node) == (name, like.node)]
-        own = [log for log in own if log.block == fork.block and summary.schedule in log.schedules]
+        which = (name, like.node, fork.block, boot_of(record.plan, fork.block, place))
+        own = [log for log in logs if (log.variant, log.node, log.block, log.boot) == which]
         if own:
             p90 = None if summary.service_time is None else summary.service_time.p90
             called = read_called(InliningLog(own[-1].path), caller, callee)

@@ -45,7 +45,7 @@ from benchctl.results.store import RunFolder, reference
 from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import INDEX_BUILDS
-from benchctl.stats.order import describe_before, ran_before
+from benchctl.stats.order import before_text
 from benchctl.stats.task_shape import run_shapes
 
 
@@ -179,9 +179,7 @@ def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     if plan is None or plan.redline is not None:
         return
     rows = {(row.schedule, row.task): row for row in analysis.task_rows}
-    lines = (
-        (analysis.where(rows[place]), describe_before(ran_before(plan, place))) for place in sorted(rows)
-    )
+    lines = ((analysis.where(rows[place]), before_text(plan, place)) for place in sorted(rows))
     yield Table.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
 
 
