@@ -199,7 +199,7 @@ def test_quantiles_whose_bias_differs_with_the_number_of_requests_have_no_verdic
     }
     found = unfit_values(SERVICE_TIME, sides)
     assert [*found] == expected
-    assert {doubt.code for doubt in found.values()} <= {"few-samples"}
+    assert {doubt.code for doubt in found.values()} <= {"too-few-samples"}
     assert unfit_values(THROUGHPUT, sides) == {}
 
 

@@ -115,12 +115,18 @@ def test_what_few_blocks_or_a_weak_point_decide_is_provisional():
     assert [one.provisional for one in curve.lines[1].changes] == [True, False]
 
 
-@pytest.mark.parametrize(("code", "verdict"), [("saturated", "n/a"), ("few-samples", "insufficient")])
+@pytest.mark.parametrize(("code", "verdict"), [("saturated", "n/a"), ("too-few-samples", "insufficient")])
 def test_a_doubt_that_withholds_the_verdict_at_a_point_withholds_those_against_it(code: Any, verdict: str):
     values = {"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}
     curve = judged(values, caveats=[(), (Caveat(code, "x"),), ()])
     assert verdicts(curve.pairs[0].interactions) == [verdict, "slower"]
     assert verdicts(curve.lines[1].changes) == [verdict, "slower"]
+
+
+def test_chance_within_forks_is_in_the_interval_and_withholds_nothing():
+    values = {"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}
+    curve = judged(values, caveats=[(), (Caveat("few-samples", "x"),), ()])
+    assert verdicts(curve.pairs[0].interactions) == ["slower", "slower"]
 
 
 def test_p_is_adjusted_over_all_interactions_of_a_metric():

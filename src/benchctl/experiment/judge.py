@@ -146,7 +146,7 @@ def _unjudged(row: ExperimentRow, comparison: Comparison) -> str:
     """Return why there is no verdict; empty where there is one, or more forks may bring it."""
     if row.missing or comparison.verdict not in ("n/a", "insufficient"):
         return row.missing
-    withholding = WITHHOLDING | WITHOUT_VERDICT | {"few-samples", "no-ratio"}
+    withholding = WITHHOLDING | WITHOUT_VERDICT | {"too-few-samples", "no-ratio"}
     reasons = (doubt.text for doubt in row.caveats if doubt.code in withholding)
     return next(reasons, "no values to compare")
 

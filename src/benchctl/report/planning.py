@@ -94,7 +94,7 @@ def planning_lines(analysis: Analysis, plan: Plan | None) -> list[str | Command]
         for comparison in _comparisons(analysis)
         if comparison.judged
         and comparison.mde_percent
-        and not any(doubt.code == "few-samples" for doubt in comparison.caveats)
+        and not any(doubt.code == "too-few-samples" for doubt in comparison.caveats)
     ]
     noisiest = max(precise, key=lambda comparison: comparison.mde_percent or 0.0, default=None)
     if noisiest is not None:
@@ -302,7 +302,7 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int 
     counts = [task.iterations for schedule in plan.schedules for task in schedule.schedule if task.iterations]
     if plan.settled:
         return max(counts) if pilot and counts else None
-    wanting = {"few-samples"} if pilot else {"few-samples", "not-steady"}
+    wanting = {"few-samples", "too-few-samples"} | (set() if pilot else {"not-steady"})
     if counts and _codes(analysis) & wanting:
         return max(_LEAST_ITERATIONS, _ITERATION_GROWTH * max(counts))
     return None

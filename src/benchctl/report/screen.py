@@ -113,6 +113,7 @@ _OF_CAVEATS = {
     "no-spread": "alike",
     "stalled": "stall",
     "few-samples": "tail",
+    "too-few-samples": "tail",
     "cut-short": "short",
     "unlike-units": "units",
     "offered-rate": "offered",

@@ -715,7 +715,7 @@ def boots(plan: Plan, block: int = 0) -> tuple[tuple[Step, ...], ...]:
 
 
 def _apart(plan: Plan, steps: Iterable[Step]) -> list[tuple[Step, ...]]:
-    """Return steps that tables show, each with those that prepare it; the last ones go with the one before."""
+    """Return steps that tables show, each with those that prepare it; the last go with the one before."""
     preparing = () if plan.swept is None else plan.swept.preparing
     found: list[tuple[Step, ...]] = []
     waiting: tuple[Step, ...] = ()

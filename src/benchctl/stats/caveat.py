@@ -16,8 +16,8 @@ CaveatCode = Literal[
     "missing-values", "no-ratio", "no-redline", "no-spread", "node-lost", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
     "same-builds", "saturated", "separate-runs", "shared-host", "single-build", "single-fork", "single-run",
-    "small-scale", "stalled", "test-mode", "unfinished", "unlike", "unlike-units", "unpaired", "unsupported",
-    "whole-clients",
+    "small-scale", "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
+    "unpaired", "unsupported", "whole-clients",
 ]  # fmt: skip
 
 WITHHOLDING: Final[frozenset[CaveatCode]] = frozenset(

@@ -714,8 +714,7 @@ def _too_few(comparison: Comparison) -> bool:
     if not _measured(comparison):
         return False
     few = min(comparison.replicates) < FORKS_FOR_VERDICT
-    # Few requests are a doubt about the row, unless a side's figure is the extreme of them.
-    unfit = comparison.gapped or any(doubt.code == "few-samples" for doubt in comparison.caveats)
+    unfit = comparison.gapped or any(doubt.code == "too-few-samples" for doubt in comparison.caveats)
     return few or unfit or (comparison.p is None and not comparison.has_zero)
 
 

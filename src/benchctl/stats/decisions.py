@@ -131,7 +131,7 @@ def _unclear_text(row: Row, comparison: Comparison) -> str:
         effect = comparison.mde_percent
         sees = "" if effect is None else f"; minimum detectable effect {effect:.1f}%"
         return f"inconclusive{_size(comparison)}{sees}"
-    own = [doubt.text for doubt in comparison.caveats if doubt.code in WITHOUT_VERDICT | {"few-samples"}]
+    own = [doubt.text for doubt in comparison.caveats if doubt.code in WITHOUT_VERDICT | {"too-few-samples"}]
     withheld = [*own, *(doubt.text for doubt in row.caveats if doubt.code in WITHOUT_VERDICT)]
     return f"{comparison.verdict}: {withheld[0]}" if withheld else comparison.verdict
 

@@ -372,11 +372,11 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
                 f"{counted(_typical_samples(found[name]), 'request')} of {name}" for name in (first, label)
             )
             text = f"{metric.title} rests on {listed} a fork, and depends on their number: no verdict"
-            doubts[label] = Caveat("few-samples", text)
+            doubts[label] = Caveat("too-few-samples", text)
     extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
     for fewest, labels in few.items():
         doubt = Caveat(
-            "few-samples",
+            "too-few-samples",
             f"{metric.title} of {' and '.join(labels)} rests on {counted(fewest, 'request')} a fork: with "
             f"fewer than {metric.samples_least:,} it is the {extreme} of them: no verdict",
         )

@@ -52,7 +52,7 @@ from benchctl.track.model import Task
 _TWO = 2
 _CONFIDENCE = 0.95
 # Doubts about a point that hold for what is compared with it.
-_INHERITED: Final[frozenset[CaveatCode]] = frozenset({"few-samples", "busy-host"})
+_INHERITED: Final[frozenset[CaveatCode]] = frozenset({"too-few-samples", "busy-host"})
 
 ByBlock = Mapping[int, float | None]
 """Block -> the value of that block's fork; None, or absent, where it has none.
