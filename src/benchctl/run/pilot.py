@@ -66,7 +66,7 @@ def run_pilot(
     """
     by_name = {subject.spec.name: subject for subject in subjects}
     left_out: frozenset[str] = frozenset()
-    if plan.polluting:
+    if plan.polluting and plan.origin != "empty":
         # What they are is kept, so that the run need not ask again.
         answered = check_answers(list(subjects), plan, track, bench.home, bench.observer)
         left_out = plan.polluting & answered.check.refused
