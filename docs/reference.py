@@ -4,45 +4,70 @@ Most pages are made when the site is built. Those that people need in a checkout
 change, `python docs/reference.py` writes them again.
 """
 
+import ast
 import html
+import inspect
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
+import msgspec
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from benchctl.cli import root, show_everything
 from benchctl.cli.listing import metrics_table
-from benchctl.cli.schema import Schema, described_schema, schema
 from benchctl.cli.targets import TargetEntry
 from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.file import ExperimentFile
-from benchctl.home import Home
 from benchctl.hosts.file import HostsFile
 from benchctl.micro.conduct import MicroEntry
+from benchctl.nightly.model import MESSAGE_VERSION, Message
 from benchctl.nightly.suite import Suite
+from benchctl.report.formats import Document
+from benchctl.report.numbers import json_text
 from benchctl.report.screen import MARKS
 from benchctl.report.table import pieces
-from benchctl.results.sql import ONE_ROW, view_columns
-from benchctl.slices import hooks
+from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.spec import RunForm
+from benchctl.stats.analysis import SCHEMA_VERSION
 
 _FOLDER = "reference"
 COMMITTED = ("files.md", "marks.md", "metrics.md")
 """Pages that are in the repository, too."""
-_SCHEMAS = {
-    "analysis": "What `--format json` prints",
-    "run": "run.json",
-    "message": "Message of a night",
+Schema = dict[str, Any]
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_COMMENT = re.compile(r"\s*#\s?(?P<text>.*)")
+_NAMES = re.compile(r"(?P<names>`\w+`(?:, `\w+`)*): (?P<text>.*)")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A form that programs read, with the key that holds its version."""
+
+    title: str
+    type: type[msgspec.Struct]
+    version: int
+    version_key: str = ""  # empty where files have none
+
+
+SCHEMAS = {
+    "analysis": Written("What `--format json` prints", Document, SCHEMA_VERSION, "schema_version"),
+    "run": Written("run.json", RunRecord, RECORD_VERSION, "record-version"),
+    "message": Written("Message of a night", Message, MESSAGE_VERSION, "schema-version"),
+    "config": Written("A file of `run --config`", RunForm, 1),
 }
+"""What has a page, and a file of JSON Schema beside it. A change over which a reader of the older form could
+stumble takes a new version number; a test holds the form of each version fast."""
 _FILES = {
     "Runs": (
         RunForm,
-        "`benchctl run --config FILE` and `plan`. Options on the command line take precedence.",
+        "`benchctl run --config FILE`. Options on the command line take precedence.",
     ),
     "Suites": (Suite, "`benchctl nightly run FILE`; `nightly init` creates one with comments."),
     "Experiments": (ExperimentFile, "`benchctl experiment run FILE`."),
@@ -51,7 +76,6 @@ _FILES = {
     "Targets": (TargetEntry, "`--targets FILE`: a mapping of names to the following keys."),
     "Microbenchmarks": (MicroEntry, "The key `micro` of suites and experiments."),
 }
-_RUN_KEYS = described_schema(RunForm)["$defs"]["RunForm"]["properties"]
 _REFUSED = {"Suite": {"sweep"}}
 """Keys that a form has, and its command always refuses."""
 _TEXTS = {
@@ -90,10 +114,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Commands": [f"{_FOLDER}/commands/{name}.md" for name in names]},
         *(f"{_FOLDER}/{name}.md" for name in ("files", "metrics", "marks")),
     ]
-    entries += [
-        {"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in _SCHEMAS]},
-        f"{_FOLDER}/tables.md",
-    ]
+    entries.append({"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in SCHEMAS]})
     return config
 
 
@@ -108,9 +129,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def pages() -> dict[str, str]:
     """Path below the reference's folder -> Markdown."""
-    made = {f"schemas/{name}.md": _schema_page(title, schema(name)) for name, title in _SCHEMAS.items()}
+    made = {}
+    for name, written in SCHEMAS.items():
+        made[f"schemas/{name}.md"] = _schema_page(written.title, f"{name}.json", schema(name))
+        made[f"schemas/{name}.json"] = json_text(schema(name))
     made["metrics.md"] = _unescaped("# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown")))
-    made["tables.md"] = "\n".join(_tables())
     made["files.md"] = "\n".join(_files())
     made["marks.md"] = "\n".join(_marks())
     top = click.Context(root, info_name="benchctl")
@@ -201,8 +224,82 @@ def _unescaped(text: str) -> str:
 # Schemas.
 
 
-def _schema_page(title: str, found: Schema) -> str:
-    lines = [f"# {title}\n", f"`{found['$id']}`, JSON Schema {found['$schema'].split('/')[-2]}.\n"]
+def schema(name: str) -> Schema:
+    """The schema of a form; types and fields are described by their docstrings and comments."""
+    written = SCHEMAS[name]
+    described = described_schema(written.type)
+    if written.version_key:
+        properties = described["$defs"][written.type.__name__]["properties"]
+        properties[written.version_key] |= {"const": written.version}
+    return {"$schema": _DIALECT, "$id": f"urn:benchctl:{name}:{written.version}", **described}
+
+
+def described_schema(written: type[msgspec.Struct]) -> Schema:
+    """Return the schema of a type, with descriptions from docstrings and comments."""
+    generated = msgspec.json.schema(written)
+    definitions = dict(sorted(generated["$defs"].items()))
+    for struct in _structs(msgspec.inspect.type_info(written), set()):
+        definition = definitions.get(struct.__name__, {})
+        if "description" in definition:
+            definition["description"] = " ".join(definition["description"].split())
+        comments = _field_comments(struct)
+        for field, key in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+            if field in comments and key in definition.get("properties", {}):
+                definition["properties"][key].setdefault("description", comments[field])
+    return {**generated, "$defs": definitions}
+
+
+def _structs(node: object, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
+    """Walk the types that a type is made of, each once."""
+    if isinstance(node, msgspec.inspect.StructType):
+        if node.cls in seen:
+            return
+        seen.add(node.cls)
+        yield node.cls
+    children = getattr(node, "fields", ()) or getattr(node, "types", ()) or getattr(node, "item_types", ())
+    for child in (*children, *(getattr(node, name, None) for name in ("type", "item_type", "value_type"))):
+        if child is not None:
+            yield from _structs(child, seen)
+
+
+def _field_comments(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Read the comment above or after each field, those of base types included."""
+    # A comment that begins with names (`low`, `high`: ...) explains all of these.
+    comments: dict[str, str] = {}
+    for base in reversed(struct.__mro__[:-2]):
+        try:
+            source = textwrap.dedent(inspect.getsource(base))
+        except OSError:  # made of a row of a table: its fields are explained there
+            continue
+        lines = source.splitlines()
+        for statement in cast(ast.ClassDef, ast.parse(source).body[0]).body:
+            if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
+                continue
+            text = _comment_of(lines, statement)
+            named = _NAMES.fullmatch(text)
+            names = re.findall(r"\w+", named["names"]) if named else [statement.target.id]
+            comments |= dict.fromkeys(names, named["text"] if named else text) if text else {}
+    return comments
+
+
+def _comment_of(lines: list[str], statement: ast.stmt) -> str:
+    # Columns count bytes of UTF-8.
+    end = lines[(statement.end_lineno or statement.lineno) - 1].encode()[statement.end_col_offset :]
+    after = _COMMENT.fullmatch(end.decode())
+    if after and not after["text"].startswith(("type: ", "noqa")):
+        return after["text"]
+    above: list[str] = []
+    for line in reversed(lines[: statement.lineno - 1]):
+        comment = _COMMENT.fullmatch(line)
+        if comment is None:
+            break
+        above.insert(0, comment["text"])
+    return " ".join(above)
+
+
+def _schema_page(title: str, file: str, found: Schema) -> str:
+    dialect = found["$schema"].split("/")[-2]
+    lines = [f"# {title}\n", f"`{found['$id']}`, JSON Schema {dialect}: [{file}]({file}).\n"]
     whole = found["$ref"].rpartition("/")[2]
     definitions: Mapping[str, Schema] = found["$defs"]
     for name in [whole, *(other for other in definitions if other != whole)]:
@@ -251,18 +348,19 @@ def _files() -> Iterator[str]:
     yield "Keys are the options of `benchctl run` without dashes, in the plural where options are repeatable."
     yield "Paths are relative to the file. Unknown and duplicate keys are errors with file and line.\n"
     shown = {form.__name__ for form, _ in _FILES.values()}
+    run_keys = described_schema(RunForm)["$defs"]["RunForm"]["properties"]
     for title, (form, text) in _FILES.items():
         yield f"## {title}\n\n{text}\n"
         definitions = described_schema(form)["$defs"]
-        yield from _keys(definitions[form.__name__], form.__name__)
+        yield from _keys(definitions[form.__name__], form.__name__, run_keys)
         for name in definitions:
             if name not in shown:
                 yield f"### {name}\n"
-                yield from _keys(definitions[name], name)
+                yield from _keys(definitions[name], name, run_keys)
         shown |= {*definitions}
 
 
-def _keys(definition: Schema, form: str) -> Iterator[str]:
+def _keys(definition: Schema, form: str, run_keys: Schema) -> Iterator[str]:
     """List the keys of a mapping; those that it shares with runs by a link."""
     properties = {
         key: value
@@ -272,7 +370,7 @@ def _keys(definition: Schema, form: str) -> Iterator[str]:
     shared = {
         key
         for key, value in properties.items()
-        if form != "RunForm" and value == _RUN_KEYS.get(key) and (form, key) not in _TEXTS
+        if form != "RunForm" and value == run_keys.get(key) and (form, key) not in _TEXTS
     }
     if shared:
         yield f"- `{'`, `'.join(sorted(shared))}`: as for [runs](#runs)"
@@ -330,19 +428,6 @@ def _marks() -> Iterator[str]:
     yield "| mark | title | meaning |\n|---|---|---|"
     for mark, (title, text) in MARKS.items():
         yield f"| `{mark}` | {title} | {text} |"
-
-
-# Tables of `benchctl sql`.
-
-
-def _tables() -> Iterator[str]:
-    yield "# Tables of benchctl sql\n"
-    # Columns do not depend on the folder that a slice would look into.
-    slices = [view(Home(Path())) for view in hooks("sql_view")]
-    for view in (*ONE_ROW, *slices):
-        yield f"## {view if isinstance(view, str) else view.name}\n"
-        for column in view_columns(view):
-            yield f"`{column[0]}` {column[1]}\n:   {_prose(column[2])}\n"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from benchctl.disk import MOST_BYTES, read_file, replacing
 from benchctl.errors import BenchctlError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.suite import load_suite
-from benchctl.results.foreign import read_race
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.parameters import read_parameter_files
@@ -43,7 +42,6 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "parameters": ("params.yml", lambda folder: read_parameter_files([folder / "params.yml"])),
     "YAML file": ("variants.yml", lambda folder: read_typed(folder / "variants.yml", dict[str, str])),
     "suite": ("nightly.yml", lambda folder: load_suite(folder / "nightly.yml")),
-    "race": ("race.json", lambda folder: read_race(folder / "race.json")),
     "corpus": ("manifest.json", load_corpus),
     "events of nights": ("events.jsonl", lambda folder: SuiteFolder(folder).events(pytest.fail)),
 }

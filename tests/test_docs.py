@@ -1,6 +1,5 @@
 """README and site: every command line is valid, what is not marked as not run is run, and the site builds."""
 
-import importlib.util
 import os
 import re
 import shlex
@@ -22,7 +21,8 @@ from benchctl.results.store import RunFolder
 from benchctl.track.model import Challenge, Task
 from benchctl.yaml_file import Document
 from builders import make_fork, make_plan, make_record, make_summary
-from stored import samples
+from reference_pages import reference
+from stored import ROWS, samples
 
 TOP = Path(__file__).parent.parent
 PAGES = sorted([TOP / "README.md", TOP / "CONTRIBUTING.md", *(TOP / "docs" / "pages").rglob("*.md")])
@@ -88,7 +88,7 @@ def _split(words: list[str]) -> Iterator[list[str]]:
     one: list[str] = []
     while words:
         word = words.pop(0)
-        if set(word) <= {">"}:
+        if set(word) <= set(">&") and ">" in word:
             words.pop(0)
         elif set(word) <= set("&|;"):
             yield one
@@ -198,13 +198,8 @@ def test_links_lead_to_files_of_the_checkout(page: Path):
 
 def test_committed_pages_of_the_reference_are_up_to_date():
     """To write them again: python docs/reference.py."""
-    spec = importlib.util.spec_from_file_location("reference", TOP / "docs" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    reference = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(reference)
-    expected = reference.committed_pages()
-    assert len(expected) == len(reference.COMMITTED)
+    expected = reference().committed_pages()
+    assert len(expected) == len(reference().COMMITTED)
     assert {file.name: file.read_text() for file in expected} == {
         file.name: content for file, content in expected.items()
     }, "write them again: python docs/reference.py"
@@ -312,3 +307,15 @@ def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_p
     assert "benchctl nightly install" in pages["reference/commands/nightly.html"]
     assert "schema_version" in pages["reference/schemas/analysis.html"]
     assert "direct_buffers" in pages["reference/metrics.html"]
+
+
+def test_queries_of_samples_run(workplace: Path):
+    (block,) = (block for block in blocks() if block.title == "queries.py")
+    runs = workplace.parent / "home" / "runs"
+    done = subprocess.run(
+        [sys.executable, "-c", block.body], cwd=runs, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("000-es.parquet") > 0
+    rows = (runs / "samples.csv").read_text().splitlines()
+    assert len(rows) == 1 + 2 * 2 * 6 * ROWS

@@ -25,7 +25,6 @@ from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
 from benchctl.nightly.folder import Known, remember
 from benchctl.results.model import OtherLoad, RunRecord
-from benchctl.results.samples import database
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
 from cli.test_plan import earlier
@@ -39,13 +38,11 @@ from file_server import Served, serving_files
 from foreign_tracks import BOOKS, write_files
 from made_experiment import comparison, made_record
 from nightly.laboratory import SLOW_FLAG, World
-from races import race, task_of, write
 from redlines import make_point, redline_fork, redline_plan
 from report.conftest import complete_record
 from report.test_formats_driver import CALIBRATION, driven
 from report.test_layout_tables import difficult
 from report.test_screen import cold
-from search.commands.test_minimize import finished
 from sweeps import swept_record
 
 GOLDEN: Final = Path(__file__).parent / "golden"
@@ -120,7 +117,6 @@ def fill(top: Path, home: Home) -> None:
     draw_run(store, "20260102-000000-c-bbbb", forks=3)
     for make in (evident, profiled, logged):
         make(home.runs)
-    finished(home.root)
     for run in runs_of("fresh", "after", "noinline").values():
         keep(run.id, run)
     stopped = blog(
@@ -137,7 +133,6 @@ def fill(top: Path, home: Home) -> None:
     remember(world.folder, Known("suite", "Suite", str(top / "suite.yml"), str(world.site), str(home.runs)))
     write_files(top / "books", BOOKS)
     write_experiment(top, name="experiment.yml")
-    write(top / "race.json", race(1, task_of("range", 10)))
     keep("sweep", swept_record())
     keep("sweep-heap", swept_record(sweep=("heap=512m,1g",), variants=(ES,)))
 
@@ -179,11 +174,7 @@ def page_text(page: str) -> str:
 
 
 def file_text(path: Path) -> str:
-    """What a command wrote: pages as text, the names and types of columns."""
-    if path.suffix == ".parquet":
-        with database() as connection:
-            columns = connection.execute("describe from read_parquet(?)", [str(path)]).fetchall()
-        return "".join(f"{name} {kind}\n" for name, kind, *_ in columns)
+    """What a command wrote; pages as text."""
     text = path.read_text(encoding="utf-8")
     return page_text(text) if path.suffix == ".html" else text
 
@@ -192,7 +183,6 @@ def masked(text: str, top: Path) -> str:
     """Without what is another one every time, and without the digits in which processors differ."""
     text = text.replace(top.name, MASKED_NAME)
     text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
-    text = re.sub(r"(-rally-big5rangedebug-)[0-9a-f]{4}\b", r"\1abcd", text)
     text = re.sub(r"^\[ *\d+\.\d s\]", "[SECONDS]", text, flags=re.MULTILINE)
     text = re.sub(r"^\[SECONDS\] warning: host is busy.*\n", "", text, flags=re.MULTILINE)
     return re.sub(r"-?\d+(?:\.\d+)?e-\d+|-?\d+\.\d{7,}(?:e\+\d+)?", _rounded, text)
@@ -214,7 +204,6 @@ def tell(top: Path, capsys: pytest.CaptureFixture[str]) -> Tell:
         "out": top / "out",
         "books": top / "books",
         "experiment": top / "experiment.yml",
-        "race": top / "race.json",
     }
 
     def run(command: str) -> str:
@@ -226,7 +215,7 @@ def tell(top: Path, capsys: pytest.CaptureFixture[str]) -> Tell:
         error = masked(said.err, top)
         text += f"[stderr]\n{error}" * bool(error) + f"[exit {status:d}]\n" * bool(status)
         for path in sorted(names["out"].rglob("*.*")):
-            if path.suffix in (".html", ".parquet", ".collapsed"):
+            if path.suffix in (".html", ".collapsed"):
                 # An experiment's runs have the pages that `benchctl show --html` writes.
                 whole = path.parent != names["out"] or not path.name.startswith("2026")
                 text += f"[{path.relative_to(names['out'])}]\n{file_text(path) if whole else ''}"

@@ -68,12 +68,9 @@ class Home:
     indices = _Folder()  # prepared indices, by key
     # Half-built indices of interrupted preparations, by key: the next one goes on from there.
     partial = _Folder()
-    nodes = _Folder()  # nodes started by `benchctl node`
     runs = _Folder()  # runs: samples, summaries, logs
     nightly = _Folder()  # suites that run unattended: nights, alarms, pages
     experiments = _Folder()  # executions of experiments; their runs are among the runs
-    searches = _Folder()  # of minimize and bisect, each with the runs behind it
-    builds = _Folder()  # what was built of commits
     repositories = _Folder()  # copies of remote git repositories
     tracks = _Folder()  # checkouts of tracks
     logs = _Folder()  # logs of node starts that failed before there was a run to keep them

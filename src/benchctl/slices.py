@@ -5,8 +5,8 @@ from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 Hook = Literal[
-    "collectors", "details", "evidence", "foreign_lines", "imported", "listing", "micro", "micro_source",
-    "page", "redline", "redline_search", "references", "report", "schemas", "sql_view", "sweep",
+    "collectors", "details", "evidence", "foreign_lines", "micro", "micro_source",
+    "page", "redline", "redline_search", "references", "report", "sweep",
     "swept_curves", "whole",
 ]  # fmt: skip
 """Hooks that a slice may give, each a `module` or `module:name` of it, imported when called:
@@ -17,8 +17,6 @@ Hook = Literal[
 - evidence: the module with evidence_cost(record) -> a `stats.analysis.EvidenceCost`, and
   evidence_everywhere(kinds) -> a `Caveat`
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
-- imported(files, variant, tags) -> None, or (label, record, what keeps the rest) of JMH's
-- listing: a command of `benchctl list`
 - micro: the module with MicroRunner(plan, run folder, home, stop event), a `run.fork.Runner` of forks without
   nodes, prepare_micro(home, plan, progress), and micro_caveats(plan); micro_source(path) -> its `MicroSpec`
 - page(analysis, folder and record of its run if it is of one) -> (charts, tables of details) of its page
@@ -27,10 +25,8 @@ Hook = Literal[
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
 - report(analysis, notes or None) -> None, or a `report.table.Addition`
-- schemas: name -> (type, key of its version, version), for `benchctl schema`
 - whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
   or that the run is part of
-- sql_view(home) -> a `results.sql.FileView`
 - sweep(texts of `--sweep`) -> a `run.plan.Axes`
 - swept_curves(rows, plan, margins, method, paired, sequential) -> the `stats.analysis.SweepCurve`s of a run
 """
@@ -66,29 +62,9 @@ SLICES: Mapping[str, Slice] = {
         {"references": "execution:references", "whole": "execution:whole"},
         {
             "experiment": (
-                "Search and experiment",
+                "Experiment",
                 "commands:experiment_group",
                 "Run an experiment and evaluate its expectations.",
-            ),
-        },
-    ),
-    "search": Slice(
-        {"listing": "stored:listing", "references": "record:references", "whole": "stored:whole"},
-        {
-            "ab": (
-                "Automate",
-                "commands.bisect:ab_command",
-                "Build and benchmark two commits to gate a pull request.",
-            ),
-            "bisect": (
-                "Search and experiment",
-                "commands.bisect:bisect_command",
-                "Find the commit, version or jar that changed performance.",
-            ),
-            "minimize": (
-                "Search and experiment",
-                "commands.minimize:minimize_command",
-                "Reduce a challenge to the tasks that cause an effect.",
             ),
         },
     ),
@@ -111,8 +87,6 @@ SLICES: Mapping[str, Slice] = {
     "nightly": Slice(
         {
             "references": "folder:references",
-            "schemas": "model:SCHEMAS",
-            "sql_view": "folder:sql_view",
             "whole": "folder:whole",
         },
         {
@@ -124,10 +98,10 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "micro": Slice(
-        {"imported": "results:imported", "micro": "conduct", "micro_source": "jmh:read_source"},
+        {"micro": "conduct", "micro_source": "jmh:read_source"},
         {
             "micro": (
-                "Search and experiment",
+                "Experiment",
                 "commands:micro_group",
                 "Run JMH microbenchmarks and compare variants.",
             ),

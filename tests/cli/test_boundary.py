@@ -68,7 +68,7 @@ def test_an_expected_error_is_one_message(
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [("run", "--include-tasks"), ("plan", "--include-tasks"), ("explain latest inlining", "--task")],
+    [("run", "--include-tasks"), ("explain latest inlining", "--task")],
 )
 def test_other_words_for_a_task_lead_to_the_option_that_chooses_tasks(
     command: str, option: str, capsys: pytest.CaptureFixture[str]
@@ -87,7 +87,6 @@ def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize(
     ("folder", "arguments"),
     [
-        ("nodes", ["node", "start", "os"]),
         ("corpora", ["corpus", "generate", "--docs", "1k"]),
         ("runs", ["run", "--challenge", "range-only", "--docs", "1k"]),
     ],
@@ -193,7 +192,6 @@ def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
     ("arguments", "stream"),
     [
         (["runs", "list"], "stdout"),
-        (["schema", "run"], "stdout"),
         (["run", "--help"], "stdout"),
         (["--version"], "stderr"),
         (["nonsense"], "stderr"),
@@ -216,9 +214,7 @@ def test_output_that_nobody_reads_ends_a_command_in_silence(arguments: list[str]
         assert other
 
 
-@pytest.mark.parametrize(
-    "arguments", [["list", "tracks"], ["schema", "run"], ["run", "--help"], ["--version"]]
-)
+@pytest.mark.parametrize("arguments", [["list", "tracks"], ["run", "--help"], ["--version"]])
 def test_output_that_cannot_be_written_is_one_message(arguments: list[str]):
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
@@ -301,23 +297,9 @@ MEASURED = ["--challenge", "range-only"]
         (["run", *MEASURED, "--target", "x=ftp://host"], "is not the address of a host"),
         (["run", *MEASURED, "--warmup", "pilot", "--test-mode"], "--test-mode cannot"),
         (["redline", "--operation", "range", "--slo", "p90=1s", "--variant", "os@99.0.0"], "not found in"),
-        (["minimize", "--challenge", "big5rangedebug", "--effect", "range slower than fresh", "--heap", HUGE],
-         "leaves too little"),
         (["experiment", "run", "jvm-inlining", "--heap", HUGE], "leaves too little"),
-        (["node", "start", "es@99.0.0"], "elasticsearch 99.0.0 not found"),
-        (["node", "start", "--heap", HUGE], "leaves too little"),
-        (["node", "start", "--heap", "10m"], "--heap: invalid size '10m' (expected at least 256m)"),
-        (["node", "start", "../es"], "../es"),
-        (["plan", *MEASURED, "--effect", "0%"], "--effect must be more than 0%"),
         (["show", "nothing"], "no runs in "),
         (["compare", "es", "os"], "es"),
-        (["runs", "import", "{folder}/comma.json", "--variant", "es"], "trailing comma"),
-        (
-            ["runs", "import", "{folder}/timed.json", "--variant", "es"],
-            "neither Rally's nor OpenSearch Benchmark's",
-        ),
-        (["sql", "select"], "DuckDB"),
-        (["runs", "export", "latest", "--parquet", "x", "--samples"], "--samples requires --to"),
         (["extend", "x", "--forks", "0"], "--forks must be at least 1"),
         (["run", "--metric", ""], "--metric requires a non-empty value"),
         (["run", "--exclude-tasks", ""], "--exclude-tasks requires a non-empty value"),
@@ -370,18 +352,6 @@ def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys:
     monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
     assert guarded(root, ["runs", "prune", "--keep", "1"]) == ExitCode.USAGE
     assert "is not UTF-8" in capsys.readouterr().err
-
-
-def test_a_port_that_is_taken_names_its_option(
-    files: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    monkeypatch.setattr("benchctl.cli.node.check_asked", lambda *_: None)
-    port = files.url.rpartition(":")[2]
-    assert guarded(root, ["node", "start", "--port", port, "--heap", "256m"]) == 1
-    assert capsys.readouterr().err == (
-        f"benchctl: --port {port}: address already in use\n"
-        "  hint: give another --port, or none for a free one\n"
-    )
 
 
 @pytest.mark.usefixtures("maven")

@@ -14,7 +14,7 @@ from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.cli.comparison import Measures
 from benchctl.errors import UsageError
-from benchctl.results.model import ForkRecord, Imported, RunRecord
+from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import StopSpec, TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.summary import summarise
@@ -154,11 +154,6 @@ def test_quantiles_without_samples_are_refused(compare: Compare, store: RunStore
     assert f"no p95 of os: in fork 2 of run {NEWER}, forks/002-os.parquet is gone" in error
     assert "0.5, 0.9 and 0.99" in error
     assert compare("es", "os", "--quantile", "0.99")[0] == 0
-    imported = Imported("rally", "2.13", ("/races/1.json",))
-    save(store, "20260103-080000-c-0003", {"es": 1.0, "os": 1.0}, imported=imported)
-    status, _, error = compare("es", "os", "--quantile", "0.95")
-    assert status == 2
-    assert "es was imported without samples" in error
 
 
 def test_fields_that_one_engine_does_not_tell_are_not_compared(compare: Compare):

@@ -4,7 +4,6 @@ import csv
 import io
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
@@ -12,7 +11,6 @@ from benchctl.cli.listing import list_group
 from benchctl.cli.listing import places as places_of
 from benchctl.errors import UsageError
 from benchctl.results.metrics import METRIC_KINDS
-from benchctl.search.commands.minimize import minimize_command
 from benchctl.stats.metrics import kept_metric_of, metric_names
 from benchctl.track.load import load_track
 from foreign_tracks import BOOKS, write_files
@@ -43,7 +41,7 @@ def test_every_metric_says_what_a_target_tells():
 
 def test_a_metric_is_taken_where_the_list_says_so():
     rows = {row["metric"]: row["used by"].split(";") for row in listed("metrics")}
-    assert set(rows["service_time"]) == {"run", "compare", "experiment", "minimize"}
+    assert set(rows["service_time"]) == {"run", "compare", "experiment"}
     assert rows["redline"] == ["redline", "experiment"]
     for name, places in rows.items():
         if "run" in places:
@@ -53,9 +51,6 @@ def test_a_metric_is_taken_where_the_list_says_so():
                 metric_names(name)
         if "experiment" in places:
             assert kept_metric_of(name)
-    choices = next(one.type for one in minimize_command.params if one.name == "metric")
-    assert isinstance(choices, click.Choice)
-    assert {name for name, places in rows.items() if "minimize" in places} == {*choices.choices} & rows.keys()
 
 
 @pytest.mark.parametrize(

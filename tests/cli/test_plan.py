@@ -1,6 +1,5 @@
-"""`benchctl plan`, and what `benchctl run` refuses before it starts anything."""
+"""Plans of runs, and how their records are listed."""
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -47,26 +46,6 @@ def earlier(forks: int = 6) -> RunRecord:
     )
     host = make_environment(fingerprint=describe_host().fingerprint)
     return make_record("a", plan=planned(forks), forks=done, environment=host)
-
-
-def test_without_earlier_runs_it_says_how_to_get_one():
-    done = call("plan", "--effect", "5%", "--challenge", "range-only-short", "--heap", "1g")
-    assert done.exit_code == 0, done.output
-    assert "ASSUMED" in done.output
-    assert "benchctl run --challenge range-only-short --docs 100k --forks 6" in done.output
-
-
-def test_earlier_runs_on_this_machine_are_found_and_give_forks_and_time(home: Path):
-    RunStore(home / "runs").create("a").save(earlier())
-    asked = "plan --effect 5% --challenge range-only-short --warmup as-written --heap 1g --format json"
-    done = call(*asked.split())
-    found = json.loads(done.output)
-    assert found["runs"] == ["a"]
-    assert found["earlier_forks"] == 12
-    assert found["block_s"] == 30.0
-    forks = max(one["need"]["forks"]["forks"] for one in found["requirements"])
-    assert found["command"].endswith(f"--forks {forks}")
-    assert found["requirements"][0]["need"]["seconds"] == 30.0 * forks
 
 
 def test_the_rule_becomes_part_of_the_plan():

@@ -19,7 +19,6 @@ from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.results.plan import DEFAULT_LENGTH
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.search.record import shelf
 from benchctl.stats.caveat import run_doubts
 from builders import make_fork, make_plan, make_record
 from made_experiment import made_record
@@ -121,7 +120,7 @@ def test_a_run_that_time_ends_is_not_said_to_have_all_forks_that_it_may_have(hom
     assert "2 of at most 100 forks are done" in doubt.text
 
 
-def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):
+def test_what_experiments_and_nights_refer_to_takes_force(home: Home):
     for name in ("a", "b", "c", "d"):
         run(home, name)
     suite = SuiteFolder(home.nightly / "big5")
@@ -129,17 +128,11 @@ def test_what_experiments_nights_and_searches_refer_to_takes_force(home: Home):
     suite.save(msgspec.structs.replace(began, run="a", runs=("a", "b")))
     experiment = ExperimentStore(home.experiments).create("x", "20260101-000000")
     experiment.save(made_record([], id=experiment.path.name, runs={"m": "c"}))
-    search = RunStore(shelf(home).root / "s" / "runs").create("e")
-    search.save(make_record("e"))
     assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"
     assert refused("rm", "c").message == f"experiment {experiment.path.name} refers to run c"
-    bisected = RunStore(shelf(home).root / "b" / "runs").create("f")
-    bisected.save(make_record("f"))
-    assert refused("rm", search.path).message == "search s refers to run e"
-    assert refused("rm", bisected.path).message == "search b refers to run f"
     assert call("prune", "--keep", 0).stdout.endswith("; kept: 3 referred to\n")
     assert left(home) == ["a", "b", "c"]
-    assert call("rm", "a", "b", "c", search.path, "--force").exit_code == 0
+    assert call("rm", "a", "b", "c", "--force").exit_code == 0
     assert left(home) == []
 
 

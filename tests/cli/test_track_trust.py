@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli.listing import list_group
-from benchctl.cli.plan import plan_command
 from benchctl.cli.run import run_command
 from benchctl.cli.track import track_group
 from benchctl.errors import BenchctlError, UsageError
@@ -28,8 +27,16 @@ def call(command: click.Command, *arguments: str | Path) -> Result:
     return CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False)
 
 
-def plan(books: Path) -> Result:
-    return call(plan_command, "--effect", "5%", "--track", books, "--challenge", "ask")
+def plan(books: Path, *options: str) -> None:
+    """A run as far as its plan, for which the plug-in is executed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchctl.cli.measuring.check_host", _stop)
+        with pytest.raises(BenchctlError, match="planned"):
+            call(run_command, "--track", books, "--challenge", "ask", "--docs", "1000", *options)
+
+
+def _stop(*_: object) -> None:
+    raise BenchctlError("planned")
 
 
 def test_commands_that_only_read_a_track_execute_nothing_of_it(books: Path):
@@ -54,13 +61,8 @@ def test_a_run_without_consent_says_what_is_missing_and_what_would_be_executed(b
     assert not executed(books)
 
 
-def test_a_run_with_trust_executes_it(books: Path, monkeypatch: pytest.MonkeyPatch):
-    def stop(*_: object) -> None:
-        raise BenchctlError("planned")
-
-    monkeypatch.setattr("benchctl.cli.measuring.check_host", stop)
-    with pytest.raises(BenchctlError, match="planned"):
-        call(run_command, "--track", books, "--challenge", "ask", "--trust", "--docs", "1000")
+def test_a_run_with_trust_executes_it(books: Path):
+    plan(books, "--trust")
     assert executed(books)
 
 
@@ -75,7 +77,7 @@ def test_consent_is_remembered_until_the_plug_in_changes(books: Path):
     (books / "executed").unlink()
     (books / "new.py").touch()
     with pytest.raises(UsageError, match="needs a Python plug-in"):
-        plan(books)
+        call(run_command, "--track", books, "--challenge", "ask")
     assert not executed(books)
 
 

@@ -7,12 +7,12 @@ import jsonschema
 import msgspec
 import pytest
 
-from benchctl.cli.schema import schema
 from benchctl.errors import BenchctlError
 from benchctl.nightly.model import Acknowledged, NightRecord, alarms_of
 from benchctl.nightly.text import message_of
 from benchctl.results.plan import Plan
 from nightly.laboratory import SLOW_FLAG, World
+from reference_pages import reference
 from track_repository import commit_files, track_files
 
 
@@ -423,7 +423,7 @@ def test_pages_that_cannot_be_written_do_not_undo_a_night(usual: World) -> None:
 
 
 def test_what_is_told_keeps_to_its_schema(usual: World) -> None:
-    validator = jsonschema.Draft202012Validator(schema("message"))
+    validator = jsonschema.Draft202012Validator(reference().schema("message"))
     for flags in ("", SLOW_FLAG):
         ended = usual.night(flags=flags)
         validator.validate(json.loads(msgspec.json.encode(message_of(ended.record, ended.events))))

@@ -9,11 +9,10 @@ from benchctl.nightly.model import Alarm, NightRecord, Raised
 from benchctl.nightly.retention import Retention, apply_retention
 from benchctl.results.model import BootRecord
 from benchctl.results.reading import fork_sources
-from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.analyse import analyse_run
 from night_records import KEY, night
-from stored import stored
+from stored import StoredRun, stored
 
 BOOT = BootRecord((0,), 1.0, 1.0, 1.0, 1, 1, (), "boots/000-es/boot-0")
 

@@ -1,6 +1,5 @@
 """The command that repeats a run, printed and parsed again by the real command line: the plan is the same."""
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -280,19 +279,6 @@ def test_every_option_comes_back_in_the_command_that_repeats_a_run(name: str, op
     for words in OPTIONS[name][options]:
         plan = planned(*least(name, words), *words)
         assert deciding(again(plan)) == deciding(plan), words
-
-
-@pytest.mark.parametrize(
-    "files",
-    [("--track-path", "filed", "--corpus", "acted.json"), *SUBJECT["corpus_dirs"]],
-)
-def test_the_command_that_a_plan_proposes_has_its_files_too(files: Words):
-    done = CliRunner().invoke(
-        root, ["plan", "--effect", "5%", *files, "--format", "json"], catch_exceptions=False
-    )
-    program, *words = shlex.split(json.loads(done.stdout)["command"])
-    assert program == "benchctl"
-    assert planned(*words).corpus == planned("run", *files).corpus
 
 
 @pytest.mark.parametrize("which", [run_command, redline_command])

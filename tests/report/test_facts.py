@@ -12,7 +12,6 @@ import pytest
 import golden
 from benchctl.report.facts import fact_sections
 from benchctl.report.table import markdown
-from benchctl.results.foreign import read_race, record_of
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
@@ -26,8 +25,7 @@ from benchctl.results.model import (
 )
 from benchctl.results.plan import CorpusFile, CorpusSpec, PinSpec, PluginSpec
 from benchctl.track.model import Challenge, Task
-from builders import ES, make_record
-from races import race, write
+from builders import make_record
 from report.conftest import complete_record, fact_lines
 
 GOLDEN = Path(__file__).parent / "golden" / "facts.txt"
@@ -185,18 +183,3 @@ def test_facts_as_markdown_are_headings_and_lists():
     assert "### Differences between variants\n\n- version: es 8.11.0, os 2.11.0" in text
     headings = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("#")]
     assert headings == [section.heading for section in fact_sections(PLAIN)]
-
-
-def test_of_imported_results_only_what_is_known_is_said(tmp_path: Path):
-    path = write(tmp_path / "race.json", race())
-    record = record_of([read_race(path)], ES, "r", tags=("before",))
-    assert [line.rstrip().replace(str(path), "PATH") for line in said(record)] == [
-        "Run | r, measured 2026-01-01T01:00:00+00:00",
-        "Run | tags: before",
-        "Run | measured by Rally 2.9.1, imported by benchctl 0.1.0, without samples",
-        "Run | environment 'local', nodes '4gheap': all that is known of host and heap",
-        "Run | track big5, challenge big5rangedebug; corpus, order and node restarts unknown",
-        "Run | parameters: iterations=300",
-        "Run | fork 0: PATH",
-        "Engines | es: version 8.11.0, build d9ec3fa6, Lucene unknown, Java unknown",
-    ]

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from benchctl.results.likeness import JoinedRuns, common_schedules, joined, task_keys
-from benchctl.results.model import Imported
+from benchctl.results.likeness import JoinedRuns, common_schedules, joined
 from benchctl.results.reading import fork_sources
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
@@ -16,19 +15,10 @@ def labels(challenges: tuple[Challenge, ...]) -> dict[str, list[str]]:
 
 
 def test_every_task_of_every_plan_has_a_place_in_the_joined_one():
-    plan, (first, second) = joined([FIRST, SECOND], by_label=False)
+    plan, (first, second) = joined([FIRST, SECOND])
     assert labels(plan.schedules) == {"c": ["a", "b", "b"], "d": ["a", "x"]}
     assert first == {(0, 0): (0, 0), (0, 1): (0, 1), (1, 0): (1, 0)}
     assert second == {(0, 0): (1, 1), (0, 1): (1, 0), (1, 0): (0, 1), (1, 1): (0, 2)}
-
-
-def test_by_label_a_name_is_found_in_any_challenge_unless_it_is_ambiguous():
-    other = make_plan(schedules=(Challenge("e", (Task("a"), Task("b"))),))
-    plan, (_, places) = joined([FIRST, other], by_label=True)
-    assert places == {(0, 0): (2, 0), (0, 1): (0, 1)}
-    assert labels(plan.schedules)["e"] == ["a"]
-    assert ("", 1, "b", 1) in task_keys(FIRST, by_label=True)
-    assert ("c", 1, "a", 1) in task_keys(FIRST, by_label=True)
 
 
 def test_common_schedules_are_those_of_both_in_one_order():
@@ -66,13 +56,3 @@ def test_blocks_of_several_runs_of_a_side_differ_and_a_fork_knows_its_run():
     assert [
         (fork.block, fork.index_build) for run in runs for fork in pooled.moved(run, run.forks)
     ] == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2)]  # fmt: skip
-
-
-def test_every_file_of_another_tool_is_a_run():
-    races = make_record(
-        "races",
-        forks=tuple(make_fork("es", block) for block in range(3)),
-        imported=Imported("rally", "2.13", ("a", "b", "c")),
-    )
-    joined_runs = JoinedRuns.of([[races], [make_record("r")]])
-    assert [fork.index_build for fork in joined_runs.moved(races, races.forks)] == [0, 1, 2]

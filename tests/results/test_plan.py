@@ -1,21 +1,11 @@
 """Names of tasks find one task, or say how each of several is named."""
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.results.plan import (
-    Place,
-    Plan,
-    brief,
-    cpu_list,
-    is_long,
-    parse_cpus,
-    task_named,
-    task_of_challenge,
-)
+from benchctl.results.plan import Place, Plan, cpu_list, parse_cpus, task_named, task_of_challenge
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 
@@ -127,12 +117,3 @@ def test_neighbours_are_a_range(cpus: tuple[int, ...], text: str):
 def test_anything_else_is_refused(text: str):
     with pytest.raises(ValueError, match="range of CPUs"):
         parse_cpus(text)
-
-
-@given(st.one_of(st.text(max_size=400), st.lists(st.integers(), max_size=100)))
-def test_a_long_value_is_cut_and_still_told_from_others(value: object):
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    assert is_long(value) == (len(text) > 200)
-    assert len(brief(value)) <= 200
-    assert (brief(value) == text) != is_long(value)
-    assert brief(f"{text}{'x' * 300}") != brief(f"{text}{'x' * 299}y")

@@ -16,8 +16,6 @@ from benchctl.results.plan import MicroSpec, VariantSpec, boots
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.history import collect_history
-from benchctl.stats.outlook import plan_forks
 from benchctl.sweep.report import sweep_answer
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_summary
@@ -137,15 +135,6 @@ def test_what_ran_before_a_point_of_a_sweep_is_no_axis():
         found = analyse_run(swept_record(restart=restart))
         assert {curve.axis.name for curve in found.curves} == {"clients"}
         assert {section.preceded_by for section in found.sections} == {()}
-
-
-def test_a_plan_of_forks_is_about_the_pairs_that_a_sweep_compares():
-    record = swept_record()
-    plan = plan_forks(
-        collect_history([record], record.plan, record.environment.fingerprint), record.plan, 0.1
-    )
-    pairs = {(one.prospect.baseline, one.prospect.contender) for one in plan.requirements}
-    assert pairs == {("es.1k", "os.1k"), ("es.2k", "os.2k")}
 
 
 LISTED = """{"indices": [{"name": "logs"}],

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.model import Imported, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import PinSpec, Plan, TargetSpec, VariantSpec
 from benchctl.stats.history import ENOUGH_FORKS, History, Noise, collect_history, kind_of
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
@@ -124,7 +124,6 @@ RANGED = Task("range", iterations=3)
         (only_task(msgspec.structs.replace(RANGED, name="range-again")), {}, None),
         (only_task(msgspec.structs.replace(RANGED, target_throughput=5)), {}, None),
         ({}, {"environment": make_environment(fingerprint="another machine")}, None),
-        ({}, {"imported": Imported("rally", "2.13", ())}, None),
     ],
 )
 def test_whose_forks_count(planned: dict[str, Any], changes: dict[str, Any], match: str | None):

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import nct, t, ttest_ind
 
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Plan, StopSpec
+from benchctl.results.plan import StopSpec
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.forecast import Rule, Spread, forks_to_find, forks_to_verdict, least_effect
 from benchctl.stats.history import History, Match, Noise, kind_of
@@ -23,7 +21,6 @@ from benchctl.stats.outlook import (
     expected_forks,
     family_weight,
     further_forks,
-    plan_forks,
     prospects,
     rule_of,
     spread_of,
@@ -182,50 +179,12 @@ def test_both_sides_together_have_the_mean_of_their_variances():
     assert prospects(history([(0.1, 0.1)]), PLAN)[0].df == pytest.approx(18)
 
 
-def test_cpu_of_the_node_is_planned_beside_what_was_asked_for():
-    spreads = history([(0.1, 0.1)])
-    noises = {
-        **spreads.noises,
-        **{((0, 0), "cpu", (kind_of(spec),)): Noise(0.02, 9, 10, "same") for spec in (ES, OS)},
-    }
-    known = msgspec.structs.replace(spreads, noises=noises)
-    found = plan_forks(known, PLAN, 0.10)
-    assert [(one.prospect.metric, one.need.forks.forks) for one in found.beside] == [("cpu", 3)]
-    assert found.hardest.prospect.metric == "throughput"
-    chosen = msgspec.structs.replace(PLAN, metrics="throughput")
-    assert plan_forks(known, chosen, 0.10).beside == ()
-
-
 def test_a_task_without_earlier_forks_is_named_not_guessed():
     found = history([(0.1, 0.1)])
     assert {one.label for one in prospects(found, PLAN)} == {"range"}
     assert unknown_tasks(found, PLAN) == ("c: terms",)
     hidden = msgspec.structs.replace(found, hidden=frozenset({(0, 1)}))
     assert unknown_tasks(hidden, PLAN) == ()
-
-
-def test_forks_for_assumed_spreads_are_those_of_the_t_test():
-    nothing = History({}, {}, frozenset(), 0, ())
-    found = plan_forks(nothing, PLAN, 0.10)
-    assert [round(one.cv_percent) for one in found.assumed] == [2, 5, 10, 15]
-    assert found.assumed[-1].forks.forks == pytest.approx(39, abs=1)
-    assert found.assumed[-1].seconds is None
-    assert plan_forks(nothing, PLAN, 0.05).assumed[-1].forks.forks == pytest.approx(148, abs=1)
-    assert found.requirements == ()
-    assert found.hardest is None
-
-
-def test_forks_and_time_follow_from_the_history():
-    found = plan_forks(history([(0.15, 0.15), (0.05, 0.05)]), PLAN, 0.10)
-    hardest = found.hardest
-    assert (hardest.prospect.label, hardest.prospect.metric) == ("range", "throughput")
-    forks = hardest.need.forks
-    spread = Spread(0.15, 18).of_coming_run
-    # Two rows of a metric, of which none is found yet.
-    assert forks == forks_to_find(math.log(1.1), spread, Rule(math.log(1.03), paired=False, weight=2))
-    assert hardest.need.seconds == forks.forks * 18.0
-    assert hardest.margin_percent == pytest.approx(3.0)
-    assert [one.prospect.label for one in found.requirements] == ["range", "range", "terms", "terms"]
 
 
 def test_pairs_have_the_spread_of_earlier_differences_or_that_of_both_sides():
@@ -278,12 +237,3 @@ def test_the_widest_interval_decides_on_precision():
     halves = [rule.critical(count) * 0.10 * math.sqrt(2 / count) for count in (forks - 1, forks)]
     assert halves[0] > math.log(1.05) >= halves[1]
     assert expected_forks(noisy[:1], plan, None) == 8
-
-
-@settings(deadline=None)
-@given(st.floats(0.01, 0.5), st.floats(0.01, 1.0))
-def test_more_noise_never_takes_fewer_forks(sd: float, effect: float):
-    def forks(of_sd: float, plan: Plan = PLAN) -> tuple[float, float]:
-        return plan_forks(history([(of_sd, of_sd)]), plan, effect).requirements[0].need.forks.sort_key
-
-    assert forks(sd) <= forks(1.3 * sd)

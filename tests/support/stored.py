@@ -1,6 +1,7 @@
 """Runs on disk with samples, for tests of what reads them."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import msgspec
@@ -8,11 +9,17 @@ import numpy as np
 
 from benchctl.results.model import RunRecord
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, empty_columns
-from benchctl.results.sql import StoredRun
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record, make_summary
 
 ROWS = 4
+
+
+class StoredRun(NamedTuple):
+    """A run on disk with its record."""
+
+    folder: RunFolder
+    record: RunRecord
 
 
 def samples(service_ns: int, rows: int = ROWS) -> Columns:

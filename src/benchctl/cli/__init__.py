@@ -25,22 +25,18 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "run": ("benchctl.cli.run:run_command", "Run challenges on fresh nodes and compare the variants."),
         "resume": (
             "benchctl.cli.resume:resume_command",
-            "Resume an interrupted run, experiment, search or night.",
+            "Resume an interrupted run, experiment or night.",
         ),
         "extend": (
             "benchctl.cli.resume:extend_command",
-            "Add forks to a finished run, experiment or search.",
+            "Add forks to a finished run or experiment.",
         ),
     },
     "Prepare": {
         "doctor": ("benchctl.cli.doctor:doctor_command", "Check whether this host is fit to measure."),
-        "plan": (
-            "benchctl.cli.plan:plan_command",
-            "Estimate the forks and time needed to detect a difference.",
-        ),
         "list": (
             "benchctl.cli.listing:list_group",
-            "List challenges, tracks, variants, metrics and searches.",
+            "List challenges, tracks, operations, metrics and variants.",
         ),
         "track": ("benchctl.cli.track:track_group", "Create, validate and inspect tracks."),
     },
@@ -51,18 +47,12 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         ),
         "show": ("benchctl.cli.compare:show_command", "Show the results of a stored run."),
         "help": ("benchctl.cli.help:help_command", "Read the documentation, page by page."),
-        "runs": ("benchctl.cli.runs:runs_group", "List, delete, import and export stored runs."),
+        "runs": ("benchctl.cli.runs:runs_group", "List and delete stored runs."),
     },
     "Automate": {},
-    "Search and experiment": {},
-    "Documents and nodes": {
+    "Experiment": {},
+    "Documents": {
         "corpus": ("benchctl.cli.corpus:corpus_group", "Generate, download and list corpora."),
-        "node": ("benchctl.cli.node:node_group", "Start, stop and inspect standalone nodes."),
-        "lucene": ("benchctl.cli.lucene:lucene_group", "Build patched Lucene jars."),
-    },
-    "Integrate": {
-        "sql": ("benchctl.cli.sql:sql_command", "Query stored runs and samples with SQL."),
-        "schema": ("benchctl.cli.schema:schema_command", "Print the JSON Schema of an output format."),
     },
 }
 
@@ -154,7 +144,7 @@ class Commands(LazyGroup):
     """The commands of benchctl, in the order in which a newcomer meets them."""
 
     sections: ClassVar = {heading: {**own, **commands(heading)} for heading, own in _SECTIONS.items()}
-    rare = frozenset({"Search and experiment", "Documents and nodes", "Integrate"})
+    rare = frozenset({"Experiment", "Documents"})
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -155,16 +155,32 @@ def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
     return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=hint)
 
 
-# Commands of other tools, and others that are easily guessed.
+# Commands of other tools, others that are easily guessed, and former ones with the page that has a recipe.
 _COMMANDS = {
-    "benchctl create-track": "benchctl track new",
-    "benchctl help": "benchctl --help",
-    "benchctl list races": "benchctl runs list",
-    "benchctl list runs": "benchctl runs list",
-    "benchctl race": "benchctl run",
-    "benchctl report": "benchctl show latest --html DIR",
-    "benchctl runs delete": "benchctl runs rm",
-    "benchctl version": "benchctl --version",
+    "benchctl ab": "see: benchctl help pull-requests",
+    "benchctl bisect": "see: benchctl help bisect",
+    "benchctl create-track": "use: benchctl track new",
+    "benchctl explain gc": "see: benchctl help explain",
+    "benchctl explain jit": "see: benchctl help explain",
+    "benchctl explain os": "see: benchctl help explain",
+    "benchctl help": "use: benchctl --help",
+    "benchctl list races": "use: benchctl runs list",
+    "benchctl list runs": "use: benchctl runs list",
+    "benchctl list searches": "see: benchctl help bisect",
+    "benchctl lucene": "see: benchctl help settings",
+    "benchctl minimize": "see: benchctl help bisect",
+    "benchctl nightly annotate": "see: benchctl help nightly",
+    "benchctl nightly bisect": "see: benchctl help bisect",
+    "benchctl node": "see: benchctl help targets",
+    "benchctl plan": "see: benchctl help forks",
+    "benchctl race": "use: benchctl run",
+    "benchctl report": "use: benchctl show latest --html DIR",
+    "benchctl runs delete": "use: benchctl runs rm",
+    "benchctl runs export": "see: benchctl help storage",
+    "benchctl runs import": "see: benchctl help storage",
+    "benchctl schema": "see: benchctl help stored-runs",
+    "benchctl sql": "see: benchctl help storage",
+    "benchctl version": "use: benchctl --version",
 }
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+)[ )]")
 
@@ -175,8 +191,8 @@ def _meant_command(name: str, context: click.Context, group: click.Group) -> str
     names = group.list_commands(context)
     run = context.params.get("run")
     if other is None and run in names:
-        other = f"{context.command_path} {name} {run}"
-    return f"use: {other}" if other else guess(name, names)
+        other = f"use: {context.command_path} {name} {run}"
+    return other or guess(name, names)
 
 
 def _meant_challenge(word: str) -> str:

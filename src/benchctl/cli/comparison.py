@@ -13,7 +13,7 @@ from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side, sides_by
 from benchctl.spec import COMPARED_AS, Diff
-from benchctl.stats.analyse import analyse, versions_of, with_imports
+from benchctl.stats.analyse import analyse, versions_of
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, run_doubts
 from benchctl.stats.inference import Method, sequential
@@ -215,7 +215,7 @@ def comparison_analysis(
         *(Caveat("run", text) for text in own),
         *analysis.caveats,
     )
-    analysis = msgspec.structs.replace(
+    return msgspec.structs.replace(
         analysis,
         caveats=tuple(dict.fromkeys(caveats)),
         differences=_differences(sides),
@@ -226,7 +226,6 @@ def comparison_analysis(
             if name == side.variant
         },
     )
-    return with_imports(analysis, {side.label: side.run.imported for side in sides})
 
 
 def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
@@ -320,8 +319,6 @@ def require_pairs(selection: Selection) -> None:
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:
     asked = " and ".join(percentile(quantile) for quantile in quantiles)
     hint = f"the summaries hold --quantile {_SUMMARISED}; all others need the samples of every fork"
-    if side.run.imported is not None:
-        raise UsageError(f"{side.label} was imported without samples: no {asked}", hint=hint)
     forks = []
     by_block = {fork.block: fork for fork in side.forks}
     for source in fork_sources(archive.folder_of(side.run), side.forks):

@@ -11,7 +11,6 @@ from benchctl.engine.variant_file import load_variants
 from benchctl.report.table import Column, Share, Table
 from benchctl.results.likeness import beyond
 from benchctl.results.metrics import METRIC_KINDS
-from benchctl.slices import hooks
 from benchctl.stats.metrics import used_by
 from benchctl.track.library import challenge_names, find_challenge, track_names
 from benchctl.track.load import load_challenge, load_track
@@ -20,7 +19,7 @@ from benchctl.track.model import Task, Track
 
 @click.group("list")
 def list_group() -> None:
-    """List challenges, tracks, variants, metrics and searches."""
+    """List challenges, tracks, operations, metrics and variants."""
 
 
 @list_group.command("challenges")
@@ -114,10 +113,6 @@ def variants_command(variants_file: Path | None, output_format: TableFormat) -> 
     rows = [(spec.name, spec.engine, spec.version, list(beyond(spec))) for spec in specs]
     title = f"Variants of {variants_file}, and built-in ones"
     print_table(Table.listed(title, ("variant", "engine", "version", "with"), rows), output_format)
-
-
-for _command in hooks("listing"):
-    list_group.add_command(_command)
 
 
 def _extent(task: Task) -> str:

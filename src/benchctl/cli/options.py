@@ -16,7 +16,6 @@ from click.shell_completion import CompletionItem
 
 from benchctl.cli import help_all_option, shows_everything
 from benchctl.cli.streams import emit, note, text_width
-from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root, resolve_home
 from benchctl.quantities import Kind, N
@@ -180,20 +179,6 @@ def each_once(
     if twice := [key for key in keys if keys.count(key) > 1]:
         raise click.BadParameter(f"duplicate key '{twice[0]}'", param=param)
     return tags
-
-
-tags_option = click.option(
-    "--tag",
-    "tags",
-    cls=AliasedOption,
-    aliases=("--user-tag", "--user-tags"),
-    type=TagType(),
-    multiple=True,
-    callback=each_once,
-    metavar="TAG",
-    help=setting("tags").meta.description,
-)
-"""The option; the command gets all tags as one tuple."""
 
 
 def printed_as(*formats: str, about: str = "How the result is printed.") -> Callable[[F], F]:
@@ -445,26 +430,6 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[Complet
 
 
 # Files that commands write once they are done: what can never be written is told before the work.
-
-
-def check_new_file(option: str, path: Path, beside: Sequence[Path] = (), *, ours: bool = False) -> None:
-    """Refuse a file that cannot be written or that already exists.
-
-    `beside` are files that are written with it; with `ours`, what exists may be the same command's.
-
-    Raises:
-        UsageError: If its folder is missing, it is a folder, or it or one of `beside` exists.
-        BenchctlError: If the file system does not let us look.
-    """
-    whole = path.absolute()
-    with disk_errors(f"write {path}"):
-        if not whole.parent.is_dir() or whole.is_dir():
-            raise UsageError(
-                f"{option}: cannot write '{path}': parent directory does not exist, or path is a directory"
-            )
-        existing = next((candidate for candidate in (whole, *beside) if candidate.is_file()), None)
-    if existing is not None and not ours:
-        raise UsageError(f"{option}: {existing} already exists", hint="choose another file, or delete it")
 
 
 def given_options(context: click.Context) -> dict[str, str]:

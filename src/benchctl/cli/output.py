@@ -51,8 +51,6 @@ def print_run(
     if part == "host":
         say(plain([fact_sections(record)], text_width()), nl=False)
         return record
-    # Nobody can repeat what another tool measured by a command of ours.
-    plan = record.plan if record.imported is None else None
     measures = Measures(figures, diff=diff)
     metrics = measures.metrics(record.plan) if figures or diff else None
     analysis = measures.told(analyse_run(record, metrics=metrics), record.plan)
@@ -72,7 +70,7 @@ def print_run(
         below.append(fact_sections(record))
     if below or output_format == "markdown":
         below.append([f"Run: {folder.path}"])
-    _print(analysis, output_format, plan, [record], part=part, more=more, runs=runs, below=below)
+    _print(analysis, output_format, record.plan, [record], part=part, more=more, runs=runs, below=below)
     return record
 
 
@@ -103,7 +101,7 @@ def print_comparison(
     """
     records = [part.run for part in selection.parts]
     ids = {record.id for record in records}
-    plan = records[0].plan if len(ids) == 1 and records[0].imported is None else None
+    plan = records[0].plan if len(ids) == 1 else None
     together = command_for_one_run(selection)
     origins = [*map(_origin, selection.parts), *selection.remarks]
     if together is not None:

@@ -143,7 +143,7 @@ class BegunRun:
 @_how
 @runs_option
 def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, *, how: How) -> None:
-    """Resume an interrupted run, experiment, search or night.
+    """Resume an interrupted run, experiment or night.
 
     ID is that of any of these; `latest` is the newest run. Finished forks are kept, and the rest is measured
     on the same engines, documents and indices; where these have changed, it is refused.
@@ -181,7 +181,7 @@ def extend_command(
     until_decided: bool,
     how: How,
 ) -> None:
-    """Add forks to a finished run, experiment or search.
+    """Add forks to a finished run or experiment.
 
     They are measured on the same engines, documents and indices. You may look at results first:
     p-values and intervals remain valid.

@@ -1,14 +1,13 @@
-"""`benchctl runs`: list and delete stored runs; to import and export them has its own modules."""
+"""`benchctl runs`: list and delete stored runs."""
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import ClassVar, Final
 
 import click
-import msgspec
 
 from benchctl.cli import LazyGroup
 from benchctl.cli.options import (
@@ -21,7 +20,6 @@ from benchctl.cli.options import (
     runs_option,
     stored_runs,
     table_format_option,
-    tags_option,
 )
 from benchctl.cli.streams import note, say
 from benchctl.disk import disk_errors, remove_folder, size_bytes
@@ -32,11 +30,9 @@ from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.report.table import Column, Table
 from benchctl.results.folders import LATEST
-from benchctl.results.foreign import Race, Tool, read_races, record_of
 from benchctl.results.model import RunRecord, moment
-from benchctl.results.plan import VariantSpec
-from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
-from benchctl.slices import hook, hooks
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.slices import hooks
 
 _DATE_AND_TIME: Final = "20261121-070102"
 
@@ -47,21 +43,13 @@ class _Runs(LazyGroup):
             "list": ("benchctl.cli.runs:list_command", "List stored runs, oldest first."),
             "rm": ("benchctl.cli.runs:rm_command", "Delete the given runs without confirmation."),
             "prune": ("benchctl.cli.runs:prune_command", "Delete old runs by count or age."),
-            "import": (
-                "benchctl.cli.runs:import_command",
-                "Import Rally, OpenSearch Benchmark or JMH results.",
-            ),
-            "export": (
-                "benchctl.cli.export:export_command",
-                "Export runs to a metrics store or Parquet.",
-            ),
         },
     }
 
 
 @click.group("runs", cls=_Runs)
 def runs_group() -> None:
-    """List, delete, import and export stored runs."""
+    """List and delete stored runs."""
 
 
 @click.command("list")
@@ -95,14 +83,13 @@ def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
 
 @click.command("rm")
 @click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
-@click.option("--force", is_flag=True, help="Delete runs that experiments, nights or searches refer to, too.")
+@click.option("--force", is_flag=True, help="Delete runs that experiments or nights refer to, too.")
 @runs_option
 def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool) -> None:
     """Delete the given runs without confirmation.
 
     RUN is a path, a run id, a unique suffix, or a prefix that includes date and time. Runs in progress, and
-    runs referenced by an experiment, a nightly suite or a search, are not deleted; --force deletes referenced
-    runs.
+    runs referenced by an experiment or a nightly suite, are not deleted; --force deletes referenced runs.
     """
     if LATEST in names:
         raise UsageError(
@@ -150,7 +137,7 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
     """Delete old runs by count or age.
 
     With both --keep and --older-than, a run must meet both conditions. Runs in progress, tagged runs, and
-    runs referenced by experiments, nightly suites or searches are always kept.
+    runs referenced by experiments or nightly suites are always kept.
     """
     if keep is None and age_s is None:
         raise UsageError("missing option --keep or --older-than", hint="e.g. --keep 20 or --older-than 30d")
@@ -199,7 +186,7 @@ _ASIDE: Final = ".removed-"
 
 
 class References:
-    """References to runs: from experiments, nights, and searches for the smallest schedule.
+    """References to runs: from experiments and nights.
 
     Raises:
         BenchctlError: If a record cannot be read, and might refer to any run.
@@ -247,95 +234,3 @@ def remove_run(folder: RunFolder) -> int:
         path = folder.path.resolve()  # it may be named `..`
         path.replace(path.with_name(f"{_ASIDE}{path.name}"))
     return sum(map(remove_folder, path.parent.glob(f"{_ASIDE}*")))
-
-
-# `benchctl runs import`: results of Rally, OpenSearch Benchmark and JMH as a run.
-
-_LAST_ONLY_OF_OPENSEARCH = 4  # no tool that is left measures Elasticsearch before 5
-_TOOLS: dict[str, Tool] = {"rally": "rally", "osb": "opensearch-benchmark"}
-
-
-@click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--variant",
-    "variant_text",
-    metavar="VARIANT",
-    help="What was measured: es, os, es@8.19.0 or LABEL=es; of JMH any name.  [required]",
-)
-@click.option(
-    "--tool",
-    type=click.Choice(list(_TOOLS)),
-    default=None,
-    help="Tool that wrote the files.  [default: what they say]",
-)
-@tags_option
-@runs_option
-def import_command(
-    files: tuple[Path, ...],
-    variant_text: str | None,
-    tool: str | None,
-    tags: tuple[str, ...],
-    runs_folder: Path | None,
-) -> None:
-    """Import Rally, OpenSearch Benchmark or JMH results.
-
-    FILES are race.json (Rally), or test_run.json or test_execution.json (OpenSearch Benchmark): each becomes
-    one fork of a single variant. A jmh-result.json contains its own forks. Imported runs have no samples and
-    no host data, so some metrics and checks are unavailable.
-    """
-    if missing := next((file for file in files if not file.exists()), None):
-        raise UsageError(f"no such file: {missing}")
-    if variant_text is None:
-        raise UsageError(
-            "no file says what was measured",
-            hint="name it: --variant es, os, es@8.19.0, or LABEL=es to keep it apart from others",
-        )
-    home = resolve_home()
-    keep_rest: Callable[[Path, RunRecord], None] | None = None
-    if imported := hook("imported")(files, variant_text, tags):
-        label, made, keep_rest = imported
-    else:
-        races = read_races(files, None if tool is None else _TOOLS[tool])
-        spec = _variant(variant_text, races[0])
-        label = f"{races[0].tool}-{races[0].challenge or races[0].track or spec.name}"
-        made = record_of(races, spec, "", tags=tags)
-    store = open_store(home, runs_folder)
-    store.open()
-    # Sorted by when it was measured: an old race is not the newest result because it is imported today.
-    moment = datetime.fromisoformat(max(fork.started for fork in made.forks))
-    folder = store.create(new_run_id(label, f"{moment:%Y%m%d-%H%M%S}"))
-    record = msgspec.structs.replace(made, id=folder.path.name)
-    if keep_rest is not None:
-        keep_rest(folder.path, record)
-    folder.save(record)
-    say(f"Run: {folder.path}\nShow: benchctl show {reference(folder, home.runs)}")
-    for remark in record.caveats:
-        note(remark)
-
-
-def _variant(text: str, race: Race) -> VariantSpec:
-    """Return the variant that the user names; it must not contradict the version in the file."""
-    # What provisions engines takes a while to load, which whoever only lists runs need not wait for.
-    from benchctl.engine.variant import parse_variant  # noqa: PLC0415 - see above
-
-    spec = parse_variant(text)
-    version = race.engine_version
-    major = version.partition(".")[0]
-    if spec.engine == "elasticsearch" and major.isdecimal() and int(major) <= _LAST_ONLY_OF_OPENSEARCH:
-        raise UsageError(
-            f"{race.path} measured version {version}, which is OpenSearch's, not Elasticsearch's",
-            hint="import it as os, or as LABEL=os",
-        )
-    if "@" not in text:
-        return spec if version else _of_unknown_version(spec)
-    if version and version != spec.version:
-        raise UsageError(
-            f"{race.path} measured version {version}, not {spec.version}",
-            hint=f"name another variant, such as {text.replace(spec.version, version)}",
-        )
-    return spec
-
-
-def _of_unknown_version(spec: VariantSpec) -> VariantSpec:
-    return VariantSpec(spec.name, spec.engine, "unknown", jvm_flags=spec.jvm_flags, settings=spec.settings)

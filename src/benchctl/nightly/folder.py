@@ -29,7 +29,6 @@ from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import VariantAnswers
 from benchctl.results.samples import DuckDiskError, DuckError, database, quoted
-from benchctl.results.sql import FileView
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -569,19 +568,3 @@ def _cut_off(suite: SuiteFolder, night_id: str) -> bool:
         return suite.load(night_id).status in CUT_OFF
     except BenchctlError:
         return False
-
-
-def sql_view(home: Home) -> FileView:
-    """Return the figures of all nights."""
-    return nights_view(lambda: suites(home))
-
-
-def nights_view(found: Callable[[], Iterable[SuiteFolder]]) -> FileView:
-    """Return the view of the figures of the nights of suites, which are read on use."""
-    return FileView(
-        "nights",
-        "one row a fork, task and metric of every night of every suite; read as the query asks",
-        {"suite": ("VARCHAR", "name of the suite")},
-        COLUMNS,
-        lambda: [(str(path.absolute()), one.root.name) for one in found() for path in one.figure_files()],
-    )

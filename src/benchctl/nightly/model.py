@@ -340,7 +340,3 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     run: str = ""  # id of the night's run; empty when there is none
     site: str = ""  # path of the suite's page; empty when none is written
     wall_s: float = 0.0
-
-
-SCHEMAS = {"message": (Message, "schema-version", MESSAGE_VERSION)}
-"""Of what is written for others to read."""

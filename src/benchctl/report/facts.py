@@ -11,18 +11,9 @@ from benchctl.report.numbers import counted, figure, mebibytes, megabytes
 from benchctl.report.sentences import builds_legend, comparison_text
 from benchctl.report.table import Items
 from benchctl.results.figures import Calibration, ReadingCost
-from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.metrics import METRIC_KINDS
-from benchctl.results.model import (
-    EngineFacts,
-    Environment,
-    Imported,
-    IndexFacts,
-    LoadHostFacts,
-    RunRecord,
-    stray_boots,
-)
-from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, brief, cpu_list
+from benchctl.results.model import EngineFacts, Environment, IndexFacts, LoadHostFacts, RunRecord, stray_boots
+from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used, disturbances
 from benchctl.stats.metrics import LEAST_SHARE, metric
@@ -32,27 +23,6 @@ _BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
 _NS_PER_MS = 1e6
 _SEVERAL = 2
-
-
-def imported_lines(record: RunRecord, found: Imported) -> Iterator[str]:
-    """Yield what is said of an imported run instead of our own facts."""
-    plan = record.plan
-    yield f"{record.id}, measured {record.created}"
-    if record.tags:
-        yield f"tags: {' '.join(record.tags)}"
-    tool = f"{TITLES[found.tool]} {found.version or '(version unknown)'}"
-    yield f"measured by {tool}, imported by benchctl {record.environment.benchctl}, without samples"
-    if plan.micro is not None:
-        yield f"{counted(plan.forks, 'fork')} of {', '.join(found.files)}; the host is unknown"
-        return
-    _, environment, car = record.environment.fingerprint.split(":", 2)
-    yield f"environment '{environment}', nodes '{car or UNKNOWN}': all that is known of host and heap"
-    names = ", ".join(schedule.name for schedule in plan.schedules)
-    yield f"track {plan.track}, challenge {names}; corpus, order and node restarts unknown"
-    if plan.params:
-        yield f"parameters: {' '.join(f'{key}={brief(value)}' for key, value in sorted(plan.params.items()))}"
-    for block, path in enumerate(found.files):
-        yield f"fork {block}: {path}"
 
 
 # Of flags of one kind, a virtual machine obeys the last; these commands add up.
@@ -85,9 +55,6 @@ def _kind_of(flag: str) -> str:
 
 def fact_sections(record: RunRecord) -> list[Items]:
     """Return all facts of a run; sections without lines are left out."""
-    if record.imported is not None:
-        run = Items("Run", tuple(imported_lines(record, record.imported)))
-        return [run, Items("Engines", tuple(_engine_lines(record)))]
     sections = [
         Items("Run", tuple(_run_lines(record))),
         Items("Host", tuple(_host_lines(record.environment))),

@@ -26,7 +26,7 @@ from benchctl.report.table import (
     page_of,
     plain,
 )
-from benchctl.results.model import EngineFacts, Environment, Imported, IndexFacts, RunRecord, RunStatus
+from benchctl.results.model import EngineFacts, Environment, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison
@@ -49,7 +49,6 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: Environment
     engines: tuple[EngineFacts, ...]
     indices: dict[str, tuple[IndexFacts, ...]]  # variant -> the builds of its prepared index
-    imported: Imported | None = None  # the tool and the files, when benchctl did not measure it
 
 
 class Document(Analysis, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +81,6 @@ def _source(record: RunRecord) -> Source:
         environment=record.environment,
         engines=record.engines,
         indices={name: record.builds_of(name) for name in record.indices},
-        imported=record.imported,
     )
 
 

@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from benchctl.results.figures import TaskSummary
-from benchctl.results.foreign import TITLES, UNKNOWN
 from benchctl.results.model import EngineFacts, ForkRecord, RunRecord
-from benchctl.results.plan import Place, Plan, VariantSpec, brief
+from benchctl.results.plan import Place, Plan, VariantSpec
 from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns
 from benchctl.spec import run_settings
@@ -24,12 +23,8 @@ Key = tuple[str, int, str, int]
 """Challenge and task by name, each with a number from 1 for those of one name."""
 
 
-def task_keys(plan: Plan, *, by_label: bool = False) -> dict[Key, Place]:
-    """Return the place of every task by its key, the same in other plans that have that task.
-
-    `by_label` ignores the challenge of a label that the plan has once: files of other tools know no more.
-    """
-    labels = Counter(task.label for challenge in plan.schedules for task in challenge.schedule)
+def task_keys(plan: Plan) -> dict[Key, Place]:
+    """Return the place of every task by its key, the same in other plans that have that task."""
     challenges: Counter[str] = Counter()
     keys: dict[Key, Place] = {}
     for schedule, challenge in enumerate(plan.schedules):
@@ -37,11 +32,7 @@ def task_keys(plan: Plan, *, by_label: bool = False) -> dict[Key, Place]:
         tasks: Counter[str] = Counter()
         for place, task in enumerate(challenge.schedule):
             tasks[task.label] += 1
-            if by_label and labels[task.label] == 1:
-                key = ("", 1, task.label, 1)
-            else:
-                key = (challenge.name, challenges[challenge.name], task.label, tasks[task.label])
-            keys[key] = schedule, place
+            keys[challenge.name, challenges[challenge.name], task.label, tasks[task.label]] = schedule, place
     return keys
 
 
@@ -78,20 +69,15 @@ def company(plan: Plan, place: Place) -> frozenset[str]:
     return frozenset(challenge.schedule[other].label for other in step if other != task)
 
 
-def joined(plans: Sequence[Plan], *, by_label: bool) -> tuple[Plan, list[dict[Place, Place]]]:
-    """Return the first plan with what only others have behind its own tasks, and where each plan's are there.
-
-    Args:
-        plans: of runs with different tasks.
-        by_label: as in `task_keys`.
-    """
+def joined(plans: Sequence[Plan]) -> tuple[Plan, list[dict[Place, Place]]]:
+    """Return the first plan with the tasks that only others have, and where each plan's tasks are in it."""
     first = plans[0]
     challenges: list[Challenge] = list(first.schedules)
     tasks: list[list[Task]] = [list(challenge.schedule) for challenge in challenges]
-    places = task_keys(first, by_label=by_label)
+    places = task_keys(first)
     maps = []
     for plan in plans:
-        own = task_keys(plan, by_label=by_label)
+        own = task_keys(plan)
         targets: dict[int, int] = {}
         for key, (schedule, task) in own.items():
             if key not in places:
@@ -123,37 +109,32 @@ class JoinedRuns:
 
     @classmethod
     def of(cls, sides: Iterable[Sequence[RunRecord]]) -> "JoinedRuns":
-        """Join the runs of sides, of which several may have the same.
-
-        A plan of ours comes first where there is one: other tools' files know names only.
-        """
+        """Join the runs of sides, of which several may have the same."""
         sides = list(sides)
         by_id = {run.id: run for runs in sides for run in runs}
-        ordered = sorted(by_id.values(), key=lambda run: run.imported is not None)
-        plan, places = joined([run.plan for run in ordered], by_label=any(run.imported for run in ordered))
-        plan = msgspec.structs.replace(plan, paired=all(run.plan.paired for run in ordered))
+        plan, places = joined([run.plan for run in by_id.values()])
+        plan = msgspec.structs.replace(plan, paired=all(run.plan.paired for run in by_id.values()))
         pooled = any(len(runs) > 1 for runs in sides)
         lengths = [
             1 + max((fork.block for fork in run.forks), default=0) if pooled else 0 for run in by_id.values()
         ]
         firsts = dict(zip(by_id, accumulate(lengths, initial=0), strict=False))
-        return cls(plan, dict(zip((run.id for run in ordered), places, strict=True)), firsts)
+        return cls(plan, dict(zip(by_id, places, strict=True)), firsts)
 
     def moved(self, run: RunRecord, forks: Iterable[ForkRecord]) -> tuple[ForkRecord, ...]:
         """Return forks with every task at its place; of several runs, with the run as their index build.
 
-        That is what a run is one draw of, beside host and day. A file of another tool is a run of its own.
+        That is what a run is one draw of, beside host and day.
         """
         first = self.first_blocks[run.id]
         number = list(self.first_blocks).index(run.id)
         several = len(self.first_blocks) > 1
-        races = run.imported is not None and run.imported.tool != "jmh"
         return tuple(
             msgspec.structs.replace(
                 fork,
                 summaries=_at_places(fork.summaries, self.places[run.id]),
                 block=first + fork.block,
-                index_build=(first + fork.block if races else number) if several else fork.index_build,
+                index_build=number if several else fork.index_build,
             )
             for fork in forks
         )
@@ -229,47 +210,6 @@ Variant = tuple[str, RunRecord]
 """(name, record): one variant's results in one run."""
 
 
-def imported_reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
-    """Return reasons why results of two runs, at least one imported, cannot be compared.
-
-    Races of one tool are alike when all that their files say is: tool and version, environment, car, and
-    track with its parameters. That their hosts were the same, no file says.
-    """
-    measured = [_measured_by(record) for record in (one, other)]
-    if measured[0] != measured[1]:
-        yield f"measured by different tools ({measured[0]}, {measured[1]})"
-    if one.imported is None or other.imported is None:
-        foreign = measured[0] if one.imported else measured[1]
-        yield f"host, heap and documents of {foreign} are unknown, and its throughput is another figure"
-    elif _named(one) != _named(other):
-        names = [_named(record) for record in (one, other)]
-        yield f"the environments differ ({names[0]}, {names[1]})"
-    if UNKNOWN not in (one.plan.track, other.plan.track) and one.plan.track != other.plan.track:
-        yield f"track differs ({one.plan.track}, {other.plan.track})"
-    if one.imported and other.imported and one.plan.params != other.plan.params:
-        yield f"track parameters differ ({_assignments(one.plan)}, {_assignments(other.plan)})"
-    keys = [task_keys(record.plan, by_label=True) for record in (one, other)]
-    if not keys[0].keys() & keys[1].keys():
-        names = [" ".join(label for _, _, label, _ in own) for own in keys]
-        yield f"no task in common ({'; '.join(names)})"
-
-
-def _named(record: RunRecord) -> str:
-    """The user's names of environment and nodes: all that a file says of a host."""
-    return record.environment.fingerprint.split(":", 1)[1]
-
-
-def _measured_by(record: RunRecord) -> str:
-    imported = record.imported
-    if imported is None:
-        return "benchctl"
-    return f"{TITLES[imported.tool]} {imported.version}".rstrip()
-
-
-def _assignments(plan: Plan) -> str:
-    return " ".join(f"{key}={brief(value)}" for key, value in sorted(plan.params.items())) or "none"
-
-
 def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
     """Return why the results of two runs cannot be compared; empty when they can."""
     return tuple(_reasons(one, other))
@@ -293,9 +233,7 @@ def alike_variants(one: Variant, other: Variant) -> bool:
 
 def same_tasks(one: RunRecord, other: RunRecord) -> bool:
     """Return whether runs have the same tasks in the same order."""
-    by_label = bool(one.imported or other.imported)
-    keys = [list(task_keys(record.plan, by_label=by_label)) for record in (one, other)]
-    return keys[0] == keys[1]
+    return [*task_keys(one.plan)] == [*task_keys(other.plan)]
 
 
 def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
@@ -348,9 +286,6 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
 
 
 def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
-    if one.imported or other.imported:
-        yield from imported_reasons(one, other)
-        return
     here, there = one.environment, other.environment
     if here.fingerprint != there.fingerprint:
         yield f"the hosts differ ({here.hostname}, {there.hostname})"

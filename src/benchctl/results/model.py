@@ -15,7 +15,7 @@ from benchctl.spec import EvidenceKind
 C2_LEVEL = 4
 """Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
 
-RECORD_VERSION = 5
+RECORD_VERSION = 6
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -401,17 +401,6 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
-class Imported(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The origin of results that another tool measured: there are no samples, and much is unknown."""
-
-    tool: Annotated[
-        Literal["rally", "opensearch-benchmark", "jmh"],
-        about("the tool that measured it; None for benchctl itself"),
-    ]
-    version: str  # of it; empty when its file does not say
-    files: tuple[str, ...]  # absolute paths, one a fork, in the order of the forks
-
-
 class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A unmeasured fork that looked for how long tasks must warm up."""
 
@@ -461,7 +450,6 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     # Why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
     stopped: str = ""
     pilot: Pilot | None = None  # how its counts were found, where they were looked for
-    imported: Imported | None = None  # where it comes from, when benchctl did not measure it
     looks: int = 1
     # Variant -> blocks of the run that have no fork of it: of an experiment that gives forks to what is
     # open, those in which others were measured.

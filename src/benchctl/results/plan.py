@@ -78,15 +78,6 @@ def is_long(value: object) -> bool:
     return len(_as_text(value)) > _LONGEST_VALUE
 
 
-def brief(value: object) -> str:
-    """Return a parameter's value as text, the beginning of a long one with its length and digest."""
-    text = _as_text(value)
-    if len(text) <= _LONGEST_VALUE:
-        return text
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{text[: _LONGEST_VALUE // 2]}... ({len(text):,} characters, SHA-256 {digest})"
-
-
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 

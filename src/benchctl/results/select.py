@@ -449,7 +449,8 @@ def choose_sides(
     """Find the sides of a comparison.
 
     If the archive is of some runs only, one variant stands for its results in each of these, and no text
-    at all for the runs themselves; of several variants, all these runs are compared.
+    at all for the runs themselves; of several variants, all these runs are compared. A run that is the only
+    side stands for its variants.
 
     Args:
         archive: the runs to choose from.
@@ -467,6 +468,8 @@ def choose_sides(
         # One side stands for its results in each of the named runs.
         texts = [f"run:{run}:{texts[0]}" if texts else f"run:{run}" for run in archive.only]
     texts = list(texts)
+    if len(texts) == 1:
+        texts = _variants_of_run(texts[0], archive) or texts
     if len(texts) < _LEAST_SIDES:
         raise UsageError(
             "a comparison requires at least two sides",
@@ -485,6 +488,14 @@ def choose_sides(
         selection.differences,
         (*selection.remarks, *_unused(archive, selection), *archive.unreadable),
     )
+
+
+def _variants_of_run(text: str, archive: Archive) -> list[str]:
+    """Name the variants of a run as sides; none if the text is no run, or one variant."""
+    side = parse_side(text, archive)
+    if side.run is None or side.variant or side.further:
+        return []
+    return [f"{text}:{spec.name}" for spec in side.run.plan.variants if side.run.has(spec.name)]
 
 
 def at_point(selection: Selection, point: Collection[str]) -> Selection:

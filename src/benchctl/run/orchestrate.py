@@ -427,11 +427,9 @@ def extended(record: RunRecord, more: More) -> RunRecord:
     A rule that would end it at once is dropped if forks were asked for.
 
     Raises:
-        UsageError: If the run is not finished, was not measured here, is decided already though it was to
+        UsageError: If the run is not finished, is decided already though it was to
             be extended until decided, or has no time for a block.
     """
-    if record.imported is not None:
-        raise UsageError(f"run {record.id} was measured by {record.imported.tool}: only that can add to it")
     if record.unfinished:
         raise UsageError(
             f"run {record.id} is not finished ({record.unfinished})",

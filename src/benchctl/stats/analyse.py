@@ -11,16 +11,8 @@ from types import MappingProxyType
 import msgspec
 
 from benchctl.results.figures import Calibration, Quantiles, TaskSummary
-from benchctl.results.foreign import TITLES
 from benchctl.results.likeness import resolved, variant_differences
-from benchctl.results.model import (
-    FORKS_FOR_VERDICT,
-    AnswerCheck,
-    ForkRecord,
-    Imported,
-    IndexFacts,
-    RunRecord,
-)
+from benchctl.results.model import FORKS_FOR_VERDICT, AnswerCheck, ForkRecord, IndexFacts, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.slices import hook
 from benchctl.stats.analysis import (
@@ -64,7 +56,6 @@ from benchctl.stats.metrics import (
     collect,
     metric_of,
     metrics_in,
-    open_loop,
     pairs_of_builds,
     places,
     separate_builds,
@@ -128,14 +119,13 @@ def analyse_run(
         builds={name: record.builds_of(name) for name in forks},
     )
     own = (*run_doubts(record), *(Caveat("run", text) for text in record.caveats))
-    analysis = msgspec.structs.replace(
+    return msgspec.structs.replace(
         analysis,
         caveats=(*own, *analysis.caveats),
         differences=variant_differences(resolved(record)),
         evidence=hook("evidence").evidence_cost(record) if record.plan.evidence else None,
         versions=versions_of(record),
     )
-    return with_imports(analysis, dict.fromkeys(forks, record.imported))
 
 
 def versions_of(record: RunRecord) -> dict[str, str]:
@@ -306,7 +296,7 @@ def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, p
         )
     if metric.kind.built or metric.kind.quality:
         return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
-    return metric.kind.loop != "open" or open_loop(task_at(plan, place), found)
+    return metric.kind.loop != "open" or task_at(plan, place).throttled
 
 
 def _all_have(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
@@ -591,35 +581,6 @@ def _family(row: Row) -> str:
     if row.level == "task":
         return row.metric
     return f"builds, {metric_of(row.metric).kind.usual}"
-
-
-def with_imports(analysis: Analysis, imported: Mapping[str, Imported | None]) -> Analysis:
-    """Add the caveats of imported results; `imported` has None for variants that benchctl measured."""
-    foreign = {label: found for label, found in imported.items() if found is not None}
-    if not foreign:
-        return analysis
-    by_tool: dict[str, list[str]] = {}
-    for label, found in foreign.items():
-        by_tool.setdefault(f"{TITLES[found.tool]} {found.version}".rstrip(), []).append(label)
-    who = ", ".join(f"{' and '.join(variants)} by {tool}" for tool, variants in by_tool.items())
-    text = (
-        f"measured by another tool, one race a fork, without samples: {who}. Throughput is the median of "
-        "running averages that carry the warm-up in, percentiles and service times are by the tool's own "
-        "definitions, numbers of requests are the least that its percentiles need; steady or not, driver, "
-        "node restarts and index builds are unknown"
-    )
-    if all(tool.startswith("JMH") for tool in by_tool):
-        text = f"measured by another tool: {who}; its file does not describe the host"
-    caveats = [Caveat("imported", text)]
-    own = analysis.caveats
-    if len(foreign) == len(imported):
-        # Nobody knows how many builds of an index were behind them.
-        own = tuple(doubt for doubt in own if doubt.code != "one-index-build")
-    if len({found.files for found in foreign.values()}) > 1:
-        caveats.append(Caveat("imported", "no record shows that they were measured on the same host"))
-    # Tasks of one operation may be different requests: files do not say what they sent.
-    curves = tuple(curve for curve in analysis.curves if not curve.axis.derived)
-    return msgspec.structs.replace(analysis, caveats=(*caveats, *own), curves=curves)
 
 
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:

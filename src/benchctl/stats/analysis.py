@@ -219,7 +219,7 @@ class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tasks: tuple[TaskCost, ...]
 
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""

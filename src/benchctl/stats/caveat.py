@@ -12,7 +12,7 @@ CaveatCode = Literal[
     "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse", "copied-shards",
     "counted-less", "counted-more", "course", "cut-short", "deterministic-build", "disturbed", "driver-floor",
     "driver-limited", "evidence", "failed-forks", "failures", "few-builds", "few-forks", "few-runs",
-    "few-samples", "hits-changed", "ignored-errors", "imported", "lower-bound", "missed-states",
+    "few-samples", "hits-changed", "ignored-errors", "lower-bound", "missed-states",
     "missing-values", "no-ratio", "no-redline", "no-spread", "node-lost", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
     "same-builds", "saturated", "separate-runs", "shared-host", "single-build", "single-fork", "single-run",

@@ -24,7 +24,7 @@ from benchctl.stats.caveat import (
 from benchctl.stats.compare import forks_by_build, several_builds
 from benchctl.stats.disturbed import Disturbance, stalls
 from benchctl.stats.driver import FLOOR_FACTOR, LoadCheck, check_load, known_median, near_floor
-from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, open_loop, task_at
+from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, task_at
 from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
@@ -450,12 +450,12 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             yield Caveat("driver-limited", f"driver-limited: {text}")
     if metric.kind.loop != "closed":
         return
-    if open_loop(task, found) and not overloaded:
-        what = "taken to be throttled, because its latency is not its service time"
-        if task.scheduler is not None:
-            what = f"spaced by the track's own scheduler '{task.scheduler}'"
-        elif target is not None:
-            what = f"throttled to {target:g} requests/s"
+    if task.throttled and not overloaded:
+        what = (
+            f"throttled to {target:g} requests/s"
+            if task.scheduler is None
+            else f"spaced by the track's own scheduler '{task.scheduler}'"
+        )
         yield Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
     if task.mixed:
         text = "its requests take turns with those of other tasks: judge its service time instead"

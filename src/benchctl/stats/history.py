@@ -141,7 +141,7 @@ def collect_history(records: Iterable[RunRecord], plan: Plan, fingerprint: str) 
     """
     collected = _Collected(plan)
     for record in records:
-        if record.environment.fingerprint == fingerprint and record.imported is None:
+        if record.environment.fingerprint == fingerprint:
             collected.add(record)
             if collected.enough:
                 break

@@ -109,11 +109,6 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         half = self.critical(confidence) * self.error
         return self.estimate - half, self.estimate + half
 
-    def p_at_least(self, truth: float) -> float:
-        """Return the one-sided probability of an estimate this high or higher, given `truth`."""
-        half = self._two_sided(self.estimate - truth) / 2
-        return half if self.estimate > truth else 1 - half
-
     def _two_sided(self, distance: float) -> float:
         t = abs(distance) / self.error
         return sequential_p(t, self.df, self.units) if self.sequential else 2 * float(stdtr(self.df, -t))

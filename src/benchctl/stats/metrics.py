@@ -237,9 +237,7 @@ def used_by(kind: MetricKind) -> tuple[str, ...]:
         return "run", "compare"
     if kind.loop == "search":
         return "redline", "experiment"
-    # An effect is a ratio, of what a task decides on.
-    shows_effects = kind.loop != "open" and not (kind.resolution or kind.additive or kind.built)
-    return ("run", "compare", "experiment", *(["minimize"] if shows_effects else []))
+    return "run", "compare", "experiment"
 
 
 METRIC_NAMES: Final = tuple(kind.name for kind in METRIC_KINDS if kind.loop != "search")
@@ -487,11 +485,6 @@ def _build_summaries(facts: IndexFacts, place: int, fields: Sequence[str]) -> It
         yield TaskSummary(place, task, name, name, samples=1, unit="builds", meters=meters)
 
 
-def open_loop(task: Task, found: Mapping[str, ForkSummaries]) -> bool:
-    """Return whether requests had a due time; for imported results, whether there is a latency."""
-    return task.throttled or any(one.latency is not None for forks in found.values() for _, one in forks)
-
-
 def unit_of(found: Iterable[ForkSummaries]) -> str:
     """Return what the throughput of a task counts, from the first fork of any side that measured it."""
     summaries = [summary for forks in found for _, summary in forks]
@@ -507,16 +500,6 @@ def fork_values(metric: Metric, found: ForkSummaries) -> list[float]:
     """Return one value a fork, in the metric's unit; NaN where the fork has none."""
     values = [metric.value(summary) for _, summary in found]
     return [math.nan if value is None else value for value in values]
-
-
-def block_values(
-    metric: Metric, baseline: ForkSummaries, contender: ForkSummaries
-) -> tuple[list[float], list[float]]:
-    """Values of the blocks that both sides finished, side by side in block order."""
-    left = dict(zip((block for block, _ in baseline), fork_values(metric, baseline), strict=True))
-    right = dict(zip((block for block, _ in contender), fork_values(metric, contender), strict=True))
-    common = sorted(left.keys() & right.keys())
-    return [left[block] for block in common], [right[block] for block in common]
 
 
 def _summary(fork: ForkRecord, label: str, place: Place, task: Task) -> TaskSummary:

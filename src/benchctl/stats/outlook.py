@@ -13,7 +13,6 @@ from benchctl.results.plan import Place, Plan, StopSpec
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.forecast import (
-    POWER,
     Estimate,
     Forecast,
     Rule,
@@ -25,21 +24,10 @@ from benchctl.stats.forecast import (
 )
 from benchctl.stats.history import History, Match, Noise, compared_pairs, metrics_of
 from benchctl.stats.inference import NO_SPREAD, Method, cv_of, sd_of
-from benchctl.stats.metrics import (
-    Metric,
-    MetricKey,
-    beside,
-    challenge_title,
-    metric_of,
-    metrics_in,
-    places,
-    task_at,
-)
+from benchctl.stats.metrics import Metric, MetricKey, challenge_title, metric_of, places, task_at
 
-SCHEMA_VERSION: Final = 2
 EFFECT: Final = 0.10
 """The difference that minutes to a verdict are told for, as a ratio - 1."""
-ASSUMED_CVS_PERCENT: Final = (2.0, 5.0, 10.0, 15.0)
 _NOTHING_PERCENT = -100.0  # a ratio of 0
 _MOST_LOG = 700.0  # exp of more is not a float
 
@@ -210,46 +198,6 @@ class Prospect(ComparedTask, frozen=True, forbid_unknown_fields=True):
         return Spread(self.sd, self.df).of_coming_run
 
 
-class Need(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forks and time required to detect an effect."""
-
-    cv_percent: float
-    forks: Forecast  # a side; pairs when paired
-    seconds: float | None  # of all forks of all variants; None when it is not known how long one takes
-
-
-class Requirement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison of a plan and what it takes."""
-
-    prospect: Prospect
-    need: Need
-    margin_percent: float  # an effect within it can only be called `different`
-
-
-class ForkPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Forks and time for a difference of a given size."""
-
-    schema_version: int
-    effect_percent: float
-    power_percent: float
-    paired: bool
-    requirements: tuple[Requirement, ...]  # by challenge, task and metric; empty without earlier runs
-    unknown: tuple[str, ...]  # tasks without earlier forks, as `challenge: task`
-    earlier_forks: int
-    runs: tuple[str, ...]  # where they come from, newest first
-    block_s: float | None  # seconds of one fork of every variant; None when not known
-    assumed: tuple[Need, ...]
-    index_builds: int = 1  # of every prepared index; what several of them differ by is in none of the figures
-    command: str = ""  # the command line that measures so many forks; a pilot of five when nothing is known
-    # Of the node's CPU per operation, which is compared beside the metrics by default; empty if it is not.
-    beside: tuple[Requirement, ...] = ()
-
-    @property
-    def hardest(self) -> Requirement | None:
-        """The comparison that takes most forks."""
-        return max(self.requirements, key=lambda requirement: requirement.need.forks.sort_key, default=None)
-
-
 def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = None) -> list[Prospect]:
     """Return every comparison that both sides have earlier forks for, by `metrics` or those of the plan."""
     expected = []
@@ -307,51 +255,6 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
     elif stop.is_length:
         most = min(most, DEFAULT_FORKS)
     return most
-
-
-def plan_forks(history: History, plan: Plan, effect: float) -> ForkPlan:
-    """Turn the spread of earlier forks into forks a side and a duration.
-
-    `effect` is the difference to be found, as a ratio - 1.
-
-    Raises:
-        ValueError: If the effect is not positive.
-    """
-    block_s = history.block_s(plan)
-
-    def need(cv_percent: float, spread: Spread, rule: Rule) -> Need:
-        forks = forks_to_find(math.log1p(effect), spread, rule)
-        takes = forks.within if forks.forks is None else forks.forks
-        return Need(cv_percent, forks, None if block_s is None else takes * block_s)
-
-    def required(found: Sequence[Prospect]) -> tuple[Requirement, ...]:
-        return tuple(
-            Requirement(prospect, need(cv_percent, prospect.spread, rule), 100 * math.expm1(rule.margin))
-            for prospect, rule in zip(found, _rules(found, plan), strict=True)
-            for cv_percent in (
-                100 * (prospect.sd if metric_of(prospect.metric).kind.additive else cv_of(prospect.sd)),
-            )
-        )
-
-    sds = [sd_of(percent / 100) * math.sqrt(2 if plan.paired else 1) for percent in ASSUMED_CVS_PERCENT]
-    alone = Rule(0.0, plan.paired)
-    return ForkPlan(
-        schema_version=SCHEMA_VERSION,
-        effect_percent=100 * effect,
-        power_percent=100 * POWER,
-        paired=plan.paired,
-        requirements=required(prospects(history, plan)),
-        beside=required(prospects(history, plan, beside(plan, metrics_in(plan)))),
-        unknown=unknown_tasks(history, plan),
-        earlier_forks=history.forks,
-        runs=history.runs,
-        block_s=block_s,
-        assumed=tuple(
-            need(percent, Spread(sd, math.inf), alone)
-            for percent, sd in zip(ASSUMED_CVS_PERCENT, sds, strict=True)
-        ),
-        index_builds=plan.index_builds,
-    )
 
 
 def summed_noise(sides: Sequence[Noise], share: float = 1.0) -> tuple[float, float]:

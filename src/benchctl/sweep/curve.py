@@ -659,6 +659,6 @@ def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:
 
 
 def _params(task: Task) -> dict[str, str]:
-    """Of a microbenchmark, with its number of threads; none of an imported one."""
+    """Of a microbenchmark, with its number of threads."""
     meta = task.meta
     return {**meta["params"], "threads": str(meta["threads"])} if "benchmark" in meta else {}

@@ -14,7 +14,7 @@ from benchctl.report.html.page import comparison_subject, render_page, run_subje
 from benchctl.report.numbers import visible
 from benchctl.report.table import Command, Table, named
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import Imported, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from report.html.outline import check_structure, outline
 from sweeps import tasks_record
@@ -211,15 +211,6 @@ def test_histories_are_results_each_table_once():
     captions = [one.text for one in found.all("caption")]
     for table in ("(higher is better; mean", "does the difference depend", "each variant against its first"):
         assert sum("throughput by history" in text and table in text for text in captions) == 1
-
-
-def test_what_another_tool_measured_is_not_repeated_by_a_command_of_ours(record: RunRecord):
-    host = msgspec.structs.replace(record.environment, fingerprint="rally:local:defaults")
-    found = Imported("rally", "2.12.0", ("/races/1.json",))
-    imported = msgspec.structs.replace(record, imported=found, environment=host)
-    text = outline(page_of(imported)).all("main")[0].text
-    assert "Measure the same again" not in text
-    assert "imported from rally" in page_of(imported)
 
 
 def test_missing_samples_are_said(record: RunRecord):

@@ -83,7 +83,7 @@ def list_command(run: str, runs_folder: Path | None, output_format: TableFormat)
     # Microbenchmarks have no nodes that the others are about.
     possible = get_args(EvidenceKind) if record.plan.micro is None else ("inlining",)
     missing = tuple(kind for kind, _, shown in rows if shown is None and kind in possible)
-    if missing and record.imported is None:
+    if missing:
         plan = msgspec.structs.replace(record.plan, evidence=EvidenceSpec(missing, 1))
         note(f"collect what is missing with: {command(plan)}")
 

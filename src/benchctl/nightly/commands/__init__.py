@@ -17,10 +17,6 @@ _COMMANDS = {
         "benchctl.nightly.commands.suites:ack_command",
         "Acknowledge alarms and accept their level as the baseline.",
     ),
-    "bisect": (
-        "benchctl.nightly.commands.bisect:bisect_command",
-        "Find which of several changes caused an alarm.",
-    ),
     "annotate": (
         "benchctl.nightly.commands.suites:annotate_command",
         "Add a note to a suite's history and charts.",

@@ -55,7 +55,7 @@ class Subject(msgspec.Struct, frozen=True):
     title: str
     analysis: Analysis
     records: tuple[RunRecord, ...] = ()
-    plan: Plan | None = None  # None when there are several or it was another tool's: no command is proposed
+    plan: Plan | None = None  # None when there are several: no command is proposed
     subtitle: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()  # where each side comes from, in words; empty for a single run
     charts: tuple[Chart, ...] = ()  # of samples; those of effects and forks are made from the analysis
@@ -68,14 +68,13 @@ def run_subject(record: RunRecord, analysis: Analysis) -> Subject:
     """Return the page of one run, without what is in files."""
     counts, word = (analysis.forks, "fork") if record.plan.schedules else (analysis.builds, "index build")
     forks = ", ".join(f"{counted(count, word)} of {name}" for name, count in counts.items())
-    imported = "" if record.imported is None else f", imported from {record.imported.tool}"
     return Subject(
         title=f"{', '.join(record.plan.challenges) or INDEX_BUILDS}: {' and '.join(record.plan.families)}",
         analysis=analysis,
         records=(record,),
-        plan=record.plan if record.imported is None else None,
+        plan=record.plan,
         subtitle=(
-            f"Run {record.id}, {_moment(record.created)}, {record.status}{imported}",
+            f"Run {record.id}, {_moment(record.created)}, {record.status}",
             f"{forks} on host {record.environment.hostname}",
         ),
     )
@@ -92,7 +91,7 @@ def comparison_subject(sides: Sequence[tuple[str, int, RunRecord]], analysis: An
         title=f"Comparison: {' and '.join(dict.fromkeys(label for label, _, _ in sides))}",
         analysis=analysis,
         records=tuple(records.values()),
-        plan=first.plan if len(records) == 1 and first.imported is None else None,
+        plan=first.plan if len(records) == 1 else None,
         subtitle=(
             ", ".join(dict.fromkeys(section.challenge for section in analysis.compared_sections)),
             f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}",
