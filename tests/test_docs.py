@@ -255,9 +255,9 @@ def test_commands_that_are_not_marked_run(workplace: Path, page: str):
 
 def test_the_workflow_fails_as_benchctl_does_and_comments_in_any_case(tmp_path: Path):
     """Its steps as a build server runs them, with programs that note how they were called."""
-    for name, status in (("benchctl", 3), ("gh", 0)):
+    for name, end in (("benchctl", 'test "$1" = run || exit 3'), ("gh", "exit 0")):
         program = tmp_path / name
-        program.write_text(f'#!/bin/sh\necho "$0" "$@" >> {tmp_path}/called\necho slower\nexit {status}\n')
+        program.write_text(f'#!/bin/sh\necho "$0" "$@" >> {tmp_path}/called\necho slower\n{end}\n')
         program.chmod(0o755)
     summary = tmp_path / "summary"
     environ = {
@@ -267,7 +267,7 @@ def test_the_workflow_fails_as_benchctl_does_and_comments_in_any_case(tmp_path: 
         "NUMBER": "7",
     }
     (block,) = (one for one in blocks() if steps(one))
-    measure, comment = (step for step in steps(block) if "run" in step)
+    _build, measure, comment = (step for step in steps(block) if "run" in step)
     codes = [
         subprocess.run(["/bin/bash", "-e", "-c", step["run"]], env=environ, check=False).returncode
         for step in (measure, comment)
@@ -276,8 +276,10 @@ def test_the_workflow_fails_as_benchctl_does_and_comments_in_any_case(tmp_path: 
     assert comment["if"] == "always()"
     assert summary.read_text() == "slower\n"
     called = (tmp_path / "called").read_text().splitlines()
-    assert called[0].startswith(f"{tmp_path}/benchctl ab --source . --base HEAD^1 --head HEAD ")
-    assert called[1:] == [f"{tmp_path}/gh pr comment 7 --body-file {tmp_path}/comment.md --edit-last"]
+    assert called[0].startswith(f"{tmp_path}/benchctl run --challenge range-only-short ")
+    assert f"head=os,distribution:{tmp_path}/head.tar.gz" in called[0]
+    assert called[1] == f"{tmp_path}/benchctl compare latest --gate --format github"
+    assert called[2:] == [f"{tmp_path}/gh pr comment 7 --body-file {tmp_path}/comment.md --edit-last"]
 
 
 def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_path: Path):
