@@ -29,8 +29,8 @@ from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
 from cli.test_plan import earlier
 from drawn import draw_run
-from evidence.commands.test_activity import evident
 from evidence.commands.test_inlining import logged
+from evidence.commands.test_listing import evident
 from evidence.commands.test_profile import profiled
 from experiment.test_report import blog, runs_of
 from experiment_files import write as write_experiment

@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 from typing import Any, Literal, NamedTuple
 
 Hook = Literal[
-    "collectors", "details", "evidence", "foreign_lines", "micro", "micro_source",
+    "collectors", "details", "foreign_lines", "micro", "micro_source",
     "page", "redline", "redline_search", "references", "report", "sweep",
     "swept_curves", "whole",
 ]  # fmt: skip
@@ -14,8 +14,6 @@ Hook = Literal[
 - collectors: the module with check_runtime(kinds of evidence, Java home), which refuses a runtime that cannot
   provide them, and collectors(kinds of evidence, `engine.cluster.Scene`) -> their `Collector`s
 - details(folder and record of a run) -> tables of details of its report that are made from files
-- evidence: the module with evidence_cost(record) -> a `stats.analysis.EvidenceCost`, and
-  evidence_everywhere(kinds) -> a `Caveat`
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
 - micro: the module with MicroRunner(plan, run folder, home, stop event), a `run.fork.Runner` of forks without
   nodes, prepare_micro(home, plan, progress), and micro_caveats(plan); micro_source(path) -> its `MicroSpec`
@@ -72,15 +70,14 @@ SLICES: Mapping[str, Slice] = {
         {
             "collectors": "collectors",
             "details": "histories:history_tables",
-            "evidence": "activity",
             "foreign_lines": "inlining_log:foreign_lines",
-            "page": "charts:page",
+            "page": "page:page",
         },
         {
             "explain": (
                 "Read results",
                 "commands:explain_group",
-                "Explain results: inlining, profiles, JIT, GC and kernel.",
+                "Explain results: inlining and profiles.",
             ),
         },
     ),

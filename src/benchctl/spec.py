@@ -23,7 +23,7 @@ RestartPolicy = Literal["challenge", "task", "never"]
 ErrorPolicy = Literal["continue", "abort"]
 BusyAction = Literal["warn", "wait", "fail"]
 IngestClient = Literal["wire", "official"]
-EvidenceKind = Literal["inlining", "profile", "jit", "gc", "os"]
+EvidenceKind = Literal["inlining", "profile"]
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
 AS_MANY_WORKERS_AS_NEEDED: Final = 0
@@ -199,7 +199,7 @@ class EvidenceEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
         tuple[EvidenceKind, ...],
         Meta(
             min_length=1,
-            description=f"Collect {', '.join(get_args(EvidenceKind))} or all.",
+            description=f"Collect {' and '.join(get_args(EvidenceKind))}, or one of them.",
             extra={"heading": "Execution and output", "option": "--evidence", "metavar": "KIND,..."},
         ),
     ]

@@ -60,14 +60,14 @@ def test_of_a_file_all_variants_run_unless_some_are_picked(tmp_path: Path):
     ("arguments", "evidence"),
     [
         ((), None),
-        (("--evidence", "jit"), EvidenceEntry(("jit",))),
+        (("--evidence", "profile"), EvidenceEntry(("profile",))),
         (
-            ("--evidence", "os, jit", "--evidence", "jit", "--evidence-forks", "3"),
-            EvidenceEntry(("os", "jit"), 3),
+            ("--evidence", "profile, profile", "--evidence", "profile", "--evidence-forks", "3"),
+            EvidenceEntry(("profile",), 3),
         ),
         (
-            ("--evidence", "all", "--evidence-forks", "all"),
-            EvidenceEntry(("inlining", "profile", "jit", "gc", "os"), "all"),
+            ("--evidence", "inlining, profile", "--evidence-forks", "all"),
+            EvidenceEntry(("inlining", "profile"), "all"),
         ),
     ],
 )
@@ -97,12 +97,15 @@ def test_a_number_or_a_word_is_nothing_else(words: tuple[str, ...]):
 def test_options_take_precedence_over_the_file(tmp_path: Path):
     file = tmp_path / "run.yml"
     file.write_text(
-        "variants: [os]\ndocs: 2m\nheap: 2g\nseed: 7\npaired: false\nevidence: {kinds: [gc], forks: all}\n"
+        "variants: [os]\ndocs: 2m\nheap: 2g\nseed: 7\npaired: false\n"
+        "evidence: {kinds: [inlining], forks: all}\n"
     )
     whole = form_of("--config", str(file))
     found = (whole.variants, whole.docs, whole.heap, whole.seed, whole.paired)
     assert found == (("os",), "2m", "2g", 7, False)
-    mixed = form_of("--config", str(file), "--docs", "5k", "--paired", "--variant", "es", "--evidence", "jit")
+    mixed = form_of(
+        "--config", str(file), "--docs", "5k", "--paired", "--variant", "es", "--evidence", "profile"
+    )
     assert (mixed.variants, mixed.docs, mixed.heap, mixed.paired) == (("es",), "5k", "2g", True)
-    assert mixed.evidence == EvidenceEntry(("jit",), "all")
-    assert form_of("--config", str(file), "--evidence-forks", "2").evidence == EvidenceEntry(("gc",), 2)
+    assert mixed.evidence == EvidenceEntry(("profile",), "all")
+    assert form_of("--config", str(file), "--evidence-forks", "2").evidence == EvidenceEntry(("inlining",), 2)

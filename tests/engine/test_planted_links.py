@@ -16,7 +16,7 @@ from benchctl.engine.process import last_lines
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.usage import LogClock, read_pauses
 from benchctl.errors import BenchctlError
-from benchctl.evidence.collectors import GcCollector, InliningCollector, Scene
+from benchctl.evidence.collectors import InliningCollector, Scene
 
 SECRET = "[1ns][7] for root's eyes\n" * 10_000
 
@@ -27,16 +27,10 @@ def theirs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "_nodes_uid", os.getuid)
 
 
-def collected_gc(root: Path) -> None:
-    collector = GcCollector(Scene(root / "logs", root, 21))
-    collector.begin(cast("Node", SimpleNamespace(pid=7, started_ns=0)))
-    collector.end()
-
-
 def collected_inlining(root: Path) -> None:
     (root / "evidence").mkdir()
     (root / "evidence" / "jvm.log").touch()
-    collector = InliningCollector(Scene(root / "evidence", root, 21))
+    collector = InliningCollector(Scene(root / "evidence", root))
     collector.begin(cast("Node", SimpleNamespace(stdout=root / "logs" / "stdout.log")))
     collector.end()
 
@@ -47,7 +41,6 @@ def port(root: Path) -> None:
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "pauses": ("logs/gc.log", lambda root: read_pauses(root / "logs", 7, LogClock(0, 0, 0))),
-    "evidence of pauses": ("logs/gc.log", collected_gc),
     "evidence of inlining": ("logs/stdout.log", collected_inlining),
     "ports": ("logs/http.ports", port),
     "copied file": ("logs/x", lambda root: copy(root / "logs" / "x", root / "copy")),

@@ -20,7 +20,7 @@ class Output:
 
 
 def collector(folder: Path) -> Collector:
-    return InliningCollector(Scene(folder / "evidence", folder / "java", 21))
+    return InliningCollector(Scene(folder / "evidence", folder / "java"))
 
 
 def test_the_log_goes_to_a_file_in_the_scene(tmp_path: Path):

@@ -85,7 +85,7 @@ def tools(tmp_path: Path) -> Path:
 def scene(tools: Path, tmp_path: Path) -> Scene:
     folder = tmp_path / "evidence"
     folder.mkdir()
-    return Scene(folder, tools.parent, 21, tuple(os.sched_getaffinity(0)))
+    return Scene(folder, tools.parent, tuple(os.sched_getaffinity(0)))
 
 
 def test_the_node_can_read_the_settings_whatever_the_umask(scene: Scene):
@@ -134,9 +134,9 @@ def test_nothing_but_samples_is_recorded():
 def test_a_runtime_without_the_tools_is_refused(tools: Path, tool: str):
     check_runtime(("profile",), tools.parent)
     (tools / tool).unlink()
-    check_runtime(("gc", "jit", "inlining", "os"), tools.parent)
+    check_runtime(("inlining",), tools.parent)
     with pytest.raises(BenchctlError, match=f"profiles need {tool}, and .* has none"):
-        check_runtime(("jit", "profile"), tools.parent)
+        check_runtime(("inlining", "profile"), tools.parent)
 
 
 def test_a_refusal_is_seen_although_the_tool_ends_well(scene: Scene, tools: Path):

@@ -160,7 +160,8 @@ WITH_EVIDENCE = EXPERIMENT.replace(
     "restart: never}",
     """restart: never}
   jit: {variants: [es], challenges: [big5rangedebug], forks: 1, evidence: {kinds: [inlining], forks: 2}}
-  logged: {variants: [es], challenges: [range-only-short], forks: 2, evidence: {kinds: [jit], forks: all}}""",
+  logged:
+    {variants: [es], challenges: [range-only-short], forks: 2, evidence: {kinds: [profile], forks: all}}""",
 )
 
 

@@ -147,8 +147,8 @@ class TestComparisons:
 
     def test_evidence_in_all_forks_is_compared(self):
         runs = made_runs(TIMES)
-        plan = msgspec.structs.replace(runs["after"].plan, evidence=EvidenceSpec(("gc",)))
-        forks = tuple(msgspec.structs.replace(fork, evidence=("gc",)) for fork in runs["after"].forks)
+        plan = msgspec.structs.replace(runs["after"].plan, evidence=EvidenceSpec(("inlining",)))
+        forks = tuple(msgspec.structs.replace(fork, evidence=("inlining",)) for fork in runs["after"].forks)
         assert first_row(edited(runs, "after", plan=plan, forks=forks)).comparison.n_contender == 5
 
 

@@ -19,8 +19,11 @@ WITH_CALLS = (
     EXPERIMENT.replace(
         "tables:",
         """  jit:
-    {variants: [es, os], challenges: [big5rangedebug], forks: 2, evidence: {kinds: [inlining, gc, gc]}}
-  costly: {variants: [es], challenges: [range-only-short], evidence: {kinds: [gc], forks: all}}
+    variants: [es, os]
+    challenges: [big5rangedebug]
+    forks: 2
+    evidence: {kinds: [inlining, profile, profile]}
+  costly: {variants: [es], challenges: [range-only-short], evidence: {kinds: [profile], forks: all}}
 call-sites:
   - name: visit
     measurement: jit
@@ -40,8 +43,8 @@ tables:""",
 def test_call_sites_and_fates_are_read(tmp_path: Path):
     spec = read_experiment(write(tmp_path, WITH_CALLS)).spec
     *_, jit, costly = spec.measurements
-    assert (jit.forks, jit.evidence) == (2, EvidenceEntry(("inlining", "gc", "gc"), 1))
-    assert (costly.forks, costly.evidence) == (None, EvidenceEntry(("gc",), "all"))
+    assert (jit.forks, jit.evidence) == (2, EvidenceEntry(("inlining", "profile", "profile"), 1))
+    assert (costly.forks, costly.evidence) == (None, EvidenceEntry(("profile",), "all"))
     assert spec.call_sites == (
         CallSite(
             name="visit",
@@ -77,8 +80,8 @@ def test_forks_are_those_of_the_measurement_and_those_for_evidence(tmp_path: Pat
     assert {name: plan.forks for name, plan in plans.items()} == {
         "fresh": 3, "used": 3, "jit": 2, "costly": 3,
     }  # fmt: skip
-    assert [plans["jit"].evidence_in(block) for block in range(3)] == [(), (), ("gc", "inlining")]
-    assert plans["costly"].evidence_in(0) == ("gc",)
+    assert [plans["jit"].evidence_in(block) for block in range(3)] == [(), (), ("inlining", "profile")]
+    assert plans["costly"].evidence_in(0) == ("profile",)
     assert found.spec.total_forks == 2 * 3 + 2 * 3 + 2 * (2 + 1) + 3
     fewer = load_experiment(path, Changes(forks=1), Home(tmp_path))
     assert {planned.plan.forks for planned in fewer.plans.values()} == {1}
@@ -96,8 +99,8 @@ def test_they_are_listed(tmp_path: Path):
     spec = read_experiment(write(tmp_path, WITH_CALLS)).spec
     tables = {one.title: "".join(pieces(one, "text")) for one in content_listings(spec)}
     measured = tables["Measurements: runs, interleaved"]
-    assert "2 forks; evidence inlining, gc in 1 further fork" in measured
-    assert "evidence gc in all forks" in measured
+    assert "2 forks; evidence inlining, profile in 1 further fork" in measured
+    assert "evidence profile in all forks" in measured
     assert "visit in DocIdsWriter::readInts24" in tables["Call sites: looked up in inlining logs"]
     assert "visit: inlined in es" in tables["Expectations"]
 
@@ -130,7 +133,7 @@ def test_two_call_sites_have_two_names(tmp_path: Path):
 def test_forks_with_evidence_are_compared_with_their_likes_only(tmp_path: Path):
     row = "{name: cost, baseline: fresh/es/range, contender: costly/es/range}"
     text = WITH_CALLS.replace("expectations:", f"      - {row}\nexpectations:")
-    with pytest.raises(UsageError, match=r"collect different evidence .*: nothing and gc"):
+    with pytest.raises(UsageError, match=r"collect different evidence .*: nothing and profile"):
         load_experiment(write(tmp_path, text), Changes(), Home(tmp_path))
     # Forks for evidence alone are not compared at all.
     plain = text.replace("costly/es/range", "jit/es/range")

@@ -109,7 +109,7 @@ def test_what_is_open_proposes_to_go_on_until_it_is_decided():
 def test_the_command_that_explains_it_stands_beside_its_run():
     record = blog(runs={"fresh": "20260101-000000-fresh"})
     first, *rest = record.spec.measurements
-    kept = msgspec.structs.replace(first, evidence=EvidenceSpec(("gc", "profile"), 1))
+    kept = msgspec.structs.replace(first, evidence=EvidenceSpec(("inlining", "profile"), 1))
     spec = msgspec.structs.replace(record.spec, measurements=(kept, *rest))
     lines = [*run_lines(msgspec.structs.replace(record, spec=spec))]
     name = "20260101-000000-fresh"

@@ -11,7 +11,6 @@ import pytest
 from benchctl.engine.prepared_index import PreparedIndex
 from benchctl.evidence.call_sites import logs_of
 from benchctl.evidence.profile import fork_profiles
-from benchctl.evidence.report import read_run_evidence
 from benchctl.home import Home
 from benchctl.results.plan import NodeSpec
 from benchctl.results.store import RunStore
@@ -60,7 +59,16 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
     challenge.write_text(json.dumps(CHALLENGE))
     variant = "os3=os,nodes:3,shards:3,replicas:1"
     arguments = ["run", "--challenge", str(challenge), "--variant", variant, "--docs", "5000"]
-    arguments += ["--forks", "2", "--heap", "512m", "--evidence", "all", "--evidence-forks", "all"]
+    arguments += [
+        "--forks",
+        "2",
+        "--heap",
+        "512m",
+        "--evidence",
+        "inlining,profile",
+        "--evidence-forks",
+        "all",
+    ]
     with running(environ, arguments) as run:
         run.wait_for("node-2 was killed", times=2)
         javas = java_processes(home)
@@ -110,16 +118,10 @@ def test_a_node_may_be_killed_and_come_back_but_not_be_lost(
     assert [node.name for node in boot.jvms] == ["node-1", "node-3"]
     for node in boot.jvms:
         kept = folder.evidence_folder("os3", 0, 0, node.name)
-        assert {"gc.parquet", "jit.parquet", "os.parquet", "profile.json"} <= {
-            one.name for one in kept.iterdir()
-        }
+        assert (kept / "profile.json").is_file()
     assert [log.node for log in logs_of(folder, record)] == ["node-1", "node-3"]
     (profile,) = fork_profiles(folder, record, "os3")
     assert len(profile.nodes) == 2
-    found = read_run_evidence(folder, record, kinds=("jit", "gc", "os"))
-    assert found.absent == ("fork 0 of os3: node-2 was killed, and has no evidence",)
-    assert [task.node for task in found.tasks if task.label == "searches"] == ["node-1", "node-3"]
-    assert all(task.os and task.jit and task.gc for task in found.tasks if task.label == "searches")
 
 
 def facts_written(root: Path) -> float:

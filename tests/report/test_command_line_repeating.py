@@ -90,7 +90,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
         ("--param", "range-only.iterations=7", "--challenge", "range-only"),
     ),
     "challenges": (("--challenge", "range-only-short"), ("--challenge", "own challenge.json")),
-    "config": (("--config", "run.yml"), ("--config", "run.yml", "--docs", "3k", "--evidence", "gc,jit")),
+    "config": (("--config", "run.yml"), ("--config", "run.yml", "--docs", "3k", "--evidence", "inlining")),
     "sweep": (
         ("--sweep", "clients=1,2"),
         ("--sweep", "clients=1,2", "--sweep", "target_throughput=50,100"),
@@ -128,10 +128,10 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "until_decided": (("--until-decided",),),
     "margin": (("--until-decided", "--margin", "4%"),),
     "budget": (("--budget", "90m"), ("--budget", "100s"), ("--budget", "0.3s")),
-    "evidence_kinds": (("--evidence", "gc,jit"),),
+    "evidence_kinds": (("--evidence", "inlining,profile"),),
     "evidence_forks": (
-        ("--evidence", "all", "--evidence-forks", "all"),
-        ("--evidence", "gc", "--evidence-forks", "2"),
+        ("--evidence", "inlining", "--evidence-forks", "all"),
+        ("--evidence", "profile", "--evidence-forks", "2"),
     ),
     "test_mode": (("--test-mode",), ("--test-mode", "--docs", "5k", "--forks", "3")),
     "trust": (("--track-path", "my books", "--trust"),),
@@ -195,7 +195,7 @@ FILES: Final = {
     "hosts.yml": "hosts: {here: {local: true, carries: [load]}}\n",
     "es.zip": "",
     "run.yml": "variants: [os, new=es@8.19.0]\nchallenges: [own challenge.json]\nheap: 2g\ndocs: 2k\n"
-    "jdks: [os=17]\nevidence: {kinds: [gc], forks: 2}\nwarmup: as-written\nbudget: 1h\npaired: false\n",
+    "jdks: [os=17]\nevidence: {kinds: [profile], forks: 2}\nwarmup: as-written\nbudget: 1h\npaired: false\n",
 }
 
 

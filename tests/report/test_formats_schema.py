@@ -16,10 +16,10 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "f29bb70e9cc56902",
-    "run": "1438995b50c9be1c",
+    "analysis": "b0f40aa041a729de",
+    "run": "8cdda894fb108042",
     "message": "6b8b00108b615d04",
-    "config": "7a57148e7d720e68",
+    "config": "c0769509dc4d57f4",
 }
 
 

@@ -278,7 +278,7 @@ TWICE = (Challenge("c", (Task("range", iterations=3),)),) * 2
 THIRD = msgspec.structs.replace(ES, name="third", jvm_flags=("-Xint",))
 FORECASTS: dict[str, Callable[[], list[str]]] = {
     "a usual plan": lambda: forecast({"sort": 0.02, "range": 0.15}, BOTH),
-    "forks for evidence": lambda: forecast({"range": 0.15}, evidence=EvidenceSpec(("jit",), 2)),
+    "forks for evidence": lambda: forecast({"range": 0.15}, evidence=EvidenceSpec(("profile",), 2)),
     "many tasks": lambda: forecast(MANY, tuple(MANY)),
     "other sizes, and a task that is unknown": lambda: forecast({"sort": 0.02}, BOTH, "similar", None),
     "no earlier run": lambda: forecast_lines(NOTHING, plan_of("range")),

@@ -162,7 +162,7 @@ LOOSER = {"redline": msgspec.structs.replace(SEARCH, limit_ns=100_000_000)}
         ({}, evidence("inlining"), ("evidence differs (none, inlining)",)),
         (evidence("inlining"), {}, ("evidence differs (inlining, none)",)),
         (evidence("inlining"), evidence("inlining"), ()),
-        (evidence("inlining"), evidence("gc", "inlining"), ("evidence differs (inlining, gc+inlining)",)),
+        (evidence("inlining"), evidence("profile"), ("evidence differs (inlining, profile)",)),
         # Forks of its own are not compared.
         ({}, evidence("inlining", extra_forks=1), ()),
         (corpus("/here/f", "d"), corpus("/there/f", "d"), ()),

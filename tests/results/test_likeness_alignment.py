@@ -39,7 +39,6 @@ def test_figures_and_samples_move_with_their_tasks(tmp_path: Path):
         (chunk,) = source.samples
         assert chunk["schedule"].tolist() == [1] * ROWS
         assert chunk["task"].tolist() == [1] * ROWS
-    assert [(one.schedule, one.task) for one in source.summaries] == [(1, 1)]
 
 
 def test_blocks_of_several_runs_of_a_side_differ_and_a_fork_knows_its_run():

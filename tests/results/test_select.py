@@ -43,7 +43,7 @@ def labels(selection: Selection) -> list[str]:
         ("running", 3, {}, "running, or cut off"),
         ("failed", 3, {}, "failed"),
         ("complete", 3, {"test_mode": True}, "it was a --test-mode run"),
-        ("complete", 3, {"evidence": EvidenceSpec(("jit",))}, "its forks carried evidence"),
+        ("complete", 3, {"evidence": EvidenceSpec(("profile",))}, "its forks carried evidence"),
     ],
 )
 def test_sound_results_come_before_newer_ones(

@@ -14,8 +14,8 @@ from benchctl.spec import EvidenceKind
 from benchctl.stats.history import _same
 from builders import ES, OS, make_fork, make_plan, make_record
 
-EXTRA = EvidenceSpec(("gc", "jit"), 2)
-EVERYWHERE = EvidenceSpec(("gc", "jit"), 0)
+EXTRA = EvidenceSpec(("inlining", "profile"), 2)
+EVERYWHERE = EvidenceSpec(("inlining", "profile"), 0)
 
 
 def test_a_cluster_that_runs_already_takes_no_flags():
@@ -27,7 +27,7 @@ def test_a_cluster_that_runs_already_takes_no_flags():
 
 @pytest.mark.parametrize(
     ("evidence", "said"),
-    [(EvidenceSpec(()), "names no kind"), (EvidenceSpec(("jit",), -1), "must be at least 1, or all")],
+    [(EvidenceSpec(()), "names no kind"), (EvidenceSpec(("profile",), -1), "must be at least 1, or all")],
 )
 def test_evidence_of_nothing_or_in_no_fork_is_refused(evidence: EvidenceSpec, said: str):
     with pytest.raises(UsageError, match=said):
@@ -35,7 +35,7 @@ def test_evidence_of_nothing_or_in_no_fork_is_refused(evidence: EvidenceSpec, sa
 
 
 def test_all_kinds_are_known():
-    assert EVIDENCE_KINDS == ("inlining", "profile", "jit", "gc", "os")
+    assert EVIDENCE_KINDS == ("inlining", "profile")
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_forks_that_carry_evidence_are_unlike_plain_ones_and_extra_forks_change_
     )
     assert unlike(plain, extra) == ()
     (said,) = unlike(plain, everywhere)
-    assert said == "evidence differs (none, gc+jit)"
+    assert said == "evidence differs (none, inlining+profile)"
     assert not _same(plain.plan, everywhere.plan)
     assert _same(plain.plan, extra.plan)
 
 
-@pytest.mark.parametrize(("evidence", "kinds"), [(EXTRA, ()), (EVERYWHERE, ("gc", "jit"))])
+@pytest.mark.parametrize(("evidence", "kinds"), [(EXTRA, ()), (EVERYWHERE, ("inlining", "profile"))])
 def test_pilot_forks_are_like_those_that_are_compared(
     evidence: EvidenceSpec, kinds: tuple[EvidenceKind, ...]
 ):

@@ -56,7 +56,7 @@ Recorders = list[Recorder]
 
 @pytest.fixture
 def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
-    scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path, 21)
+    scene = Scene(tmp_path / "boot-0" / "evidence", tmp_path)
     scene.folder.mkdir(parents=True)
     made = [Recorder(scene), Recorder(scene, "gc")]
     monkeypatch.setattr(fork, "hook", lambda _: SimpleNamespace(collectors=lambda *_: made))
@@ -87,7 +87,7 @@ def test_every_node_has_its_own_and_of_one_that_went_nothing_more_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     made = {
-        name: Recorder(Scene(tmp_path / "scratch" / name, tmp_path, 21), "gc", breaks=breaks)
+        name: Recorder(Scene(tmp_path / "scratch" / name, tmp_path), "gc", breaks=breaks)
         for name, breaks in (("stayed", ""), ("killed", "end"), ("restarted", "end"))
     }
     of_node = SimpleNamespace(collectors=lambda _, scene: [made[scene.folder.name]])

@@ -33,7 +33,7 @@ ALLOWED = sorted(os.sched_getaffinity(0))
         ({"workers": 65}, "--workers: must be at most 64"),
         ({"segments": 0}, "--segments: must be at least 1"),
         ({"budget": "36501d"}, "--budget: invalid duration"),
-        ({"evidence": EvidenceEntry(("gc",), 0)}, "--evidence-forks: must be at least 1"),
+        ({"evidence": EvidenceEntry(("inlining",), 0)}, "--evidence-forks: must be at least 1"),
         ({"track_revision": "8"}, "--track-revision requires --track-repository"),
         ({"track_repository": "https://a:b@c/d"}, "--track-repository: the URL holds a user or a password"),
     ],
@@ -82,9 +82,9 @@ def test_a_rule_makes_room_for_more_forks(settings: dict[str, Any], count: int, 
 
 
 def test_evidence_is_collected_in_further_forks_or_in_all():
-    entries = (None, EvidenceEntry(("jit", "gc", "jit"), 3), EvidenceEntry(("os",), "all"))
+    entries = (None, EvidenceEntry(("profile", "inlining", "profile"), 3), EvidenceEntry(("profile",), "all"))
     found = [run_spec(RunForm(evidence=entry), (), home=HOME).evidence for entry in entries]
-    assert found == [None, EvidenceSpec(("gc", "jit"), 3), EvidenceSpec(("os",), 0)]
+    assert found == [None, EvidenceSpec(("inlining", "profile"), 3), EvidenceSpec(("profile",), 0)]
 
 
 # Files with its keys.
@@ -103,7 +103,7 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
         "variants: [es, 'mine=os,jar:./l.jar']\nvariants-file: v.yml\njdks: ['17', es=jdk]\n"
         "challenges: [range-only, c.json]\nwarmup-challenges: [sub/w.json]\ncorpus: a=d.json\n"
         "corpus-dirs: [more]\nhosts: h.yml\ntrack: tracks/mine\nparams: {iterations: 3}\nheap: 1g\n"
-        "evidence: {kinds: [gc]}\nuntil-decided: true\n",
+        "evidence: {kinds: [inlining]}\nuntil-decided: true\n",
     )
     here = str(tmp_path)
     assert form == RunForm(
@@ -118,7 +118,7 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
         track=f"{here}/tracks/mine",
         params={"iterations": 3},
         heap="1g",
-        evidence=EvidenceEntry(("gc",)),
+        evidence=EvidenceEntry(("inlining",)),
         until_decided=True,
     )
 
@@ -128,7 +128,7 @@ def test_what_is_wrong_in_a_file_is_refused_with_its_place(cases: Cases, tmp_pat
 
 
 def test_a_form_survives_its_json(tmp_path: Path):
-    form = RunForm(variants=("es",), evidence=EvidenceEntry(("gc",), "all"), docs="1m", workers=2)
+    form = RunForm(variants=("es",), evidence=EvidenceEntry(("inlining",), "all"), docs="1m", workers=2)
     written = json.dumps(msgspec.to_builtins(form))
     assert read(tmp_path, written) == form
 

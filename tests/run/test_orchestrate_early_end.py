@@ -180,7 +180,7 @@ def test_failed_forks_of_a_run_that_ended_early_are_missing_and_can_be_run_again
 
 
 def with_evidence(**stop: Any) -> RunRecord:
-    plan = make_plan(forks=50, stop=StopSpec(**stop), evidence=EvidenceSpec(("jit",), 2))
+    plan = make_plan(forks=50, stop=StopSpec(**stop), evidence=EvidenceSpec(("profile",), 2))
     return make_record(plan=plan, answers=AnswerCheck((), {}, ()))
 
 
@@ -305,7 +305,7 @@ def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]
 
 
 def test_forks_for_evidence_stay_where_they_are_when_more_is_added(execute: Callable[..., Any]):
-    plan = make_plan(forks=2, evidence=EvidenceSpec(("jit",), 2))
+    plan = make_plan(forks=2, evidence=EvidenceSpec(("profile",), 2))
     engines, before = Engines(), made(plan, range(4))
     record, _ = execute(extended(before, More(2, 41.0)), engines)
     assert blocks(engines) == [4, 5]
@@ -342,7 +342,7 @@ def test_blocks_that_are_added_are_missing_and_nothing_else_changes(
     steps: list[tuple[int, int, str]], evidence: int
 ):
     """Any gaps, any sides: what a run has stays its own, and what it misses is what was added."""
-    plan = make_plan(forks=2, evidence=EvidenceSpec(("gc",), evidence) if evidence else None)
+    plan = make_plan(forks=2, evidence=EvidenceSpec(("inlining",), evidence) if evidence else None)
     record = made(plan, range(2 + evidence))
     for gap, number, only in steps:
         before = record

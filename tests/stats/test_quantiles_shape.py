@@ -6,14 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.arrays import ValueCounts
-from benchctl.stats.quantiles import (
-    ODDS,
-    GroupedCounts,
-    carries,
-    ecdf,
-    linear_quantiles,
-    quantile_curve,
-)
+from benchctl.stats.quantiles import GroupedCounts, linear_quantiles
 
 times = st.lists(st.integers(0, 10**9), min_size=1, max_size=400)
 probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=5)
@@ -31,36 +24,6 @@ def test_linear_quantiles_are_numpys(raw: list[int], at: list[float]):
     np.testing.assert_allclose(
         linear_quantiles(*counted(raw), at), np.quantile(raw, at), rtol=1e-9, atol=1e-6
     )
-
-
-@settings(deadline=None)
-@given(raw=times)
-def test_the_quantile_curve_is_numpys_where_it_is_drawn_and_never_falls(raw: list[int]):
-    curve = quantile_curve(*counted(raw))
-    drawn = carries(len(raw))
-    np.testing.assert_allclose(curve[drawn], np.quantile(raw, 1 - 1 / ODDS[drawn]), rtol=1e-9, atol=1e-6)
-    assert np.isnan(curve[~drawn]).all()
-    assert (np.diff(curve[drawn]) >= -1e-6).all()
-
-
-@pytest.mark.parametrize(("requests", "odd"), [(20, 2.0), (100, 10.0), (1_000, 100.0), (10_000, 1_000.0)])
-def test_a_quantile_is_drawn_from_ten_requests_beyond_it(requests: int, odd: float):
-    place = int(np.searchsorted(ODDS, odd))
-    assert ODDS[place] == odd
-    assert carries(requests)[place]
-    assert not carries(requests - 1)[place]
-
-
-@settings(deadline=None)
-@given(raw=times, most=st.integers(2, 50))
-def test_every_point_of_a_distribution_function_is_exact(raw: list[int], most: int):
-    values, shares = ecdf(*counted(raw), most)
-    assert values.size <= most
-    assert (np.diff(values) > 0).all()
-    assert (np.diff(shares) > 0).all()
-    assert (values[0], values[-1], shares[-1]) == (min(raw), max(raw), 1.0)
-    for value, share in zip(values, shares, strict=True):
-        assert share == np.mean(np.array(raw) <= value)
 
 
 @settings(deadline=None)

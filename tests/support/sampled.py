@@ -5,12 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from benchctl.results.figures import TaskSummary
-from benchctl.results.reading import ForkSource, Telemetry
-from benchctl.results.samples import SERIES_DTYPES, Columns, empty_columns
-from benchctl.stats.task_shape import TaskShapes, run_shapes
-from benchctl.track.model import Challenge, Task
-from builders import make_plan
+from benchctl.results.reading import ForkSource
+from benchctl.results.samples import Columns, empty_columns
 
 NS_PER_MS = 1_000_000
 
@@ -34,34 +30,7 @@ def make_samples(
 
 
 def make_source(
-    chunks: Iterable[Columns] | None,
-    label: str = "es",
-    block: int = 0,
-    *,
-    absent: str = "",
-    summaries: tuple[TaskSummary, ...] = (),
-    telemetry: Telemetry | None = None,
+    chunks: Iterable[Columns] | None, label: str = "es", block: int = 0, *, absent: str = ""
 ) -> ForkSource:
     """A finished fork whose samples are in memory."""
-    return ForkSource(label, block, chunks, absent, summaries, telemetry)
-
-
-def make_telemetry(seconds: int, pauses: Sequence[tuple[float, float]] = (), **readings: float) -> Telemetry:
-    """A reading a second, from 1 s on, always the same; and pauses of (start in s, length in ms)."""
-    series = {name: np.full(seconds, readings.get(name, np.nan)) for name in SERIES_DTYPES} | {
-        "boot": np.zeros(seconds, np.int16),
-        "t_ns": (np.arange(seconds) + 1) * 1000 * NS_PER_MS,
-    }
-    events = {
-        "boot": np.zeros(len(pauses), np.int16),
-        "t_ns": np.array([round(start * 1000) * NS_PER_MS for start, _ in pauses], dtype=np.int64),
-        "pause_ns": np.array([round(length * NS_PER_MS) for _, length in pauses], dtype=np.int64),
-        "what": np.array([f"pause at {start:g}" for start, _ in pauses], dtype=object),
-    }
-    return Telemetry(series, events)
-
-
-def make_task_shapes(*sources: ForkSource, **task: Any) -> TaskShapes:
-    """The only task of a plan, of all these forks; how it is run by keyword."""
-    plan = make_plan(schedules=(Challenge("c", (Task("range", **task),)),))
-    return run_shapes(plan, sources).tasks[0, 0]
+    return ForkSource(label, block, chunks, absent)

@@ -56,7 +56,7 @@ _INSTEAD = {
     **dict.fromkeys(("--report-file", "--results-file"), "use: --format csv > FILE"),
     "--distribution-version": "name versions as variants: --variant es@8.19.0",
     "--target-hosts": "name a running cluster: --target NAME=URL",
-    "--telemetry": "use --evidence",
+    "--telemetry": "use --evidence, or --metric, such as gc",
 }
 
 

@@ -82,7 +82,6 @@ def resolve_variants(
 
 
 BUILT_IN = ("es", "os")
-_ALL = "all"
 
 PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds", "index_build")
 """Options of prepared indices."""
@@ -138,7 +137,7 @@ _OTHER_WORDS = {"jfr": "profile", "async-profiler": "profile"}
 
 
 class WordsType(click.ParamType[tuple[str, ...]]):
-    """Words of a list with commas between them, or `all`."""
+    """Words of a list with commas between them."""
 
     name = "words"
 
@@ -150,7 +149,7 @@ class WordsType(click.ParamType[tuple[str, ...]]):
     ) -> tuple[str, ...]:
         """Read them."""
         del param, ctx
-        choices = (*self.setting.choices, _ALL)
+        choices = self.setting.choices
         words = [word.strip() for word in value.split(",")]
         for word in words:
             if word not in choices:
@@ -159,7 +158,7 @@ class WordsType(click.ParamType[tuple[str, ...]]):
                     f"use: {self.setting.option} {other}" if other in choices else suggestion(word, choices)
                 )
                 raise UsageError(f"{self.setting.option}: unknown kind '{word}'", hint=hint)
-        return self.setting.choices if _ALL in words else tuple(words)
+        return tuple(words)
 
 
 _MORE: Mapping[str, Mapping[str, Any]] = {
@@ -256,7 +255,7 @@ def _filled(form: RunForm, values: Mapping[Setting, Any]) -> RunForm:
         evidence = EvidenceEntry(named, 1 if evidence is None else evidence.forks)
     if forks is not None and evidence is None:
         raise UsageError(
-            "--evidence-forks requires --evidence", hint="add --evidence, such as --evidence jit,gc"
+            "--evidence-forks requires --evidence", hint="add --evidence, such as --evidence inlining"
         )
     if forks is not None and evidence is not None:
         evidence = EvidenceEntry(evidence.kinds, forks)

@@ -533,7 +533,6 @@ class Scene:
     # empty, and writable for the node's user; what is in it when the node is gone is kept with the run
     folder: Path
     java_home: Path  # of the node's runtime, whose `bin` may have jcmd and jfr
-    java_major: int  # its feature release, such as 21
     cpus: tuple[int, ...] | None = None  # that helpers may use; None for all
 
 

@@ -242,12 +242,6 @@ class Usage:
     write_bytes: float = math.nan
     context_switches: float = math.nan
     major_faults: float = math.nan
-    user_s: float = math.nan
-    system_s: float = math.nan
-    minor_faults: float = math.nan
-    voluntary_switches: float = math.nan
-    involuntary_switches: float = math.nan
-    threads: float = math.nan
 
 
 class Gauge(Protocol):
@@ -287,8 +281,8 @@ class ProcessGauge:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._switches: dict[str, tuple[int, int]] = {}
-        self._switched = (0, 0)
+        self._switches: dict[str, int] = {}
+        self._switched = 0
         self._process: psutil.Process | None = None
         with suppress(psutil.NoSuchProcess):
             self._process = psutil.Process(pid)
@@ -301,9 +295,9 @@ class ProcessGauge:
             with self._process.oneshot():
                 times = self._process.cpu_times()
                 rss_bytes = self._process.memory_info().rss
-                minor, major = _faults(self._pid)
+                major_faults = _major_faults(self._pid)
             read_bytes, write_bytes = storage_bytes(self._process)
-            voluntary, involuntary = self._context_switches()
+            switches = self._context_switches()
         except (psutil.Error, OSError):
             return Usage()
         return Usage(
@@ -311,18 +305,12 @@ class ProcessGauge:
             rss_bytes=rss_bytes,
             read_bytes=read_bytes,
             write_bytes=write_bytes,
-            context_switches=voluntary + involuntary,
-            major_faults=major,
-            user_s=times.user,
-            system_s=times.system,
-            minor_faults=minor,
-            voluntary_switches=voluntary,
-            involuntary_switches=involuntary,
-            threads=len(self._switches),
+            context_switches=switches,
+            major_faults=major_faults,
         )
 
-    def _context_switches(self) -> tuple[int, int]:
-        """Voluntary and involuntary switches of every thread that was alive at a reading.
+    def _context_switches(self) -> int:
+        """Switches, voluntary or not, of every thread that was alive at a reading.
 
         For a process, the kernel reports only those of its main thread.
         """
@@ -331,13 +319,10 @@ class ProcessGauge:
             for thread in threads:
                 with suppress(FileNotFoundError, ProcessLookupError):
                     now[thread.name] = _switches_of(thread.path)
-        for name, counts in now.items():
-            before = self._switches.get(name, (0, 0))
-            if sum(counts) < sum(before):
-                # The counter was reset: the thread id was reused.
-                before = (0, 0)
-            voluntary, involuntary = self._switched
-            self._switched = (voluntary + counts[0] - before[0], involuntary + counts[1] - before[1])
+        for name, count in now.items():
+            before = self._switches.get(name, 0)
+            # A counter that was reset: the thread id was reused.
+            self._switched += count - before if count >= before else count
         self._switches = now
         return self._switched
 
@@ -351,24 +336,23 @@ def storage_bytes(process: psutil.Process) -> tuple[float, float]:
     return counters.read_bytes, counters.write_bytes
 
 
-def _switches_of(task: str) -> tuple[int, int]:
-    """Voluntary and involuntary context switches of a thread, by its folder in /proc."""
+def _switches_of(task: str) -> int:
+    """Context switches of a thread, voluntary or not, by its folder in /proc."""
     descriptor = os.open(f"{task}/status", os.O_RDONLY)
     try:
         status = os.read(descriptor, 8192)
     finally:
         os.close(descriptor)
     # The line of involuntary ones follows, and ends with the same words.
-    voluntary, involuntary = (int(part.split(maxsplit=1)[0]) for part in status.split(_SWITCHES)[1:])
-    return voluntary, involuntary
+    return sum(int(part.split(maxsplit=1)[0]) for part in status.split(_SWITCHES)[1:])
 
 
-def _faults(pid: int) -> tuple[int, int]:
-    """Minor and major page faults of a process."""
+def _major_faults(pid: int) -> int:
+    """Page faults of a process that had to read from storage."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - once a second
         # After the program's name, which may contain anything.
         fields = file.read().rpartition(")")[2].split()
-    return int(fields[7]), int(fields[9])
+    return int(fields[9])
 
 
 _NS_PER_S = 1_000_000_000

@@ -1,1 +1,1 @@
-"""Evidence: what compilers, collectors, profiles and the kernel of a node did."""
+"""Evidence: what a node's compilers inlined, and where it spent its time."""

@@ -177,7 +177,7 @@ def side_text(side: Side) -> str:
 # What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations. Files state
 # it in these forms; a record has them checked, with everything filled in that a file may leave open.
 
-EXPERIMENT_VERSION = 4
+EXPERIMENT_VERSION = 5
 
 Toward = Literal["slower", "faster", "alike", "different"]
 Relation = Literal["slower", "faster", "alike", "different", "less", "more"]

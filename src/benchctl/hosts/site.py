@@ -173,7 +173,7 @@ class Site:
             BenchctlError: If the disk refuses.
         """
         jdk = kit.equipment.jdk
-        scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home, jdk.major)
+        scene = Scene(place_of(self._root / folder, name) / "evidence", jdk.home)
         self._uncollected.pop(name, None)
         self._collectors[name] = hook("collectors").collectors(kinds, scene)
         return tuple(flag for collector in self._collectors[name] for flag in collector.flags())

@@ -302,7 +302,7 @@ class MicroRunner:
         flags: tuple[str, ...] = ()
         path = self._folder.evidence_folder(variant, block, place)
         if self._plan.evidence_in(block):
-            scene = Scene(path, subject.jdk.home, subject.jdk.major)
+            scene = Scene(path, subject.jdk.home)
             (collector,) = cast("list[Collector]", hook("collectors").collectors(("inlining",), scene))
             # JMH keeps what its JVM prints, and reads of it only its own lines.
             flags = (*collector.flags(), "-XX:-DisplayVMOutput")

@@ -1,9 +1,9 @@
-"""The tables below the results: what could be seen, what evidence cost, all times, and the driver."""
+"""The tables below the results: what could be seen, all times, and the driver."""
 
 from typing import get_args
 
 from benchctl.report.layout import metric_title, precision_table
-from benchctl.report.numbers import NOT_AVAILABLE, counted, figure, interval, percent, signed_percent
+from benchctl.report.numbers import NOT_AVAILABLE, figure, percent
 from benchctl.report.table import (
     LOAD,
     OPERATION,
@@ -11,14 +11,11 @@ from benchctl.report.table import (
     Table,
     worded,
 )
-from benchctl.results.plan import Place
 from benchctl.stats.analysis import (
     Analysis,
     DriverRow,
-    EvidenceCost,
     Figures,
     HostRow,
-    TaskCost,
     TimeKind,
     TimeRow,
 )
@@ -93,42 +90,6 @@ def _ms(lag_ns: float | None) -> str:
     return f"{lag_ms:.3f}" if lag_ms < _LONG_MS else f"{lag_ms:,.0f}"
 
 
-def cost_table(analysis: Analysis) -> Table | None:
-    """Return the table; None where no extra forks collected evidence, or none of them has a value."""
-    cost = analysis.evidence
-    if cost is None or not cost.tasks:
-        return None
-    by_place: dict[Place, dict[str, TaskCost]] = {}
-    for one in cost.tasks:
-        by_place.setdefault((one.schedule, one.task), {})[one.variant] = one
-    lines = (
-        (
-            analysis.where(next(iter(found.values()))),
-            *(_cell(found.get(variant)) for variant in analysis.variants),
-        )
-        for found in by_place.values()
-    )
-    return Table.of(_title(cost), (OPERATION, *(f"{variant} %" for variant in analysis.variants)), lines)
-
-
-def _title(cost: EvidenceCost) -> str:
-    carrying = {task.evidence for task in cost.tasks}
-    forks = " or ".join(counted(count, "fork") for count in sorted(carrying))
-    alone = "; one fork: no interval" if carrying == {1} else ", with 95% intervals"
-    return (
-        f"What evidence ({', '.join(cost.kinds)}) cost: mean service time of {forks} with it over plain ones "
-        f"- 1{alone}; such forks run behind all others and enter no comparison"
-    )
-
-
-def _cell(one: TaskCost | None) -> str:
-    if one is None:
-        return NOT_AVAILABLE
-    if one.low_percent is None:
-        return signed_percent(one.percent)
-    return f"{signed_percent(one.percent)} ({interval(one.low_percent, one.high_percent)})"
-
-
 def units_table(analysis: Analysis) -> Table | None:
     """Return a line a task, metric and variant; None where forks are the unit, or there is one unit."""
     lines = tuple(
@@ -196,16 +157,16 @@ def _times_cell(row: TimeRow | None) -> str:
 
 def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
     """Return tables with something to say; `details` adds all kinds of times, and what the driver did."""
-    tables = [cost_table(analysis)]
-    if details:
-        tables += [
+    tables = (
+        [
             *precision_tables(analysis),
             times_table(analysis),
             driver_table(analysis),
             host_table(analysis),
         ]
-    else:
-        tables.append(precision_table(analysis))
+        if details
+        else [precision_table(analysis)]
+    )
     return [table for table in tables if table is not None]
 
 

@@ -146,7 +146,6 @@ class JoinedRuns:
         return replace(
             source,
             samples=samples,
-            summaries=_at_places(source.summaries, places),
             block=self.first_blocks[run.id] + source.block,
         )
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
 from benchctl.results.samples import (
@@ -18,8 +17,6 @@ from benchctl.results.samples import (
     DuckError,
     Outcome,
     database,
-    gc_events,
-    read_telemetry,
 )
 from benchctl.results.store import RunFolder
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _QUERY = """
-SELECT schedule, task, min(start_ns), min(start_ns) FILTER (NOT warmup), max(end_ns), any_value(boot)
+SELECT schedule, task, min(start_ns) FILTER (NOT warmup), max(end_ns), any_value(boot)
 FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
 """
 
@@ -41,15 +38,9 @@ class UnknownTimesError(BenchctlError):
 class TaskWindow:
     """A task's time, in nanoseconds from the origin of the fork's samples."""
 
-    begin_ns: int  # its first request was sent, warm-up included
-    measured_ns: int  # its first measured request was
+    measured_ns: int  # its first measured request was sent
     end_ns: int  # its last answer was there
     boot: int = 0  # on which node start of the fork it ran, all of it
-
-    @property
-    def seconds(self) -> float:
-        """Of the measured part."""
-        return (self.end_ns - self.measured_ns) / 1e9
 
 
 def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]:
@@ -72,8 +63,8 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
     except DuckError as err:
         raise BenchctlError(f"cannot read the samples in {path}: {err}") from err
     return {
-        (schedule, task): TaskWindow(begin_ns, measured_ns, end_ns, boot)
-        for schedule, task, begin_ns, measured_ns, end_ns, boot in rows
+        (schedule, task): TaskWindow(measured_ns, end_ns, boot)
+        for schedule, task, measured_ns, end_ns, boot in rows
         if measured_ns is not None
     }
 
@@ -141,14 +132,6 @@ class SampleFile:
 
 
 @dataclass(frozen=True)
-class Telemetry:
-    """Resource use of a fork's nodes and the driver."""
-
-    series: Columns  # readings, with the columns of `telemetry.SERIES_DTYPES`
-    pauses: Columns  # garbage collections, with those of `telemetry.GC_DTYPES`
-
-
-@dataclass(frozen=True)
 class ForkSource:
     """A finished fork and its files."""
 
@@ -157,8 +140,6 @@ class ForkSource:
     # Chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
     samples: Iterable[Columns] | None
     absent: str  # what of it is missing or unreadable; empty when nothing is
-    summaries: tuple[TaskSummary, ...]
-    telemetry: Telemetry | None  # of its nodes; None when none was kept or it cannot be read
 
 
 def fork_sources(
@@ -173,9 +154,7 @@ def fork_sources(
     """
     for fork in sorted((fork for fork in forks if fork.status == "done"), key=lambda fork: fork.block):
         samples, absent = _samples(folder, fork)
-        telemetry, unread = _telemetry(folder, fork)
-        missing = ", ".join(filter(None, (absent, unread)))
-        yield ForkSource(label or fork.variant, fork.block, samples, missing, fork.summaries, telemetry)
+        yield ForkSource(label or fork.variant, fork.block, samples, absent)
 
 
 def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, str]:
@@ -185,18 +164,6 @@ def _samples(folder: RunFolder, fork: ForkRecord) -> tuple[SampleFile | None, st
     if damage := folder.damage(fork, fork.samples):
         return None, damage
     return SampleFile(folder.inside(fork.samples)), ""
-
-
-def _telemetry(folder: RunFolder, fork: ForkRecord) -> tuple[Telemetry | None, str]:
-    if fork.telemetry is None:
-        return None, ""
-    if damage := folder.damage(fork, fork.telemetry):
-        return None, damage
-    path = folder.inside(fork.telemetry)
-    try:
-        return Telemetry(read_telemetry(path), gc_events(path)), ""
-    except BenchctlError:
-        return None, "its telemetry cannot be read"
 
 
 def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:

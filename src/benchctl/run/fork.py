@@ -508,8 +508,7 @@ class ForkRunner:
         cpus = None if self._plan.pin is None else self._plan.pin.driver
         boot = place.workspace.root / f"boot-{number}"
         scenes = {
-            node: Scene(boot / node / "evidence", subject.jdk.home, subject.jdk.major, cpus)
-            for node in subject.spec.node_names
+            node: Scene(boot / node / "evidence", subject.jdk.home, cpus) for node in subject.spec.node_names
         }
         there = place.workspace.there
         elsewhere = {} if there is None else there.collectors(kinds, boot.name)

@@ -15,6 +15,7 @@ from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import FORKS_FOR_VERDICT, AnswerCheck, ForkRecord, IndexFacts, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.slices import hook
+from benchctl.spec import EvidenceKind
 from benchctl.stats.analysis import (
     SCHEMA_VERSION,
     Analysis,
@@ -123,7 +124,6 @@ def analyse_run(
         analysis,
         caveats=(*own, *analysis.caveats),
         differences=variant_differences(resolved(record)),
-        evidence=hook("evidence").evidence_cost(record) if record.plan.evidence else None,
         versions=versions_of(record),
     )
 
@@ -248,7 +248,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),
             *(shared_builds(builds) if any(metric.kind.built for metric in asked) else ()),
-            *([hook("evidence").evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
+            *([_evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
         redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline, plan),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
@@ -268,6 +268,15 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         curves=curves,
         builds={label: len(group) for label, group in own.items() if built},
         replicate=replicate,
+    )
+
+
+def _evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
+    """Return the note that all compared forks carried evidence: alike in all variants, unlike plain runs."""
+    return Caveat(
+        "evidence",
+        f"every fork carried evidence ({', '.join(kinds)}), whose cost is in the figures; "
+        "--evidence-forks 1 collects it in an extra fork",
     )
 
 

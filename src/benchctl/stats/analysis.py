@@ -7,7 +7,7 @@ import msgspec
 
 from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.plan import RedlineSpec
-from benchctl.spec import EvidenceKind, RestartPolicy
+from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.inference import Method
@@ -190,33 +190,6 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paired: bool = True
     caveats: tuple[tuple[Caveat, ...], ...] = ()  # by point, doubts about what was measured there
     at_recall: tuple[AtRecall, ...] = ()  # where recall rises along the axis
-
-
-class TaskCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cost of evidence in one task of one variant."""
-
-    schedule: int
-    task: int
-    label: str
-    variant: str
-    plain: int
-    evidence: int
-    # Mean service time of the forks with evidence over that of the plain ones - 1, in percent, by geometric
-    # means over forks.
-    percent: float
-    # `low_percent`, `high_percent`: its 95% interval, from Welch's t on logarithms; None with one fork of
-    # either kind.
-    low_percent: float | None = None
-    high_percent: float | None = None
-
-
-class EvidenceCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cost of evidence in a run that collected it in separate forks."""
-
-    kinds: tuple[EvidenceKind, ...]  # what was collected
-    forks: int
-    # By challenge, task and variant; those without a value on both sides are missing.
-    tasks: tuple[TaskCost, ...]
 
 
 SCHEMA_VERSION: Final = 5
@@ -407,7 +380,6 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Variant -> number of its forks around which a host probe was off; without those that have none.
     disturbed: dict[str, int] = {}
     differences: tuple[str, ...] = ()
-    evidence: EvidenceCost | None = None  # what collecting it cost, where extra forks did; None elsewhere
     versions: dict[str, str] = {}  # variant -> version of its engine, where the record says it
     curves: tuple[SweepCurve, ...] = ()
     builds: dict[str, int] = {}  # variant -> index builds that were compared; empty where none were
@@ -429,7 +401,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         numbers = {row.schedule for row in self.rows}
         return tuple(section for section in self.sections if section.schedule in numbers)
 
-    def where(self, row: "Row | DriverRow | HostRow | TimeRow | TaskCost") -> str:
+    def where(self, row: "Row | DriverRow | HostRow | TimeRow") -> str:
         """Return the task, with its challenge where there are several."""
         several = sum(section.level == "task" for section in self.sections) > 1
         found = self.sections[row.schedule]

@@ -114,10 +114,3 @@ class StartOrder:
     def ranks(self, starts: Integers) -> Integers:
         """Return how many requests start before each; shape (n,)."""
         return self._before[np.searchsorted(self._starts, self._counted.rounded(starts))]
-
-    def starts(self, ranks: Integers) -> Integers:
-        """Return the start of each rank, or the nearest if it is out of range."""
-        if self.size == 0:
-            return np.zeros_like(ranks)
-        places = np.searchsorted(self._before, ranks, side="right") - 1
-        return self._starts[np.maximum(places, 0)]

@@ -1,4 +1,4 @@
-"""Quantiles of a fork's samples, those that no summary holds, and the few points that charts of them need."""
+"""Quantiles of a fork's samples, those that no summary holds, of each task of it."""
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.arrays import Floats, Integers, Mask, ValueCounts
+from benchctl.stats.arrays import Floats, Integers, ValueCounts
 
 _PROBABILITIES = (0.5, 0.9, 0.99)
 _NS_PER_MS = 1_000_000
@@ -203,15 +203,6 @@ def _with_more(summary: TaskSummary, times: _Times | None, quantiles: Collection
     return msgspec.structs.replace(summary, **more)
 
 
-TAIL_REQUESTS = 10
-"""Requests that must lie beyond a quantile before it is drawn."""
-
-ODDS: Floats = np.unique(np.append((10.0 ** (np.arange(61) / 20)).round(9), 2.0))
-"""Points of quantile curves, up to p99.9: at x, one request in x takes longer (quantile 1 - 1/x)."""
-
-LEVELS: Floats = (np.arange(100) + 0.5) / 100
-"""Shares of requests at which the distributions of forks are compared."""
-
 _GROUP_SPAN = 10**15
 _MOST_GROUPS = 9_000
 
@@ -255,37 +246,3 @@ class GroupedCounts:
         edges = np.append(firsts, keys.size)
         for number, first, end in zip(numbers.tolist(), edges[:-1], edges[1:], strict=True):
             yield number, keys[first:end] - number * _GROUP_SPAN, counts[first:end]
-
-
-def quantile_curve(values: Integers, counts: Integers) -> Floats:
-    """Quantiles at ODDS, shape of ODDS; NaN if fewer than ten requests would lie beyond.
-
-    Distinct values are ascending, at least one, and `counts` how often each occurred; both of shape (k,).
-    """
-    curve = linear_quantiles(values, counts, 1 - 1 / ODDS)
-    return np.where(carries(int(counts.sum())), curve, np.nan)
-
-
-def carries(requests: int) -> Mask:
-    """Return which of ODDS so many requests are enough for: 10/(1-q) of them."""
-    return requests >= TAIL_REQUESTS * ODDS * (1 - 1e-12)  # so that rounding cannot ask for one more
-
-
-def ecdf(values: Integers, counts: Integers, most: int) -> tuple[Integers, Floats]:
-    """Up to `most` points, at least 2, of the empirical distribution function; every point is exact.
-
-    Distinct values are ascending, at least one, and `counts` how often each occurred; both of shape (k,).
-    Points are spread evenly over the requests.
-
-    Returns:
-        Values, ascending, from the least to the greatest; and for each the share of requests that took no
-        longer, in (0, 1].
-    """
-    up_to = np.cumsum(counts)
-    if values.size > most:
-        ranks = np.linspace(0, int(up_to[-1]) - 1, most).round().astype(np.int64)
-        kept = np.unique(np.searchsorted(up_to, ranks, side="right"))
-        values, up_to, requests = values[kept], up_to[kept], up_to[-1]
-    else:
-        requests = up_to[-1]
-    return values, up_to / requests

@@ -1,122 +1,199 @@
-"""What the charts of a task's requests show: `golden/requests.txt` has them scene by scene."""
+"""The chart of requests: medians over forks and their range by the number of the request."""
 
+import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import pytest
+import msgspec
+import numpy as np
 
-import golden
-from benchctl.report.charts import Chart, Frame
-from benchctl.report.charts.requests import course_chart, distribution_chart, flow_chart
-from benchctl.results.figures import Course
-from benchctl.results.reading import ForkSource, Telemetry
-from builders import make_summary
-from figures import chart_text
-from sampled import make_samples, make_source, make_task_shapes, make_telemetry
+from benchctl.errors import BenchctlError
+from benchctl.report.charts import Chart
+from benchctl.report.charts.requests import request_charts
+from benchctl.results.figures import TaskSummary
+from benchctl.results.model import RunRecord
+from benchctl.results.reading import ForkSource
+from benchctl.results.samples import Columns, concatenate
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
+from builders import make_fork, make_plan, make_record, make_summary
+from figures import drawn
+from sampled import make_samples, make_source
 
-GOLDEN = Path(__file__).parent / "golden" / "requests.txt"
-FRAME = Frame("0-0-range", "range", ("es", "os"))
-WARMING = Course("warm-up", 6, 10, (0, 3, 6), (9e6, 7e6, 5e6))
-NEVER = Course("no steady state", 6, 10, (0, 6), (5e6, 9e6))
-MANY = Course("warm-up", 9, 10, tuple(range(10)), tuple(1e6 * (10 - place) for place in range(10)))
-PAUSES = make_telemetry(18, [(5.5, 7.0), (6.5, 9.0)], node_cpu_percent=150.0, driver_cpu_percent=8.0)
-MERGES = make_telemetry(18, merges_current=2.0)
-LONG = make_telemetry(600, [(number * 0.5, 5.0) for number in range(1_200)], node_cpu_percent=9.0)
-# The last reading is alone in its point: all others are of two.
-UNEVEN = make_telemetry(151, node_cpu_percent=0.0)
-UNEVEN.series["node_cpu_percent"][-1] = 151.0
-FEW = make_telemetry(9, node_cpu_percent=150.0)
+FAILED = 3
 
 
-def course(*sources: ForkSource, **task: Any) -> Chart | None:
-    return course_chart(make_task_shapes(*sources, **task), FRAME)
+def analysis_of() -> Analysis:
+    forks = tuple(make_fork(name, 0, make_summary("range", 5.0)) for name in ("es", "os"))
+    return analyse_run(make_record(plan=make_plan(), forks=forks))
 
 
-def flow(*sources: ForkSource) -> Chart | None:
-    return flow_chart(make_task_shapes(*sources), FRAME)
+def chart_of(*sources: ForkSource) -> Chart:
+    (chart,), absent = request_charts(sources, analysis_of())
+    assert absent == ()
+    return chart
 
 
-def distribution(*sources: ForkSource, frame: Frame = FRAME) -> Chart | None:
-    shapes = make_task_shapes(*sources)
-    return distribution_chart(shapes, frame, kind="service time", of=lambda fork: fork.shape.service)
-
-
-def steps(
-    label: str = "es", block: int = 0, *, count: int = 10, warmup: int = 0, of: Any = None, **columns: Any
+def requests(
+    service_ms: list[float], label: str = "es", block: int = 0, *, warmup: int = 0, **columns: Any
 ) -> ForkSource:
-    """Requests of 5 ms, with the course that was found in them."""
-    rows = make_samples([5.0] * (warmup + count), warmup=[True] * warmup + [False] * count, **columns)
-    return make_source([rows], label, block, summaries=(make_summary("range", 5.0, course=of),))
+    """Requests one after the other, the first of them warm-up, in chunks of three."""
+    rows = make_samples(service_ms, warmup=np.arange(len(service_ms)) < warmup, **columns)
+    starts = range(0, len(service_ms), 3)
+    return make_source(
+        [{name: values[at : at + 3] for name, values in rows.items()} for at in starts], label, block
+    )
 
 
-def row_of_60(
-    label: str = "es", block: int = 0, ms: float = 100.0, telemetry: Telemetry | None = None, **columns: Any
-) -> ForkSource:
-    """60 requests one after the other, the first 20 of them warm-up."""
-    rows = make_samples([ms] * 60, warmup=[True] * 20 + [False] * 40, **columns)
-    summaries = (make_summary("range", ms, unit="docs"),)
-    return make_source([rows], label, block, summaries=summaries, telemetry=telemetry)
+def traces(chart: Chart) -> list[tuple[str, list[float], list[float]]]:
+    return [(trace["name"], trace["x"], trace["y"]) for trace in drawn(chart)["data"]]
 
 
-def rising(*ms: float, label: str = "es", count: int = 100) -> list[ForkSource]:
-    rows = [make_samples([value * (1 + place / count) for place in range(count)]) for value in ms]
-    return [make_source([one], label, block) for block, one in enumerate(rows)]
+def test_a_point_is_the_median_over_forks_and_the_band_goes_from_the_least_to_the_greatest():
+    chart = chart_of(
+        requests([9.0, 3.0, 1.0, 1.0, 1.0, 1.0], block=0, warmup=2),
+        requests([8.0, 4.0, 2.0, 2.0, 2.0, 2.0], block=1, warmup=2),
+        requests([1.0, 5.0, 6.0, 6.0, 6.0, 7.0], block=2, warmup=2),
+        requests([5.0, 5.0, 5.0, 5.0, 5.0, 5.0], "os", warmup=2),
+    )
+    x = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0]
+    highest, lowest = [9.0, 5.0, 6.0, 6.0, 6.0, 7.0], [1.0, 3.0, 1.0, 1.0, 1.0, 1.0]
+    assert traces(chart) == [
+        ("es", x + x[::-1], highest + lowest[::-1]),
+        ("es", x, [8.0, 4.0, 2.0, 2.0, 2.0, 2.0]),
+        ("os", x, [5.0] * 6),
+    ]
+    layout = drawn(chart)["layout"]
+    assert [(shape["type"], shape["x0"], shape["x1"]) for shape in layout["shapes"]] == [
+        ("rect", -1.5, 0.5),
+        ("line", 0.5, 0.5),
+    ]
+    assert layout["yaxis"]["type"] == "log"
+    assert layout["xaxis"]["title"]["text"] == "Request, from the first measured one"
+    assert "What is shaded is warm-up" in chart.about
+    assert "differ in length" not in chart.about
+    assert chart.table is not None
+    assert chart.table.texts == (
+        ("es", "3", "2", "4", "0", "2.000", "2.000"),
+        ("os", "1", "2", "4", "0", "5.000", "5.000"),
+    )
 
 
-SCENES: dict[str, Callable[[], Chart | None]] = {
-    "measured requests count from one, and warm-up ends at zero": lambda: course(
-        steps(warmup=3, of=WARMING), steps("os", 4)
-    ),
-    "nothing is shaded without warm-up": lambda: course(steps()),
-    "every variant has a panel of the same scale": lambda: course(steps(), steps("os"), steps("os", 1)),
-    "points of many requests have a band": lambda: course(steps(count=4_000)),
-    "what never settled has no mark": lambda: course(steps(of=NEVER)),
-    "tasks of a given time are drawn over seconds": lambda: course(
-        steps(count=8, warmup=2, of=Course("flat", 4, 8, (0, 4), (5e6, 5e6))), time_period=1.0
-    ),
-    "failures are counted in words": lambda: course(steps(outcome=[0, 1, 1, *[0] * 7])),
-    "of many segments the table has the last ones": lambda: course(steps(of=MANY)),
-    "a single request is a mark": lambda: course(steps(count=1)),
-    "no request is no chart": lambda: course(steps(outcome=1)),
-    "rates are over time": lambda: flow(row_of_60(weight=5)),
-    "everything was measured": lambda: flow(make_source([make_samples([100.0] * 20)])),
-    "every variant is one entry of the legend": lambda: flow(
-        row_of_60(), row_of_60("os"), row_of_60("os", 1)
-    ),
-    "telemetry stands below on the same clock": lambda: flow(row_of_60(ms=200.0, telemetry=PAUSES)),
-    "merges have a panel where they were asked for": lambda: flow(row_of_60(ms=200.0, telemetry=MERGES)),
-    "forks without telemetry among others are named": lambda: flow(
-        row_of_60(ms=200.0, telemetry=MERGES), row_of_60("os", 1)
-    ),
-    "many pauses and readings are joined": lambda: flow(row_of_60(ms=10_000.0, telemetry=LONG)),
-    "a fork that only failed is a line of nothing": lambda: flow(row_of_60(outcome=3)),
-    "the mean is over readings, not over points": lambda: flow(row_of_60(ms=151_000 / 60, telemetry=UNEVEN)),
-    "telemetry of few readings is left out": lambda: flow(row_of_60(telemetry=FEW)),
-    "telemetry that ended before is left out": lambda: flow(row_of_60(start_ms=20_000, telemetry=FEW)),
-    "the variant is the median of its forks' quantiles": lambda: distribution(*rising(1.0, 2.0, 9.0)),
-    "named percentiles are marked": lambda: distribution(
-        *rising(1.0, count=1_000), *rising(2.0, label="os", count=1_000)
-    ),
-    "a variant keeps its style where the first has nothing": lambda: distribution(*rising(2.0, label="os")),
-    "quantiles that too few requests carry are not drawn": lambda: distribution(
-        *rising(1.0), *rising(2.0, label="os", count=150)
-    ),
-    "the median ends where the shortest fork does": lambda: distribution(
-        *rising(1.0), make_source([make_samples([2.0] * 1_000)], "es", 1)
-    ),
-    "few requests have no panel of percentiles": lambda: distribution(*rising(1.0, count=10)),
-    "names cannot bring tags": lambda: distribution(
-        *rising(1.0, 2.0, label="<b>es"), frame=Frame("k", "g", ("<b>es",))
-    ),
-}
+def test_requests_that_failed_keep_their_number_and_have_no_point():
+    outcome = [0, 0, FAILED, FAILED, 0, 0, 0, 0]
+    chart = chart_of(requests([5.0, 5.0, 0.1, 0.1, 5.0, 5.0, 5.0, 6.0], outcome=outcome))
+    assert traces(chart) == [
+        ("es", [1.0, 2.0], [5.0, 5.0]),
+        ("es", [5.0, 6.0, 7.0, 8.0], [5.0, 5.0, 5.0, 6.0]),
+    ]
+    layout = drawn(chart)["layout"]
+    assert layout["xaxis"]["title"]["text"].endswith("; 2 failed or cut off, not drawn")
+    assert "shapes" not in layout
+    assert [trace["showlegend"] for trace in drawn(chart)["data"]] == [True, False]
+    assert chart.table is not None
+    assert chart.table.texts[0][4] == "2"
 
 
-def test_every_scene_is_drawn_as_before(request: pytest.FixtureRequest):
-    scenes = [f"# {name}\n{chart_text(scene())}" for name, scene in SCENES.items()]
-    golden.agree(request.config, GOLDEN, "\n".join(scenes))
+def test_a_variant_whose_requests_all_failed_is_in_the_table():
+    chart = chart_of(requests([5.0] * 6), requests([0.1] * 6, "os", outcome=FAILED))
+    assert {name for name, _, _ in traces(chart)} == {"es"}
+    assert chart.table is not None
+    assert chart.table.texts[1] == ("os", "1", "0", "6", "6", "n/a", "n/a")
 
 
-def test_a_time_that_no_fork_has_is_no_chart():
-    shapes = make_task_shapes(*rising(1.0))
-    assert distribution_chart(shapes, FRAME, kind="latency", of=lambda fork: fork.shape.latency) is None
+def test_many_requests_share_a_point_and_warm_up_shares_none_with_measured_ones():
+    warm, measured = [9.0] * 7, [1.0, 2.0, 3.0, 4.0, 5.0] * 200
+    chart = chart_of(requests(warm + measured, warmup=7))
+    ((_, x, y),) = traces(chart)
+    assert (x[:4], y[:4]) == ([-6.0, -2.5, 3.5, 9.5], [9.0, 9.0, 2.5, 2.5])
+    assert (len(x), x[-1], y[-1]) == (2 + 167, 998.5, 3.5)
+    assert drawn(chart)["layout"]["xaxis"]["title"]["text"].endswith("; a point is up to 6")
+    assert "of the median of up to 6 successive requests" in chart.about
+
+
+def test_where_short_forks_have_ended_points_are_of_the_others():
+    chart = chart_of(requests([1.0] * 6), requests([3.0] * 9, block=1))
+    *_, (_, x, y) = traces(chart)
+    assert (x, y) == ([float(n) for n in range(1, 10)], [2.0] * 6 + [3.0] * 3)
+    assert "Forks differ in length" in chart.about
+    assert drawn(chart)["data"][1]["text"][-1] == "3.000 to 3.000, 1 of 2 forks"
+
+
+def test_the_order_is_that_of_starts_and_parts_of_an_operation_are_none():
+    rows = make_samples([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    parts = make_samples([100.0] * 6, part=1)
+    mixed = concatenate([rows, parts])
+    order = np.random.default_rng(2).permutation(12)
+    chart = chart_of(make_source([{name: values[order] for name, values in mixed.items()}]))
+    assert traces(chart) == [("es", [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]
+
+
+def test_few_points_are_no_chart():
+    assert request_charts([requests([5.0] * 4)], analysis_of()) == ([], ())
+    assert request_charts([requests([5.0] * 9, outcome=FAILED)], analysis_of()) == ([], ())
+
+
+def test_forks_without_samples_and_damaged_ones_are_named():
+    class Damaged:
+        def __iter__(self) -> Any:
+            yield make_samples([5.0] * 6)
+            raise BenchctlError("damaged")
+
+    charts, absent = request_charts(
+        [
+            requests([5.0] * 6),
+            make_source(None, "es", 1, absent="no samples were kept"),
+            make_source(Damaged(), "os", 2),
+        ],
+        analysis_of(),
+    )
+    assert absent == ("es, fork 1: no samples were kept", "os, fork 2: its samples cannot be read")
+    assert {name for name, _, _ in traces(charts[0])} == {"es"}
+
+
+def sources(record: RunRecord, count: int = 30) -> list[ForkSource]:
+    """Every fork of a record with samples of all its tasks."""
+    random = np.random.default_rng(1)
+
+    def task(place: int) -> Columns:
+        times = random.lognormal(1, 0.3, count)
+        return make_samples(times, start_ms=1_000.0 * place, task=place, warmup=np.arange(count) < count // 5)
+
+    return [
+        make_source([concatenate([task(n) for n in range(len(fork.summaries))])], fork.variant, fork.block)
+        for fork in record.forks
+    ]
+
+
+def test_every_task_has_its_chart_in_the_order_of_the_tables(record: RunRecord):
+    charts, _ = request_charts(sources(record), analyse_run(record))
+    assert [chart.key for chart in charts] == [
+        "requests-0-0-desc-sort-timestamp",
+        "requests-0-1-composite-date-histogram-daily",
+        "requests-0-2-range",
+    ]
+    for chart in charts:
+        assert json.loads(json.dumps(drawn(chart), allow_nan=False)) == drawn(chart)
+        assert chart.table is not None
+        assert all(len(line) == len(chart.table.titles) for line in chart.table.lines)
+
+
+def test_tasks_that_tables_do_not_show_have_no_charts(build: Callable[..., RunRecord]):
+    def hidden(summary: TaskSummary, *_: object) -> TaskSummary:
+        return msgspec.structs.replace(summary, reported=summary.label == "range")
+
+    record = build(edit=hidden)
+    charts, _ = request_charts(sources(record), analyse_run(record))
+    assert {chart.group for chart in charts} == {"range"}
+
+
+def test_figures_of_a_usual_page_stay_small(build: Callable[..., RunRecord]):
+    record = build(forks=10)
+    charts, _ = request_charts(sources(record, 4_000), analyse_run(record))
+    assert sum(len(json.dumps(drawn(chart), separators=(",", ":"))) for chart in charts) < 200_000
+
+
+def test_names_cannot_bring_tags():
+    analysis = msgspec.structs.replace(analysis_of(), variants=("<b>es",))
+    (chart,), _ = request_charts([requests([5.0] * 6, "<b>es")], analysis)
+    assert traces(chart)[0][0] == "&lt;b&gt;es"

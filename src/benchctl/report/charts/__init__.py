@@ -9,7 +9,7 @@ from benchctl.report.table import Table
 
 OVERVIEW = "overview"
 """The group of charts that are about the whole run."""
-LEAST_POINTS, LEAST_READINGS = 5, 10
+LEAST_POINTS = 5
 """Minimum number of points of a plot; with fewer, the table is enough."""
 
 LIGHT_PAPER: Final = "#ffffff"
@@ -43,32 +43,6 @@ class Chart(msgspec.Struct, frozen=True):
             "data": [trace.to_plotly_json() for trace in self.data],
             "layout": self.layout.to_plotly_json(),
         }
-
-
-class Frame(msgspec.Struct, frozen=True):
-    """Common parts of the charts of one task."""
-
-    key: str
-    """Unique among tasks; letters, digits and hyphens."""
-    group: str
-    variants: tuple[str, ...]
-    """Variants of the page, in the order of their styles."""
-    also: str = ""
-    """A remark for each chart, such as which forks have no samples."""
-
-    def position(self, label: str) -> int:
-        """Return the position of a variant, which chooses its style."""
-        return self.variants.index(label)
-
-    def chart(
-        self, kind: str, title: str, about: Sequence[str], data: Sequence[Any], layout: Any, table: Table
-    ) -> Chart:
-        """Return a chart of this task, of a `kind` that no other of its charts has.
-
-        Empty parts of `about` are omitted.
-        """
-        text = " ".join(part for part in (*about, self.also) if part)
-        return Chart(f"{kind}-{self.key}", self.group, title, text, data, layout, table)
 
 
 class VariantStyle(msgspec.Struct, frozen=True):

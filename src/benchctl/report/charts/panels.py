@@ -1,9 +1,8 @@
-"""Layouts of charts: one plot or panels above each other, their axes, and what is drawn below the data."""
+"""Layouts of charts, their axes, and what is drawn below the data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
@@ -23,19 +22,7 @@ _PLOT_HEIGHT = 320
 _LEGEND_PX = 36
 _NO_LEGEND_PX = 10
 _LABELS_PX = 44
-_GAP_PX = 26
 _NS_PER_MS = 1e6
-
-
-class Panel(msgspec.Struct, frozen=True):
-    """Panel of a chart."""
-
-    y_title: str
-    """With the unit."""
-    height: int
-    """Of the plotting area, pixels."""
-    yaxis: dict[str, Any] = {}
-    """Further settings of plotly's axis."""
 
 
 def plot_layout(
@@ -62,38 +49,6 @@ def plot_layout(
         yaxis={"title": {"text": y_title}, **yaxis},
         **more,
     )
-
-
-def stacked(x_title: str, panels: Sequence[Panel], **more: Any) -> go.Layout:
-    """Return a layout of panels, from top to bottom, that share their horizontal axis.
-
-    Traces of the n-th, from 1, name `axis_name(n)`. Plotly's `make_subplots` takes ten times as long.
-    """
-    total = sum(panel.height for panel in panels) + _GAP_PX * (len(panels) - 1)
-    axes: dict[str, Any] = {}
-    top = total
-    for number, panel in enumerate(panels, 1):
-        axes["yaxis" + axis_name(number)[1:]] = {
-            "title": {"text": panel.y_title},
-            "anchor": "x",
-            "domain": [max(0.0, round((top - panel.height) / total, 5)), round(top / total, 5)],
-            **panel.yaxis,
-        }
-        top -= panel.height + _GAP_PX
-    return plot_layout(x_title, "", height=total, xaxis={"anchor": axis_name(len(panels))}, **axes, **more)
-
-
-def axis_name(number: int) -> str:
-    """Return what traces call the vertical axis of the n-th panel: `y`, `y2`, `y3`."""
-    return "y" if number == 1 else f"y{number}"
-
-
-def heading(text: str, panel: int) -> go.layout.Annotation:
-    """Return a title inside a panel, at its upper left."""
-    return go.layout.Annotation(
-        text=text, x=0.004, xref="paper", xanchor="left", y=1, yref=f"{axis_name(panel)} domain",
-        yanchor="top", showarrow=False,
-    )  # fmt: skip
 
 
 def shaded(begin: float, end: float) -> go.layout.Shape:

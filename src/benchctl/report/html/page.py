@@ -7,13 +7,7 @@ import msgspec
 
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.charts import (
-    LEAST_POINTS,
-    LEAST_READINGS,
-    OVERVIEW,
-    Chart,
-    not_drawn,
-)
+from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, not_drawn
 from benchctl.report.command_line import command
 from benchctl.report.details import further_tables
 from benchctl.report.facts import fact_sections
@@ -46,7 +40,6 @@ from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import INDEX_BUILDS
 from benchctl.stats.order import before_text
-from benchctl.stats.task_shape import run_shapes
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -137,10 +130,7 @@ def _parts(subject: Subject) -> Iterator[Part]:
         [*result_tables(analysis, notes), *added, *legend(analysis), notes],
     )
     names = list(dict.fromkeys(analysis.where(row) for row in analysis.rows))
-    left_out = (
-        f"Plots of fewer than {LEAST_POINTS} points, and telemetry of fewer than {LEAST_READINGS} readings, "
-        "are left out."
-    )
+    left_out = f"Plots of fewer than {LEAST_POINTS} points are left out."
     missing = not_drawn(subject.without_samples)
     own = groups([chart for chart in charts if chart.group != OVERVIEW], names)
     yield Part("operations", "Operation by operation", [left_out, *filter(None, [missing]), *own])
@@ -190,17 +180,16 @@ _ANOTHER = "free some space, or choose another directory"
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
     """Return the page of one run, with charts of its samples; `usual` is the default folder of runs."""
-    from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
+    from benchctl.report.charts.requests import request_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
-    plan = msgspec.structs.replace(record.plan, forks=len(record.own_blocks))
-    shapes = run_shapes(plan, fork_sources(folder, compared))
+    charts, absent = request_charts([*fork_sources(folder, compared)], analysis)
     added = [page(analysis, folder, record) for page in hooks("page")]
     name = reference(folder, usual)
     return msgspec.structs.replace(
         run_subject(record, analysis),
-        charts=(*sample_charts(shapes, analysis), *(chart for charts, _ in added for chart in charts)),
-        without_samples=shapes.absent,
+        charts=(*charts, *(chart for more, _ in added for chart in more)),
+        without_samples=absent,
         profiles=tuple(table for _, tables in added for table in tables),
         commands=(
             Command("Print this run in a terminal", f"benchctl show {name}"),
@@ -213,24 +202,21 @@ def comparison_page(
     archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
 ) -> Subject:
     """Return the page of compared results, from one run or several; `commands` print or make it again."""
-    from benchctl.report.charts.requests import sample_charts  # noqa: PLC0415 - see `_analysis_charts`
+    from benchctl.report.charts.requests import request_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     parts = selection.parts
     runs = JoinedRuns.of(side.runs for side in selection.sides)
-    sources = (
+    sources = [
         runs.moved_source(part.run, source)
         for part in parts
         for source in fork_sources(archive.folder_of(part.run), part.forks, label=part.label)
-    )
-    shapes = run_shapes(runs.plan, sources)
+    ]
+    charts, absent = request_charts(sources, analysis)
     together = command_for_one_run(selection)
     return msgspec.structs.replace(
         comparison_subject([(part.label, len(part.forks), part.run) for part in parts], analysis),
-        charts=(
-            *sample_charts(shapes, analysis),
-            *(chart for page in hooks("page") for chart in page(analysis)[0]),
-        ),
-        without_samples=shapes.absent,
+        charts=(*charts, *(chart for page in hooks("page") for chart in page(analysis)[0])),
+        without_samples=absent,
         commands=(*commands, *([] if together is None else [together])),
     )
 
