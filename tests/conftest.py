@@ -36,14 +36,14 @@ MOST_WORKERS = 8
 SLOWEST = (
     "test_run", "test_shipped_experiments", "test_revisions", "test_minimize", "test_big5",
     "test_versions", "test_micro", "test_nightly", "test_evidence", "test_variants", "test_foreign",
-    "test_resuming", "test_nodes", "test_target", "test_load", "test_index", "test_until_steady",
+    "test_building", "test_nodes", "test_target", "test_load", "test_index",
     "test_experiment", "test_machine", "test_programs", "test_cut_off", "test_night", "test_calibration",
     "test_conduct", "test_steady_calibration",
 )  # fmt: skip
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
     "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
-    "test_nightly", "test_redline", "test_run", "test_until_steady",
+    "test_nightly", "test_redline", "test_run",
 }  # fmt: skip
 
 # Every run draws other examples; `--hypothesis-profile thorough` draws many at once. The machine may

@@ -66,8 +66,6 @@ class Home:
     jdks = _Folder()  # Java runtimes
     corpora = _Folder()  # generated corpora, and files of documents that were fetched
     indices = _Folder()  # prepared indices, by key
-    # Half-built indices of interrupted preparations, by key: the next one goes on from there.
-    partial = _Folder()
     runs = _Folder()  # runs: samples, summaries, logs
     nightly = _Folder()  # suites that run unattended: nights, alarms, pages
     experiments = _Folder()  # executions of experiments; their runs are among the runs

@@ -49,7 +49,7 @@ TAG_FORM: Final = "a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots
 Tag = Annotated[str, Meta(pattern=f"^{_WORD}(:{_WORD})?$", description=TAG_FORM)]
 
 IndexBuild = Literal["fast", "deterministic"]
-Warmup = Literal["auto", "pilot", "as-written"]
+Warmup = Literal["auto", "as-written"]
 PageCache = Literal["as-is", "cold", "warm"]
 Diff = Literal["percent", "absolute"]
 ComparedAs = Literal["ratio", "ratio-of-sums", "difference"]
@@ -227,8 +227,7 @@ OnBusy = Annotated[
     ),
 ]
 _WARMUP = _said(
-    "Warm-up of shipped challenges: by corpus size (auto), by unmeasured pilot forks (pilot) or as in the "
-    "JSON (as-written).",
+    "Warm-up of shipped challenges: by corpus size (auto) or as in the JSON (as-written).",
     "What to measure",
 )
 """Settings whose defaults differ by form."""
@@ -315,7 +314,7 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
             option="--paired/--unpaired",
         ),
     ] = True
-    warmup: Annotated[Literal["auto", "as-written"], _WARMUP] = "as-written"
+    warmup: Annotated[Warmup, _WARMUP] = "as-written"
     tags: Annotated[
         tuple[Tag, ...],
         _said(
@@ -396,7 +395,7 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     ] = ()
     workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED
     index_builds: Annotated[int, Meta(ge=0), _BUILDS] = AS_MANY_BUILDS_AS_NEEDED
-    warmup: Annotated[Warmup, _WARMUP] = "auto"  # type: ignore[assignment]
+    warmup: Annotated[Warmup, _WARMUP] = "auto"
     targets: Annotated[
         tuple[Text, ...],
         _said(

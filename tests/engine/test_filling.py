@@ -10,7 +10,7 @@ import pytest
 
 from benchctl.engine.client import SearchClient, loopback
 from benchctl.engine.distribution import Installation
-from benchctl.engine.filling import EngineClocks, Sent, fill
+from benchctl.engine.filling import Sent, fill
 from benchctl.engine.prepared_index import IndexKey
 from benchctl.errors import BenchctlError
 from benchctl.results.model import IngestCosts
@@ -27,7 +27,7 @@ TRACK = Track(
 CORPUS = CorpusSpec(seed=0, documents=9, generator_version=0, digest="c")
 ES = Installation("elasticsearch", "8.11.0", Path("/es"), "a" * 64, (), "9.8.0", "sha512")
 KEY = IndexKey(ES, CORPUS, TRACK, 1, 2)
-SENT = Sent(9, 900, 1.5)
+SENT = Sent(9, 900, 1.5, IngestCosts(7.0, 8.0, {"write": 5.0}))
 
 
 @pytest.fixture
@@ -90,6 +90,7 @@ def test_all_indices_are_made_filled_and_merged_together(client: SearchClient, n
     assert facts.key == KEY.digest
     assert (facts.documents, [one.documents for one in facts.segments], facts.store_bytes) == (9, [4, 5], 90)
     assert (facts.ingest.documents, facts.ingest.ingest_s, facts.ingest.engine_indexing_s) == (9, 1.5, 3.0)
+    assert facts.ingest.costs == SENT.costs
 
 
 def test_refreshes_are_off_meanwhile_and_then_as_they_were_declared(client: SearchClient, node: FakeNode):
@@ -140,19 +141,6 @@ def test_what_is_the_same_each_time_is_neither_committed_nor_merged_meanwhile(
     )
     assert after["index.translog.flush_threshold_size"] == "4gb"
     assert [after[name] for name in after].count(None) == 3
-
-
-def test_the_report_of_an_ingest_in_several_goes_is_about_all_of_them(client: SearchClient, node: FakeNode):
-    answer(node)
-    costs = IngestCosts(7.0, 8.0, {"write": 5.0})
-    clocks = EngineClocks(1000, 20, 30, 40)
-    sent = Sent(9, 900, 1.5, checkpoint_s=0.5, resumed=2, clocks=clocks, costs=costs)
-    report = fill(client, KEY, lambda: sent).ingest
-    assert report.costs == costs
-    assert (report.resumed, report.checkpoint_s) == (2, 0.5)
-    # The engine's counters begin anew with every node start.
-    assert (report.engine_indexing_s, report.engine_refresh_s, report.engine_merge_s) == (4.0, 0.02, 0.03)
-    assert report.engine_flush_s == 0.04
 
 
 def test_lost_documents_are_told(client: SearchClient, node: FakeNode):

@@ -281,8 +281,7 @@ def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: I
         dataclasses.replace(key, clients=3),
         dataclasses.replace(key, corpus=msgspec.structs.replace(CORPUS, digest="d")),
         *(equipped(plugins=(PluginFacts("analysis-icu", "1", sha * 64),)) for sha in "ij"),
-        *(equipped(added=(ModuleFacts("reindex", (("g:reindex:1", sha * 64),)),)) for sha in "ij"),
-        equipped(removed=("reindex",)),
+        *(equipped(added=(ModuleFacts("lang-painless", (("g:a:1", sha * 64),)),)) for sha in "ij"),
     ]
     assert len({one.digest for one in others}) == len({one.folder_name for one in others}) == len(others)
     assert builds[3].folder_name.endswith(f"-{builds[3].digest[:12]}-build-3")

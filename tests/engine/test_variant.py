@@ -139,17 +139,6 @@ def test_files_of_the_command_line_are_relative_to_the_current_folder(
     assert spec.warmups == (str(tmp_path / "c.json"), "warmup")
 
 
-def test_full_and_core_replace_the_modules_of_the_base():
-    base = parse("x=os,module:reindex")
-    assert base.modules == ("reindex",)
-    for text, modules in (
-        ("y=x,module:geo", ("reindex", "geo")),
-        ("y=x,modules:full", ("full",)),
-        ("y=x,module:geo,modules:core", ("geo", "core")),
-    ):
-        assert parse_variant(text, defined={"x": base}).modules == modules
-
-
 def test_a_comma_belongs_to_the_flag_before_it():
     spec = parse(
         "log=es,jvm:-Xlog:gc*,safepoint:file=gc.log,jvm:-XX:CompileCommand=inline,java/lang/String.*"

@@ -89,7 +89,6 @@ def test_everything_that_a_variant_can_be(tmp_path: Path):
           environment: {MALLOC_ARENA_MAX: 2, VERBOSE: true}
           jars: [lucene-core.jar, org.apache.lucene:lucene-misc:9.8.0, patched:bulk-visit]
           plugins: [icu.zip, https://example.org/x.zip]
-          modules: [core, lang-painless]
           warmups: [warmup, mine.json]
         """,
     )
@@ -114,7 +113,6 @@ def test_everything_that_a_variant_can_be(tmp_path: Path):
                 "patched:bulk-visit",
             ),
             plugins=(str(tmp_path / "icu.zip"), "https://example.org/x.zip"),
-            modules=("core", "lang-painless"),
             warmups=("warmup", str(tmp_path / "mine.json")),
         )
     }

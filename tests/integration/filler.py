@@ -1,7 +1,7 @@
 """A process that prepares an index as `benchctl run` does, and can be interrupted and killed.
 
-Its arguments are benchctl's home, an engine, the number of documents, the bytes between two checkpoints, and
-those beyond which no file of it or its node grows, as on a disk that is full; 0 for no such bound.
+Its arguments are benchctl's home, an engine, the number of documents, and the bytes beyond which no file of
+it or its node grows, as on a disk that is full; 0 for no such bound.
 It says what it does, one line each: `node PID`, `documents N`, and `failed MESSAGE`.
 """
 
@@ -15,7 +15,6 @@ from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import CorpusSpec, EngineName, VariantSpec
 from benchctl.run.bench import SharedObserver, SilentObserver
-from benchctl.run.building import Keeping
 from benchctl.run.documents import parcels
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_started
@@ -44,7 +43,7 @@ class Teller(SilentObserver):
             tell("documents", done)
 
 
-def fill(home_root: Path, engine: EngineName, documents: int, keeping: Keeping) -> Subject:
+def fill(home_root: Path, engine: EngineName, documents: int) -> Subject:
     """Prepare the index of one engine."""
     home = resolve_home({"BENCHCTL_HOME": str(home_root)})
     made = prepare_corpus(home, documents, 1, SilentObserver())
@@ -70,18 +69,16 @@ def fill(home_root: Path, engine: EngineName, documents: int, keeping: Keeping) 
         lambda _: (plan.corpus, sent),
         home,
         SharedObserver(Teller()),
-        keeping=keeping,
     )
     return subject
 
 
 def main() -> None:
-    root, engine, documents, every_bytes, most_bytes = sys.argv[1:]
-    keeping = Keeping(after_s=0.0, every_bytes=int(every_bytes))
+    root, engine, documents, most_bytes = sys.argv[1:]
     if int(most_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(most_bytes), int(most_bytes)))
     try:
-        fill(Path(root), "opensearch" if engine == "opensearch" else "elasticsearch", int(documents), keeping)
+        fill(Path(root), "opensearch" if engine == "opensearch" else "elasticsearch", int(documents))
     except BenchctlError as err:
         tell("failed", " ".join(str(err).split()))
         sys.exit(err.exit_code)

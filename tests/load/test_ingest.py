@@ -1,20 +1,16 @@
 """Filling an index: all is sent once, the first refusal ends it, and nobody waits for a hanging node."""
 
 import json
-import os
-import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 
-from benchctl.corpus.bulk import merged
 from benchctl.errors import BenchctlError
-from benchctl.load.ingest import BODIES_AHEAD, Checkpoints, Cuts, Ingested, ingest
+from benchctl.load.ingest import Cuts, ingest
 from benchctl.results.plan import EngineName
 from loopback import KeepingHandler, LoopbackServer
 from waiting import eventually
@@ -164,127 +160,25 @@ def test_an_interrupt_does_not_wait_for_a_node_that_hangs(helper: EngineName | N
     assert time.monotonic() - begun < 20
 
 
-class Shelf:
-    """Keeps what is put by, and how many bodies the server had answered by then."""
-
-    def __init__(self, server: BulkServer | None = None) -> None:
-        self._server = server
-        self.kept: list[Ingested] = []
-        self.answered: list[int] = []
-
-    def __call__(self, done: Ingested) -> None:
-        self.kept.append(done)
-        if self._server is not None:
-            self.answered.append(self._server.answered)
-
-    def checkpoints(self, **changes: Any) -> Checkpoints:
-        usual = {"missing": [(0, 10_000)], "every_bytes": 10**9, "after_s": 0.0}
-        return Checkpoints(self, **{**usual, **changes})
-
-
-def interrupted_after(
-    count: int, condition: Callable[[], bool] = lambda: True
-) -> Iterator[tuple[int, bytes]]:
+def interrupted_after(count: int, condition: Callable[[], bool]) -> Iterator[tuple[int, bytes]]:
     """Some bodies, then Ctrl-C as soon as the condition holds."""
     yield from bodies(count)
     assert eventually(condition)
     raise KeyboardInterrupt
 
 
-def test_a_checkpoint_holds_all_that_was_sent_before_it_and_nothing_is_in_flight(bulk_server: BulkServer):
-    shelf = Shelf(bulk_server)
-    size = len(b"body 0\n")
-    done = ingest(
-        [("i", bodies(10))],
-        endpoint=bulk_server.url,
-        clients=3,
-        on_progress=lambda _: None,
-        checkpoints=shelf.checkpoints(every_bytes=4 * size),
-    )
-    assert [kept.ranges for kept in shelf.kept] == [((0, 40),), ((0, 80),)]
-    assert [kept.documents for kept in shelf.kept] == [40, 80]
-    assert [kept.body_bytes for kept in shelf.kept] == [4 * size, 8 * size]
-    assert shelf.answered == [4, 8]
-    assert done.ranges == ((0, 100),)
-
-
-def test_the_documents_of_a_second_go_have_the_numbers_that_were_missing(bulk_server: BulkServer):
-    shelf = Shelf()
-    missing = [(5, 20), (40, 55), (90, 110)]
-    done = ingest(
-        [("i", bodies(5))],
-        endpoint=bulk_server.url,
-        clients=2,
-        on_progress=lambda _: None,
-        checkpoints=shelf.checkpoints(missing=missing),
-    )
-    assert done.ranges == tuple(missing)
-    assert shelf.kept == []
-
-
-def test_streams_follow_each_other_without_a_stop_and_checkpoints_go_across_them(bulk_server: BulkServer):
-    shelf = Shelf(bulk_server)
-    size = len(b"body 0\n")
+def test_streams_follow_each_other(bulk_server: BulkServer):
     done = ingest(
         [("a", bodies(3)), ("", bodies(3))],
         endpoint=bulk_server.url,
         clients=1,
         on_progress=lambda _: None,
-        checkpoints=shelf.checkpoints(missing=[(0, 30), (50, 80)], every_bytes=4 * size),
     )
     assert bulk_server.paths == ["/a/_bulk"] * 3 + ["/_bulk"] * 3
-    assert [kept.ranges for kept in shelf.kept] == [((0, 30), (50, 60))]
-    assert done.ranges == ((0, 30), (50, 80))
-
-
-def test_nothing_is_put_by_where_nothing_was_acknowledged(bulk_server: BulkServer):
-    shelf = Shelf()
-    with pytest.raises(KeyboardInterrupt):
-        ingest(
-            [("i", interrupted_after(0))],
-            endpoint=bulk_server.url,
-            clients=1,
-            on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(),
-        )
-    assert shelf.kept == []
-
-
-def test_the_time_of_checkpoints_is_not_the_ingest_s(bulk_server: BulkServer):
-    begun = time.monotonic()
-    done = ingest(
-        [("i", bodies(3))],
-        endpoint=bulk_server.url,
-        clients=1,
-        on_progress=lambda _: None,
-        checkpoints=Checkpoints(lambda _: threading.Event().wait(0.1) and None, [(0, 30)], 1, 0.0),
-    )
-    assert 0.3 <= done.checkpoint_s < time.monotonic() - begun
-    assert done.seconds <= time.monotonic() - begun - done.checkpoint_s
-
-
-def test_an_interrupt_waits_for_what_is_in_flight_and_puts_it_by(bulk_server: BulkServer):
-    shelf = Shelf()
-    bulk_server.held = b"body 3\n"
-
-    def all_there() -> bool:
-        threading.Timer(0.1, bulk_server.released.set).start()
-        return len(bulk_server.bodies) == 8
-
-    with pytest.raises(KeyboardInterrupt):
-        ingest(
-            [("i", interrupted_after(8, all_there))],
-            endpoint=bulk_server.url,
-            clients=2,
-            on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(),
-        )
-    (kept,) = shelf.kept
-    assert kept.ranges == ((0, 80),)
+    assert done.documents == 60
 
 
 def test_bodies_that_wait_when_it_is_interrupted_are_not_sent(bulk_server: BulkServer):
-    shelf = Shelf()
     bulk_server.held = b"body 0\n"
 
     def one_there() -> bool:
@@ -297,112 +191,8 @@ def test_bodies_that_wait_when_it_is_interrupted_are_not_sent(bulk_server: BulkS
             endpoint=bulk_server.url,
             clients=1,
             on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(),
         )
     assert bulk_server.bodies == [b"body 0\n"]
-    (kept,) = shelf.kept
-    assert kept.ranges == ((0, 10),)
-
-
-def test_an_interrupt_while_all_senders_are_busy_loses_nothing(bulk_server: BulkServer):
-    shelf = Shelf()
-    bulk_server.held = b"body 0\n"
-    full = 1 + BODIES_AHEAD + 1 + 1  # in flight, queued for one client, and the one that waits for room
-    framed: list[int] = []
-
-    def press_ctrl_c() -> None:
-        assert eventually(lambda: len(framed) == full)
-        threading.Timer(0.1, bulk_server.released.set).start()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    def endless() -> Iterator[tuple[int, bytes]]:
-        for number, body in enumerate(bodies(1000)):
-            framed.append(number)
-            yield body
-
-    helper = threading.Thread(target=press_ctrl_c)
-    helper.start()
-    with pytest.raises(KeyboardInterrupt):
-        ingest(
-            [("i", endless())],
-            endpoint=bulk_server.url,
-            clients=1,
-            on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(),
-        )
-    helper.join()
-    (kept,) = shelf.kept
-    assert kept.ranges == ((0, 10),)
-    assert len(framed) == full
-
-
-def test_what_is_in_flight_in_a_node_that_hangs_is_not_waited_for_longer_than_said(bulk_server: BulkServer):
-    shelf = Shelf()
-    bulk_server.held = b"body 1\n"
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        ingest(
-            [("i", interrupted_after(2, lambda: len(bulk_server.bodies) == 2))],
-            endpoint=bulk_server.url,
-            clients=2,
-            on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(patience_s=0.2),
-        )
-    assert 0.2 <= time.monotonic() - begun < 20
-    # Nobody knows whether its documents are in the index.
-    assert shelf.kept == []
-
-
-def test_what_is_stopped_early_is_neither_waited_for_nor_put_by(bulk_server: BulkServer):
-    shelf = Shelf()
-    bulk_server.held = b"body 0\n"
-    begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        ingest(
-            [("i", interrupted_after(1, lambda: len(bulk_server.bodies) == 1))],
-            endpoint=bulk_server.url,
-            clients=1,
-            on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(after_s=60.0, patience_s=60.0),
-        )
-    assert time.monotonic() - begun < 20
-    assert shelf.kept == []
-
-
-def test_documents_that_were_refused_are_not_put_by(bulk_server: BulkServer):
-    shelf = Shelf()
-    bulk_server.refused = b"body 4\n"
-    with pytest.raises(BenchctlError, match="were refused"):
-        ingest(
-            [("i", bodies(5000))],
-            endpoint=bulk_server.url,
-            clients=2,
-            on_progress=lambda _: None,
-            checkpoints=shelf.checkpoints(missing=[(0, 50_000)]),
-        )
-    (kept,) = shelf.kept
-    answered = {10 * int(body.split()[1]) for body in bulk_server.bodies} - {40}
-    assert kept.ranges == merged((first, first + 10) for first in answered)
-    assert kept.ranges[0] == (0, 40)
-
-
-def test_an_interrupt_of_a_checkpoint_puts_by_the_same_again(bulk_server: BulkServer):
-    kept: list[Ingested] = []
-
-    def save(done: Ingested) -> None:
-        kept.append(done)
-        if len(kept) == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ingest(
-            [("i", bodies(10))],
-            endpoint=bulk_server.url,
-            clients=2,
-            on_progress=lambda _: None,
-            checkpoints=Checkpoints(save, [(0, 100)], every_bytes=3 * len(b"body 0\n"), after_s=0.0),
-        )
-    assert [done.ranges for done in kept] == [((0, 30),), ((0, 30),)]
 
 
 def test_between_always_the_same_bodies_something_is_done_with_nothing_in_flight(bulk_server: BulkServer):

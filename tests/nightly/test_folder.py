@@ -79,17 +79,17 @@ def test_nights_that_cannot_be_read_are_told_and_counted(suite: SuiteFolder):
     broken = suite.night_path(sound[0].id) / "night.json"
     broken.write_bytes(broken.read_bytes()[:40])
     newer = suite.night_path(sound[1].id) / "night.json"
-    newer.write_text(json.dumps(json.loads(newer.read_text()) | {"night-version": 2, "new-field": 1}))
+    newer.write_text(json.dumps(json.loads(newer.read_text()) | {"night-version": 3, "new-field": 1}))
     moved = suite.night_path(sound[2].id)
     moved.rename(suite.nights_folder / "00077-20261121-0300")
-    (suite.night_path(sound[3].id) / "night.json").write_bytes(b'{"night-version":1,"id":"\xff"}')
+    (suite.night_path(sound[3].id) / "night.json").write_bytes(b'{"night-version":2,"id":"\xff"}')
     (suite.nights_folder / "notes.txt").touch()
     told: list[str] = []
     assert suite.nights(told.append) == [sound[4]]
     assert [text.removeprefix(str(suite.nights_folder)) for text in told] == [
         "/notes.txt is not a night: its name is not an id",
         "/00001-20261121-0300/night.json is damaged: Input data was truncated",
-        "/00002-20261121-0300/night.json: unsupported night version 2 (expected 1)",
+        "/00002-20261121-0300/night.json: unsupported night version 3 (expected 2)",
         f"/00004-20261121-0300/night.json is damaged: {_NOT_UTF8}",
         "/00006-20261121-0300/night.json is missing: the night was cut off as it began",
         "/00077-20261121-0300/night.json is damaged: it is the record of night 3, 00003-20261121-0300",

@@ -39,14 +39,6 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
             "--variant",
             "coded=os@2.19.0,index:codec=best_compression,jar:g:a:1,plugin:g:p:2",
         ),
-        (
-            "--variant",
-            "os",
-            "--variant",
-            "full=os,modules:full",
-            "--variant",
-            "c=os,modules:core,module:reindex",
-        ),
         ("--variant", "es,distribution:es.zip", "--variant", "os"),
         ("--variant", "es,start:script", "--variant", "os,start:script"),
         ("--variant", "es", "--variant", "es-script=es,start:script"),
@@ -330,7 +322,6 @@ def test_what_is_ordinary_is_not_said():
 def test_counts_as_written_are_said_where_others_would_be_chosen(words: Words, *, said: bool):
     plan = planned(*LEAST["run"], *words)
     assert ("--warmup as-written" in command(plan)) is said
-    assert "--warmup pilot" in command(plan, pilot=True)
 
 
 @settings(max_examples=40, deadline=None)

@@ -18,8 +18,6 @@ from benchctl.results.model import (
     EngineFacts,
     HostProbe,
     OtherLoad,
-    Pilot,
-    PilotFork,
     RunRecord,
     SegmentFacts,
 )
@@ -32,7 +30,6 @@ GOLDEN = Path(__file__).parent / "golden" / "facts.txt"
 PLAIN = complete_record()
 FILE = CorpusFile(path="/f", documents=300, held=1_000, raw_bytes=1, sha256="s", index="a")
 WHOLE = msgspec.structs.replace(FILE, documents=1_000)
-PILOTS = (PilotFork("es", 1, 9.0, ()), PilotFork("os", 1, 9.0, ()))
 FIELDS = {"message": 8 * 2**20, "host": 2**20, "tag": 2**16, "_id": 2**15}
 OWN = ("-Xms4g", "-Xmx4g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=50", "-Da=2", "-Db", "-ea")
 OVERRULED = ("-Xms1g", "-Xmx1g", "-Xss1m", "-XX:-UseG1GC", "-XX:MaxGCPauseMillis=9", "-Da=1", "-Db=x")
@@ -74,11 +71,6 @@ def forks(*changes: dict[str, Any]) -> RunRecord:
     return replaced(forks=(*first, *PLAIN.forks[len(first) :]))
 
 
-def resumed() -> RunRecord:
-    ingest = msgspec.structs.replace(PLAIN.indices["es"].ingest, checkpoint_s=2.25, resumed=1)
-    return index(ingest=ingest)
-
-
 def built_twice() -> RunRecord:
     first = PLAIN.indices["es"]
     second = msgspec.structs.replace(first, store_bytes=first.store_bytes + 2**20)
@@ -99,7 +91,6 @@ def found(kind: str, detail: str, operation: str = "a") -> RunRecord:
 
 
 SCENES: dict[str, Callable[[], RunRecord]] = {
-    "an ingest in several goes": resumed,
     "several builds of an index, whose first is asked": built_twice,
     "an index by field": lambda: index(store_bytes=10_000_000, fields=FIELDS),
     "an engine does not tell the fields": lambda: index(fields_unknown="no handler found"),
@@ -112,8 +103,6 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
         {"jars": {"lucene-core-9.8.0.jar": "1" * 64}, "plugins": {"icu": "2"}}
     ),
     "a variant has a warm-up of its own": lambda: planned(variant_warmups={"os": PLAIN.plan.schedules[:1]}),
-    "a pilot chose": lambda: replaced(pilot=Pilot(PILOTS, {"c.warmup_iterations": 130})),
-    "a pilot chose nothing": lambda: replaced(pilot=Pilot(PILOTS, {}, ("c: range of os",))),
     "nodes started in other ways": lambda: engines(
         {"start": "direct, classes archived"}, {"start": "direct"}
     ),

@@ -148,13 +148,13 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
     "of enough documents they are looked for": lambda: chosen(4_000_000),
     "it must not end as early again": ended_early,
     "a plug-in is trusted again, and it is no trial": lambda: changed(complete_record(), **TRIAL),
-    "what had not settled asks for pilot forks": lambda: doubting(complete_record(), COLD),
+    "what had not settled warms up longer": lambda: doubting(complete_record(), COLD),
     "tasks of a given time do not": lambda: doubting(
         complete_record(),
         COLD,
         schedules=tasks(complete_record(), iterations=None, time_period=60.0),
     ),
-    "warm-ups are looked for anew on a larger corpus": lambda: doubting(
+    "and on a larger corpus": lambda: doubting(
         complete_record(),
         small_scale("20"),
         COLD,

@@ -71,7 +71,6 @@ def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: Record
         ({"index_settings": {"index.a": "1"}}, "x has other index settings"),
         ({"jars": ("/a.jar",)}, "x has other jars"),
         ({"plugins": ("/a.zip",)}, "x has other plug-ins"),
-        ({"modules": ("full",)}, "x has other modules"),
     ],
 )
 def test_variants_of_one_name_are_alike_only_when_they_are_the_same(
@@ -247,7 +246,6 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
         ({"environment": {"A": "b"}}, "environment A=b"),
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
         ({"plugins": ("g:a:1",)}, "plug-ins g:a:1"),
-        ({"modules": ("core", "reindex")}, "modules core reindex"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
         ({"nodes": (NodeSpec("a"), NodeSpec("b"))}, "2 nodes instead of 1 node"),
         (

@@ -1,16 +1,12 @@
 """Which evidence a run may collect, in which of its forks, and what it is compared with."""
 
-from typing import cast
-
 import msgspec
 import pytest
 
 from benchctl.errors import UsageError
 from benchctl.results.likeness import unlike
-from benchctl.results.plan import EvidenceSpec, Plan, TargetSpec
+from benchctl.results.plan import EvidenceSpec, TargetSpec
 from benchctl.run.checks import EVIDENCE_KINDS, check_evidence
-from benchctl.run.pilot import _without_extra_forks
-from benchctl.spec import EvidenceKind
 from benchctl.stats.history import _same
 from builders import ES, OS, make_fork, make_plan, make_record
 
@@ -77,11 +73,3 @@ def test_forks_that_carry_evidence_are_unlike_plain_ones_and_extra_forks_change_
     assert said == "evidence differs (none, inlining+profile)"
     assert not _same(plain.plan, everywhere.plan)
     assert _same(plain.plan, extra.plan)
-
-
-@pytest.mark.parametrize(("evidence", "kinds"), [(EXTRA, ()), (EVERYWHERE, ("inlining", "profile"))])
-def test_pilot_forks_are_like_those_that_are_compared(
-    evidence: EvidenceSpec, kinds: tuple[EvidenceKind, ...]
-):
-    plan = cast("Plan", _without_extra_forks(make_plan(forks=1, evidence=evidence)))
-    assert plan.evidence_in(3) == kinds

@@ -324,16 +324,6 @@ def test_what_exists_is_not_made_again(world: World, monkeypatch: pytest.MonkeyP
     assert len(world.built) == 2
 
 
-def test_what_is_put_by_of_other_indices_is_told_once_and_not_that_of_the_runs_own(world: World):
-    world.prepare(ES, OS, index_builds=2)
-    own = {key.folder_name for key, _ in world.built}
-    assert len(own) == 4
-    for name in (*own, "another"):
-        (world.home.partial / name).mkdir()
-    world.prepare(ES, OS, index_builds=2)
-    assert [text.partition(" ")[0] for text in world.notes.told] == [str(world.home.partial / "another")]
-
-
 def test_builds_that_are_compared_are_made_in_turns_and_alike(world: World):
     world.prepare(ES, OS, index_builds=2)
     order = [(key.installation.engine, key.build) for key, _ in world.built]

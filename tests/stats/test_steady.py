@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.results.figures import Course, CourseKind, TaskSummary
-from benchctl.stats.steady import Steadiness, advice, settled_from, settling, steadiness
+from benchctl.stats.steady import Steadiness, advice, settled_from, steadiness
 from benchctl.track.model import Task
 from builders import make_driver, make_summary
 
@@ -91,8 +91,6 @@ def test_a_task_too_short_to_show_it_lacks_the_warm_up_that_its_operation_needs(
     assert advice("little warm-up", brief, task) == "raise warmup-iterations to 500"
     # What is seen says more.
     assert of_task([math.log(0.70), math.log(0.71)], lacking_warmup=600).trend == "not warmed up"
-    # A pilot, which measures from the first request, looks at what is seen alone.
-    assert settling(make_summary("range", 10.0, lacking_warmup=600, course=FLAT), 0.03) == (0, True)
 
 
 def test_settled_is_what_stays_within_the_margin_of_the_last_level():
@@ -106,13 +104,6 @@ def test_settled_is_what_stays_within_the_margin_of_the_last_level():
     assert settled_from(FLAT, 0.03) == 0
     assert settled_from(LATE, 0.03) is None
     assert settled_from(LATE_TRIFLE, 0.03) == 0
-
-
-def test_what_one_fork_alone_says():
-    assert settling(forks(WARM_UP)[0], 0.03) == (90, True)
-    assert settling(forks(LATE)[0], 0.03) == (270, False)
-    assert settling(forks(FLAT)[0], 0.03) == (0, True)
-    assert settling(forks(None)[0], 0.03) == (0, False)
 
 
 SLOW = Course("warm-up", 203, 300, (0, 203), (2e6, 1e6))

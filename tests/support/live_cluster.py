@@ -41,30 +41,21 @@ class LiveCluster:
         documents: sources, in the index's order.
         settings: of the index, flat.
         mappings: of the index.
-        aliases: of the index.
         routing: of every document; None for none.
         fail_page: number of the page, from 1, whose shards fail; 0 for none.
         empty_page: number of the page that comes without hits.
         without_source: documents come without theirs.
-        no_aggregations: it cannot do any.
-        low_scores: its random scores are mostly low, so that draws come out small.
-        asked: method and path of every request.
-        pages: hits of every page that was given.
         scrolls: how many are open.
     """
 
     documents: Sequence[Mapping[str, Any]]
     settings: Mapping[str, Any] = field(default_factory=lambda: dict(SETTINGS))
     mappings: Mapping[str, Any] = field(default_factory=lambda: dict(MAPPINGS))
-    aliases: Mapping[str, Any] = field(default_factory=dict)
     routing: str | None = None
     fail_page: int = 0
     empty_page: int = 0
     without_source: bool = False
-    no_aggregations: bool = False
-    low_scores: bool = False
-    asked: list[str] = field(default_factory=list)
-    pages: list[int] = field(default_factory=list)
+    _pages: int = 0
     scrolls: int = 0
     _left: list[dict[str, Any]] = field(default_factory=list)
     _total: int = 0
@@ -80,16 +71,9 @@ class LiveCluster:
         self, method: str, path: str, params: Mapping[str, str], body: Any, timeout_s: float
     ) -> tuple[int, Any]:
         del timeout_s
-        self.asked.append(f"{method} {path}")
         match method, unquote(path):
-            case "GET", found if found == f"/{NAME}":
-                assert params == {"flat_settings": "true"}
-                index = {"settings": self.settings, "mappings": self.mappings, "aliases": self.aliases}
-                return 200, {"things-000001": index}
-            case "GET", "/many":
-                return 200, {"a": {}, "b": {}}
-            case "GET", _:
-                return 404, {"error": {"type": "index_not_found_exception", "reason": "no such index"}}
+            case "GET", found:
+                return self._described(found, params)
             case "POST", "/_search/scroll":
                 return 200, self._page()
             case "DELETE", "/_search/scroll":
@@ -102,25 +86,27 @@ class LiveCluster:
     def close(self) -> None:
         pass
 
+    def _described(self, path: str, params: Mapping[str, str]) -> tuple[int, Any]:
+        if path == f"/{NAME}/_count":
+            return 200, {"count": len(self.documents)}
+        assert params == {"flat_settings": "true"}
+        index = {"settings": self.settings, "mappings": self.mappings, "aliases": {}}
+        indices = {f"/{NAME}": {"things-000001": index}, "/many": {"a": {}, "b": {}}}
+        if path in indices:
+            return 200, indices[path]
+        return 404, {"error": {"type": "index_not_found_exception", "reason": "no such index"}}
+
     def _search(self, params: Mapping[str, str], body: Mapping[str, Any]) -> tuple[int, Any]:
-        if "aggs" in body and self.no_aggregations:
-            return 400, {"error": {"type": "x", "reason": "unknown aggregation"}}
+        assert params == {"scroll": "5m"}
         found = [hit for place, hit in enumerate(self._hits()) if self._scored(place, body)]
-        if "scroll" in params:
-            self.scrolls += 1
-            self._left, self._total, self._size = found, len(found), body["size"]
-            return 200, self._page()
-        answer = _answer(found[: body.get("size", 10)], len(found))
-        aggregations = body.get("aggs", {})
-        return 200, {
-            **answer,
-            "aggregations": {name: self._aggregation(one) for name, one in aggregations.items()},
-        }
+        self.scrolls += 1
+        self._left, self._total, self._size = found, len(found), body["size"]
+        return 200, self._page()
 
     def _page(self) -> dict[str, Any]:
         hits, self._left = self._left[: self._size], self._left[self._size :]
-        self.pages.append(len(hits))
-        number = len(self.pages)
+        self._pages += 1
+        number = self._pages
         answer = _answer([] if number == self.empty_page else hits, self._total)
         answer["_shards"]["failed"] = int(number == self.fail_page)
         return {**answer, "_scroll_id": f"scroll-{number}"}
@@ -137,17 +123,7 @@ class LiveCluster:
             return True
         seed = body["query"]["function_score"]["random_score"]["seed"]
         drawn = int.from_bytes(hashlib.sha256(f"{seed}/{place}".encode()).digest()[:3], "big") / 2**24
-        return bool((drawn**8 if self.low_scores else drawn) >= body["min_score"])
-
-    def _aggregation(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        ((kind, how),) = body.items()
-        values = [value for source in self.documents if (value := _value(source, how["field"])) is not None]
-        if kind == "terms":
-            counts = sorted(((values.count(value), value) for value in set(values)), reverse=True)
-            return {"buckets": [{"key": value, "doc_count": count} for count, value in counts[:1]]}
-        values.sort()
-        places = {"25.0": len(values) // 4, "75.0": len(values) * 3 // 4}
-        return {"values": {name: values[place] if values else None for name, place in places.items()}}
+        return bool(drawn >= body["min_score"])
 
 
 def _answer(hits: list[dict[str, Any]], total: int) -> dict[str, Any]:
@@ -156,10 +132,3 @@ def _answer(hits: list[dict[str, Any]], total: int) -> dict[str, Any]:
         "_shards": {"total": 3, "failed": 0},
         "hits": {"total": {"value": total, "relation": "eq"}, "hits": hits},
     }
-
-
-def _value(source: Mapping[str, Any], path: str) -> Any:
-    found: Any = source
-    for name in path.split("."):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found

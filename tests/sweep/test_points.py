@@ -12,16 +12,12 @@ from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
-from benchctl.results.figures import Course
-from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boot_of, boots
-from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
-from benchctl.run.pilot import check_lengthening, choose_counts
-from benchctl.run.plan import RunSpec, plan_run, reload_track, with_params
+from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.stats.order import ran_before
 from benchctl.sweep.points import Sweep
-from builders import CORPUS, ES, OS, make_fork, make_summary
+from builders import CORPUS, ES, OS
 from foreign_tracks import write_files
 from golden import Cases
 
@@ -153,11 +149,6 @@ def test_counts_that_are_swept_are_not_raised_to_warm_up():
     plan = planned("iterations=10,20", settle=True)
     assert [one.schedule[0].iterations for one in plan.schedules] == [10, 20]
     assert not plan.settled
-
-
-def test_no_pilot_chooses_the_warm_up_that_is_swept():
-    with pytest.raises(UsageError, match="--sweep warmup_iterations varies it"):
-        check_lengthening(planned("range-only-short.warmup_iterations=10,20"))
 
 
 def test_a_point_never_has_the_name_of_another_variant():
@@ -329,34 +320,6 @@ def test_counts_are_shared_among_clients_where_they_are_raised():
     assert plan.settled
     first, second = (one.schedule[0] for one in plan.schedules)
     assert first.warmup_iterations == 4 * (second.warmup_iterations or 0)
-
-
-def test_other_parameters_reach_every_point():
-    plan = with_params(planned("clients=1,2"), {"iterations": 9})
-    assert [(one.name, one.schedule[0].iterations) for one in plan.schedules] == [
-        ("range-only-short@clients=1", 9),
-        ("range-only-short@clients=2", 9),
-    ]
-
-
-def test_a_pilot_lengthens_all_points_of_a_challenge():
-    plan = planned("clients=1,2", challenges=("range-only-short", "range-only"))
-    requests: list[dict[str, int | None]] = []
-
-    def run_fork(attempted: Plan, variant: str, attempt: int) -> ForkRecord:
-        requests.append({one.name: one.schedule[0].iterations for one in attempted.schedules})
-        summaries = [
-            make_summary("range", 1.0, schedule=place, course=Course("warm-up", 90, 100, (0, 90), (2e6, 1e6)))
-            for place in range(len(attempted.schedules))
-        ]
-        return make_fork(variant, attempt, *summaries)
-
-    chosen, pilot = choose_counts(plan, run_fork, SilentObserver())
-    assert set(pilot.params) == {"range-only-short.warmup_iterations", "range-only.warmup_iterations"}
-    assert len(set(requests[-1].values())) == 1
-    assert (requests[-1]["range-only@clients=2"] or 0) > (requests[0]["range-only@clients=2"] or 0)
-    assert {one.schedule[0].warmup_iterations for one in chosen.schedules} != {None}
-    assert [one.name for one in chosen.schedules] == [one.name for one in plan.schedules]
 
 
 def test_the_command_that_repeats_a_sweep_says_what_was_swept():

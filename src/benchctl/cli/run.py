@@ -37,7 +37,6 @@ from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.run.form import in_test_mode
 from benchctl.run.orchestrate import Extras, start_run
-from benchctl.run.pilot import check_lengthening
 from benchctl.run.plan import plan_run
 from benchctl.spec import RunForm
 
@@ -99,13 +98,10 @@ def run_command(
     verbose: bool,
 ) -> None:
     """Run challenges on fresh nodes and compare the variants."""
-    piloted = form.warmup == "pilot"
-    if test_mode and piloted:
-        raise UsageError("--test-mode cannot be used with --warmup pilot")
     home = resolve_home()
     store = open_store(home, runs_folder)
     consent = Consent(home, given=trust)
-    spec = asked_run(form, param_options, consent=consent, pilot=True)
+    spec = asked_run(form, param_options, consent=consent)
     plan, track = plan_run(msgspec.structs.replace(spec, settle=spec.settle and not test_mode))
     # An experiment may say it of all its measurements, a command only of its own variants.
     if plan.on_node_loss != "fail" and not any(len(variant.nodes) > 1 for variant in plan.variants):
@@ -114,8 +110,6 @@ def run_command(
             hint="e.g. --variant es3=es,nodes:3,replicas:1",
         )
     plan = in_test_mode(plan) if test_mode else plan
-    if piloted:
-        check_lengthening(plan)
     plan = with_answers(plan, os.environ)
     if dry_run:
         only_say(plan, track, spec.files, home, store, form.on_busy)
@@ -125,7 +119,6 @@ def run_command(
         extras = Extras(
             calibration=calibration,
             tags=form.tags,
-            pilot=piloted,
             files=spec.files,
         )
         folder, record = start_run(bench, plan, track, extras)

@@ -291,17 +291,14 @@ def asked_run(
     *,
     usual: tuple[str, ...] = BUILT_IN,
     consent: Consent | None = None,
-    pilot: bool = False,
 ) -> RunSpec:
     """Return the run that a command asks for; what it has no options for has its default.
 
-    `usual` is measured when neither variants nor running clusters are named. `pilot` allows pilot forks.
+    `usual` is measured when neither variants nor running clusters are named.
 
     Raises:
         UsageError: If an option cannot be understood, or not be satisfied here.
     """
-    if form.warmup == "pilot" and not pilot:
-        raise UsageError("--warmup pilot: pilot forks are a part of `benchctl run` only")
     targets = unasked_targets(form)
     return run_spec(
         msgspec.structs.replace(form, params={**form.params, **params.read()}, forks=forks_of(form)),

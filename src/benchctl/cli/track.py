@@ -22,7 +22,7 @@ from benchctl.plugin.code import Code, Consent
 from benchctl.quantities import COUNT
 from benchctl.report.numbers import counted
 from benchctl.report.table import Table, pieces
-from benchctl.run.capture import Captured, capture, check_free
+from benchctl.run.capture import capture, read_queries
 from benchctl.run.plan import SETTLING_DOCUMENTS
 from benchctl.spec import RunForm
 from benchctl.track.load import (
@@ -66,17 +66,25 @@ _NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER 
     help="New directory of the track.  [default: the index's name]",
 )
 @click.option(
-    "--docs", type=AmountType(COUNT), default=None, help="Documents, drawn at random.  [default: all]"
+    "--docs",
+    type=AmountType(COUNT),
+    default=None,
+    help="About so many documents, drawn at random.  [default: all]",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=1, show_default=True, help="Seed of the draw."
+    "--queries",
+    "queries_file",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="JSON file of searches: names and bodies.  [default: one for all documents]",
 )
 @address_options
 def new_command(
     origin: tuple[str, str],
     output: Path | None,
     docs: int | None,
-    seed: int,
+    queries_file: Path | None,
     address: AddressOptions,
 ) -> None:
     """Create a track from an existing index.
@@ -86,7 +94,11 @@ def new_command(
     """
     url, index = origin
     folder = output or Path(index)
-    check_free(folder)
+    if folder.exists():
+        raise UsageError(
+            f"{folder} already exists", hint="choose another directory with --output, or remove it first"
+        )
+    queries = {"all": {"query": {"match_all": {}}}} if queries_file is None else read_queries(queries_file)
     source = Address(_NAME, address.endpoint(_NAME, url))
     facts = identify(source)
     with (
@@ -96,21 +108,13 @@ def new_command(
     ):
         observer.stage(f"reading {index}")
         progress = partial(observer.progress, "documents", total=docs or 0)
-        made = capture(client, facts, index, folder, docs=docs, seed=seed, progress=progress)
-    _conclude(made)
-
-
-def _conclude(made: Captured) -> None:
-    say(
-        f"{made.folder}: {made.documents:,} of {made.held:,} documents, "
-        f"{made.uncompressed_bytes:,} bytes ({made.compressed_bytes:,} packed); "
-        f"searches: {', '.join(made.operations)}"
-    )
+        made = capture(client, facts, index, folder, docs=docs, queries=queries, progress=progress)
+    say(f"{folder}: {made.documents:,} of {made.held:,} documents; searches: {', '.join(queries)}")
     for setting in made.left_out:
         note(f"the setting {setting} is left out: it belongs to the cluster")
-    folder = shlex.quote(str(made.folder))
-    say(f"Look at it: benchctl track show {folder}")
-    say(f"Run it: benchctl run --track-path {folder}")
+    quoted = shlex.quote(str(folder))
+    say(f"Look at it: benchctl track show {quoted}")
+    say(f"Run it: benchctl run --track-path {quoted}")
 
 
 # `benchctl track trust` and `untrust`: remember that a Python plug-in may be executed, or forget it.

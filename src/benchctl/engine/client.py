@@ -1,7 +1,6 @@
 """Unmeasured requests to a node, through the engines' official Python clients."""
 
 import logging
-import operator
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,17 +92,14 @@ class NodeInfo:
     pid: int
 
 
-class EngineClocks(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+@dataclass(frozen=True)
+class EngineClocks:
     """Milliseconds an engine spent on an index, by its own count, which restarts with every node start."""
 
-    indexing_ms: int = 0
-    refresh_ms: int = 0
-    merge_ms: int = 0
-    flush_ms: int = 0
-
-    def plus(self, other: "EngineClocks") -> "EngineClocks":
-        """Return the sum with another node start's."""
-        return EngineClocks(*map(operator.add, msgspec.structs.astuple(self), msgspec.structs.astuple(other)))
+    indexing_ms: int
+    refresh_ms: int
+    merge_ms: int
+    flush_ms: int
 
 
 STATISTICS: Mapping[str, str] = {

@@ -383,7 +383,6 @@ class Installation:
     verified_by: Checksum = "none"
     plugins: tuple[PluginFacts, ...] = ()  # installed in addition
     added: tuple[ModuleFacts, ...] = ()  # modules installed in addition
-    removed: tuple[str, ...] = ()  # modules of the distribution that the variant is not to have
     # (file name in `lib`, SHA-256 of its replacement) of replaced jars, sorted
     jars: tuple[tuple[str, str], ...] = ()
     lacking: tuple[str, ...] = ()  # what it does without because the runtime cannot carry it, in words

@@ -32,8 +32,7 @@ from benchctl.engine.distribution import (
     tree_digest,
 )
 from benchctl.engine.jdk import Jdk, check_java, provide_jdk
-from benchctl.engine.maven import REPOSITORY_VARIABLE, Coordinates, digest
-from benchctl.engine.modules import CORE, CORE_MODULES, FULL, GROUP, MODULES
+from benchctl.engine.maven import Coordinates, digest
 from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError, nearest
@@ -118,8 +117,8 @@ def _check_extended(original: Installation, plugins: Sequence[_Unpacked]) -> Non
                 )
 
 
-def _extended_modules(archive: Archive) -> tuple[str, ...]:
-    """Modules that a plug-in extends; none if its zip is damaged, which unpacking it will tell."""
+def _extends_painless(archive: Archive) -> bool:
+    """Whether a plug-in extends that module; not if its zip is damaged, which unpacking it will tell."""
     with (
         disk_errors(f"read {archive.path}"),
         suppress(EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error),
@@ -129,8 +128,8 @@ def _extended_modules(archive: Archive) -> tuple[str, ...]:
             if entry.filename.rpartition("/")[2] == _DESCRIPTOR and entry.filename.count("/") <= 1:
                 with packed.open(entry) as descriptor:
                     text = descriptor.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
-                return tuple(name for name in _extended(_parsed(text)) if name in MODULES)
-    return ()
+                return _PAINLESS in _extended(_parsed(text))
+    return False
 
 
 def _properties(top: Path, asked: str) -> dict[str, str]:
@@ -188,135 +187,80 @@ def _replace(source: str, target: str) -> str:
 _TRANSPORT: Final = "transport-netty4"  # no node starts without
 
 
-def with_modules(
-    home: Home, original: Installation, wanted: Sequence[str], progress: Progress
-) -> Installation:
-    """Return an installation of OpenSearch with other modules than its distribution carries.
+# The only module that is added: published plug-ins such as opensearch-knn extend it, and the archive in Maven
+# Central lacks it.
+_PAINLESS: Final = "lang-painless"
+_GROUP: Final = "org.opensearch.plugin"
+_POLICY: Final = """grant {
+  permission java.lang.RuntimePermission "createClassLoader";
+  permission java.lang.RuntimePermission "getClassLoader";
+};
+"""
 
-    Args:
-        home: keeps it, beside the original.
-        original: what to start from.
-        wanted: names of `MODULES`, or `full` for all that are published; with `core`, modules of the
-            distribution that are neither named, nor of old distributions, nor extended by its plug-ins are
-            removed.
-        progress: of downloads.
+
+def with_painless(home: Home, original: Installation, progress: Progress) -> Installation:
+    """Return an installation of OpenSearch with the module of its scripting language, from published jars.
 
     Raises:
-        UsageError: If a named module, or every one, is not published for this version.
-        BenchctlError: If a module is of another build, or cannot be downloaded.
+        UsageError: If the module is not published for this version.
+        BenchctlError: If it is of another build, or cannot be downloaded.
     """
-    modules = [name for name in wanted if name in MODULES]
-    named = dict.fromkeys(name for module in modules for name in (*MODULES[module].extends, module))
-    folders = original.root / "modules"
-    removed: tuple[str, ...] = ()
-    if CORE in wanted:
-        # Without what its own plug-ins extend, a full distribution would not start.
-        carried = [path for path in (original.root / "plugins").glob("*") if path.is_dir()]
-        extended = {name for path in carried for name in _extended(_properties(path, f"plug-in {path.name}"))}
-        stays = {*named, *CORE_MODULES, *extended}
-        removed = tuple(name for name in original.modules if name not in stays and (folders / name).is_dir())
-    kept = [name for name in original.modules if name not in removed]
-    missing = [name for name in (MODULES if FULL in wanted else named) if name not in kept]
-    added, unpublished = [], []
-    for name in missing:
-        try:
-            added.append(_published_module(home, original, name, progress))
-        except UsageError:
-            if name in named:
-                raise
-            unpublished.append(name)
-    if len(unpublished) == len(MODULES):
-        raise UsageError(
-            f"no module of {original.engine} {original.version} is published",
-            hint=f"check {REPOSITORY_VARIABLE}, or use a full distribution: distribution:official",
-        )
-    if not added and not removed:
+    if _PAINLESS in original.modules:
         return original
-    facts = tuple(module.facts for module in added)
-    template = _properties(folders / _TRANSPORT, f"module {_TRANSPORT}")
-
-    def change(root: Path) -> None:
-        for name in removed:
-            shutil.rmtree(root / "modules" / name)
-        for module in added:
-            _assemble(module, template, root / "modules" / module.facts.name)
-
-    parts = ("modules", removed, [(module, MODULES[module.name]) for module in facts])
-    return replace(
-        original,
-        root=derived(home, original, parts, change),
-        modules=tuple(sorted((*kept, *(module.name for module in facts)))),
-        added=facts,
-        removed=removed,
-        lacking=(
-            *original.lacking,
-            *(f"module {name} is not published for {original.version}" for name in unpublished),
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class _PublishedModule:
-    facts: ModuleFacts
-    plugin_class: str
-    jars: Mapping[str, Path]  # by file name in the module's folder
-
-
-def _published_module(home: Home, original: Installation, name: str, progress: Progress) -> _PublishedModule:
-    """Fetch a module's jars: its own, and what that needs beyond the library."""
-    module, version = MODULES[name], original.version
-    own = f"{GROUP}:{module.artifact}:{version}"
-    jars = needed_jars(home, (own,))
-    if name == "lang-painless" and jars == (own,):
-        # Up to 2.11 its POM names nothing of what it needs.
-        expression = needed_jars(home, (f"{GROUP}:{MODULES['lang-expression'].artifact}:{version}",))
-        jars = (own, f"{GROUP}:opensearch-scripting-painless-spi:{version}")
-        jars += tuple(text for text in expression if text.split(":")[1] == "antlr4-runtime")
-    library = {name for jar in _jars_in(original.root / "lib") for name in _names(jar.stem)}
-    archives = {
-        text: _fetched(home, text, "jar", progress) for text in jars if text.split(":")[1] not in library
-    }
+    own = f"{_GROUP}:{_PAINLESS}:{original.version}"
+    archives = _published(home, original, own, progress)
     metadata = _metadata_of(archives[own].path)
-    expected = _metadata_of(original.root / "lib" / f"{original.engine}-{version}.jar").commit
+    expected = _metadata_of(original.root / "lib" / f"{original.engine}-{original.version}.jar").commit
     if not metadata.commit or metadata.commit != expected:
         raise BenchctlError(
-            f"module {name} is of build {metadata.commit or 'unknown'}, not of {original.root}'s build "
+            f"module {_PAINLESS} is of build {metadata.commit or 'unknown'}, not of {original.root}'s build "
             f"{expected or 'unknown'}",
-            hint="use the modules of that build, or the distribution that Maven has",
+            hint="use the distribution that Maven has, or a full one: distribution:official",
         )
     if len(metadata.plugins) != 1:
         raise BenchctlError(
             f"{own} has {len(metadata.plugins)} classes that could be its plug-in, expected 1"
         )
-    return _PublishedModule(
-        ModuleFacts(name, tuple(sorted((text, archive.sha256) for text, archive in archives.items()))),
-        metadata.plugins[0],
-        {f"{'-'.join(text.split(':')[1:])}.jar": archive.path for text, archive in archives.items()},
+    facts = ModuleFacts(_PAINLESS, tuple(sorted((text, jar.sha256) for text, jar in archives.items())))
+    # Another module's descriptor has what is the same in all.
+    properties = {
+        **_properties(original.root / "modules" / _TRANSPORT, f"module {_TRANSPORT}"),
+        "name": _PAINLESS,
+        "description": f"{_PAINLESS}, from its published jar",
+        "classname": metadata.plugins[0],
+    }
+
+    def change(root: Path) -> None:
+        folder = root / "modules" / _PAINLESS
+        folder.mkdir()
+        folder.chmod(0o755)
+        descriptor = "".join(f"{key}={value}\n" for key, value in properties.items())
+        (folder / _DESCRIPTOR).write_text(descriptor, encoding="utf-8")
+        (folder / "plugin-security.policy").write_text(_POLICY, encoding="utf-8")
+        for text, archive in archives.items():
+            shutil.copyfile(archive.path, folder / f"{'-'.join(text.split(':')[1:])}.jar")
+        for path in folder.iterdir():
+            path.chmod(0o644)
+
+    return replace(
+        original,
+        root=derived(home, original, ("modules", facts), change),
+        modules=tuple(sorted((*original.modules, _PAINLESS))),
+        added=(facts,),
     )
 
 
-def _assemble(module: _PublishedModule, template: Mapping[str, str], folder: Path) -> None:
-    """Make the folder of a module; another one's descriptor has what is the same in all."""
-    name = module.facts.name
-    folder.mkdir()
-    folder.chmod(0o755)
-    properties = {
-        **template,
-        "name": name,
-        "description": f"{name}, from its published jar",
-        "classname": module.plugin_class,
-        _EXTENDED: ",".join(MODULES[name].extends),
-    }
-    files = {_DESCRIPTOR: "".join(f"{key}={value}\n" for key, value in properties.items())}
-    if permissions := MODULES[name].permissions:
-        grants = "".join(f"  permission {permission};\n" for permission in permissions)
-        files["plugin-security.policy"] = f"grant {{\n{grants}}};\n"
-    for file, text in files.items():
-        (folder / file).write_text(text, encoding="utf-8")
-        (folder / file).chmod(0o644)
-    for file, source in module.jars.items():
-        shutil.copyfile(source, folder / file)
-        (folder / file).chmod(0o644)
+def _published(home: Home, original: Installation, own: str, progress: Progress) -> dict[str, Archive]:
+    """Fetch the module's jar and those that it needs beyond the library, by coordinates."""
+    version = original.version
+    jars = needed_jars(home, (own,))
+    if jars == (own,):
+        # Up to 2.11 its POM names nothing of what it needs.
+        expression = needed_jars(home, (f"{_GROUP}:lang-expression:{version}",))
+        jars = (own, f"{_GROUP}:opensearch-scripting-painless-spi:{version}")
+        jars += tuple(text for text in expression if text.split(":")[1] == "antlr4-runtime")
+    library = {name for jar in _jars_in(original.root / "lib") for name in _names(jar.stem)}
+    return {text: _fetched(home, text, "jar", progress) for text in jars if text.split(":")[1] not in library}
 
 
 _VERSIONED: Final = re.compile(r"(?P<artifact>.+)-(?P<version>[0-9][^/]*)", re.ASCII)
@@ -496,16 +440,9 @@ def equip(home: Home, spec: VariantSpec, progress: Progress) -> Equipment:
     original = install(home, spec, progress)
     jdk = provide_jdk(home, spec.java, original)
     plugins = [(text, _plugin(home, text, progress)) for text in spec.plugins]
-    modules = dict.fromkeys(spec.modules)
-    if spec.engine == "opensearch":
-        modules |= {name: None for _, archive in plugins for name in _extended_modules(archive)}
-    plain = fitted(home, with_modules(home, original, [*modules], progress), jdk)
-    for name in spec.modules:
-        if name in MODULES and name not in plain.modules:
-            raise UsageError(
-                f"variant '{spec.name}': {next(text for text in plain.lacking if f'module {name} ' in text)}",
-                hint="name a whole Java runtime, such as jdk:temurin-21",
-            )
+    if spec.engine == "opensearch" and any(_extends_painless(archive) for _, archive in plugins):
+        original = with_painless(home, original, progress)
+    plain = fitted(home, original, jdk)
     builder = with_plugins(home, plain, plugins)
     jars = [jar for text in spec.jars for jar in _jars(home, builder, text, progress)]
     filler = builder
@@ -680,7 +617,6 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
         modules=tuple(module for module in original.modules if module not in left_out),
         added=tuple(module for module in original.added if module.name not in left_out),
         lacking=(
-            *original.lacking,
             *(f"module {module} is not installed: {reason}" for module, reason in left_out.items()),
             *(
                 f"{jar.name} runs without {', '.join(names)}, which the Java runtime lacks"

@@ -234,7 +234,7 @@ class IndexKey:
             self.installation.version,
             self.installation.archive_sha256,
             sorted(plugin.sha256 for plugin in self.installation.plugins),
-            (self.installation.added, self.installation.removed),
+            self.installation.added,
             self.corpus.digest,
             # What is created on the node before the documents come.
             (wanted.indices, wanted.data_streams, self.track.templates),

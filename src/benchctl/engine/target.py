@@ -12,7 +12,6 @@ import msgspec
 
 from benchctl.endpoint import Endpoint, variable
 from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, by_name, number_at, totals
-from benchctl.engine.live_index import integer_setting
 from benchctl.engine.readings import STATISTICS
 from benchctl.engine.settings import without_secrets
 from benchctl.engine.usage import wait_idle
@@ -370,9 +369,15 @@ def _described(client: SearchClient, name: str, documents: Mapping[str, int] | N
     if documents is None:
         return None
     shards = client.setting(name, _SHARDS)
-    return ClusterIndex(
-        sum(documents.values()), sum(integer_setting(number or 1) for number in shards.values())
-    )
+    return ClusterIndex(sum(documents.values()), sum(_integer(number or 1) for number in shards.values()))
+
+
+def _integer(value: object) -> int:
+    """Return an integer setting, which engines write as text."""
+    try:
+        return int(str(value))
+    except ValueError as err:
+        raise BenchctlError(f"a setting of the index is not a whole number: '{str(value)[:80]}'") from err
 
 
 RESTART_TIMEOUT_S = 300.0

@@ -16,7 +16,6 @@ from benchctl.disk import disk_errors, expanded
 from benchctl.engine.distribution import check_named
 from benchctl.engine.jdk import is_java_path
 from benchctl.engine.maven import latest_version
-from benchctl.engine.modules import CORE, FULL, check_modules
 from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import BenchctlError, UsageError, guess, nearest, suggestion
 from benchctl.quantities import SIZE
@@ -262,9 +261,6 @@ class VariantEntry(
     # `patched:FILE.diff` or `patched:` with the name of a shipped diff
     jars: tuple[Text, ...] = ()
     plugins: tuple[Text, ...] = ()  # plug-ins: paths or URLs of zip files, or `group:artifact:version`
-    # modules of OpenSearch, by name; `full` adds all that are published, `core` removes those that
-    # distributions before 3.5 lack. Either replaces those of the base.
-    modules: tuple[Text, ...] = ()
     warmups: tuple[Text, ...] = ()  # challenges that run unmeasured after every boot
     # `script` starts nodes with the engine's own script
     start: StartMode | None = None
@@ -306,9 +302,6 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
     index_settings |= {key: str(count) for key, count in copies if count is not None}
     nodes = base.nodes if entry.nodes is None else _nodes(entry.nodes)
     _check_nodes(nodes, settings, int(index_settings.get(_REPLICAS, 0)))
-    modules = (*(() if {FULL, CORE} & {*entry.modules} else base.modules), *entry.modules)
-    with at("modules"):
-        check_modules(base.engine, modules)
     return msgspec.structs.replace(
         base,
         name=name,
@@ -324,7 +317,6 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         environment=_environment(base.environment, entry.environment),
         jars=(*base.jars, *_each(entry.jars, "jars", lambda text: placed_jar(text, here))),
         plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: _placed_plugin(text, here))),
-        modules=modules,
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
         start=entry.start or base.start,
         nodes=nodes,
@@ -552,14 +544,7 @@ ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
 """Names of engines, reserved among names of variants."""
 
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
-_LISTS: Final = {
-    "jvm": "jvm",
-    "jar": "jars",
-    "plugin": "plugins",
-    "module": "modules",
-    "modules": "modules",
-    "warmup": "warmups",
-}
+_LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "warmups"}
 _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index-settings"}
 _COUNTS: Final = ("nodes", "shards", "replicas")
 _SCALARS: Final = {
@@ -579,8 +564,8 @@ _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of the command line
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
-    "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,module:MODULE]"
-    "[,modules:full|core][,warmup:CHALLENGE]"
+    "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN]"
+    "[,warmup:CHALLENGE]"
     "[,distribution:PLACE][,start:script][,nodes:N][,shards:N][,replicas:N][,index-from:NAME@VERSION]"
 )
 _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
@@ -859,8 +844,6 @@ _EXAMPLES: Final = {
     "index": "index:codec=default",
     "jar": "jar:PATH, jar:GROUP:ARTIFACT:VERSION or jar:patched:FILE.diff",
     "plugin": "plugin:PATH, plugin:URL or plugin:GROUP:ARTIFACT:VERSION",
-    "module": "module:lang-painless",
-    "modules": "modules:full or modules:core",
     "warmup": "warmup:CHALLENGE",
     "jdk": "jdk:17, jdk:temurin-21, jdk:bundled or jdk:PATH",
     "heap": "heap:1g",

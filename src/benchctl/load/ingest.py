@@ -17,7 +17,6 @@ import msgspec
 import opensearchpy
 import opensearchpy.helpers
 
-from benchctl.corpus.bulk import Numbering, Range, merged
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request, judge_bulk
@@ -26,11 +25,6 @@ from benchctl.network import Answer, Courier
 from benchctl.official import elasticsearch_over, header_items, opensearch_over
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-
-# How long an interrupted ingest that is worth keeping waits for answers; a body takes a tenth of a second.
-PATIENCE_S = 10.0
-# Acknowledged ranges are merged from time to time, so that a long ingest keeps few.
-_MOST_RANGES = 256
 
 Stream = tuple[str, Iterator[tuple[int, bytes]]]
 """Target, empty when the documents' action lines name it, and bodies: (documents, body)."""
@@ -49,7 +43,6 @@ class Body:
     target: str  # index or data stream; empty when the action lines name it
     documents: int
     payload: bytes
-    ranges: tuple[Range, ...] = ()  # the documents' numbers, when there are checkpoints
     took_s: float = 0.0  # the engine's own time, once it is acknowledged; 0 where it says none
     answered_s: float = 0.0  # the client's
     # What the client itself spent beyond that: on framing it, or on encoding and decoding.
@@ -224,14 +217,6 @@ class Senders:
         with self._changed:
             self._failure = self._failure or reason
 
-    def wait_stopped(self, timeout_s: float) -> bool:
-        """After `stop`, wait until nothing is in flight; False on timeout.
-
-        Queued bodies do not count: an interrupt may have come between counting and queueing one.
-        """
-        with self._changed:
-            return self._changed.wait_for(lambda: self._in_flight == 0, timeout_s)
-
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
@@ -299,25 +284,10 @@ class Ingested:
 
     documents: int
     body_bytes: int  # of the bulk requests
-    seconds: float  # from the first request to the last answer, checkpoints excluded
-    checkpoint_s: float = 0.0  # what those took
-    ranges: tuple[Range, ...] = ()  # numbers of the documents; empty without checkpoints
-    took_s: float = 0.0  # this and the next two are sums over bodies
-    answered_s: float = 0.0
-    client_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class Checkpoints:
-    """Settings for saving acknowledged documents, so that another ingest can resume."""
-
-    # Saves what is acknowledged, while nothing is in flight. It has to find out whether exactly that is in
-    # the index: a body that failed may have got there all the same. Must raise nothing but interrupts.
-    save: Callable[[Ingested], None]
-    missing: Sequence[Range]  # numbers of the documents that this ingest sends, in order
-    every_bytes: int  # of bodies, between two checkpoints
-    after_s: float  # an ingest that is stopped earlier is not saved
-    patience_s: float = PATIENCE_S  # how long a stopped ingest waits for requests in flight
+    seconds: float  # from the first request to the last answer
+    took_s: float  # this and the next two are sums over bodies
+    answered_s: float
+    client_s: float
 
 
 @dataclass(frozen=True)
@@ -336,7 +306,6 @@ def ingest(
     clients: int,
     helper: EngineName | None = None,
     on_progress: Callable[[int], None],
-    checkpoints: Checkpoints | None = None,
     cuts: Cuts | None = None,
 ) -> Ingested:
     """Send bulk bodies, in order, each by the next free client.
@@ -354,7 +323,6 @@ def ingest(
         clients: concurrent senders, one connection each.
         helper: of which official client the bulk helper sends; None for benchctl's own wire.
         on_progress: called with the number of documents acknowledged so far.
-        checkpoints: how to save progress; None where an interrupted ingest is lost.
         cuts: what is done in between; None for nothing.
 
     Raises:
@@ -369,37 +337,19 @@ def ingest(
         wires = [BulkHelper(helper, at) for _ in range(clients)]
     with Senders(wires, tally.add) as senders:
         try:
-            _feed(streams, senders, tally, checkpoints, cuts)
+            _feed(streams, senders, cuts)
         except BaseException as err:
             senders.stop(err)
-            if checkpoints is not None and tally.seconds >= checkpoints.after_s:
-                # What is in flight may get into the index: only its answer tells.
-                stopped = senders.wait_stopped(checkpoints.patience_s)
-                if stopped and tally.sum().documents:
-                    tally.save(checkpoints)
             raise
         return tally.sum()
 
 
-def _feed(
-    streams: Iterable[Stream],
-    senders: Senders,
-    tally: "_Tally",
-    checkpoints: Checkpoints | None,
-    cuts: Cuts | None,
-) -> None:
-    """Queue all bodies, and save a checkpoint every so many bytes."""
-    numbering = None if checkpoints is None else Numbering(checkpoints.missing)
-    unsaved = uncut = uncut_bytes = 0
+def _feed(streams: Iterable[Stream], senders: Senders, cuts: Cuts | None) -> None:
+    """Queue all bodies."""
+    uncut = uncut_bytes = 0
     for target, bodies in streams:
         for documents, payload, framing_s in _timed(bodies):
-            ranges = () if numbering is None else numbering.take(documents)
-            senders.put(Body(target, documents, payload, ranges, client_s=framing_s))
-            unsaved += len(payload)
-            if checkpoints is not None and unsaved >= checkpoints.every_bytes:
-                senders.wait_answered()
-                tally.save(checkpoints)
-                unsaved = 0
+            senders.put(Body(target, documents, payload, client_s=framing_s))
             uncut, uncut_bytes = uncut + documents, uncut_bytes + len(payload)
             if cuts is not None and (uncut >= cuts.documents or uncut_bytes >= cuts.body_bytes):
                 senders.wait_answered()
@@ -423,16 +373,9 @@ class _Tally:
         self._documents = 0
         self._body_bytes = 0
         self._took_s = self._answered_s = self._client_s = 0.0
-        self._ranges: list[Range] = []
-        self._checkpoint_s = 0.0
         self._start = time.monotonic()
         self._on_progress = on_progress
         self._lock = threading.Lock()
-
-    @property
-    def seconds(self) -> float:
-        """Since the start, checkpoints excluded."""
-        return time.monotonic() - self._start - self._checkpoint_s
 
     def add(self, body: Body) -> None:
         """Count an acknowledged body."""
@@ -442,9 +385,6 @@ class _Tally:
             self._took_s += body.took_s
             self._answered_s += body.answered_s
             self._client_s += body.client_s
-            self._ranges += body.ranges
-            if len(self._ranges) > _MOST_RANGES:
-                self._ranges = list(merged(self._ranges))
             self._on_progress(self._documents)
 
     def sum(self) -> Ingested:
@@ -453,18 +393,8 @@ class _Tally:
             return Ingested(
                 self._documents,
                 self._body_bytes,
-                self.seconds,
-                self._checkpoint_s,
-                merged(self._ranges),
+                time.monotonic() - self._start,
                 self._took_s,
                 self._answered_s,
                 self._client_s,
             )
-
-    def save(self, checkpoints: Checkpoints) -> None:
-        """Save what was acknowledged; the time is not counted as ingest time."""
-        begun = time.monotonic()
-        try:
-            checkpoints.save(self.sum())
-        finally:
-            self._checkpoint_s += time.monotonic() - begun

@@ -39,7 +39,7 @@ _DIGESTS: Final = frozenset({"build", "archive", "prepared index", "contents of 
 # Where either night does not know these, there is nothing to compare.
 _WHERE_KNOWN: Final = frozenset({"prepared index", "contents of warm-up challenges"})
 _ANY_ORDER: Final = frozenset({"modules"})
-_AS_ASKED: Final = {"JVM flags": "jvm_flags", "jars": "jars", "plug-ins": "plugins", "modules": "modules"}
+_AS_ASKED: Final = {"JVM flags": "jvm_flags", "jars": "jars", "plug-ins": "plugins"}
 
 # Where a track lies decides nothing; that its documents and operations are the same, digests say.
 _NO_MATTER: Final = frozenset({"track", "track_digest", "corpus"})

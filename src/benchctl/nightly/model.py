@@ -15,7 +15,7 @@ from benchctl.track.library import TrackSource
 # The record of a night: what was measured, on what, what was found. Written as night.json.
 
 
-NIGHT_VERSION: Final = 1
+NIGHT_VERSION: Final = 2
 
 Role = Literal["watched", "canary"]
 """A watched variant is what alarms are about; a canary never changes, so that what moves it is the host."""

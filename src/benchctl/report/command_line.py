@@ -43,12 +43,11 @@ def command(
     corpus_documents: int | None = None,
     iterations: int | None = None,
     tags: Sequence[str] = (),
-    pilot: bool = False,
 ) -> str:
     """Return the command line that makes a plan again, or one like it of other sizes; None keeps the plan's.
 
     Every option that decides about a plan is here; the test that parses what comes out goes through all of
-    them. `pilot` lets pilot forks choose for how long tasks warm up.
+    them.
     """
     stop = plan.stop if forks is None or plan.stop != DEFAULT_LENGTH else None
     ending = ["--forks", str(max(forks or plan.forks, plan.index_builds))]
@@ -83,7 +82,7 @@ def command(
         heap=SIZE.text(plan.heap_mb),
         pin="" if plan.pin is None else f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}",
         paired=plan.paired,
-        warmup="pilot" if pilot else "as-written" if _as_written(plan, given) else "auto",
+        warmup="as-written" if _as_written(plan, given) else "auto",
     )
     if plan.redline is not None:
         words = ["benchctl", "redline", *_redline_words(plan, plan.redline)]
@@ -252,7 +251,6 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"start:{spec.start}"
     if spec.index_from is not None:
         yield f"index-from:{spec.index_from}"
-    yield from (f"module{'s' if name in {'full', 'core'} else ''}:{name}" for name in spec.modules)
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
     short = {"index:index.number_of_shards=": "shards:", "index:index.number_of_replicas=": "replicas:"}

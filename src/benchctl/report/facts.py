@@ -170,11 +170,6 @@ def _beside_lines(record: RunRecord) -> Iterator[str]:
         extra = f"{counted(evidence.extra_forks, 'further fork')} of every variant"
         forks = extra if evidence.extra_forks else "all forks"
         yield f"evidence: {', '.join(evidence.kinds)}, in {forks}"
-    if record.pilot is not None:
-        pilot = record.pilot
-        chosen = ", ".join(f"{name}={count}" for name, count in pilot.params.items()) or "nothing"
-        unsettled = f"; not settled in them: {', '.join(pilot.unsettled)}" if pilot.unsettled else ""
-        yield f"{counted(len(pilot.forks), 'pilot fork')} chose {chosen}{unsettled}"
 
 
 def objective_text(search: RedlineSpec) -> str:
@@ -386,11 +381,6 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
             f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
             f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
             f"{', while another index was built' if ingest.beside else ''}"
-        )
-    if ingest.checkpoint_s > 0 or ingest.resumed:
-        yield (
-            f"put by on the way in {ingest.checkpoint_s:.1f} s"
-            f"{f', interrupted {ingest.resumed} x' if ingest.resumed else ''}"
         )
     if ingest.engine_indexing_s > 0:
         yield (

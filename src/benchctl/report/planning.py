@@ -129,7 +129,7 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
             time = f"{time} or more" if fewest < FORKS_FOR_QUOTING else f"about {time}"
             return Command(f"Next ({time})", shlex.join([*extend, str(forks)]))
         # Forks that would be the same again are added; where requests are too few, they would not be.
-        if plan.redline is None and _proposed_iterations(analysis, plan, pilot=False) is None:
+        if plan.redline is None and _proposed_iterations(analysis, plan, longer=False) is None:
             more = shlex.join([*extend, str(proposed_forks(analysis) - fewest)])
             return Command(f"Next (more than {counted(fewest, 'fork')})", more)
     return _proposal("Next", analysis, plan)
@@ -203,25 +203,29 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     documents = _proposed_documents(analysis, plan)
     # Points of a sweep with numbers of their own have none in common.
     grows = documents not in (0, plan.corpus.documents)
-    unfit = "not-steady" in _codes(analysis) or (grows and bool(_warm_ups(plan)))
+    unfit = "not-steady" in _codes(analysis)
     # Counts that benchctl chose are chosen anew for more documents, of which each request then teaches more.
     anew = plan.settled and grows
-    pilot = unfit and _can_lengthen(plan) and not anew
+    longer = unfit and _can_lengthen(plan) and not anew
     if anew and unfit and not _by_build(analysis):
         # It is not forks that are lacking.
         forks = max(DEFAULT_FORKS, fewest)
     params = dict(plan.params)
-    if grows and pilot:
-        # How many requests it takes to warm up was found out for this corpus, not for a larger one.
-        params = {name: value for name, value in params.items() if name not in _warm_ups(plan)}
-    iterations = _proposed_iterations(analysis, plan, pilot=pilot)
-    if plan.redline is None and "not-steady" in _codes(analysis):
+    if longer:
+        sent = max(
+            (task.warmup_iterations or 0) + (task.iterations or 1)
+            for schedule in plan.schedules
+            for task in schedule.schedule
+        )
+        params = {name: value for name, value in params.items() if not _is_warm_up(name)}
+        params[_WARM_UP] = _GROWTH * sent
+    iterations = _proposed_iterations(analysis, plan, longer=longer)
+    if plan.redline is None and unfit:
         reasons.append("not warmed up")
-    elif iterations is not None and not pilot:
+    elif iterations is not None:
         reasons.append("few requests")
     if grows:
-        warm_up = ", and more take another warm-up" if pilot and "not warmed up" not in reasons else ""
-        reasons.append(f"{COUNT.text(analysis.documents)} documents are few{warm_up}")
+        reasons.append(f"{COUNT.text(analysis.documents)} documents are few")
     if forks > fewest:
         reasons.append(f"more than {counted(fewest, 'fork')}")
     plan = msgspec.structs.replace(plan, metrics=_metrics(analysis, plan))
@@ -231,7 +235,6 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         forks=forks,
         corpus_documents=documents,
         iterations=iterations,
-        pilot=pilot,
     )
     return Command(f"{purpose} ({'; '.join(reasons)})" if reasons else purpose, line)
 
@@ -257,20 +260,21 @@ def _proposed_builds(fewest: int) -> int:
 
 
 def _can_lengthen(plan: Plan) -> bool:
-    """True if pilot forks can choose a warm-up: the challenge counts requests, and has no time periods."""
+    """Return whether more requests can warm up: all challenges count them, and have no time periods."""
     return (
         plan.redline is None
         and not plan.sweeps("warmup_iterations")
-        and any(
-            not any(task.time_period or task.warmup_time_period for task in schedule.schedule)
+        and not any(
+            task.time_period or task.warmup_time_period
             for schedule in plan.schedules
+            for task in schedule.schedule
         )
     )
 
 
-def _warm_ups(plan: Plan) -> set[str]:
-    """Parameters that set the number of warm-up requests, of one challenge or of all."""
-    return {name for name in plan.params if name.replace("-", "_").endswith(_WARM_UP)}
+def _is_warm_up(param: str) -> bool:
+    """Return whether a parameter sets the number of warm-up requests, of one challenge or of all."""
+    return param.replace("-", "_").endswith(_WARM_UP)
 
 
 def proposed_forks(analysis: Analysis) -> int:
@@ -278,17 +282,17 @@ def proposed_forks(analysis: Analysis) -> int:
     return max(DEFAULT_FORKS, _GROWTH * min(analysis.forks.values(), default=0))
 
 
-def _proposed_iterations(analysis: Analysis, plan: Plan, *, pilot: bool) -> int | None:
+def _proposed_iterations(analysis: Analysis, plan: Plan, *, longer: bool) -> int | None:
     """More if a task rests on few requests, or had not settled and can do so no other way; else None.
 
-    Counts that benchctl chose are chosen anew, except for a pilot, which chooses the warm-up only.
+    Counts that benchctl chose are chosen anew, unless a `longer` warm-up is given, with which they are kept.
     """
     if plan.sweeps("iterations"):
         return None
     counts = [task.iterations for schedule in plan.schedules for task in schedule.schedule if task.iterations]
     if plan.settled:
-        return max(counts) if pilot and counts else None
-    wanting = {"few-samples", "too-few-samples"} | (set() if pilot else {"not-steady"})
+        return max(counts) if longer and counts else None
+    wanting = {"few-samples", "too-few-samples"} | (set() if longer else {"not-steady"})
     if counts and _codes(analysis) & wanting:
         return max(_LEAST_ITERATIONS, _ITERATION_GROWTH * max(counts))
     return None

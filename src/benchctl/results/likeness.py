@@ -276,7 +276,6 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "index": spec.index_from,
         "jars": list(spec.jars) if facts is None else facts.jars,
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
-        "modules": sorted(spec.modules),
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
         "documents": spec.documents,
         "nodes": [msgspec.to_builtins(node) for node in spec.nodes],
@@ -538,7 +537,6 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     yield from _mappings("environment", here.environment, there.environment)
     yield from _jars(one, other)
     yield from _lists("plug-ins", _plugins(one), _plugins(other))
-    yield from _lists("modules", here.modules, there.modules)
     yield from _lists("warm-up", here.warmups, there.warmups)
     if here.start != there.start:
         yield f"started by {here.start}"

@@ -245,11 +245,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     engine_refresh_s: float
     engine_merge_s: float
     engine_flush_s: float
-    checkpoint_s: float = 0.0  # between bulk requests, to put by what was sent; not part of ingest_s
-    # How often the ingest was interrupted and taken up again: segments were cut there, too, so that before
-    # its merge the index is not like one that was filled in one go.
-    resumed: int = 0
-    costs: IngestCosts | None = None  # None where it was interrupted
+    costs: IngestCosts | None = None  # None where nothing was sent
     beside: bool = False  # whether another index was built on the same host at the same time
 
     @property
@@ -264,7 +260,7 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
     @property
     def rest_s(self) -> float | None:
-        """Return the engine's own seconds beyond indexing; None where they were not kept."""
+        """Return the engine's own seconds beyond indexing; None where nothing was sent."""
         return None if self.costs is None else max(self.costs.took_s - self.engine_indexing_s, 0.0)
 
     @property
@@ -401,24 +397,6 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
 
-class PilotFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A unmeasured fork that looked for how long tasks must warm up."""
-
-    variant: str
-    attempt: int  # from 1; every attempt doubles what was not enough
-    wall_s: float
-    summaries: tuple[TaskSummary, ...]
-
-
-class Pilot(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The pilot forks from which `--warmup pilot` set the counts of a run, which are those of its plan."""
-
-    forks: tuple[PilotFork, ...]  # in the order in which they ran
-    params: dict[str, int]  # what it chose, as `--param` takes it
-    # `challenge: task of variant` that was not steady within the bound; empty when all were.
-    unsettled: tuple[str, ...] = ()
-
-
 class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A host that load came from, or that nodes were on."""
 
@@ -449,7 +427,6 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     builds: dict[str, tuple[IndexFacts, ...]] = {}
     # Why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
     stopped: str = ""
-    pilot: Pilot | None = None  # how its counts were found, where they were looked for
     looks: int = 1
     # Variant -> blocks of the run that have no fork of it: of an experiment that gives forks to what is
     # open, those in which others were measured.

@@ -138,9 +138,6 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # `patched:recompiled:`, the same classes unchanged.
     jars: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
-    # Of OpenSearch, beyond those of its distribution: names, or `full`; with `core`, those of old
-    # distributions and the named ones alone.
-    modules: tuple[str, ...] = ()
     warmups: tuple[str, ...] = ()
     # Whether its nodes are started by the server's own command line or by the engine's script.
     start: StartMode = "direct"
@@ -440,7 +437,6 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # What `polluted` nodes run unmeasured after every boot; None without such a history.
     pollution: Challenge | None = None
     settled: bool = False
-    piloted: bool = False  # pilot forks chose how long its tasks warm up
     # What variants and schedules are, where `sweep` made them; None without one.
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()  # names of the hosts that clients work on; empty for that of benchctl

@@ -15,7 +15,7 @@ from benchctl.home import Home
 from benchctl.results.model import ForkRecord
 from benchctl.results.store import RunStore
 
-# How long steps may take to end by themselves: bodies in flight are worth a checkpoint.
+# How long steps may take to end by themselves: nodes are stopped, and their directories removed.
 _HALT_S: Final = 15.0
 
 T = TypeVar("T")

@@ -1,90 +1,112 @@
-"""Makes a track of a live cluster's index: its body, a sample of its documents, suitable searches."""
+"""Makes a track of a live cluster's index: mappings, settings, a sample of its documents, given searches."""
 
 import json
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
+import msgspec
 import zstandard
 
-from benchctl.disk import disk_errors
-from benchctl.engine.client import SearchClient
-from benchctl.engine.live_index import (
-    Draw,
-    Hit,
-    LiveIndex,
-    Operation,
-    integer_setting,
-    page_size,
-    plan_draw,
-    read_hits,
-    read_live_index,
-    read_page,
-    suggest_operations,
-)
+from benchctl.disk import staging
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.track.load import load_track
 
 DOCUMENTS_FILE = "documents.json.zst"
 
-_FRAME_BYTES = 4 * 2**20  # separate frames can be decompressed in parallel
 _LEVEL = 6
+_PAGE_HITS = 500
+_KEEP_ALIVE = "5m"
+_TIMEOUT_S = 600.0
+_SEED = 1
+_MOST_NAMED = 5
+_WARM_UP, _ITERATIONS = 50, 100
 # Where a template would begin within a text.
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
-_LOOKED_AT = 10  # documents whose size is representative
-_TASK = """    {
-      "operation": %s,
-      "warmup-iterations": {{ warmup_iterations | default(50) }},
-      "iterations": {{ iterations | default(100) }}
-    }"""
-_CHALLENGE = """{
-  "name": "search",
-  "description": "Searches on an existing index",
-  "default": true,
-  "schedule": [
-%s
-  ]
-}
-"""
-_MAIN = """{%% import "rally.helpers" as rally with context %%}
-{
-  "version": 2,
-  "description": %s,
-  "indices": %s,
-  "corpora": %s,
-  "operations": [
-    {{ rally.collect(parts="operations/*.json") }}
-  ],
-  "challenges": [
-    {{ rally.collect(parts="challenges/*.json") }}
-  ]
-}
-"""
+# Reported by an index, but not accepted on creation; irrelevant.
+_OWN = re.compile(
+    r"index\.(uuid|creation_date|creation_date_string|provided_name|version|history|resize|hidden|upgraded"
+    r"|verified_before_close|routing\.allocation|store\.snapshot|number_of_replicas|auto_expand_replicas)(\.|$)"
+)
+# Tied to its cluster: policies, pipelines and the like, which others lack.
+_FOREIGN = re.compile(
+    r"index\.(lifecycle|plugins|opendistro|opensearch|default_pipeline|final_pipeline|blocks|frozen|xpack"
+    r"|search\.default_pipeline|remote_store|store\.type)(\.|$)"
+)
+
+Queries = Mapping[str, Mapping[str, Any]]
+"""Name -> body of a search."""
 
 
 @dataclass(frozen=True)
 class Captured:
     """A captured track."""
 
-    folder: Path
     documents: int  # in the track
     held: int  # in the index
-    uncompressed_bytes: int
-    compressed_bytes: int
-    operations: tuple[str, ...]
     left_out: tuple[str, ...]  # settings of the index that another cluster may lack
 
 
-@dataclass(frozen=True)
-class _Written:
-    documents: int
-    uncompressed_bytes: int
-    compressed_bytes: int
+class _Index(msgspec.Struct):
+    """A cluster's description of an index; a running cluster may be anything."""
+
+    settings: dict[str, Any] = {}
+    mappings: dict[str, Any] = {}
+
+
+class _Hit(msgspec.Struct):
+    id: str = msgspec.field(name="_id")
+    source: dict[str, Any] = msgspec.field(name="_source")
+    routing: str | None = msgspec.field(default=None, name="_routing")
+
+
+class _Total(msgspec.Struct):
+    value: int
+
+
+class _Hits(msgspec.Struct):
+    total: _Total
+    hits: list[_Hit]
+
+
+class _Shards(msgspec.Struct):
+    failed: int
+
+
+class _Page(msgspec.Struct):
+    """The part of a search's response that is used."""
+
+    hits: _Hits
+    shards: _Shards = msgspec.field(name="_shards")
+    scroll: str = msgspec.field(name="_scroll_id")
+    timed_out: bool = False
+
+
+def read_queries(path: Path) -> Queries:
+    """Return the searches of a file.
+
+    Raises:
+        UsageError: If the file cannot be read, or does not map names to bodies of searches.
+    """
+    try:
+        queries = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, Any]])
+    except OSError as err:
+        raise UsageError(f"cannot read {path}: {err.strerror}") from err
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise UsageError(
+            f"{path}: {err} (expected names and bodies of searches)",
+            hint='e.g. {"lamps": {"query": {"match": {"name": "lamp"}}}}',
+        ) from err
+    if not queries:
+        raise UsageError(f"{path} has no searches")
+    return queries
 
 
 def capture(
@@ -94,164 +116,142 @@ def capture(
     folder: Path,
     *,
     docs: int | None,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
+    queries: Queries,
+    progress: Callable[[int], None],
 ) -> Captured:
-    """Make a track of the index `name`, with `docs` of its documents or all; the cluster is only read.
+    """Make a track of the index `name`, with about `docs` of its documents or all; the cluster is only read.
 
-    The folder must not exist; a failed attempt leaves nothing behind. `progress` is called with the number of
-    documents so far.
-
-    Raises:
-        UsageError: If the directory exists, or the index cannot become a track.
-        BenchctlError: If the cluster refuses, or its answers are incomplete.
-    """
-    index = read_live_index(client, name)
-    draw = plan_draw(client, name, docs=docs, seed=seed)
-    operations = suggest_operations(client, index)
-    with _construction(folder) as building:
-        first = read_page(
-            client.search(index.name, {"size": _LOOKED_AT, "query": {"match_all": {}}})
-        ).hits.hits
-        mean_bytes = sum(len(_encoded(hit)) for hit in first) / max(len(first), 1)
-        pages = read_hits(client, name, draw, page=page_size(mean_bytes, index.largest_page))
-        written = _write_documents(building / DOCUMENTS_FILE, pages, index, progress or (lambda _: None))
-        _write_track(building, index, operations, written, _description(index, draw, written, facts))
-        load_track(str(building), {})
-    return Captured(
-        folder,
-        written.documents,
-        draw.held,
-        written.uncompressed_bytes,
-        written.compressed_bytes,
-        tuple(operation["name"] for operation in operations),
-        index.left_out,
-    )
-
-
-def check_free(folder: Path) -> None:
-    """Refuse an existing folder.
+    A failed attempt leaves nothing behind. `progress` is called with the number of documents so far.
 
     Raises:
-        UsageError: If the directory exists.
+        UsageError: If the index cannot become a track.
+        BenchctlError: If the cluster refuses, its responses are incomplete, or the disk cannot be written.
     """
-    if folder.exists():
-        raise UsageError(
-            f"{folder} already exists", hint="choose another directory with --output, or remove it first"
+    index = _described(client, name)
+    held = client.count(name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with staging(folder.parent, f"write the track to {folder}") as building:
+        ready = building / folder.name
+        ready.mkdir()
+        documents = 0
+        packer = zstandard.ZstdCompressor(level=_LEVEL)
+        with (ready / DOCUMENTS_FILE).open("wb") as file, packer.stream_writer(file) as sink:
+            for page in _pages(client, name, None if docs is None else docs / max(held, 1)):
+                for hit in page:
+                    if hit.routing is not None:
+                        raise UsageError(
+                            f"document '{hit.id}' of the index '{name}' has a routing value, which tracks "
+                            "from an index do not keep"
+                        )
+                    text = json.dumps(hit.source, ensure_ascii=False, separators=(",", ":"))
+                    # Half of a surrogate pair becomes what JSON has for it.
+                    sink.write(text.encode(errors="backslashreplace") + b"\n")
+                documents += len(page)
+                progress(documents)
+        if documents == 0:
+            raise UsageError(
+                f"the index '{name}' has no documents"
+                if held == 0
+                else f"none of {held:,} documents of the index '{name}' was drawn (expected more --docs)"
+            )
+        left_out = [key for key in index.settings if _FOREIGN.match(key)]
+        excluded = {*left_out, *(key for key in index.settings if _OWN.match(key))}
+        settings = {key: value for key, value in sorted(index.settings.items()) if key not in excluded}
+        body = {"settings": settings | {"index.number_of_replicas": 0}, "mappings": index.mappings}
+        source = f"{documents:,} of {held:,} documents of {name}, from {facts.engine} {facts.version}"
+        for file_name, content in (
+            ("index.json", body),
+            ("track.json", _track(name, documents, queries, source)),
+        ):
+            (ready / file_name).write_text(_literal(content), encoding="utf-8")
+        load_track(str(ready), {})
+        ready.rename(folder)
+    return Captured(documents, held, tuple(sorted(left_out)))
+
+
+def _described(client: SearchClient, name: str) -> _Index:
+    """Read settings and mappings of a single index."""
+    path = f"/{quote(name, safe=',*')}"
+    try:
+        indices = msgspec.convert(
+            client.request("GET", path, params={"flat_settings": "true"}), dict[str, _Index]
         )
+    except NodeRequestError as err:
+        if err.status == HTTPStatus.NOT_FOUND:
+            raise UsageError(f"the cluster has no index '{name}'") from err
+        raise
+    except msgspec.ValidationError as err:
+        raise BenchctlError(f"the cluster describes the index '{name}' in an unknown form: {err}") from err
+    if len(indices) != 1:
+        names = ", ".join(sorted(indices)[:_MOST_NAMED]) or "none"
+        raise UsageError(f"'{name}' matches {len(indices)} indices: {names}", hint="name one of them")
+    (index,) = indices.values()
+    source = index.mappings.get("_source", {})
+    if source.get("enabled") in {False, "false"} or source.get("includes") or source.get("excludes"):
+        raise UsageError(
+            f"the index '{name}' does not keep whole documents (`_source` is disabled or excludes fields)"
+        )
+    return index
 
 
-@contextmanager
-def _construction(folder: Path) -> Iterator[Path]:
-    """Make a directory beside this one that replaces it on success and is removed otherwise."""
-    check_free(folder)
-    building = folder.with_name(f".{folder.name}.{os.getpid()}")
+def _pages(client: SearchClient, name: str, share: float | None) -> Iterator[list[_Hit]]:
+    """Yield the documents in index order, as of the first page: a random share, or all."""
+    drawn = {
+        "query": {"function_score": {
+            "random_score": {"seed": _SEED, "field": "_seq_no"}, "boost_mode": "replace"}},
+        "min_score": 1 - (share or 0),
+    }  # fmt: skip
+    every: dict[str, Any] = {"query": {"match_all": {}}}
+    body = {"size": _PAGE_HITS, "sort": ["_doc"], "track_total_hits": True}
+    body |= every if share is None or share >= 1 else drawn
+    page = _page(client.search(name, body, {"scroll": _KEEP_ALIVE}, _TIMEOUT_S))
     try:
-        building.mkdir(parents=True)
-    except OSError as err:
-        raise UsageError(f"cannot make {building}: {err.strerror}") from err
-    try:
-        with disk_errors(f"write the track to {building}"):
-            yield building
-            building.rename(folder)
+        left = page.hits.total.value
+        while left > 0:
+            if page.shards.failed or page.timed_out or not page.hits.hits:
+                raise BenchctlError(
+                    f"the cluster gave an incomplete page: {page.shards.failed} shards failed, "
+                    f"{left:,} documents were still to come",
+                    hint="see whether all shards of the index are available",
+                )
+            yield page.hits.hits
+            left -= len(page.hits.hits)
+            if left > 0:
+                again = {"scroll": _KEEP_ALIVE, "scroll_id": page.scroll}
+                page = _page(client.request("POST", "/_search/scroll", body=again, timeout_s=_TIMEOUT_S))
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        with suppress(NodeRequestError):  # it ends by itself, a little later
+            client.request("DELETE", "/_search/scroll", body={"scroll_id": [page.scroll]})
 
 
-def _write_documents(
-    path: Path, pages: Iterator[list[Hit]], index: LiveIndex, progress: Callable[[int], None]
-) -> _Written:
-    """Documents, one per line, preceded by action lines if the index needs routing."""
-    packer = zstandard.ZstdCompressor(level=_LEVEL)
-    documents = raw_bytes = 0
-    waiting = bytearray()
-    with path.open("wb") as file:
-        for page in pages:
-            for hit in page:
-                line = _encoded(hit["_source"]) + b"\n"
-                if index.is_routed:
-                    # Parents are found by their ids.
-                    routing = {"routing": hit["_routing"]} if "_routing" in hit else {}
-                    action = {"index": {"_index": index.name, "_id": hit["_id"], **routing}}
-                    line = _encoded(action) + b"\n" + line
-                waiting += line
-                raw_bytes += len(line)
-                if len(waiting) >= _FRAME_BYTES:
-                    file.write(packer.compress(bytes(waiting)))
-                    waiting.clear()
-            documents += len(page)
-            progress(documents)
-        if waiting:
-            file.write(packer.compress(bytes(waiting)))
-    return _Written(documents, raw_bytes, path.stat().st_size)
-
-
-def _encoded(value: object) -> bytes:
+def _page(answer: object) -> _Page:
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError as err:
-        raise BenchctlError("a document holds a number that is none in JSON") from err
-    try:
-        return text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return json.dumps(value, separators=(",", ":")).encode()
+        return msgspec.convert(answer, _Page)
+    except msgspec.ValidationError as err:
+        raise BenchctlError(
+            f"the cluster answers a search with something else: {err}",
+            hint="see whether it is Elasticsearch from version 7 on, or OpenSearch",
+        ) from err
 
 
-def _write_track(
-    folder: Path, index: LiveIndex, operations: tuple[Operation, ...], written: _Written, description: str
-) -> None:
-    documents = {
-        "source-file": DOCUMENTS_FILE,
-        "document-count": written.documents,
-        "compressed-bytes": written.compressed_bytes,
-        "uncompressed-bytes": written.uncompressed_bytes,
-        **({"includes-action-and-meta-data": True} if index.is_routed else {}),
+def _track(name: str, documents: int, queries: Queries, description: str) -> dict[str, Any]:
+    operations = [
+        {"name": query, "operation-type": "search", "body": body} for query, body in queries.items()
+    ]
+    tasks = [
+        {"operation": query, "warmup-iterations": _WARM_UP, "iterations": _ITERATIONS} for query in queries
+    ]
+    files = [{"source-file": DOCUMENTS_FILE, "document-count": documents}]
+    return {
+        "version": 2,
+        "description": description,
+        "indices": [{"name": name, "body": "index.json"}],
+        "corpora": [{"name": name, "documents": files}],
+        "operations": operations,
+        "schedule": tasks,
     }
-    values = (
-        description,
-        [{"name": index.name, "body": "index.json"}],
-        [{"name": index.name, "documents": [documents]}],
-    )
-    main = _MAIN % tuple(_literal(value).replace("\n", "\n  ") for value in values)
-    tasks = ",\n".join(_TASK % _literal(operation["name"]) for operation in operations)
-    files = {
-        "track.json": main,
-        "index.json": _index_body(index),
-        "operations/default.json": ",\n".join(map(_literal, operations)) + "\n",
-        "challenges/default.json": _CHALLENGE % tasks,
-    }
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
-def _index_body(index: LiveIndex) -> str:
-    """The body with shards and replicas as parameters: a single node cannot have replicas."""
-    settings = dict(index.settings)
-    shards = settings.pop("index.number_of_shards", "1")
-    settings.pop("index.number_of_replicas", None)
-    settings.pop("index.auto_expand_replicas", None)
-    body = {"settings": settings, "mappings": index.mappings, "aliases": index.aliases}
-    head = (
-        f'"index.number_of_shards": {{{{ number_of_shards | default({integer_setting(shards)}) }}}},\n'
-        '    "index.number_of_replicas": {{ number_of_replicas | default(0) }}'
-    )
-    text = _literal({key: value for key, value in body.items() if value or key == "settings"})
-    begin = '"settings": {'
-    further = "\n  " if text[text.index(begin) + len(begin)] == "}" else ","
-    return text.replace(begin, f"{begin}\n    {head}{further}", 1) + "\n"
 
 
 def _literal(value: object) -> str:
     """JSON that Jinja2 does not interpret."""
-    return _TEMPLATE.sub("\\\\u007b", json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def _description(index: LiveIndex, draw: Draw, written: _Written, facts: ClusterFacts) -> str:
-    share = (
-        f"all {draw.held:,} documents"
-        if written.documents == draw.held
-        else f"{written.documents:,} of {draw.held:,} documents, drawn at random with seed {draw.seed}"
-    )
-    return f"{index.name}, {share}, from {facts.engine} {facts.version}"
+    return _TEMPLATE.sub("\\\\u007b", json.dumps(value, indent=2, ensure_ascii=False)) + "\n"

@@ -244,7 +244,7 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
-                    plan.ingest_client, plan.index_build, spec.distribution, spec.plugins, spec.modules,
+                    plan.ingest_client, plan.index_build, spec.distribution, spec.plugins,
                 )  # fmt: skip
                 if key in builds:
                     continue
@@ -259,7 +259,7 @@ def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, ge
     """The folder of each build, none if it cannot be there yet; else a pattern of them."""
     if spec.index_from is not None:
         spec = base_variant(spec.index_from)
-    is_plain = spec.place is None and not spec.plugins and not spec.modules
+    is_plain = spec.place is None and not spec.plugins
     if is_plain and (generated or plan.corpus.digest):
         made = plan.corpus
         folder = home.root / "corpora" / corpus_name(made.generator, made.documents, made.seed)

@@ -599,5 +599,5 @@ def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
 
 
 def _needed_share(plan: Plan) -> float:
-    """Pilot forks have found out how many requests warm up; where visits dominate, fewer do."""
-    return 0.0 if plan.piloted else _AS_MANY_UP_TO / max(plan.corpus.documents, _AS_MANY_UP_TO)
+    """Where visits dominate, fewer requests warm up."""
+    return _AS_MANY_UP_TO / max(plan.corpus.documents, _AS_MANY_UP_TO)

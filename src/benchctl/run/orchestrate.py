@@ -45,7 +45,6 @@ from benchctl.run.open_run import (
     load_caveats,
     sharing_caveats,
 )
-from benchctl.run.pilot import run_pilot
 from benchctl.run.plan import track_remarks
 from benchctl.run.prepare import (
     check_memory,
@@ -238,7 +237,6 @@ class Extras:
 
     calibration: Calibration | None = None
     tags: tuple[str, ...] = ()
-    pilot: bool = False  # pilot forks choose how long tasks warm up
     files: FileOptions = field(default_factory=FileOptions)
     # For forks, evaluated after preparation; None for the plan's limits.
     left_s: Callable[[], float] | None = None
@@ -312,11 +310,6 @@ def open_run(
     timings = {"prepare-s": time.monotonic() - clock}
     if extras.left_s is not None:
         plan = msgspec.structs.replace(plan, stop=within(plan.stop, extras.left_s()))
-    pilot = None
-    if extras.pilot:
-        clock = time.monotonic()
-        plan, pilot = run_pilot(bench, plan, track, subjects, extras.tags)
-        timings["pilot-s"] = time.monotonic() - clock
     fork_s = None
     if extras.forecast:
         past = Past(bench.store, environment.fingerprint, bench.home)
@@ -353,7 +346,6 @@ def open_run(
         ),
         calibration=extras.calibration,
         tags=extras.tags,
-        pilot=pilot,
         node_hosts={
             name: facts
             for subject in subjects

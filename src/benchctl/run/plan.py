@@ -486,37 +486,6 @@ def reload_track(plan: Plan) -> Track:
     return track.with_challenges(*plan.all_warmups, *plan.schedules)
 
 
-def with_params(plan: Plan, params: Mapping[str, Any]) -> Plan:
-    """An existing plan with further parameters; its challenges are reloaded.
-
-    Raises:
-        UsageError: If a file is missing or broken, or a parameter does not fit.
-    """
-    changed = {**plan.params, **params}
-    track, used = load_track(track_path(plan), _common(changed))
-    names, warmups = (
-        [plan.sources.get(name, name) for name in found]
-        for found in (plan.challenges, [challenge.name for challenge in plan.warmup_challenges])
-    )
-    sources = dict(plan.sources)
-    documents = plan.corpus.documents
-    load = partial(
-        _load, track=track, params=changed, common=None, used=used, sources=sources, documents=documents
-    )
-    own_warmups = {spec.name: load(spec.warmups) for spec in plan.variants if spec.warmups}
-    schedules, _ = _schedules(plan, names, changed, used, sources)
-    if plan.pollution is not None:
-        (pollution,) = load([plan.pollution.name])
-        plan = msgspec.structs.replace(plan, pollution=pollution)
-    return msgspec.structs.replace(
-        plan,
-        schedules=schedules,
-        warmup_challenges=load(warmups),
-        variant_warmups=own_warmups,
-        params=changed,
-    )
-
-
 def param_prefix(name: str) -> str:
     """Prefix of parameters of a single challenge, given its name or the path of its file."""
     return f"{name if name in challenge_names() else Path(name).stem}."

@@ -19,7 +19,6 @@ from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import Equipment, check_asked, equip
-from benchctl.engine.filling import leftovers
 from benchctl.engine.launch import starts_of
 from benchctl.engine.node import ARCHIVED
 from benchctl.engine.prepared_index import (
@@ -36,7 +35,7 @@ from benchctl.hosts.file import Spread
 from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run.bench import Observer, SharedObserver, side_by_side
-from benchctl.run.building import USUAL, Keeping, Workshop, build_index, logs_kept_of_failure
+from benchctl.run.building import Workshop, build_index, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import Parcel
 from benchctl.run.host import allowed_cpus
@@ -82,16 +81,13 @@ def prepare_started(
     corpora: Corpora,
     home: Home,
     observer: SharedObserver,
-    *,
-    keeping: Keeping = USUAL,
 ) -> list[Subject]:
     """Prepare variants whose nodes benchctl starts: engines, runtimes, indices, archives of classes.
 
-    What exists is skipped. Downloads run beside each other and beside the generation of the corpus. `keeping`
-    tells when an ingest is saved.
+    What exists is skipped. Downloads run beside each other and beside the generation of the corpus.
 
     Raises:
-        BenchctlError: If a step fails; only the checkpoint of a long ingest is kept.
+        BenchctlError: If a step fails.
     """
     counts = dict.fromkeys(plan.of(spec).corpus.documents for spec in specs)
 
@@ -115,7 +111,7 @@ def prepare_started(
     # Other hosts take one session at a time.
     side_by_side(steps, observer, 1 if plan.hosts else len(steps))
     equipped = [equipment[spec.name] for spec in specs]
-    making = _Builds(plan, track, corpora, home, observer, keeping, equipped)
+    making = _Builds(plan, track, corpora, home, observer, equipped)
     numbers = range(0 if plan.origin == "empty" else plan.index_builds)
     builds = [making.indices(number) for number in numbers]
     subjects = []
@@ -167,32 +163,22 @@ class _Builds:
     corpora: Corpora
     home: Home
     observer: SharedObserver
-    keeping: Keeping
     equipped: Sequence[tuple[Subject, Installation]]
 
     def indices(self, number: int) -> list[PreparedIndex]:
         """Return each variant's build of a number, made unless it exists; several may share one."""
         orders: dict[object, tuple[IndexKey, list[Subject]]] = {}
         wanted = []
-        names: set[str] = set()
         for subject, builder in self.equipped:
             documents = self.corpora(self.plan.of(subject.spec).corpus.documents)[0]
             own = msgspec.structs.replace(self.plan, corpus=documents)
-            keys = index_keys(builder, subject.spec, own, self.track)
-            names |= {key.folder_name for key in keys}
-            key = keys[number]
+            key = index_keys(builder, subject.spec, own, self.track)[number]
             spread = subject.spread
             place = None if spread is None else (spread.own, *spread.by_host.items())
             orders.setdefault((key.folder_name, place), (key, []))[1].append(subject)
             wanted.append((key.folder_name, place))
         most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
         missing = [key for key, _ in orders.values() if not (self.home.indices / key.folder_name).exists()]
-        # Before any build: the checkpoint of one that runs beside another is not what an interruption left.
-        for root, size in leftovers(self.home, names) if missing and number == 0 else ():
-            self.observer.note(
-                f"{root} holds {size / 1e6:,.0f} MB of another index whose preparation was interrupted; "
-                "rerun the same command to resume it, or delete it"
-            )
         if len(missing) > 1:
             most = min(most, _with_space(missing, free_bytes(self.home.scratch)))
         beside = min(most, len(missing)) > 1
@@ -217,7 +203,6 @@ class _Builds:
             subject.jdk,
             heap_mb,
             self.corpora(key.corpus.documents)[1],
-            self.keeping,
             self.observer,
             title=f"{key.installation.engine} {key.installation.version}{several}",
             more=sum(not (home.indices / key.folder_name).exists() for key in later),

@@ -310,14 +310,6 @@ def settled_from(course: Course, margin: float) -> int | None:
     return settled if settled < STEADY_BEFORE * course.of else None
 
 
-def settling(summary: TaskSummary, margin: float) -> tuple[int, bool]:
-    """Measured requests before one fork alone had settled, and whether it had; if not, at least so many."""
-    if summary.course is None:
-        return 0, False
-    begin = settled_from(summary.course, margin)
-    return (summary.course.steady_from, False) if begin is None else (begin, True)
-
-
 def advice(
     trend: Trend, summaries: Sequence[TaskSummary], task: Task, *, margin: float = THROUGHPUT.margin
 ) -> str:

@@ -372,32 +372,19 @@ def names_unknown(reason: str) -> bool:
     return _UNKNOWN.search(reason) is not None or UNKNOWN_TYPE in reason
 
 
-# Module -> what only it does, in the words of a node's errors.
-_DONE_BY: Final[Mapping[str, str]] = {
-    "aggs-matrix-stats": "matrix_stats",
-    "geo": "geo_bounds geohash_grid geotile_grid geohex_grid",
-    "ingest-common": "csv date_index_name dissect dot_expander foreach grok gsub html_strip kv rename",
-    "ingest-user-agent": "user_agent",
-    "lang-expression": "expression",
-    "lang-mustache": "mustache template",
-    "lang-painless": "painless",
-    "mapper-extras": "rank_feature search_as_you_type",
-    "parent-join": "has_child has_parent parent_id children parent",
-    "percolator": "percolate",
-    "rank-eval": "_rank_eval",
-    "reindex": "_reindex _update_by_query _delete_by_query",
-}
-_MODULE_OF: Final = {word: module for module, words in _DONE_BY.items() for word in words.split()}
+# What only further modules do, in the words of a node's errors.
 _ONLY_IN_FULL: Final = frozenset(
-    {"multi_terms", "auto_date_histogram", "adjacency_matrix", "significant_text", "_sql", "_query",
-     "_data_stream", "_transform"}
+    {"matrix_stats", "geo_bounds", "geohash_grid", "geotile_grid", "geohex_grid", "csv",
+     "date_index_name", "dissect", "dot_expander", "foreach", "grok", "gsub", "html_strip", "kv",
+     "rename", "user_agent", "expression", "mustache", "template", "painless", "rank_feature",
+     "search_as_you_type", "has_child", "has_parent", "parent_id", "children", "parent", "percolate",
+     "_rank_eval", "_reindex", "_update_by_query", "_delete_by_query", "multi_terms",
+     "auto_date_histogram", "adjacency_matrix", "significant_text", "_sql", "_query", "_data_stream",
+     "_transform"}
 )  # fmt: skip
 
 
 def remedy(reason: str) -> str:
-    """Return the module or distribution that can do what a node lacks, as a clause; empty if unknown."""
+    """Return the distribution that can do what a node lacks, as a clause; empty if unknown."""
     words = [word for named in re.findall(r"\[([^\]]*)\]", reason) for word in re.split(r"[/?&=\s]", named)]
-    module = next((_MODULE_OF[word] for word in words if word in _MODULE_OF), None)
-    if module is not None:
-        return f" (it is in module {module}: module:{module} of OpenSearch, or a full distribution)"
-    return " (full distributions have it)" if _ONLY_IN_FULL.intersection(words) else ""
+    return " (distribution:official has it)" if _ONLY_IN_FULL.intersection(words) else ""
