@@ -201,24 +201,6 @@ def link_or_copy(source: str | Path, target: str | Path) -> None:
             Path(target).chmod(0o755 if Path(source).stat().st_mode & 0o111 else 0o644)
 
 
-def replace_past_nodes(path: Path, content: bytes) -> None:
-    """Give a file in a folder of the nodes' user a new content at once, without following a link of theirs.
-
-    Raises:
-        OSError: If the disk refuses, or there is such a link.
-    """
-    partial = f".{path.name}.partial"
-    with folder_past_nodes(path.parent) as folder:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial, dir_fd=folder)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(partial, flags, 0o644, dir_fd=folder), "wb") as file:
-            file.write(content)
-            # Whatever the umask is, the nodes' user reads it.
-            os.fchmod(file.fileno(), 0o644)
-        os.replace(partial, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-
-
 @contextlib.contextmanager
 def replacing(target: Path, *, durable: bool = False) -> Iterator[Path]:
     """Make a temporary file that takes the target's place if the block ends well, else is gone.

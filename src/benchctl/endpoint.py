@@ -148,8 +148,6 @@ class Endpoint:
     ca: Path | None = None
     verify: bool = True
     options: OptionNames = TARGET_OPTIONS
-    # Whether it may go on without some of its hosts: nodes that benchctl itself watches.
-    lossy: bool = False
     proxy: str | None = None  # URL of the proxy on the way to it; benchctl's own nodes never have one
     # Run where a node would be booted: program and arguments; empty for none.
     restart: tuple[str, ...] = ()

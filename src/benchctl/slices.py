@@ -12,7 +12,7 @@ Hook = Literal[
 """Hooks that a slice may give, each a `module` or `module:name` of it, imported when called:
 
 - collectors: the module with check_runtime(kinds of evidence, Java home), which refuses a runtime that cannot
-  provide them, and collectors(kinds of evidence, `engine.cluster.Scene`) -> their `Collector`s
+  provide them, and collectors(kinds of evidence, `engine.node.Scene`) -> their `Collector`s
 - details(folder and record of a run) -> tables of details of its report that are made from files
 - foreign_lines(lines of standard output) -> those that are not of a JVM's own log
 - micro: the module with MicroRunner(plan, run folder, home, stop event), a `run.fork.Runner` of forks without

@@ -151,17 +151,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             aliases=("--enable-assertions",),
         ),
     ] = True
-    on_node_loss: Annotated[
-        Literal["fail", "continue"],
-        _said(
-            "Loss of a cluster node: fail the fork (fail) or flag the result (continue).",
-            "Load",
-        ),
-    ] = "fail"
     hosts: Annotated[
         str,
         _said(
-            "YAML file of hosts that generate load or run nodes.  [default: this host only]",
+            "YAML file of hosts that generate load.  [default: this host only]",
             "Load",
             metavar="FILE",
         ),

@@ -24,12 +24,9 @@ import psutil
 from scipy import stats
 
 from benchctl.errors import BenchctlError
-from benchctl.home import Home
-from benchctl.hosts.file import Hosts, Spread, load_hosts
-from benchctl.hosts.nodes import NodeHosts
-from benchctl.hosts.pool import HostPool, HostSession, Link
+from benchctl.hosts.file import Hosts, load_hosts
+from benchctl.hosts.pool import HostPool, HostSession
 from benchctl.results.samples import ROW_DTYPE, RowFile, RowOwner
-from benchctl.run.telemetry import INTERVAL_S
 from namespaces import certify
 
 FORECAST = 100
@@ -48,9 +45,8 @@ def hosts_here(folder: Path, count: int) -> Iterator[Hosts]:
     tls = [f"--tls-ca-file={folder}/ca.pem", f"--tls-cert={folder}/host.pem", f"--tls-key={folder}/host.key"]
     address = f"tls://127.0.0.1:{_PORT}"
     names = [f"load-{number}" for number in range(count)]
-    form = "scheduler: {}\ntls: {{ca: ca.pem, certificate: host.pem, key: host.key}}\nhosts:\n{}"
-    listed = "".join(f"  {name}: {{carries: [load, nodes], address: 127.0.0.1}}\n" for name in names)
-    (folder / "hosts.yml").write_text(form.format(address, listed))
+    form = "scheduler: {}\ntls: {{ca: ca.pem, certificate: host.pem, key: host.key}}\nload: [{}]\n"
+    (folder / "hosts.yml").write_text(form.format(address, ", ".join(names)))
     hosts = load_hosts(folder / "hosts.yml")
     with ExitStack() as stack:
         for name in ("scheduler", *names):
@@ -79,7 +75,7 @@ def hosts_here(folder: Path, count: int) -> Iterator[Hosts]:
 
 def _ready(hosts: Hosts) -> bool:
     try:
-        with HostSession(hosts, Link, hosts.remote) as session:
+        with HostSession(hosts) as session:
             return not session.missing
     except BenchctlError:
         return False  # the scheduler is not up yet
@@ -89,7 +85,7 @@ def measured(path: Path, rounds: int, rows: int, idle_s: float) -> list[dict[str
     """Of several pools, one after the other; memory of the first, in a process that had none before."""
     hosts = load_hosts(path)
     me = psutil.Process()
-    with HostSession(hosts, Link, hosts.remote):
+    with HostSession(hosts):
         # What is imported, and what a first connection takes, is nobody's cost.
         before = me.memory_info().rss
     found = []
@@ -130,24 +126,6 @@ def measure(hosts: Hosts, rows: int, idle_s: float) -> dict[str, float]:
         samples = rows * len(links)
         found["fetch s"] = 1e6 * (time.monotonic() - wall_s) / samples
         found["fetch CPU s"] = 1e6 * (time.process_time() - cpu_s) / samples
-    return found | measure_nodes(hosts, idle_s)
-
-
-def measure_nodes(hosts: Hosts, idle_s: float) -> dict[str, float]:
-    """Of hosts that carry a node each, without these: CPU to take them and give them back, and in between."""
-    found: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as name:
-        (Path(name) / "home").mkdir()
-        spread = Spread.of(hosts, hosts.remote, hosts.remote)
-        assert spread is not None
-        begun_s, cpu_s = time.monotonic(), time.process_time()
-        with NodeHosts(spread, Home(Path(name) / "home")):
-            found["take for nodes s"] = time.monotonic() - begun_s
-            idle_cpu_s = time.process_time()
-            time.sleep(idle_s)
-            idle_cpu_s = time.process_time() - idle_cpu_s
-            found["idle with nodes CPU %"] = 100 * idle_cpu_s / idle_s
-        found["take for nodes CPU s"] = time.process_time() - cpu_s - idle_cpu_s
     return found
 
 
@@ -190,10 +168,7 @@ def main() -> int:
     write(
         f"| figure | {columns} | more a host | {FORECAST} hosts |\n|---|{'---|' * (len(options.hosts) + 2)}\n"
     )
-    for key in (
-        "begin s", "begin CPU s", "clocks CPU s", "idle CPU %", "memory MiB",
-        "take for nodes s", "take for nodes CPU s", "idle with nodes CPU %",
-    ):  # fmt: skip
+    for key in ("begin s", "begin CPU s", "clocks CPU s", "idle CPU %", "memory MiB"):
         values = [one[key] for one in found]
         by_count = (
             f"{median(value for at, value in zip(counts, values, strict=True) if at == count):.3g}"
@@ -206,11 +181,7 @@ def main() -> int:
         [one[key] for one in found] for key in ("fetch s", "fetch CPU s", "message CPU ms")
     )
     write(f"\nA million samples take {_spread(fetch)} s to fetch, and {_spread(fetch_cpu)} s of CPU here.\n")
-    load = [100 * NODES * one / 1e3 / INTERVAL_S for one in message]
-    write(
-        f"A message takes {_spread(message)} ms of CPU here: {NODES} nodes with one every {INTERVAL_S:g} s "
-        f"would take {_spread(load)}% of a CPU.\n"
-    )
+    write(f"A message takes {_spread(message)} ms of CPU here.\n")
     return 0
 
 

@@ -14,9 +14,9 @@ from lines import Line
 from setting import Setting, verdict
 
 from benchctl.cli.run_options import resolve_variants
-from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.node import Node
 from benchctl.home import open_folder, resolve_home
 from benchctl.lock import host_lock
 from benchctl.track.load import load_track
@@ -41,7 +41,7 @@ def real_node(setting: Setting) -> list[Line]:
         tempfile.TemporaryDirectory(prefix="bench-real-", dir=home.scratch) as folder,
     ):
         host.enter_context(host_lock(wait=False, on_wait=lambda _: None))
-        with boot(
+        with Node(
             install(home, spec, _silent),
             provide_jdk(home, spec.jdk),
             data=open_folder(Path(folder)) / "data",
@@ -55,13 +55,13 @@ def real_node(setting: Setting) -> list[Line]:
             return [_start_line(*_seconds_to_first_search(node, Path(folder))), bulk]
 
 
-def _bulk_line(setting: Setting, node: Cluster) -> Line:
+def _bulk_line(setting: Setting, node: Node) -> Line:
     """Two bulk clients: the client's share of the CPU that both take."""
     corpus = setting.corpus()
     track, _ = load_track("big5", {})
     body = {"settings": track.index_body.settings, "mappings": track.index_body.mappings}
     node.client.create_index(track.index_name, body)
-    node_s = node.nodes[0].cpu_seconds()
+    node_s = node.cpu_seconds()
     done = run_job(
         Job(
             contestant="benchctl",
@@ -73,7 +73,7 @@ def _bulk_line(setting: Setting, node: Cluster) -> Line:
             index=track.index_name,
         )
     )
-    node_s = node.nodes[0].cpu_seconds() - node_s
+    node_s = node.cpu_seconds() - node_s
     node.client.refresh(track.index_name)
     share = done.cpu_s / (done.cpu_s + node_s)
     return Line(
@@ -101,7 +101,7 @@ def _start_line(seconds: float | None, reason: str = "") -> Line:
     )
 
 
-def _seconds_to_first_search(node: Cluster, folder: Path) -> tuple[float | None, str]:
+def _seconds_to_first_search(node: Node, folder: Path) -> tuple[float | None, str]:
     """Seconds by the node's own count of searches, or why there are none."""
     challenge = folder / "one.json"
     challenge.write_bytes(msgspec.json.encode(_CHALLENGE))
@@ -121,8 +121,8 @@ def _seconds_to_first_search(node: Cluster, folder: Path) -> tuple[float | None,
     return None, said[:_REASON_LENGTH] or "no search came"
 
 
-def _url(node: Cluster) -> str:
-    return f"http://127.0.0.1:{node.nodes[0].http_port}"
+def _url(node: Node) -> str:
+    return f"http://127.0.0.1:{node.http_port}"
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:

@@ -44,7 +44,7 @@ def test_the_options_of_a_run_are_under_headings():
     assert headings == [*get_args(Heading)]  # none is left for others
     load = text[text.index("Load:") + 1 : text.index("Nodes and indices:")]
     assert [line.split()[0] for line in load if line.startswith("  --")] == [
-        "--workers", "--on-error", "--assertions", "--on-node-loss", "--hosts",
+        "--workers", "--on-error", "--assertions", "--hosts",
     ]  # fmt: skip
 
 

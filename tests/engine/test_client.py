@@ -44,14 +44,6 @@ def test_why_a_shard_is_not_started_is_asked_for(client: SearchClient, node: Fak
     assert client.unassigned() == ["Caused by: corrupt_index_exception: failed engine"]
 
 
-@pytest.mark.parametrize("master", ["x", None])
-def test_a_node_says_itself_whether_it_has_a_master(client: SearchClient, node: FakeNode, master: str | None):
-    assert not client.has_master()
-    node.answers["GET", "/_cluster/state/master_node"] = (200, {"master_node": master})
-    assert client.has_master() == bool(master)
-    assert node.seen[-1][2] == {"local": "true"}
-
-
 def test_a_refusal_has_the_status_and_the_innermost_reason(client: SearchClient, node: FakeNode):
     shard = {"reason": {"type": "illegal_argument_exception", "reason": "no such field"}}
     error = {
@@ -173,29 +165,6 @@ def test_counters_are_those_of_all_nodes(client: SearchClient, node: FakeNode):
     found = client.statistics("merges_current", "merge_ms", "direct_bytes")
     assert (found["node-1"]["direct_bytes"], "direct_bytes" in found["node-2"]) == (45, False)
     assert totals(found) == {"merges_current": 4, "merge_ms": 1400}
-
-
-def test_several_nodes_are_waited_for_until_each_has_its_shards(client: SearchClient, node: FakeNode):
-    node.answers["GET", "/_cluster/health"] = (200, {"status": "green", "timed_out": False})
-    assert client.health(None, 5, 3) == "green"
-    asked = node.seen[-1][2]
-    assert (asked["wait_for_status"], asked["wait_for_nodes"]) == ("green", "3")
-    client.health(None, 5, 2, whole=False)
-    asked = node.seen[-1][2]
-    assert (asked["wait_for_status"], asked["wait_for_no_initializing_shards"]) == ("yellow", "true")
-    late = {"status": "yellow", "timed_out": True, "number_of_nodes": 2}
-    node.answers["GET", "/_cluster/health"] = (408, late)
-    with pytest.raises(NodeRequestError, match="health is still yellow with 2 of 3 nodes after 5 s"):
-        client.health(None, 5, 3)
-
-
-def test_only_what_came_from_other_nodes_is_copied(client: SearchClient, node: FakeNode):
-    def shard(kind: str, recovered: int) -> dict[str, Any]:
-        return {"type": kind, "index": {"size": {"recovered_in_bytes": recovered}}}
-
-    found = {"a": {"shards": [shard("EXISTING_STORE", 99), shard("PEER", 0), shard("PEER", 5)]}}
-    node.answers["GET", "/a/_recovery"] = (200, found)
-    assert client.recovered_bytes("a") == 5
 
 
 Step = Callable[[SearchClient], None]

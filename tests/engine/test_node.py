@@ -8,21 +8,19 @@ from typing import Any
 import psutil
 import pytest
 
-from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.node import parse_port
+from benchctl.engine.node import Node, parse_port
 from benchctl.errors import BenchctlError
-from benchctl.results.plan import NodeSpec
 
-Scripted = Callable[..., AbstractContextManager[Cluster]]
+Scripted = Callable[..., AbstractContextManager[Node]]
 
 
 @pytest.fixture
 def scripted(tmp_path: Path) -> Scripted:
     """Boot a distribution whose start script is the given shell text."""
 
-    def start(script: str, **changes: Any) -> AbstractContextManager[Cluster]:
+    def start(script: str, **changes: Any) -> AbstractContextManager[Node]:
         root = tmp_path / "distribution"
         for folder in ("bin", "config"):
             (root / folder).mkdir(parents=True)
@@ -33,7 +31,7 @@ def scripted(tmp_path: Path) -> Scripted:
         installation = Installation("opensearch", "2.11.0", root, "0" * 64, (), "9.7.0")
         jdk = Jdk(tmp_path / "java", "21.0.8", "someone", 21, frozenset())
         folders = {"data": tmp_path / "data", "folder": tmp_path / "boot"}
-        return boot(installation, jdk, owner=None, heap_mb=1, **folders, **changes)
+        return Node(installation, jdk, owner=None, heap_mb=1, **folders, **changes)
 
     return start
 
@@ -81,22 +79,6 @@ def test_an_exception_that_was_only_compiled_is_no_reason(scripted: Scripted):
         pass
     assert "unknown setting [a.b]" in caught.value.message
     assert "OutOfMemoryError" not in caught.value.message
-
-
-def test_where_nodes_listen_is_found_however_much_their_jvms_write_behind_it(
-    scripted: Scripted, tmp_path: Path
-):
-    """Evidence `inlining` makes a JVM print thousands of lines a second."""
-    script = """
-        echo "[INFO ][o.o.t.TransportService] [n] publish_address {127.0.0.1:9301}, bound_addresses {}"
-        yes '     @ 21   java.lang.Object::<init> (1 bytes)   inline (hot)' | head -n 20000
-        for turn in $(seq 100); do test -s config/unicast_hosts.txt && exit 3; sleep 0.1; done"""
-    nodes = (NodeSpec("a"), NodeSpec("b"))
-    with pytest.raises(BenchctlError, match="exited with status 3"), scripted(script, nodes=nodes):
-        pass
-    for node in nodes:
-        seeds = tmp_path / "boot" / node.name / "config" / "unicast_hosts.txt"
-        assert seeds.read_text() == "127.0.0.1:9301\n" * 2
 
 
 @pytest.fixture

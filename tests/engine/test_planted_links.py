@@ -13,7 +13,6 @@ from benchctl.engine.filling import freeze
 from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import _damage_of, copy, link
 from benchctl.engine.process import last_lines
-from benchctl.engine.settings import BootFolders
 from benchctl.engine.usage import LogClock, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import InliningCollector, Scene
@@ -35,14 +34,9 @@ def collected_inlining(root: Path) -> None:
     collector.end()
 
 
-def port(root: Path) -> None:
-    Node.wait_listening(cast("Node", SimpleNamespace(folders=BootFolders(root))), lambda: False)
-
-
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "pauses": ("logs/gc.log", lambda root: read_pauses(root / "logs", 7, LogClock(0, 0, 0))),
     "evidence of inlining": ("logs/stdout.log", collected_inlining),
-    "ports": ("logs/http.ports", port),
     "copied file": ("logs/x", lambda root: copy(root / "logs" / "x", root / "copy")),
     "linked file": ("logs/x", lambda root: link(root / "logs" / "x", root / "copy")),
     "commit of an index": ("logs/index/segments_1", lambda root: freeze(root / "logs", root / "copy")),

@@ -29,7 +29,7 @@ from benchctl.engine.prepared_index import (
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import IndexFacts, IngestReport
-from benchctl.results.plan import CorpusFile, CorpusSpec, NodeSpec
+from benchctl.results.plan import CorpusFile, CorpusSpec
 from benchctl.track.load import load_track
 from benchctl.track.model import Index, IndexBody, Template
 from builders import CORPUS
@@ -276,7 +276,6 @@ def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: I
         *builds,
         dataclasses.replace(key, ingest_client="official"),
         dataclasses.replace(key, deterministic=True),
-        dataclasses.replace(key, nodes=(NodeSpec("a"), NodeSpec("b"))),
         dataclasses.replace(key, segments=2),
         dataclasses.replace(key, clients=3),
         dataclasses.replace(key, corpus=msgspec.structs.replace(CORPUS, digest="d")),

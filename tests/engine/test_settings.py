@@ -24,7 +24,6 @@ from benchctl.engine.settings import (
     check_flags,
     environment,
     hand_over,
-    joining,
     secret_property,
     switched_off,
     without_secrets,
@@ -32,7 +31,7 @@ from benchctl.engine.settings import (
 )
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
-from benchctl.results.plan import EngineName, NodeSpec
+from benchctl.results.plan import EngineName
 from golden import Cases
 
 LOGS = Path("/boot/logs")
@@ -162,16 +161,11 @@ def test_a_core_node_listens_on_loopback_at_free_ports(
     }
 
 
-def test_requests_come_in_at_an_address_and_other_nodes_only_where_they_are_elsewhere(
-    installed: Installed, boot: BootFolders, tmp_path: Path
-):
+def test_requests_come_in_at_an_address_and_nodes_talk_on_loopback(installed: Installed, boot: BootFolders):
     installation = installed("opensearch")
     alone = configured(installation, boot, listen="10.0.0.1")
     assert (alone["network.host"], alone["http.host"]) == ("127.0.0.1", "10.0.0.1")
     assert "transport.host" not in alone
-    other = BootFolders.create(tmp_path / "spread")
-    spread = configured(installation, other, listen="10.0.0.1", spread=True)
-    assert spread["transport.host"] == "10.0.0.1"
 
 
 ES_EXTRAS = (
@@ -354,52 +348,6 @@ def test_a_tree_that_cannot_be_handed_over_is_told(boot: BootFolders, monkeypatc
     said = f"cannot give {boot.logs} to user 'someone', whom nodes run as: Operation not permitted"
     with pytest.raises(BenchctlError, match=f"^{re.escape(said)}$"):
         hand_over(boot.root, SOMEONE)
-
-
-NODES = (
-    NodeSpec("a", {"node.roles": ["master"]}),
-    NodeSpec("b", {"node.roles": "data,ingest"}),
-    NodeSpec("c"),
-)
-
-
-@pytest.mark.parametrize(
-    ("engine", "version", "key"),
-    [
-        ("elasticsearch", "7.17.0", "cluster.initial_master_nodes"),
-        ("opensearch", "1.3.0", "cluster.initial_master_nodes"),
-        ("opensearch", "2.11.0", "cluster.initial_cluster_manager_nodes"),
-        ("opensearch", "3.1.0", "cluster.initial_cluster_manager_nodes"),
-    ],
-)
-def test_nodes_are_told_how_to_form_a_cluster(engine: EngineName, version: str, key: str):
-    installation = Installation(engine, version, Path("/e"), "a" * 64, (), "9.8.0")
-    found = {"discovery.seed_providers": "file", "gateway.expected_data_nodes": 2, key: ["a", "c"]}
-    assert joining(installation, NODES, {}) == found
-    assert joining(installation, NODES, {"node.data": "false"}) == found | {"gateway.expected_data_nodes": 1}
-
-
-def test_a_node_of_several_has_its_name_and_is_not_alone(installed: Installed, tmp_path: Path):
-    folders = BootFolders.create(tmp_path / "boot")
-    together = {"node.name": "a", "discovery.seed_providers": "file", "gateway.expected_data_nodes": 2}
-    jdk = Jdk(tmp_path, "21", "someone", 21, frozenset())
-    write_config(
-        folders, installed("opensearch"), jdk, heap_mb=512, jvm_flags=(), settings={}, data=tmp_path,
-        joining=together,
-    )  # fmt: skip
-    file = folders.config / "opensearch.yml"
-    written = yaml.safe_load(file.read_text())
-    assert written.items() >= together.items()
-    assert "discovery.type" not in written
-    folders.write_seeds(["127.0.0.1:9300", "127.0.0.1:9301"])
-    assert (folders.config / "unicast_hosts.txt").read_text() == "127.0.0.1:9300\n127.0.0.1:9301\n"
-    folders.http_ports.touch()
-    # The next start is not held up by nodes that are gone.
-    del written["gateway.expected_data_nodes"]
-    folders.keep_ports("opensearch", 9200, 9300)
-    assert yaml.safe_load(file.read_text()) == written | {"http.port": 9200, "transport.port": 9300}
-    assert not folders.http_ports.exists()
-    assert not list(folders.config.glob(".*"))
 
 
 def test_flags_are_shown_without_secrets(cases: Cases):

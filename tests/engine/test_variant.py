@@ -209,38 +209,6 @@ def test_engines_have_two_names_each():
         canonical_engine("opensaerch")
 
 
-def test_a_cluster_is_how_many_nodes_it_has_and_how_its_index_is_spread():
-    spec = parse("es3=es,nodes:3,shards:2,replicas:1,heap:1g")
-    assert [node.name for node in spec.nodes] == ["node-1", "node-2", "node-3"]
-    assert spec.index_settings == {"index.number_of_shards": "2", "index.number_of_replicas": "1"}
-    assert (spec.node_count, spec.heap_mb) == (3, 1024)
-    single = parse("one=es,nodes:1,shards:2")
-    assert (single.nodes, single.node_count) == ((), 1)
-    assert with_option(spec, "nodes", "2").node_count == 2
-    more = parse_variant("x=es3,nodes:5", defined={"es3": spec})
-    assert more.node_count == 5
-
-
-def test_what_nodes_are_may_be_said_in_json_as_commands_repeat_it():
-    text = (
-        'nodes:{"a":{"roles":["master","data"]},"b":{"settings":{"node.attr.zone":"x","c.d":[1,2]}}},shards:2'
-    )
-    spec = parse(f"x=os,{text}")
-    assert [(node.name, node.settings) for node in spec.nodes] == [
-        ("a", {"node.roles": ["master", "data"]}),
-        ("b", {"node.attr.zone": "x", "c.d": ["1", "2"]}),
-    ]
-    assert spec.index_settings == {"index.number_of_shards": "2"}
-
-
-def test_settings_that_say_where_shards_are_belong_to_the_layout():
-    spec = parse(
-        "x=es,nodes:2,setting:cluster.routing.rebalance.enable=none,setting:indices.queries.cache.size=5%"
-    )
-    assert [node.settings for node in spec.layout] == [{"cluster.routing.rebalance.enable": "none"}] * 2
-    assert [node.settings for node in spec.nodes] == [{}] * 2
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -251,7 +219,6 @@ def test_settings_that_say_where_shards_are_belong_to_the_layout():
         ("x=es@8.11.0,index-from:es@8.12.0", "elasticsearch 8.11.0 does not read what elasticsearch 8.12.0"),
         ("x=es@8.11.0,index-from:es@6.8.23", "does not read"),
         ("x=os@2.11.0,index-from:es@7.10.2", "does not read what elasticsearch 7.10.2"),
-        ("x=es,nodes:3,index-from:es@7.17.29", "takes a single node"),
     ],
 )
 def test_an_index_may_be_of_an_older_version_that_the_engine_reads(text: str, said: str):

@@ -171,30 +171,6 @@ def test_a_mapping_within_a_file_is_told_with_its_place_there():
         resolve_variants_mapping(entries, document, ("variants",), Path("/"))
 
 
-def test_nodes_have_roles_attributes_and_settings_of_their_own(tmp_path: Path):
-    found = load(
-        tmp_path,
-        """
-        zoned:
-          extends: es
-          shards: 2
-          replicas: 1
-          nodes:
-            coordinator: {roles: []}
-            a: {roles: [master, data], attributes: {zone: 1}}
-            b: {attributes: {zone: 2}, settings: {indices: {queries.cache.size: 5%}}}
-        smaller: {extends: zoned, nodes: 2}
-        """,
-    )
-    assert [(node.name, node.settings) for node in found["zoned"].nodes] == [
-        ("coordinator", {"node.roles": []}),
-        ("a", {"node.attr.zone": "1", "node.roles": ["master", "data"]}),
-        ("b", {"node.attr.zone": "2", "indices.queries.cache.size": "5%"}),
-    ]
-    assert [node.name for node in found["smaller"].nodes] == ["node-1", "node-2"]
-    assert found["smaller"].index_settings == found["zoned"].index_settings
-
-
 def test_each_engine_is_asked_about_once_and_only_where_its_newest_is_wanted():
     asked: list[EngineName] = []
 

@@ -3,12 +3,11 @@
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from benchctl.errors import UsageError
 from benchctl.evidence.call_sites import RunLog, choose, logs_of
-from benchctl.results.model import BootRecord, NodeRecord
+from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_record
 
@@ -41,23 +40,6 @@ def test_logs_are_those_kept_as_evidence_and_the_output_of_nodes_with_the_flag(t
         RunLog(plain, "es", 1, 0, (0,)),
         RunLog(packed, "es", 1, 1, (1, 2)),
     ]
-
-
-def test_a_cluster_has_a_log_for_each_node_of_which_the_first_is_meant(tmp_path: Path):
-    folder = RunFolder(tmp_path)
-    nodes = tuple(NodeRecord(f"node-{n}", 1.0, ("java",), "", origin_ns=0) for n in (1, 2))
-    start = msgspec.structs.replace(boot(), node_starts=nodes)
-    paths = [kept(folder, "es3", 0, 0, f"{node.name}/jvm.log") for node in nodes]
-    logs = logs_of(folder, make_record(forks=(make_fork("es3", 0, boots=(start,)),)))
-    assert [(log.path, log.label) for log in logs] == [
-        (paths[0], "es3, block 0, boot 0, node-1"),
-        (paths[1], "es3, block 0, boot 0, node-2"),
-    ]
-    assert choose(logs, None, None, None) == logs[0]
-    assert choose(logs, "es3", 0, 0, "node-2") == logs[1]
-    with pytest.raises(UsageError, match="no inlining log of a node 'node-9'") as caught:
-        choose(logs, None, None, None, "node-9")
-    assert caught.value.hint == "these have: node-1, node-2"
 
 
 LOGS = [

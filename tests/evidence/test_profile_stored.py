@@ -6,7 +6,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.evidence.profile import PROFILE_NAME, Choice, Sample, count_fork, fork_profiles, profile_of
-from benchctl.results.model import BootRecord, ForkRecord, NodeRecord
+from benchctl.results.model import BootRecord, ForkRecord
 from benchctl.results.plan import task_named
 from benchctl.results.samples import empty_columns
 from benchctl.results.store import RunFolder
@@ -65,30 +65,6 @@ def frames(folder: RunFolder, fork: ForkRecord, task: str) -> set[str]:
 def test_all_node_starts_of_a_fork_are_counted(folder: RunFolder, fork: ForkRecord):
     everything = {"a.A.at5.1", "a.A.at6.1", "a.A.at6.6", "a.A.at8.2", "a.A.again"}
     assert frames(folder, fork, "") == everything
-
-
-def test_nodes_are_counted_together_or_one_alone_each_on_its_own_clock(folder: RunFolder):
-    nodes = tuple(NodeRecord(f"node-{n}", 1.0, (), "", origin_ns=-n * S) for n in (1, 2))
-    for node, before_s in zip(nodes, (1, 2), strict=True):
-        path = folder.evidence_folder("es", 0, 0, node.name)
-        path.mkdir(parents=True)
-        # The window of `range` is 1 s to 1.5 s of the fork.
-        sampled = [Sample(round((before_s + at) * S), "t", (f"a.{node.name}.at{at}",)) for at in (0.5, 1.2)]
-        (path / PROFILE_NAME).write_bytes(msgspec.json.encode(profile_of(sampled)))
-    boot = msgspec.structs.replace(BOOT, node_starts=nodes)
-    fork = make_fork("es", 0, boots=(boot, BOOT), evidence=("profile",), samples=requests(folder))
-    record = make_record(plan=PLAN, forks=(fork,))
-    tasks = [task_named(PLAN, "first/range")]
-    found = {
-        node: {
-            stack[0]
-            for one in fork_profiles(folder, record, "es", node)
-            for stack in count_fork(one, Choice(), folder=folder, tasks=tasks).stacks
-        }
-        for node in ("", "node-2", "node-3")
-    }
-    both = {"a.node-1.at1.2", "a.node-2.at1.2"}
-    assert found == {"": both, "node-2": {"a.node-2.at1.2"}, "node-3": set()}
 
 
 def test_a_task_has_the_samples_of_its_measured_window(folder: RunFolder, fork: ForkRecord):

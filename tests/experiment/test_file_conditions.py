@@ -74,7 +74,6 @@ OTHERS: dict[str, Any] = {
     "exclude_tasks": "desc_sort_timestamp",
     "on_error": "abort",
     "index_build": "deterministic",
-    "on_node_loss": "continue",
     "ingest_client": "official",
     "metrics": "cpu",
     "diff": "absolute",
@@ -95,7 +94,7 @@ def test_every_setting_of_runs_is_the_files_or_the_measurements_own(tmp_path: Pa
         return list(found) if isinstance(found, tuple) else found
 
     hosts = tmp_path / "hosts.yml"
-    hosts.write_text("hosts: {here: {local: true, carries: [load]}}")
+    hosts.write_text("load: [here]\nlocal: here")
     others = {**OTHERS, "hosts": str(hosts)}
     other = others.get(one.name, not one.default if isinstance(one.default, bool) else 3)
     assert other != one.default
@@ -122,7 +121,7 @@ def test_so_is_what_else_a_plan_holds(tmp_path: Path, said: str, field: str, val
 
 
 def test_hosts_are_named_beside_the_file(tmp_path: Path):
-    (tmp_path / "hosts.yml").write_text("hosts: {here: {local: true, carries: [load]}}\n")
+    (tmp_path / "hosts.yml").write_text("load: [here]\nlocal: here\n")
     assert planned(tmp_path, with_own("hosts: hosts.yml"), "fresh").hosts == str(tmp_path / "hosts.yml")
 
 

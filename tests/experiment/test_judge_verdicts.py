@@ -21,7 +21,6 @@ from benchctl.results.model import (
     IndexFacts,
     IngestCosts,
     IngestReport,
-    NodeFate,
     RunRecord,
 )
 from benchctl.results.plan import EvidenceSpec
@@ -171,7 +170,6 @@ class TestDoubts:
         [
             ({}, {"boots": (BOOT,)}, {}),
             ({}, {"boots": (msgspec.structs.replace(BOOT, searches_counted=301),)}, {}),
-            ({}, {"boots": (msgspec.structs.replace(BOOT, fates=(NodeFate("n1", "lost", 1.0),)),)}, {}),
             ({"stalled": 2, "stalled_s": 30.0, "stalled_share": 0.5}, {}, {}),
             ({"hits_least": 1, "hits_most": 9}, {}, {}),
             ({"hits": 0, "hits_exact": True}, {}, {}),

@@ -3,12 +3,12 @@
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.hosts.file import Host, Hosts
+from benchctl.hosts.file import Hosts
 
 pytest.importorskip("distributed")
 
@@ -39,8 +39,6 @@ def test_why_a_scheduler_is_not_reached_is_said_in_words(cause: Exception, said:
 
 class FakeLink:
     """The way to a host whose worker is there, whatever becomes of it."""
-
-    actor_type = object
 
     def __init__(self, name: str, _client: object, actor: Any) -> None:
         self.name, self.facts = name, SimpleNamespace(versions=versions() | actor)
@@ -73,8 +71,9 @@ def test_only_where_no_worker_runs_is_one_to_be_started(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr("benchctl.hosts.pool._client", lambda _: nullcontext(client))
     names = ("well", "watched", "old", "bare", "held", "absent")
-    hosts = Hosts(Path("hosts.yml"), {name: Host(("load",)) for name in names}, "tls://10.0.0.1:8786", None)
-    with HostSession(hosts, cast("Any", FakeLink), names) as session:
+    hosts = Hosts(Path("hosts.yml"), names, "", "", "tls://10.0.0.1:8786", None)
+    monkeypatch.setattr("benchctl.hosts.pool.Link", FakeLink)
+    with HostSession(hosts) as session:
         assert list(session.links) == ["well"]
         hints = {name: error.hint for name, error in session.missing.items()}
         with pytest.raises(

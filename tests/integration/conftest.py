@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.cluster import Cluster, archive_classes, boot
 from benchctl.engine.distribution import Installation, install
 from benchctl.engine.jdk import Jdk, provide_jdk
 from benchctl.engine.launch import starts_of
+from benchctl.engine.node import Node, archive_classes
 from benchctl.home import Home, resolve_home
 from benchctl.results.plan import EngineName, VariantSpec
 from benchctl.results.store import RunStore
@@ -31,8 +31,8 @@ QUICK_FLAGS = (
 )
 VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.11.0"}
 
-Boots = Callable[..., AbstractContextManager[Cluster]]
-Start = Callable[..., AbstractContextManager[Cluster]]
+Boots = Callable[..., AbstractContextManager[Node]]
+Start = Callable[..., AbstractContextManager[Node]]
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +107,7 @@ def boots(home: Home, jdk: Jdk, installations: dict[EngineName, Installation]) -
     """Boot a node of an engine in a folder: `with boots("opensearch", folder) as node`."""
     numbers = itertools.count()
 
-    def begin(engine: EngineName, root: Path, **changes: Any) -> AbstractContextManager[Cluster]:
+    def begin(engine: EngineName, root: Path, **changes: Any) -> AbstractContextManager[Node]:
         root.mkdir(exist_ok=True)
         root.chmod(0o755)
         defaults = {
@@ -117,7 +117,7 @@ def boots(home: Home, jdk: Jdk, installations: dict[EngineName, Installation]) -
             "heap_mb": HEAP_MB,
             "starts": starts_of(home, installations[engine]),
         }
-        return boot(**{"installation": installations[engine], "jdk": jdk, **defaults, **changes})
+        return Node(**{"installation": installations[engine], "jdk": jdk, **defaults, **changes})
 
     return begin
 

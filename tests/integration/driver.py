@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchctl.engine.cluster import Cluster
+from benchctl.engine.node import Node
 from benchctl.load.client import first_failure
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.transport import WireClient
@@ -44,7 +44,7 @@ def documents() -> Iterator[bytes]:
 class Driver:
     """Runs operations over the measured wire client, as a client of a task does, without its clocks."""
 
-    def __init__(self, node: Cluster, wire: WireClient, engine: EngineName) -> None:
+    def __init__(self, node: Node, wire: WireClient, engine: EngineName) -> None:
         self.node = node
         self.wire = wire
         self.context = WorkContext(
@@ -58,7 +58,7 @@ class Driver:
             data_streams=("shelves-x",),
             templates=TEMPLATES,
             version=node.version,
-            act=node.act,
+            check_index=node.check_index,
         )
         self.replies: list[Reply] = []
         self.searches = 0

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from benchctl.corpus.generated import Corpus, open_documents
-from benchctl.engine.cluster import boot
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import starts_of
+from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -118,7 +118,7 @@ class Visit:
 def visit(subject: Subject, index_name: str, home: Home, scratch: Path) -> Visit:
     """Boot on a copy as a fork does, search, and stop."""
     copy_index(index_of(subject), scratch / "data")
-    with boot(
+    with Node(
         subject.installation,
         subject.jdk,
         data=scratch / "data",

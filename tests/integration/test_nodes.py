@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from benchctl.engine.client import NodeRequestError, SearchClient, loopback, totals
-from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation, install
 from benchctl.engine.jdk import Jdk
+from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import EngineName, VariantSpec
@@ -31,7 +31,7 @@ BODY = {
 }
 
 
-def fill(node: Cluster) -> None:
+def fill(node: Node) -> None:
     """Index three documents and make them searchable and durable."""
     node.client.create_index(INDEX, BODY)
     for pages in (100, 200, 300):
@@ -41,7 +41,7 @@ def fill(node: Cluster) -> None:
     node.client.flush(INDEX)
 
 
-def hits(node: Cluster) -> int:
+def hits(node: Node) -> int:
     found = node.client.search(INDEX, {"query": {"range": {"pages": {"gte": 200}}}})
     return int(found["hits"]["total"]["value"])
 
@@ -51,9 +51,9 @@ def closed(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def family(node: Cluster) -> set[int]:
+def family(node: Node) -> set[int]:
     """Everything in the node's process group."""
-    group = os.getpgid(node.nodes[0].pid)
+    group = os.getpgid(node.pid)
     return {pid for pid in psutil.pids() if psutil.pid_exists(pid) and group_of(pid) == group}
 
 
@@ -69,15 +69,15 @@ import json, signal, sys
 from pathlib import Path
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.cluster import boot
+from benchctl.engine.node import Node
 from benchctl.home import resolve_home
 given = json.loads(sys.argv[1])
 installation = Installation(**{**given["installation"], "root": Path(given["installation"]["root"])})
 jdk = given["jdk"]
 jdk = Jdk(**{**jdk, "home": Path(jdk["home"]), "modules": frozenset(jdk["modules"])})
 folder, owner = Path(given["folder"]), resolve_home({"BENCHCTL_HOME": given["home"]}).node_owner
-with boot(installation, jdk, data=folder / "data", folder=folder / "boot", owner=owner, heap_mb=512) as node:
-    print(node.nodes[0].pid, node.nodes[0].http_port, node.manner, flush=True)
+with Node(installation, jdk, data=folder / "data", folder=folder / "boot", owner=owner, heap_mb=512) as node:
+    print(node.pid, node.http_port, node.manner, flush=True)
     signal.pause()
 """
 
@@ -140,7 +140,7 @@ def scripted(
 class Direct:
     """A node that benchctl started itself, and what it said of itself."""
 
-    node: Cluster
+    node: Node
     told: dict[str, Any]
 
 
@@ -217,7 +217,7 @@ def test_a_node_serves_leaves_nothing_finds_its_index_again_and_is_missed_when_k
     assert len(node.build) == 40
     assert any(flag.endswith("-Xmx512m") for flag in node.command)
     if home.node_owner is not None:
-        assert psutil.Process(node.nodes[0].pid).uids().real == home.node_owner.uid
+        assert psutil.Process(node.pid).uids().real == home.node_owner.uid
     idle_s = node.wait_idle()
     assert node.client.node_search_count() == 0
 
@@ -227,18 +227,18 @@ def test_a_node_serves_leaves_nothing_finds_its_index_again_and_is_missed_when_k
     assert node.client.count(INDEX) == 3
     assert [(s.documents, s.lucene) for s in node.client.segments(INDEX)] == [(3, node.lucene)]
     assert totals(node.client.statistics("direct_bytes"))["direct_bytes"] > 0
-    assert node.nodes[0].cpu_seconds() > 0
+    assert node.cpu_seconds() > 0
 
     with pytest.raises(NodeRequestError, match="no_such_query") as caught:
         node.client.search(INDEX, {"query": {"no_such_query": {}}})
     assert caught.value.status == 400
 
     processes = family(node)
-    assert node.nodes[0].pid in processes
+    assert node.pid in processes
     stop_s = node.stop()
     assert node.stop() == stop_s
     assert not any(psutil.pid_exists(pid) for pid in processes)
-    assert closed(node.nodes[0].http_port)
+    assert closed(node.http_port)
     with start(engine, data=shared / engine / "data", expect_index=INDEX) as again:
         assert hits(again) == 2
         processes = family(again)
@@ -247,10 +247,10 @@ def test_a_node_serves_leaves_nothing_finds_its_index_again_and_is_missed_when_k
     sys.stdout.write(f"{engine}: ready {node.start_s:.2f} s, idle {idle_s:.2f} s, stop {stop_s:.2f} s\n")
 
 
-def check_reported_when_killed(node: Cluster, engine: EngineName) -> None:
+def check_reported_when_killed(node: Node, engine: EngineName) -> None:
     node.check_alive()
-    os.kill(node.nodes[0].pid, signal.SIGKILL)
-    assert eventually(lambda: closed(node.nodes[0].http_port))
+    os.kill(node.pid, signal.SIGKILL)
+    assert eventually(lambda: closed(node.http_port))
     with pytest.raises(BenchctlError, match=rf"{engine} .* killed by signal 9 \(SIGKILL\)") as caught:
         node.check_alive(within_s=DEADLINE_S)
     assert "while it was in use (logs in" in caught.value.message

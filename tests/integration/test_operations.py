@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from benchctl.engine.answers import ask
-from benchctl.engine.cluster import Cluster
 from benchctl.engine.declared import stand_ins
 from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
@@ -33,15 +32,15 @@ def repository(shared: Path, engine: EngineName) -> Path:
 
 
 @pytest.fixture(scope="module")
-def node(boots: Boots, shared: Path, repository: Path, engine: EngineName) -> Iterator[Cluster]:
+def node(boots: Boots, shared: Path, repository: Path, engine: EngineName) -> Iterator[Node]:
     with boots(engine, shared / engine, settings={"path.repo": str(repository)}) as started:
         yield started
 
 
 @pytest.fixture
-def driver(node: Cluster, engine: EngineName) -> Iterator[Driver]:
+def driver(node: Node, engine: EngineName) -> Iterator[Driver]:
     """It finds no index, and leaves none."""
-    with WireClient(f"http://127.0.0.1:{node.nodes[0].http_port}") as wire:
+    with WireClient(f"http://127.0.0.1:{node.http_port}") as wire:
         yield Driver(node, wire, engine)
     for name in node.client.request("GET", "/_settings"):
         node.client.request("DELETE", f"/{name}")
@@ -82,7 +81,7 @@ def test_every_type_of_operation(driver: Driver, engine: EngineName, repository:
     for kind in LACKING_EVERYWHERE:
         driver.run(kind, UNSUPPORTED, **LACKING_EVERYWHERE[kind])
     # What befalls a node of a cluster is tried with a cluster, in `test_cluster.py`.
-    assert driver.types == set(OPERATION_TYPES) - {"failover"}
+    assert driver.types == set(OPERATION_TYPES)
 
 
 def build(driver: Driver) -> None:
@@ -394,21 +393,22 @@ def test_answers_are_those_of_first_pages_and_all_searches_of_a_batch(driver: Dr
 
 
 @pytest.mark.full
-def test_damage_on_disk_is_found_and_told(driver: Driver, node: Cluster):
+def test_damage_on_disk_is_found_and_told(driver: Driver, node: Node):
     driver.run("create-index")
     driver.run("bulk", bulk_size=15)
     driver.run("flush")
-    (member,) = node.nodes
-    assert isinstance(member, Node)
+    data = Path(
+        node.client.request("GET", "/_nodes/settings")["nodes"].popitem()[1]["settings"]["path"]["data"]
+    )
     folder = node.client.request("GET", f"/{INDEX}/_settings")[INDEX]["settings"]["index"]["uuid"]
     # The folder of an index that was deleted may be there for a while.
-    files = [path for path in member.data.rglob(f"{folder}/0/index/*") if path.suffix in {".cfs", ".fdt"}]
+    files = [path for path in data.rglob(f"{folder}/0/index/*") if path.suffix in {".cfs", ".fdt"}]
     damaged = max(files, key=lambda path: path.stat().st_size)
     raw = bytearray(damaged.read_bytes())
     raw[len(raw) // 2] ^= 0xFF
     damaged.write_bytes(raw)
     with pytest.raises(BenchctlError, match=r"check of shard .*: .*CorruptIndexException"):
-        node.act("check", None, lambda: False)
+        node.check_index(lambda: False)
     with pytest.raises(BenchctlError, match="given up"):
-        node.act("check", None, lambda: True)
-    assert not list(member.data.parent.glob("check-*"))
+        node.check_index(lambda: True)
+    assert not list(data.parent.glob("check-*"))

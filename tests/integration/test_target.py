@@ -3,6 +3,7 @@
 import base64
 import json
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -19,16 +20,16 @@ import pytest
 from authority import authority, certificate_file
 from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.client import SearchClient
-from benchctl.engine.cluster import Cluster
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
+from benchctl.engine.node import Node
 from benchctl.engine.patched_lucene import fetch_compiler
 from benchctl.engine.process import Command, NodeProcess
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
 from benchctl.engine.target import Address, identify
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.plan import EngineName, NodeSpec
+from benchctl.results.plan import EngineName
 from benchctl.results.store import RunFolder, RunStore
 from foreign_tracks import write_files
 from integration.calls import Benchctl
@@ -56,14 +57,14 @@ def folder(home: Home) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def node(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Cluster]:
+def node(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Node]:
     """A node that knows nothing of benchctl, without an index."""
     with boots(engine, folder / engine) as started:
         yield started
 
 
 @pytest.fixture(scope="module")
-def filled(node: Cluster, benchctl: Benchctl, tmp_path_factory: pytest.TempPathFactory) -> str:
+def filled(node: Node, benchctl: Benchctl, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The option that names the node, once benchctl has filled it."""
     option = f"prod={node.endpoint.title}"
     refused = benchctl(*RUN, "--target", option)
@@ -79,9 +80,7 @@ def filled(node: Cluster, benchctl: Benchctl, tmp_path_factory: pytest.TempPathF
 
 
 @QUICKLY_ON_ONE
-def test_a_running_cluster_is_measured_as_it_is(
-    filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
-):
+def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
     done = benchctl(*RUN, "--target", filled, "--forks", "2", "-v")
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
@@ -134,7 +133,7 @@ def test_a_restart_command_that_restarts_nothing_is_found_out(
 
 
 @contextmanager
-def searching(node: Cluster) -> Iterator[None]:
+def searching(node: Node) -> Iterator[None]:
     """Somebody else searches for as long as the block lasts."""
     over = threading.Event()
 
@@ -153,7 +152,7 @@ def searching(node: Cluster) -> Iterator[None]:
 
 @pytest.mark.full
 @ON_ONE
-def test_searches_of_others_are_noticed(filled: str, node: Cluster, benchctl: Benchctl, store: RunStore):
+def test_searches_of_others_are_noticed(filled: str, node: Node, benchctl: Benchctl, store: RunStore):
     with searching(node):
         done = benchctl(*RUN, "--target", filled, "--forks", "1", "--param", "iterations=50", "-v")
     assert done.returncode == 0, done.stderr
@@ -187,7 +186,7 @@ def making(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iterator[Cluster]:
+def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iterator[Node]:
     """A node of its own for every test, with somebody else's index."""
     with boots(engine, folder / f"bare-{engine}-{tmp_path.name}") as started:
         started.client.create_index("others", {"settings": {"number_of_replicas": 0}})
@@ -196,7 +195,7 @@ def bare(boots: Boots, folder: Path, engine: EngineName, tmp_path: Path) -> Iter
 
 @pytest.mark.full
 def test_a_challenge_that_makes_its_index_may_where_there_is_none(
-    bare: Cluster, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
+    bare: Node, benchctl: Benchctl, store: RunStore, making: tuple[str, ...]
 ):
     target = ("--target", f"prod={bare.endpoint.title}")
 
@@ -233,14 +232,32 @@ def test_a_challenge_that_makes_its_index_may_where_there_is_none(
 
 
 @pytest.fixture
-def joined(boots: Boots, folder: Path, engine: EngineName) -> Iterator[Cluster]:
-    """Two nodes of one cluster; the first is its master."""
-    nodes = NodeSpec("first"), NodeSpec("second", {"node.roles": ["data"]})
-    with boots(engine, folder / "joined", nodes=nodes) as cluster:
-        yield cluster
+def joined(boots: Boots, folder: Path, engine: EngineName) -> Iterator[tuple[Node, Node]]:
+    """Two nodes of one cluster, as users start them; the first is its master."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    cluster = {"discovery.type": "multi-node"}
+    first = cluster | {"node.name": "first", "transport.port": port}
+    second = cluster | {"node.name": "second", "discovery.seed_hosts": [f"127.0.0.1:{port}"]}
+    second["node.roles"] = ["data"]
+    with pytest.MonkeyPatch.context() as patch:
+        # Of benchctl's own nodes, none finds another.
+        patch.setattr("benchctl.engine.settings.OWN_SETTINGS", frozenset())
+        first[_INITIAL[engine]] = ["first"]
+        with (
+            boots(engine, folder / "first", settings=first) as one,
+            boots(engine, folder / "second", settings=second) as two,
+        ):
+            yield one, two
 
 
-def searches_by_node(node: Cluster) -> dict[str, int]:
+_INITIAL = {
+    "elasticsearch": "cluster.initial_master_nodes",
+    "opensearch": "cluster.initial_cluster_manager_nodes",
+}
+
+
+def searches_by_node(node: Node) -> dict[str, int]:
     nodes = node.client.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
     return {one["name"]: one["indices"]["search"]["query_total"] for one in nodes}
 
@@ -248,7 +265,7 @@ def searches_by_node(node: Cluster) -> dict[str, int]:
 @pytest.mark.full
 @ON_ONE
 def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_nowhere_else(
-    bare: Cluster, benchctl: Benchctl, store: RunStore, tmp_path: Path
+    bare: Node, benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
     lines = [f'{{"@timestamp": "2026-01-01T00:00:00Z", "n": {n}}}' for n in range(300)]
     documents = {"source-file": "docs.json", "document-count": 300, "target-data-stream": "clicks"}
@@ -287,9 +304,9 @@ def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_
 @pytest.mark.full
 @ON_ONE
 def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
-    joined: Cluster, benchctl: Benchctl, store: RunStore, tmp_path: Path
+    joined: tuple[Node, Node], benchctl: Benchctl, store: RunStore, tmp_path: Path
 ):
-    one, two = joined.nodes
+    one, two = joined
     # Every node has a copy and searches its own, so that it counts what it was sent.
     copied = {"settings": {"index.number_of_shards": 1, "index.number_of_replicas": 1}}
     green = {"wait_for_status": "green", "timeout": "30s"}
@@ -313,7 +330,7 @@ def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
     file.write_text(json.dumps({"name": "near", "schedule": tasks}))
     run = ("run", "--challenge", str(file), "--docs", "2000", "--allow-writes", "--forks", "1")
     here = f"one={one.endpoint.title},{two.endpoint.title}"
-    before = searches_by_node(joined)
+    before = searches_by_node(one)
     done = benchctl(*run, "--target", here, "--target", f"two={two.endpoint.title}")
     assert done.returncode == 0, done.stderr
     record = store.find("latest", finished=False).load()
@@ -321,11 +338,11 @@ def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
     assert not any(summary.failures for fork in record.forks for summary in fork.summaries)
     assert all(fork.boots[0].nodes.keys() == {"first", "second"} for fork in record.forks)
     # Of 40 for `one` each host had 20, and those for `two` went where they were sent.
-    sent = {name: count - before[name] for name, count in searches_by_node(joined).items()}
+    sent = {name: count - before[name] for name, count in searches_by_node(one).items()}
     assert sent == {"first": 20, "second": 60}
 
     def kill() -> None:
-        assert eventually(lambda: searches_by_node(joined)["second"] > before["second"] + 65)
+        assert eventually(lambda: searches_by_node(one)["second"] > before["second"] + 65)
         psutil.Process(two.pid).kill()
 
     tasks[-1] |= {"iterations": 150, "target-throughput": 40}
@@ -343,7 +360,7 @@ def test_several_targets_and_hosts_take_turns_in_one_run_until_one_is_lost(
 @pytest.mark.full
 @ON_ONE
 def test_a_red_line_is_searched_for_on_a_running_cluster(
-    filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
+    filled: str, node: Node, benchctl: Benchctl, store: RunStore
 ):
     quick = ("--forks", "1", "--warm-up", "1", "--settle", "0", "--step-time", "0.5", "--tolerance", "40%")
     words = ("redline", "--operation", "range", "--slo", "p90=9s", "--max-rate", "30", *quick)
@@ -364,14 +381,14 @@ def test_a_red_line_is_searched_for_on_a_running_cluster(
 @pytest.mark.full
 @ON_ONE
 def test_a_cluster_that_goes_away_fails_its_fork(
-    filled: str, node: Cluster, benchctl: Benchctl, store: RunStore
+    filled: str, node: Node, benchctl: Benchctl, store: RunStore
 ):
     """The last one of this node."""
     before = node.client.node_search_count()
 
     def kill() -> None:
         assert eventually(lambda: node.client.node_search_count() > before + 3)
-        psutil.Process(node.nodes[0].pid).kill()
+        psutil.Process(node.pid).kill()
 
     killer = threading.Thread(target=kill)
     killer.start()

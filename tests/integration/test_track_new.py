@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchctl.engine.cluster import Cluster
+from benchctl.engine.node import Node
 from benchctl.results.plan import EngineName
 from benchctl.track.load import load_track
 from integration.calls import Benchctl
@@ -43,7 +43,7 @@ def source(number: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def node(engine: EngineName, start: Start) -> Iterator[Cluster]:
+def node(engine: EngineName, start: Start) -> Iterator[Node]:
     with start(engine) as started:
         client = started.client
         client.create_index("things", BODY)
@@ -58,7 +58,7 @@ def node(engine: EngineName, start: Start) -> Iterator[Cluster]:
 
 
 def test_an_index_becomes_a_track_that_runs(
-    node: Cluster, engine: EngineName, benchctl: Benchctl, tmp_path: Path
+    node: Node, engine: EngineName, benchctl: Benchctl, tmp_path: Path
 ):
     folder, queries = tmp_path / "made", tmp_path / "queries.json"
     queries.write_text(json.dumps(QUERIES), encoding="utf-8")

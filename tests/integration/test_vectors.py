@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from benchctl.corpus.vectors import generated_groups, generated_queries, generated_vectors
-from benchctl.engine.cluster import boot
 from benchctl.engine.equipment import equip
+from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
@@ -60,7 +60,7 @@ def counted(home: Home, record: RunRecord, engine: EngineName, scratch: Path) ->
     groups = generated_groups(record.plan.corpus.seed, DOCUMENTS).tolist()
     queries = generated_queries(record.plan.corpus.seed, QUERIES).rows().tolist()
     recalls = {}
-    with boot(
+    with Node(
         kit.builder,
         kit.jdk,
         data=scratch / "data",

@@ -120,7 +120,7 @@ def run_step_of(line: Connection, url: str, plan: Plan) -> None:
     stage = Stage(partial(open_client, url), WorkContext("big5"), origin_ns=0, boot=0)
     job, load = Job(Task("range", iterations=300), Search(name="range"), 0, 0), Load()
     try:
-        runner.run_step(cast("Serving", SimpleNamespace(glance=lambda: None, fates=())), [job], stage, load)
-        line.send(load.summaries(0, [EndedNode({}, None)])[0].driver)
+        runner.run_step(cast("Serving", SimpleNamespace(glance=lambda: None)), [job], stage, load)
+        line.send(load.summaries(0, EndedNode({}, None))[0].driver)
     except BenchctlError as err:
         line.send(err.message)

@@ -405,15 +405,3 @@ def test_old_protocols_of_tls_are_refused(serve: Serve, ca: Path):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
     with WireClient(Endpoint((serve(tls=context).url,), ca=ca)) as wire:
         assert wire.connect().failure is Outcome.REFUSED
-
-
-def test_of_nodes_that_benchctl_watches_one_may_be_down(serve: Serve):
-    gone = "http://127.0.0.1:1"
-    hosts = (serve().url, gone)
-    with open_client(Endpoint(hosts)) as wire:
-        assert wire.connect().failure is Outcome.REFUSED
-    with open_client(Endpoint(hosts, lossy=True), 1) as wire:
-        assert wire.connect().failure is None
-        assert [wire.send(ASK).failure for _ in range(4)] == [Outcome.REFUSED, None] * 2
-    with open_client(Endpoint((gone, gone), lossy=True)) as wire:
-        assert wire.connect().failure is Outcome.REFUSED

@@ -107,7 +107,6 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "allow_writes": ((*WRITING,),),
     "keep_target_data": ((*WRITING, "--keep-target-data"),),
     "on_error": (("--on-error", "abort"),),
-    "on_node_loss": (("--on-node-loss", "continue", "--variant", "es3=es,nodes:3"),),
     "assertions": (("--no-assertions",),),
     "hosts": (("--hosts", "hosts.yml"),),
     "metrics": (("--metric", "cpu,took"),),
@@ -164,8 +163,7 @@ NOT_OF_A_PLAN: Final = {
 FILES: Final = {
     "v.yml": "b: {extends: os@2.19.0, jvm: [-Xint], jdk: 17, index-settings: {index.codec: default}}\n"
     "c: {extends: b, settings: {a: {b: true}}, distribution: es.zip}\n"
-    "d: {extends: es, nodes: {m: {roles: [master, data], attributes: {zone: x}}, n: {roles: []}, "
-    "o: {settings: {search.max_buckets: 9}}}}\n",
+    "d: {extends: es, settings: {search.max_buckets: 9}}\n",
     "mixed.json": '{"name": "mixed", "schedule": [{"parallel": {"tasks": ['
     '{"operation": "range", "target-throughput": 20}, '
     '{"operation": "asc_sort_timestamp", "target-throughput": 5}]}}]}',
@@ -184,7 +182,7 @@ FILES: Final = {
     "acted.json": '{"index": {}}\n{"a": 1}\n' * 3,
     "targets.yml": "prod: {url: 'https://a:1', bearer: x, restart: again 'my node'}\n"
     "lab: {url: 'http://127.0.0.1:1', ca: authority.pem, proxy: 'http://b:3128', fill: true}\n",
-    "hosts.yml": "hosts: {here: {local: true, carries: [load]}}\n",
+    "hosts.yml": "load: [here]\nlocal: here\n",
     "es.zip": "",
     "run.yml": "variants: [os, new=es@8.19.0]\nchallenges: [own challenge.json]\nheap: 2g\ndocs: 2k\n"
     "jdks: [os=17]\nevidence: {kinds: [profile], forks: 2}\nwarmup: as-written\nbudget: 1h\npaired: false\n",
@@ -288,7 +286,6 @@ def test_no_option_is_forgotten(which: click.Command):
         "jvm=,-Xint",
         "jdk=17,21",
         "setting:index.refresh_interval=1s,30s",
-        "nodes=1,3",
     ],
 )
 def test_what_a_sweep_makes_of_variants_is_made_again(swept: str):

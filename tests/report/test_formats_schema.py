@@ -16,10 +16,10 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "b0f40aa041a729de",
-    "run": "8cdda894fb108042",
+    "analysis": "74a76ddf24f307cb",
+    "run": "c46552d07dff8ee2",
     "message": "6b8b00108b615d04",
-    "config": "c0769509dc4d57f4",
+    "config": "1aa1f054210f6201",
 }
 
 

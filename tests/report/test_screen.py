@@ -14,7 +14,6 @@ from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import metric
 from builders import of_requests
 from report.conftest import complete_record
@@ -71,15 +70,6 @@ def test_a_mark_of_every_row_is_said_once(build: Callable[..., RunRecord]):
     assert not any(line.endswith("warming up") for line in lines)
 
 
-@pytest.mark.parametrize("lines", [LINES, 60])
-def test_the_node_that_was_lost_is_named(lines: int):
-    doubt = Caveat("node-lost", "es went on without node-2 in fork 1")
-    analysis = of_tasks(30)
-    rows = tuple(msgspec.structs.replace(row, caveats=(*row.caveats, doubt)) for row in analysis.rows)
-    text = render_screen(msgspec.structs.replace(analysis, rows=rows), lines=lines, width=100).plain
-    assert "es went on without node-2 in fork 1" in " ".join(text.split())
-
-
 def test_nothing_is_proposed_where_every_verdict_stands(build: Callable[..., RunRecord]):
     record = build(answers=None)
     analysis = analyse_run(record)
@@ -116,11 +106,9 @@ def test_long_names_of_variants_stand_in_the_headline(build: Callable[..., RunRe
 
 
 def test_other_hosts_are_named(build: Callable[..., RunRecord]):
-    plan = msgspec.structs.replace(
-        build().plan, node_hosts={"es": ("data-1", "data-1", ""), "os": ("data-2",)}, load_hosts=("a", "b")
-    )
+    plan = msgspec.structs.replace(build().plan, load_hosts=("a", "b"))
     text = render_screen(analyse_run(build()), plan=plan, width=100).plain
-    assert "Hosts  nodes of es on data-1, this host; nodes of os on data-2; load from a, b" in text
+    assert "Hosts  load from a, b" in text
     assert "Hosts" not in render_screen(analyse_run(build()), plan=build().plan).plain
 
 

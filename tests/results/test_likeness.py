@@ -19,7 +19,6 @@ from benchctl.results.plan import (
     CorpusFile,
     CorpusSpec,
     EvidenceSpec,
-    NodeSpec,
     PinSpec,
     PluginSpec,
     TargetSpec,
@@ -67,7 +66,6 @@ def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: Record
         ({"settings": {"a": "1"}}, "x has other settings"),
         ({"heap_mb": 300}, "x has other heap"),
         ({"environment": {"A": "1"}}, "x has other environment"),
-        ({"nodes": (NodeSpec("a"), NodeSpec("b"))}, "x has other nodes"),
         ({"index_settings": {"index.a": "1"}}, "x has other index settings"),
         ({"jars": ("/a.jar",)}, "x has other jars"),
         ({"plugins": ("/a.zip",)}, "x has other plug-ins"),
@@ -247,11 +245,6 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
         ({"plugins": ("g:a:1",)}, "plug-ins g:a:1"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
-        ({"nodes": (NodeSpec("a"), NodeSpec("b"))}, "2 nodes instead of 1 node"),
-        (
-            {"nodes": (NodeSpec("a", {"node.roles": ["master"]}), NodeSpec("b"), NodeSpec("c"))},
-            "3 nodes (1 x node.roles=master, 2 x no own settings) instead of 1 node",
-        ),
         ({"distribution": "/d/es.zip"}, "distribution /d/es.zip instead of Maven Central"),
         (
             {"distribution": "https://me:secret@host/d/es.zip?key=1"},

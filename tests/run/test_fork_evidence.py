@@ -63,48 +63,21 @@ def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
     return made
 
 
-def node(name: str = "", *, down: bool = False, starts: int = 1) -> Node:
-    found = Node.__new__(Node)
-    found.name, found.down, found.lives = name, down, [(7, 0)] * starts
-    return found
+NODE = Node.__new__(Node)
 
 
 def collect(recorders: Recorders, kept: Path, during: Callable[[], None] = lambda: None) -> Collection:
-    with collecting(("jit", "gc"), {"": recorders[0].scene}, kept) as found:
-        found.begin([node()])
+    with collecting(("jit", "gc"), recorders[0].scene, kept) as found:
+        found.begin(NODE)
         during()
-        found.measured([node()])
+        found.measured(NODE)
     return found
 
 
 def test_collectors_are_called_in_their_order_and_their_flags_add_up(recorders: Recorders, tmp_path: Path):
     found = collect(recorders, tmp_path / "kept")
     assert [one.calls for one in recorders] == [["begin", "measured", "end"]] * 2
-    assert found.flags == {"": ("-Xjit", "-Xgc")}
-
-
-def test_every_node_has_its_own_and_of_one_that_went_nothing_more_is_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    made = {
-        name: Recorder(Scene(tmp_path / "scratch" / name, tmp_path), "gc", breaks=breaks)
-        for name, breaks in (("stayed", ""), ("killed", "end"), ("restarted", "end"))
-    }
-    of_node = SimpleNamespace(collectors=lambda _, scene: [made[scene.folder.name]])
-    monkeypatch.setattr(fork, "hook", lambda _: of_node)
-    scenes = {name: one.scene for name, one in made.items()}
-    for scene in scenes.values():
-        scene.folder.mkdir(parents=True)
-    with collecting(("gc",), scenes, tmp_path / "kept") as found:
-        found.begin([node(name) for name in made])
-        found.measured([node("stayed"), node("killed", down=True), node("restarted", starts=2)])
-    assert found.flags == dict.fromkeys(made, ("-Xgc",))
-    assert {name: one.calls for name, one in made.items()} == {
-        "stayed": ["begin", "measured", "end"],
-        "killed": ["begin", "end"],
-        "restarted": ["begin", "end"],
-    }
-    assert {path.parent.name for path in (tmp_path / "kept").rglob("gc.log")} == set(made)
+    assert found.flags == ("-Xjit", "-Xgc")
 
 
 def test_what_they_leave_is_moved_and_long_logs_are_packed(recorders: Recorders, tmp_path: Path):
@@ -146,13 +119,6 @@ def test_a_collector_that_fails_stops_no_other(recorders: Recorders, tmp_path: P
         collect(recorders, tmp_path / "kept")
     assert recorders[1].calls[-1] == "end"
     assert (tmp_path / "kept" / "jit.log.zst").exists()
-
-
-def test_of_a_target_whose_nodes_are_not_ours_there_is_nothing_to_collect(recorders: Recorders):
-    found = Collection({"": recorders})
-    found.begin(())
-    found.measured(())
-    assert [one.calls for one in recorders] == [[], []]
 
 
 def test_every_kind_has_its_collector_and_a_command_that_shows_it():

@@ -66,7 +66,7 @@ class Made(Subject):
         object.__setattr__(self, "node", node)
 
     def workspace(self, *_: Any) -> Any:
-        return nullcontext(SimpleNamespace(root=Path("/")))
+        return nullcontext(Path("/"))
 
     def start(self, *_: Any) -> Any:
         return nullcontext(cast("Any", self).node)

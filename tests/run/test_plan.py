@@ -10,7 +10,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.report.command_line import command
 from benchctl.results.metrics import METRIC_KINDS
-from benchctl.results.plan import NodeSpec, PinSpec, Plan, TargetSpec
+from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
@@ -31,7 +31,6 @@ from builders import CORPUS, ES, OS
 from certificates import write_certificates
 from foreign_tracks import write_files
 
-THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
 RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
 
 
@@ -135,10 +134,6 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         (
             {"index_build": "deterministic", "ingest_clients": 8},
             "--ingest-clients: a deterministic index is built by",
-        ),
-        (
-            {"index_build": "deterministic", "variants": (THREE,)},
-            "nodes of a cluster index their copies",
         ),
         ({"metrics": "cpu,cpus"}, "unknown metric 'cpus'"),
         (
@@ -485,51 +480,20 @@ def hosts(tmp_path: Path) -> Path:
     path.write_text(
         "scheduler: tls://127.0.0.1:8786\n"
         "tls: {ca: ca.pem, certificate: me.pem, key: me.key}\n"
-        "hosts:\n"
-        "  here: {local: true, carries: [nodes, load], address: 127.0.0.1}\n"
-        "  one: {carries: [nodes], address: 127.0.0.2}\n"
+        "address: 127.0.0.1\n"
+        "load: [here, one]\n"
+        "local: here\n"
     )
     return path
 
 
-def test_a_plan_says_which_host_each_node_is_on_and_more_is_measured_there_only(hosts: Path):
-    plan, _ = plan_run(options(hosts=str(hosts), variants=(ES, THREE)))
-    # That host is where load comes from anyway.
-    assert (plan.load_hosts, plan.node_hosts) == ((), {"es": ("",), "es3": ("", "one", "")})
-    assert checked_hosts(plan)[1] == plan.node_hosts
+def test_more_is_measured_with_load_from_the_same_hosts(hosts: Path):
+    plan, _ = plan_run(options(hosts=str(hosts)))
+    assert plan.load_hosts == checked_hosts(plan).load == ("here", "one")
     assert msgspec.convert(msgspec.to_builtins(plan), Plan) == plan
-    # A part of a plan needs no other hosts than its own variants.
-    assert checked_hosts(msgspec.structs.replace(plan, variants=(ES,)))[1] == {}
-    hosts.write_text(hosts.read_text().replace("  one: {", "  two: {"))
-    with pytest.raises(
-        UsageError, match=r"nodes of es3 were on this host, one, this host, and by .* this host, two"
-    ):
+    hosts.write_text(hosts.read_text().replace("one]", "two]"))
+    with pytest.raises(UsageError, match=r"the load came from here, one, and by .* from here, two"):
         checked_hosts(plan)
-    alone, _ = plan_run(options(hosts=str(hosts), variants=(ES,)))
-    assert alone.node_hosts == {}
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"pin": PinSpec((0,), (1,))}, "--pin: nodes are on one, and it names CPUs of this host"),
-        ({"page_cache": "cold"}, "--page-cache: nodes are on one"),
-    ],
-)
-def test_what_cannot_be_done_yet_with_nodes_on_other_hosts_is_refused(
-    hosts: Path, changes: dict[str, Any], said: str
-):
-    with pytest.raises(UsageError, match=said):
-        plan_run(options(hosts=str(hosts), variants=(THREE,), **changes))
-
-
-def test_a_node_that_is_to_be_on_a_host_needs_a_file_of_hosts(hosts: Path):
-    nodes = tuple(NodeSpec(name, host="one") for name in ("a", "b"))
-    variants = (msgspec.structs.replace(ES, name="there", nodes=nodes),)
-    with pytest.raises(UsageError, match="node 'a' is to be on host 'one', and no file says"):
-        plan_run(options(variants=variants))
-    plan, _ = plan_run(options(variants=variants, hosts=str(hosts)))
-    assert plan.node_hosts == {"there": ("one", "one")}
 
 
 def test_a_challenge_that_may_not_write_though_writes_are_allowed_hears_why():

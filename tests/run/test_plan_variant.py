@@ -11,17 +11,18 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.results.plan import NodeSpec, VariantSpec
-from benchctl.run.checks import check_acting, check_index_settings
+from benchctl.results.plan import TargetSpec, VariantSpec
+from benchctl.run.checks import check_index_checks, check_index_settings
 from benchctl.run.plan import RunSpec
 from benchctl.run.work import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
-from benchctl.track.operations.admin import CreateIndex, Failover
+from benchctl.track.operations.admin import CheckIndex, CreateIndex
 from builders import ES, make_plan
 from foreign_tracks import write_files
 
 OWN = msgspec.structs.replace(ES, name="own", index_settings={"index.codec": "default"})
+TARGET = msgspec.structs.replace(ES, name="prod", target=TargetSpec(("http://127.0.0.1:9",)))
 
 
 def test_index_settings_want_an_index_that_benchctl_makes(tmp_path: Path):
@@ -61,25 +62,17 @@ def test_a_challenge_that_makes_the_track_s_index_gives_it_the_variant_s_setting
         check_index_settings((OWN,), track, "empty", (Challenge("c", (Task("make"),)),))
 
 
-THREE = msgspec.structs.replace(ES, name="es3", nodes=tuple(NodeSpec(f"node-{n}") for n in (1, 2, 3)))
-
-
 @pytest.mark.parametrize(
-    ("variants", "node", "workers", "said"),
+    ("variant", "workers", "said"),
     [
-        ((THREE,), "node-3", 1, ""),
-        ((THREE,), "master", 1, ""),
-        ((THREE, ES), "master", 1, "needs a variant of several nodes, and 'es' has one"),
-        ((THREE,), "node-4", 1, "variant 'es3' has no node 'node-4'"),
-        ((THREE,), "node-1", 2, "which only the process that started them can: with --workers 2"),
+        (ES, 1, ""),
+        (ES, 2, "which only the process that started them can: with --workers 2"),
+        (TARGET, 1, "reads the files of nodes, and 'prod' is not started by benchctl"),
     ],
 )
-def test_what_befalls_a_node_wants_that_node(
-    variants: tuple[VariantSpec, ...], node: str, workers: int, said: str
-):
-    kill = Failover(name="x", action="kill", node=node)
-    challenge = Challenge("c", (Task("x"),), operations={"x": kill})
+def test_files_are_checked_only_of_a_node_that_is_here(variant: VariantSpec, workers: int, said: str):
+    challenge = Challenge("c", (Task("x"),), operations={"x": CheckIndex(name="x")})
     track, _ = load_track("big5", {})
-    options = cast("RunSpec", SimpleNamespace(variants=variants, workers=workers, hosts=""))
+    options = cast("RunSpec", SimpleNamespace(variants=(variant,), workers=workers, hosts=""))
     with pytest.raises(UsageError, match=re.escape(said)) if said else nullcontext():
-        check_acting(options, track, (challenge,))
+        check_index_checks(options, track, (challenge,))

@@ -20,7 +20,7 @@ from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
-from benchctl.results.plan import CorpusSpec, NodeSpec, Plan, TargetSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, Plan, TargetSpec, VariantSpec
 from benchctl.run import prepare
 from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.building import Workshop
@@ -200,11 +200,6 @@ def test_the_largest_heap_of_all_variants_has_to_fit():
     large = msgspec.structs.replace(ES, heap_mb=1000)
     with pytest.raises(UsageError, match="a heap of 1000 MB leaves too little"):
         check_memory(make_plan(heap_mb=512, variants=(ES, large)), 1024 * 2**20)
-    three = msgspec.structs.replace(ES, nodes=tuple(NodeSpec(name) for name in "abc"))
-    check_memory(make_plan(heap_mb=256, variants=(three,)), 1024 * 2**20)
-    with pytest.raises(UsageError, match="3 heaps of 257 MB leave too little") as caught:
-        check_memory(make_plan(heap_mb=257, variants=(three,)), 1024 * 2**20)
-    assert "heap:256m" in caught.value.hint
 
 
 def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():
@@ -304,7 +299,6 @@ def test_one_node_fills_an_index_answers_and_archives_its_classes(world: World):
         {"jvm_flags": ("-ea",)},
         {"settings": {"search.max_buckets": 10}},
         {"environment": {"A": "b"}},
-        {"nodes": (NodeSpec("a"), NodeSpec("b"))},
     ],
 )
 def test_a_node_unlike_the_measured_ones_only_fills(world: World, changes: dict[str, Any]):
@@ -352,7 +346,6 @@ def test_indices_are_built_side_by_side_only_where_the_disk_has_room_for_both(
         (4, 1_366, {}, 2),
         (4, 512, {}, 1),
         (4, 16_384, {"index_builds": 2}, 1),
-        (4, 16_384, {"hosts": "hosts.yml"}, 1),
         (4, 16_384, {"variants": (msgspec.structs.replace(ES, target=TargetSpec(("http://h:9200",))),)}, 1),
     ],
 )

@@ -101,9 +101,9 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
     assert several.index_facts.key == "0"
     for number in range(3):
         with several.workspace(home, "fork-000", number) as work:
-            assert (work.root / "data" / "which").read_text() == str(number)
+            assert (work / "data" / "which").read_text() == str(number)
     with several.workspace(home, "answers") as work:
-        assert (work.root / "data" / "which").read_text() == "0"
+        assert (work / "data" / "which").read_text() == "0"
 
 
 def test_forks_take_builds_in_turn_unless_they_are_the_same_index():
@@ -139,8 +139,8 @@ def test_what_begins_on_nothing_gets_an_empty_workspace(subject: Subject, tmp_pa
     empty = dataclasses.replace(subject, index=None)
     assert (empty.index_facts, empty.builds) == (None, ())
     with empty.workspace(Home(tmp_path), "fork-000") as work:
-        assert list(work.root.iterdir()) == []
-    assert not work.root.exists()
+        assert list(work.iterdir()) == []
+    assert not work.exists()
 
 
 FOUND = ClusterFacts(
@@ -194,9 +194,9 @@ def test_a_run_goes_on_whose_nodes_only_the_engines_script_can_start(
 def test_a_cluster_gets_an_empty_workspace_that_ends_with_its_fork(tmp_path: Path):
     home = Home(tmp_path)
     with target_subject().workspace(home, "fork-000") as work:
-        assert work.root.is_dir()
-        assert list(work.root.iterdir()) == []
-    assert not work.root.exists()
+        assert work.is_dir()
+        assert list(work.iterdir()) == []
+    assert not work.exists()
 
 
 def test_facts_say_which_jars_and_plug_ins_there_are(subject: Subject):

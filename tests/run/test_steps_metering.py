@@ -1,7 +1,6 @@
 """What a task cost its node, from readings and pauses that are known."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -17,13 +16,13 @@ from benchctl.results.figures import DriverFigures
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run import steps
 from benchctl.run.steps import (
     EndedNode,
     Load,
     MeasuredTask,
     allocated_bytes,
     index_meters,
+    meters,
     sent_per_s,
     told,
 )
@@ -51,20 +50,6 @@ def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0, took_ms: 
     columns["took_ms"][:] = took_ms
     columns["end_ns"][:] = columns["start_ns"] + 15 * MS
     return TaskResult(samples=[columns], driver_cpu_s=0.01, wall_s=1.0)
-
-
-def meters(
-    ends: Sequence[Reading | None],
-    task: TaskResult,
-    origin_ns: int,
-    node: EndedNode,
-    written: Mapping[str, float],
-) -> dict[str, float]:
-    """Of a single node, whose process is number 7."""
-    readings = [{} if end is None else {7: end} for end in ends]
-    figures, parts = steps.meters(readings, task, origin_ns, [replace(node, pids=(7,))], written)
-    assert not parts
-    return figures
 
 
 def reading(
@@ -130,9 +115,9 @@ def test_the_heap_is_that_of_the_last_collection_before_the_end():
 
 def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
     job = Job(Task("range"), Search(name="range", body={}), 0, 0, measured=True)
-    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+    ends = reading(1, 1, {}), reading(9, 9, {})
     load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
-    found = load.summaries(ORIGIN_NS, [EndedNode({}, None, 5_000_000, pids=(7,))])
+    found = load.summaries(ORIGIN_NS, EndedNode({}, None, 5_000_000))
     assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
 
 
@@ -155,7 +140,7 @@ def test_documents_that_change_under_the_same_requests_are_noted(
     operation: Operation, beside: Operation | None, expected: tuple[int | None, int | None]
 ):
     group = None if beside is None else 1
-    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+    ends = reading(1, 1, {}), reading(9, 9, {})
     tasks = []
     for one in (operation, beside):
         if one is not None:
@@ -164,13 +149,13 @@ def test_documents_that_change_under_the_same_requests_are_noted(
             answers.samples[0]["hits_exact"][:] = True
             job = Job(Task(one.name, group=group), one, 0, 0, measured=True)
             tasks.append(MeasuredTask(job, answers, 0.0, ends))
-    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))])
+    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, EndedNode({}, None))
     assert (found.hits_least, found.hits_most) == expected
 
 
 def test_warm_up_is_held_against_what_the_operation_needs():
     needy = Search(name="range", body={}, meta={"settles-after": 6})
-    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+    ends = reading(1, 1, {}), reading(9, 9, {})
 
     def lacking(*warmups: int, warmed: bool = False, share: float = 1.0, alone: bool = False) -> list[int]:
         load = Load(warmed={"range"} if warmed else set(), needed_share=share)
@@ -182,7 +167,7 @@ def test_warm_up_is_held_against_what_the_operation_needs():
         if not alone:
             other = Job(Task("other"), Search(name="other", body={}), 0, len(warmups), measured=True)
             load.outcomes.append(MeasuredTask(other, result([5, 6, 7, 8]), 0.0, ends))
-        summaries = load.summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))])
+        summaries = load.summaries(ORIGIN_NS, EndedNode({}, None))
         return [summary.lacking_warmup for summary in summaries][: len(warmups)]
 
     assert lacking(3) == [3]
@@ -195,25 +180,8 @@ def test_warm_up_is_held_against_what_the_operation_needs():
     assert lacking(1, share=0.4) == [2]
 
 
-def test_of_several_nodes_figures_are_sums_where_each_is_known():
-    nodes = [
-        EndedNode({1: "search"}, [GcPause(50 * MS, 10 * MS, "Young")], 5_000_000, "a", (7,)),
-        EndedNode({2: "search"}, [], None, "b", (8, 9)),
-    ]
-    first = {7: reading(0, 10, {1: 10}), 8: reading(0, 5, {2: 5})}
-    last = {7: reading(900, 50, {1: 50}), 8: reading(900, 25, {2: 25})}
-    figures, parts = steps.meters([first, last], result([1, 2]), ORIGIN_NS, nodes, {"merge": 8})
-    assert (parts["a"]["cpu"], parts["b"]["cpu"], figures["cpu"]) == (20, 10, 30)
-    assert (parts["a"]["gc"], parts["b"]["gc"], figures["gc"]) == (5, 0, 5)
-    assert (figures["cpu_search"], figures["merge"]) == (30, 4)
-    assert (parts["a"]["direct_buffers"], "direct_buffers" in figures) == (5, False)
-    # A node that was started again is another process.
-    figures, parts = steps.meters([first, {7: last[7], 9: last[8]}], result([1, 2]), ORIGIN_NS, nodes, {})
-    assert (parts["a"]["cpu"], parts["b"], "cpu" in figures) == (20, {}, False)
-
-
 def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_merging_it_took():
-    ends = {7: reading(1, 1, {})}, {7: reading(9, 9, {})}
+    ends = reading(1, 1, {}), reading(9, 9, {})
 
     def done(operation: Operation, unit: str) -> MeasuredTask:
         job = Job(Task(operation.name), operation, 0, 0, measured=True)
@@ -223,7 +191,7 @@ def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_mer
     tasks = [(fill, "docs"), (fill, "docs"), (merge, "ops"), (Search(name="range", body={}), "")]
     load = Load(outcomes=[done(*one) for one in tasks])
     index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")], FILES_HELD)
-    found = load.summaries(ORIGIN_NS, [EndedNode({}, None, pids=(7,))], index)
+    found = load.summaries(ORIGIN_NS, EndedNode({}, None), index)
     assert [one.meters.get("index_size") for one in found] == [None, 1.0, None, None]
     last = found[1].meters
     assert (last["index_segments"], last["index_points"], last["index_norms"]) == (2.0, 0.9, 0.0)

@@ -3,14 +3,15 @@
 import math
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from typing import cast
 
 import numpy as np
 import psutil
 import pytest
 
 from benchctl.engine.client import NodeRequestError
-from benchctl.engine.usage import GcPause, Usage
+from benchctl.engine.usage import GcPause, ProcessGauge, Usage
 from benchctl.results.samples import GC_DTYPES, SERIES_DTYPES
 from benchctl.run.telemetry import DriverClock, NodeWatch, Telemetry, _Watch
 from waiting import eventually
@@ -39,7 +40,7 @@ class FakeNode:
 
     @property
     def watch(self) -> NodeWatch:
-        return NodeWatch(lambda: {"": self}, self.merges, lambda: self.indexing)
+        return NodeWatch(cast("ProcessGauge", self), self.merges, lambda: self.indexing)
 
 
 def watch_of(node: FakeNode | None, driver_s: Iterable[float] = ()) -> _Watch:
@@ -47,9 +48,10 @@ def watch_of(node: FakeNode | None, driver_s: Iterable[float] = ()) -> _Watch:
     return _Watch(None if node is None else node.watch, lambda: next(driver, 0.0))
 
 
-def row(rows: Mapping[str, tuple[float, ...]], node: str = "") -> dict[str, float]:
+def row(values: tuple[float, ...] | None) -> dict[str, float]:
     names = [name for name in SERIES_DTYPES if name not in {"boot", "t_ns"}]
-    return dict(zip(names, rows[node], strict=True))
+    assert values is not None
+    return dict(zip(names, values, strict=True))
 
 
 def test_cpu_is_counted_since_the_reading_before():
@@ -87,29 +89,9 @@ def test_of_a_cluster_only_the_driver_is_known():
 
 def test_two_readings_at_once_are_one():
     watch = watch_of(FakeNode())
-    assert list(watch.read(0)) == [""]
-    assert not watch.read(NS_PER_S // 20)
+    assert watch.read(0)
+    assert watch.read(NS_PER_S // 20) is None
     assert watch.read(NS_PER_S)
-
-
-def test_of_several_nodes_a_reading_is_the_sum_and_each_is_kept():
-    one, other = (
-        FakeNode([Usage(cpu_s=used, rss_bytes=size), Usage(cpu_s=used + 1.0, rss_bytes=size)])
-        for used, size in ((10.0, 3.0), (5.0, 4.0))
-    )
-    up: dict[str, FakeNode] = {"a": one, "b": other}
-    watch = _Watch(NodeWatch(lambda: up, one.merges, lambda: False), lambda: 0.0)
-    watch.read(0)
-    rows = watch.read(NS_PER_S)
-    assert list(rows) == ["", "a", "b"]
-    assert [row(rows, node)["node_cpu_percent"] for node in rows] == [200.0, 100.0, 100.0]
-    assert [row(rows, node)["rss_bytes"] for node in rows] == [7.0, 3.0, 4.0]
-    # Gone, but not yet known to be down: what is left is not nothing.
-    assert math.isnan(row(watch.read(2 * NS_PER_S))["rss_bytes"])
-    del up["b"]
-    other._usages, one._usages = iter(()), iter([Usage(cpu_s=12.0, rss_bytes=3.0)])
-    rows = watch.read(3 * NS_PER_S)
-    assert (list(rows), row(rows)["rss_bytes"]) == ([""], 3.0)
 
 
 def test_merges_are_asked_for_every_other_second_and_only_while_a_step_indexes():
@@ -162,9 +144,7 @@ def test_a_fork_without_a_node_has_columns_and_no_rows():
     assert {name: column.size for name, column in telemetry.series().items()} == dict.fromkeys(
         SERIES_DTYPES, 0
     )
-    assert {name: column.size for name, column in telemetry.pauses().items()} == dict.fromkeys(
-        (*GC_DTYPES, "node"), 0
-    )
+    assert {name: column.size for name, column in telemetry.pauses().items()} == dict.fromkeys(GC_DTYPES, 0)
 
 
 def test_an_error_of_the_watch_is_no_quiet_node():
@@ -185,14 +165,13 @@ def test_an_error_of_the_fork_is_the_one_that_is_told():
 def test_pauses_are_kept_with_their_node_start():
     telemetry = Telemetry(0, driver=lambda: 0.0)
     telemetry.add_pauses(0, [GcPause(5, 2, "Young")])
-    telemetry.add_pauses(1, [GcPause(9, 3, "Remark")], "node-2")
+    telemetry.add_pauses(1, [GcPause(9, 3, "Remark")])
     columns = telemetry.pauses()
     assert {name: column.tolist() for name, column in columns.items()} == {
         "boot": [0, 1],
         "t_ns": [5, 9],
         "pause_ns": [2, 3],
         "what": ["Young", "Remark"],
-        "node": ["", "node-2"],
     }
     assert all(columns[name].dtype == dtype for name, dtype in GC_DTYPES.items())
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.results.figures import Course, Quantiles, TaskSummary
-from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord, NodeFate, NodeRecord
+from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
 from benchctl.results.plan import SweepSpec, Swept
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.doubts import (
@@ -263,13 +263,6 @@ def test_builds_that_are_the_same_are_no_draw_and_those_that_should_be_and_are_n
 @pytest.mark.parametrize(
     ("boots", "code", "text"),
     [
-        ([{"recovered_bytes": 0}], "", ""),
-        (
-            [{}, {"fates": (NodeFate(5, "node-2", "lost"), NodeFate(9, "node-1", "killed"))}],
-            "node-lost",
-            "es continued without node-2 in fork 1 ",
-        ),
-        ([{}, {"recovered_bytes": 1234}], "copied-shards", "in fork 1 of es nodes copied up to 1,234 bytes"),
         ([{"searches_sent": 1000, "searches_counted": 989}], "counted-less", "counted 989 of 1,000"),
         ([{"searches_sent": 1000, "searches_counted": 990}], "", ""),
         ([{"searches_sent": 1000, "searches_counted": None}], "", ""),
@@ -288,24 +281,6 @@ def test_what_became_of_nodes_is_said(boots: Sequence[dict[str, Any]], code: str
     found = list(node_doubts({"es": forks}))
     assert [doubt.code for doubt in found] == [code][: bool(code)]
     assert text in "".join(doubt.text for doubt in found)
-
-
-@pytest.mark.parametrize(
-    ("hosts", "said"),
-    [
-        (("", "", ""), "the 3 nodes of es3 share one host's CPUs"),
-        (("x", "x", "x"), "the 3 nodes of es3 share one host's CPUs"),
-        (("", "x", ""), "not every node of es3 has a separate host: a and c share the host of benchctl"),
-        (("", "x", "x"), "not every node of es3 has a separate host: b and c share host x"),
-        (("", "x", "y"), ""),
-    ],
-)
-def test_nodes_that_share_a_host_say_nothing_of_scaling(hosts: tuple[str, ...], said: str):
-    nodes = tuple(NodeRecord(name, 1.0, (), "", 0, host) for name, host in zip("abc", hosts, strict=True))
-    fork = make_fork("es3", 0, boots=(msgspec.structs.replace(BOOT, node_starts=nodes),))
-    found = [one.text for one in node_doubts({"es": [make_fork("es", 0, boots=(BOOT,))], "es3": [fork]})]
-    assert len(found) == bool(said)
-    assert "".join(found).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, resolve_home
 from benchctl.hosts.file import Hosts, load_hosts
-from benchctl.hosts.remote import VERSIONS, describe, describe_site, lacking, versions
+from benchctl.hosts.remote import VERSIONS, describe, versions
 from benchctl.lock import host_lock, lock_name, measuring_pid, process_words
 from benchctl.network import Unanswered, outside
 from benchctl.quantities import PERCENT, SIZE
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _NUMBERS = (
     "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s", "clock offset s", "± s",
 )  # fmt: skip
-_COLUMNS: tuple[Column | str, ...] = ("host", "carries", "state", *map(Column, _NUMBERS), "other versions")
+_COLUMNS: tuple[Column | str, ...] = ("host", "state", *map(Column, _NUMBERS), "other versions")
 _READY = "ready"
 _REACH_S = 5.0
 _GIB = 2**30
@@ -182,11 +182,11 @@ def _check_hosts(file: Path, output_format: TableFormat) -> None:
         BenchctlError: If a host cannot be used.
     """
     hosts = load_hosts(file)
-    hosts.check_nodes()
+    hosts.check_address()
     hints: dict[str, None] = {}
     rows = list(_rows(hosts, hints))
     print_table(Table.listed(f"Hosts of {file}", _COLUMNS, rows), output_format)
-    unfit = [str(row[0]) for row in rows if row[2] != _READY]
+    unfit = [str(row[0]) for row in rows if row[1] != _READY]
     if unfit:
         raise BenchctlError(
             f"{', '.join(unfit)} cannot be used now", hint="; ".join(["the table says why", *hints])
@@ -199,43 +199,31 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
         missing: Mapping[str, BenchctlError] = {}
         own = versions()
         links: Mapping[str, Link] = {}
-        if hosts.remote:
+        if hosts.load:
             # Dask takes a second to load, and is there only where hosts are.
             from benchctl.hosts import pool  # noqa: PLC0415 - see above
 
-            session = stack.enter_context(pool.HostSession(hosts, pool.Link, hosts.remote))
+            session = stack.enter_context(pool.HostSession(hosts))
             missing, links = session.missing, session.links
-        for name, host in hosts.hosts.items():
-            leading_cells = name, list(host.carries)
+        for name in hosts.load or (hosts.local,):
             if name in missing:
                 hints |= dict.fromkeys(filter(None, [missing[name].hint]))
-                yield (*leading_cells, missing[name].message, *[None] * (len(_COLUMNS) - 3))
+                yield (name, missing[name].message, *[None] * (len(_COLUMNS) - 2))
                 continue
-            facts = describe(Path.cwd()) if host.local else links[name].facts
-            disk: int | None = facts.free_disk_bytes
-            unfit = ""
-            if "nodes" in host.carries:
-                where = describe_site(host.address) if host.local else links[name].call("site", host.address)
-                lacks = lacking(
-                    facts, [host.address for host in hosts.hosts.values() if "nodes" in host.carries]
-                )
-                unfit = where.unfit or (
-                    lacks and f"nodes of one cluster with others would not start: {lacks}"
-                )
-                disk = where.free_disk_bytes
+            facts = describe(Path.cwd()) if name == hosts.local else links[name].facts
             others = (
                 f"{component} {facts.versions[component]}"
                 for component in VERSIONS
                 if facts.versions[component] != own[component]
             )
             yield (
-                *leading_cells,
-                unfit or (f"busy: {facts.busy}" if facts.busy else _READY),
+                name,
+                f"busy: {facts.busy}" if facts.busy else _READY,
                 facts.cores,
                 round(facts.load, 2),
                 round(facts.free_memory_bytes / 2**30, 1),
-                None if disk is None else round(disk / 2**30, 1),
-                *([None] * 4 if host.local else _distance(links[name])),
+                round(facts.free_disk_bytes / 2**30, 1),
+                *([None] * 4 if name == hosts.local else _distance(links[name])),
                 ", ".join(others) or None,
             )
 

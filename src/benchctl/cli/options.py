@@ -338,20 +338,6 @@ def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]
     return values[0]
 
 
-def check_node(record: RunRecord, node: str) -> None:
-    """Refuse the name of a node that no variant of a run has; empty for none.
-
-    Raises:
-        UsageError: If no variant has a node of the name.
-    """
-    names = dict.fromkeys(name for variant in record.plan.variants for name in variant.node_names if name)
-    if node and node not in names:
-        raise UsageError(
-            f"run {record.id} has no node '{node}'",
-            hint=f"it has: {', '.join(names)}" if names else "its variants have one node each; remove --node",
-        )
-
-
 def open_store(home: Home, folder: Path | None) -> RunStore:
     """Open the store that `--runs` names."""
     return RunStore(folder.absolute() if folder is not None else home.runs, note)

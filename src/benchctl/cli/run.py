@@ -32,7 +32,6 @@ from benchctl.cli.run_options import (
     trust_option,
 )
 from benchctl.cli.targets import with_answers
-from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.run.form import in_test_mode
@@ -103,12 +102,6 @@ def run_command(
     consent = Consent(home, given=trust)
     spec = asked_run(form, param_options, consent=consent)
     plan, track = plan_run(msgspec.structs.replace(spec, settle=spec.settle and not test_mode))
-    # An experiment may say it of all its measurements, a command only of its own variants.
-    if plan.on_node_loss != "fail" and not any(len(variant.nodes) > 1 for variant in plan.variants):
-        raise UsageError(
-            "--on-node-loss requires a variant with several nodes",
-            hint="e.g. --variant es3=es,nodes:3,replicas:1",
-        )
     plan = in_test_mode(plan) if test_mode else plan
     plan = with_answers(plan, os.environ)
     if dry_run:

@@ -338,61 +338,22 @@ class SearchClient:
         (node,) = self.request("GET", "/_nodes/_local/process")["nodes"].values()
         return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
 
-    def health(self, index: str | None, timeout_s: float, nodes: int = 1, *, whole: bool = True) -> str:
+    def health(self, index: str | None, timeout_s: float) -> str:
         """Wait, on the node's side, until primary shards are started: those of an index, or of all for None.
-
-        With several `nodes` it waits until all of them are there, and the other copies of shards as well; if
-        these are not the `whole` cluster, until no copy is being made or opened: some may have no place.
 
         Returns:
             `yellow` or `green`.
         """
         path = f"/_cluster/health/{_part(index)}" if index else "/_cluster/health"
         params = {"wait_for_status": "yellow", "timeout": f"{max(int(timeout_s * 1000), 1)}ms"}
-        if nodes > 1:
-            params |= {
-                "wait_for_status": "green" if whole else "yellow",
-                "wait_for_no_initializing_shards": "true",
-                "wait_for_nodes": str(nodes),
-                "wait_for_no_relocating_shards": "true",
-            }
         # On 408 the body has the current state; versions differ in whether it is an error body.
         status, answer = self.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
         response = answer if isinstance(answer, dict) else {}
         state = str(response.get("status", ""))
-        late = state == "red" or (nodes > 1 and bool(response.get("timed_out")))
-        if late or state not in {"yellow", "green"}:
-            there = f" with {response.get('number_of_nodes')} of {nodes} nodes" if nodes > 1 else ""
-            reason = f"health is still {state}{there} after {timeout_s:g} s" if late else node_reason(answer)
+        if state not in {"yellow", "green"}:
+            reason = f"health is still red after {timeout_s:g} s" if state == "red" else node_reason(answer)
             raise NodeRequestError(f"GET {path}", status, reason)
         return state
-
-    def cluster_uuid(self) -> str:
-        """Return the cluster's identity, kept as long as one of its masters' folders is."""
-        return str(self.request("GET", "/_cluster/state/version")["cluster_uuid"])
-
-    def recovered_bytes(self, name: str) -> int:
-        """Return bytes that were copied from other nodes to recover the shards of one or several indices."""
-        recoveries = self.request("GET", f"/{_part(name)}/_recovery")
-        return sum(
-            shard["index"]["size"]["recovered_in_bytes"]
-            for index in recoveries.values()
-            for shard in index["shards"]
-            if shard["type"] == "PEER"
-        )
-
-    def elected(self) -> str:
-        """Return the name of the master."""
-        master = self.request("GET", "/_cluster/state/master_node")["master_node"]
-        return str(self.request("GET", f"/_nodes/{_part(master)}/process")["nodes"][master]["name"])
-
-    def has_master(self) -> bool:
-        """Return whether the node knows a master, without waiting; a silent node has none."""
-        try:
-            state = self.request("GET", "/_cluster/state/master_node", params={"local": "true"})
-        except NodeRequestError:
-            return False
-        return state["master_node"] is not None
 
     def unassigned(self) -> list[str]:
         """Return why a shard cannot be started, as log lines; a node may log nothing about it."""

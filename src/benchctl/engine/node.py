@@ -1,22 +1,25 @@
-"""A node of a cluster: started, watched, started again, and explained when it fails."""
+"""A node: started, watched, checked, stopped, and explained when it fails."""
 
 import re
+import shutil
 import signal
+import tempfile
 import threading
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from itertools import count, product
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, Self
 
 import psutil
 
 from benchctl.disk import disk_errors, read_file
 from benchctl.endpoint import Endpoint
-from benchctl.engine.client import NodeInfo, SearchClient, loopback
+from benchctl.engine.client import NodeRequestError, SearchClient, loopback
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import (
@@ -28,12 +31,21 @@ from benchctl.engine.launch import (
     direct,
     ruled_out,
 )
-from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, lines_since, started_ns
+from benchctl.engine.prepared_index import entries, link
+from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
-from benchctl.engine.usage import Gauge, LogClock, Meter, ProcessGauge, Reading, thread_kinds
+from benchctl.engine.usage import (
+    GcPause,
+    LogClock,
+    Meter,
+    ProcessGauge,
+    Reading,
+    read_pauses,
+    thread_kinds,
+    wait_idle,
+)
 from benchctl.errors import BenchctlError
-from benchctl.home import Owner
-from benchctl.results.plan import EngineName
+from benchctl.home import Home, Owner, open_folder
 from benchctl.slices import hook
 
 _SHOWN_LINES = 3
@@ -51,7 +63,6 @@ _WARNING = re.compile(
 )
 _TELLING = re.compile(r"\b(FATAL|ERROR|Error|Exception)\b|(Exception|Error):")
 UNKNOWN_HINT = "see the logs"
-GIVEN_UP = "was given up while it started"
 DAMAGED_HINT = "its data directory is damaged: delete it, and have it filled again"
 
 
@@ -114,15 +125,6 @@ _CAUSES = (
         DAMAGED_HINT,
     ),
     _cause(
-        r"max virtual memory areas vm\.max_map_count",
-        "nodes that other hosts reach must pass the engine's checks; as root, on that host: "
-        "sysctl -w vm.max_map_count=262144",
-    ),
-    _cause(
-        r"bootstrap check failure",
-        "nodes that other hosts reach must pass the engine's checks: mend on that host what it names",
-    ),
-    _cause(
         r"Lock held by another program|failed to obtain node lock",
         "another node uses this data directory, or the node's user cannot write to it",
     ),
@@ -155,6 +157,8 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
 START_TIMEOUT_S = 120.0
 POLL_S = 0.02
 EXIT_STATUS_WAIT_S = 2.0
+IDLE_WINDOW_S = 0.1
+IDLE_CORES = 0.25
 _TAIL_LINES = 400
 VMSTAT = Path("/proc/vmstat")
 _KILLED_HINT = (
@@ -164,94 +168,166 @@ _OUT_OF_MEMORY_HINT = (
     "give the machine, or its container, more memory, or the node a smaller heap with --heap; of a container "
     "it must leave room for the JVM itself and for the page cache"
 )
-# Nodes write their ports file only once they have found a master: until then, their log alone says it.
-_TRANSPORT = re.compile(r"TransportService.*\bpublish_address \{(?:[^}/]*/)?(?P<address>[^}]+)\}")
-
 StartManner = Literal["script", "direct", "direct, classes archived"]
 ARCHIVED: Final[StartManner] = "direct, classes archived"
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A node to be started, on whichever host."""
+class Node:
+    """A node of this host while it is up: a context manager that starts it, and ends it.
 
-    name: str  # empty for a single node
-    heap_mb: int  # of it, MiB
-    jvm_flags: tuple[str, ...]  # behind all other flags
-    settings: Mapping[str, Any]  # over benchctl's own
-    joining: Mapping[str, Any]  # settings by which it finds the others
-    variables: Mapping[str, str]  # of its environment, over benchctl's own
-    timeout_s: float  # how long it may take to get ready
-    spread: bool  # whether nodes of other hosts have to reach it
-
-
-@dataclass(frozen=True)
-class Ground:
-    """Requirements of nodes that start on this host; the attributes are those of `boot`."""
-
-    installation: Installation
-    jdk: Jdk
-    data: Path
-    folder: Path
-    owner: Owner | None
-    starts: Starts | None = None
-    archive: ClassArchive | None = None
-    cpus: tuple[int, ...] | None = None
-    vmstat: Path = VMSTAT
-    listen: str = ""
-
-    def node(self, wanted: Wanted) -> "Node":
-        """Configure a node.
-
-        Raises:
-            BenchctlError: If the node cannot be configured.
-        """
-        return Node(self, wanted)
-
-
-def place_of(folder: Path, name: str) -> Path:
-    """Return a node's part of a folder: the folder itself for the only node, whose name is empty."""
-    return folder / name if name else folder
-
-
-class Member(ABC):
-    """A node of a cluster, on whichever host; a context manager that ends it.
+    Args:
+        installation: what to start; it is only read.
+        jdk: what to run it on.
+        data: its data folder, made when it is not there.
+        folder: a new folder for configuration and logs, which stay.
+        owner: whom to run it as; None means the current user.
+        heap_mb: of heap, MiB.
+        jvm_flags: behind all other flags.
+        settings: node settings over benchctl's own.
+        variables: of its environment, over benchctl's own.
+        timeout_s: how long it may take to get ready.
+        cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
+        vmstat: where the kernel counts whom it killed.
+        starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
+            start it by the engine's script. So is one whose script does what benchctl does not know.
+        archive: of the classes that it writes when it is stopped in peace; None for none.
+        listen: the address that it takes requests at; empty for loopback.
+        expect_index: an index whose primary shards must be started before it counts as ready.
 
     Attributes:
-        name: of the node; empty when it is the only one.
-        folders: of its start, on the host of benchctl; what is on another host is there once it has ended.
-        host: that it is on; empty for that of benchctl.
+        folders: of its start.
         client: for everything that is not measured; there once it listens, as is all that follows.
         http_port: where it listens.
-        pid: of the server JVM; of one on another host, a number that no process here has.
-        start_s: seconds from starting the process to listening.
+        pid: of the server JVM.
         command: the server JVM's real command line.
         manner: how it was started.
-        lives: (process id, start on the monotonic clock in ns) of every server JVM that it had.
-        down: it was stopped on purpose, or its loss is known and put up with.
+        start_s: seconds from starting the process to ready.
+        started_ns: start of its server JVM, on the monotonic clock.
+        version: as it says.
+        build: hash of the commit it was built from.
+        lucene: Lucene's version.
     """
 
-    host = ""
     client: SearchClient
     http_port: int
     pid: int
-    start_s: float
     command: tuple[str, ...]
-    manner: StartManner
+    start_s: float
+    started_ns: int
+    version: str
+    build: str
 
-    def __init__(
-        self, name: str, engine: EngineName, folders: BootFolders, *, listen: str, timeout_s: float
+    def __init__(  # noqa: PLR0913 - what is started, on what and for whom; all by keyword
+        self,
+        installation: Installation,
+        jdk: Jdk,
+        *,
+        data: Path,
+        folder: Path,
+        owner: Owner | None,
+        heap_mb: int,
+        jvm_flags: Sequence[str] = (),
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        variables: Mapping[str, str] = MappingProxyType({}),
+        timeout_s: float = START_TIMEOUT_S,
+        cpus: tuple[int, ...] | None = None,
+        vmstat: Path = VMSTAT,
+        starts: Starts | None = None,
+        archive: ClassArchive | None = None,
+        listen: str = "",
+        expect_index: str | None = None,
     ) -> None:
-        self.name = name
-        self.folders = folders
-        self.lives: list[tuple[int, int]] = []
-        self.down = False
-        self._engine = engine
+        self.folders = folders = BootFolders.create(folder)
+        self.lucene = installation.lucene
+        self.manner: StartManner = "script"
+        self._installation = installation
+        self._engine = installation.engine
+        self._data = data
+        self._owner = owner
+        self._vmstat = vmstat
+        self._starts = starts
+        self._archive = archive
         self._listen = listen
+        self._index = expect_index
         self._timeout_s = timeout_s
         self._started = time.monotonic()
         self._held = ExitStack()
-        self._info: NodeInfo | None = None
+        # Of the process, whose keeper has one line to tell things by.
+        self._lock = threading.RLock()
+        self._server: psutil.Process | None = None
+        self._stop_s: float | None = None
+        write_config(
+            folders,
+            installation,
+            jdk,
+            heap_mb=heap_mb,
+            jvm_flags=jvm_flags,
+            settings=settings,
+            data=data,
+            listen=listen,
+        )
+        data.mkdir(parents=True, exist_ok=True)
+        self._command = Command(
+            argv=(str(installation.root.absolute() / "bin" / self._engine),),
+            env=environment(folders, installation, jdk, variables),
+            cwd=folders.root,
+            stdout=folders.stdout,
+            stderr=folders.stderr,
+            owner=owner,
+            cpus=cpus,
+        )
+        if starts is not None:
+            with suppress(UnlearnableError):
+                parts = self._command, starts, folders, installation, jdk, data
+                self._command = direct(*parts, archive_to=self.archive_to)
+                self.manner = "direct"
+        for root in (folders.root, data):
+            hand_over(root, owner)
+
+    @property
+    def archive_to(self) -> Path | None:
+        """File that it writes an archive of its classes to when it stops; None if it is to write none."""
+        return None if self._archive is None else self.folders.temporary / self._archive.path.name
+
+    def _keep_archive(self) -> None:
+        if self._archive is not None and self.archive_to is not None:
+            script = self.manner == "script" and "the engine's script starts its nodes"
+            reason = script or ruled_out(self.command) or "its node wrote none"
+            self._archive.keep(self.archive_to, reason)
+
+    def __enter__(self) -> Self:
+        """Start it, and wait until it is ready.
+
+        Raises:
+            BenchctlError: If it ended, or did not get ready in time; the message has the reason as far as its
+                log shows it.
+        """
+        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._vmstat)
+        server = MAIN_CLASSES[self._engine]
+        with ExitStack() as stack:
+            stack.callback(self._held.close)
+            self._process = self._held.enter_context(NodeProcess(self._command, server=server))
+            try:
+                self._wait_ready()
+            except BenchctlError as err:
+                # A node that somebody ended says nothing about its archive.
+                if self._archive is not None and not _was_ended(err):
+                    self._archive.refuse(NEVER_STARTED)
+                if err.hint == UNKNOWN_HINT and self._forget_start():
+                    hint = f"{UNKNOWN_HINT}; try again: how it starts is learnt again; or use start:script"
+                    raise BenchctlError(err.message, hint=hint) from err
+                raise
+            stack.pop_all()
+        return self
+
+    def __exit__(self, raised: object, *_: object) -> None:
+        try:
+            # Whoever interrupts a node does not wait for its archive, nor is that one kept.
+            self.stop(at_once=raised is not None and self._archive is not None)
+        finally:
+            self._held.close()
+        if raised is None:
+            self._keep_archive()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -263,108 +339,107 @@ class Member(ABC):
         """File with its standard output."""
         return self.folders.stdout
 
-    @property
-    def started_ns(self) -> int:
-        """Start of its server JVM, on the monotonic clock; the first of several."""
-        return self.lives[0][1]
-
-    @property
-    def info(self) -> NodeInfo:
-        """The node's own report, requested once."""
-        if self._info is None:
-            self._info = self.client.info()
-        return self._info
-
-    @property
-    def left_s(self) -> float:
-        """Seconds left to become ready; at least 1."""
-        return max(self._started + self._timeout_s - time.monotonic(), 1.0)
-
-    def _connect(self) -> None:
+    def _wait_ready(self) -> None:
+        ports = self.folders.http_ports
+        while not ports.exists():
+            self._wait_starting()
+        with disk_errors(f"read {ports}"):
+            self.http_port = parse_port(read_file(ports, follow=False).decode())
+        with self._lock:
+            self._server = psutil.Process(self._process.pid)
+        self.pid = self._server.pid
+        self.started_ns = started_ns(self.pid)
+        self.command = tuple(self._server.cmdline())
+        self.manner = _manner(self.manner, self.pid, self.command)
         self.client = self._held.enter_context(SearchClient(self._engine, self.endpoint))
+        index, left_s = self._index, max(self._started + self._timeout_s - time.monotonic(), 1.0)
+        try:
+            self.client.health(index, left_s)
+        except NodeRequestError as err:
+            self.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
+            what = f"the shards of index '{index}'" if index else "its shards"
+            raise self.failure(f"never got {what} ready: {err.reason}", self.client.unassigned()) from err
+        self.start_s = time.monotonic() - self._started
+        info = self.client.info()
+        self.version, self.build = info.version, info.build
 
-    @abstractmethod
-    def __enter__(self) -> Self: ...
+    def _forget_start(self) -> bool:
+        if self._starts is None or self.manner == "script":
+            return False
+        self._starts.forget()
+        return True
 
-    @abstractmethod
-    def __exit__(self, *_: object) -> None: ...
+    @cached_property
+    def gauge(self) -> ProcessGauge:
+        """A gauge of its process."""
+        return ProcessGauge(self.pid)
 
-    @abstractmethod
-    def wait_address(self, halted: Callable[[], bool]) -> str:
-        """Wait until it listens for other nodes and return the address.
+    @cached_property
+    def _meter(self) -> Meter:
+        return self._held.enter_context(Meter(self.pid))
 
-        `halted` is asked now and then whether to give up.
+    def reading(self) -> Reading | None:
+        """Return its process's usage; None if it cannot be read."""
+        return self._meter.read()
 
-        Raises:
-            BenchctlError: If the node ended, or takes too long.
+    def thread_kinds(self) -> Mapping[int, str]:
+        """Return purposes of its threads; see `usage.thread_kinds`."""
+        return thread_kinds(self.pid, self.stdout)
+
+    def pauses(self, logs: Path, origin_ns: int) -> list[GcPause]:
+        """Return the pauses in its logs, wherever they are now, since `origin_ns` on the monotonic clock."""
+        now_ns = time.monotonic_ns() - origin_ns
+        clock = LogClock(-origin_ns, now_ns - time.time_ns(), self.started_ns - origin_ns)
+        return read_pauses(logs, self.pid, clock)
+
+    def searches_counted(self) -> int | None:
+        """Return query phases since the start, by its own statistics.
+
+        None with several primary shards, of which a search is counted on each that it asks, and it skips
+        some.
         """
+        return None if self.client.primary_shards() > 1 else self.client.node_search_count()
 
-    @abstractmethod
-    def tell_others(self, addresses: Iterable[str]) -> None:
-        """Give the node the addresses of all nodes of its cluster.
+    def wait_idle(self, max_s: float = 2.0) -> float:
+        """Wait until the JVM is idle: under a quarter of a core over a tenth of a second.
 
-        Raises:
-            BenchctlError: If the disk refuses.
-        """
-
-    @abstractmethod
-    def wait_listening(self, halted: Callable[[], bool]) -> None:
-        """Wait until it writes its HTTP address, which it does once it has a master.
-
-        `halted` is asked now and then whether to give up.
-
-        Raises:
-            BenchctlError: If the node ended, takes too long, or was given up.
-        """
-
-    @abstractmethod
-    def forget_start(self) -> bool:
-        """Drop its recorded start; return whether it was started without the script."""
-
-    @abstractmethod
-    def cpu_seconds(self) -> float:
-        """Return CPU time of the server JVM over all threads; 0 if it is down.
+        Returns:
+            Seconds waited; at least one window, at most about max_s.
 
         Raises:
             BenchctlError: If the node died.
         """
+        # A node that dies meanwhile ends the wait.
+        return wait_idle(
+            self.cpu_seconds, lambda: self.check_alive(IDLE_WINDOW_S), cores=IDLE_CORES, max_s=max_s
+        )
 
-    @abstractmethod
-    def reading(self) -> Reading | None:
-        """Return its process's usage, on the clock of this host; None if it cannot be read."""
+    def cpu_seconds(self) -> float:
+        """Return CPU time of the server JVM over all threads.
 
-    @property
-    @abstractmethod
-    def gauge(self) -> Gauge:
-        """Return a gauge of its current process."""
+        Raises:
+            BenchctlError: If the node died.
+        """
+        if self._server is None:
+            return 0.0
+        try:
+            times = self._server.cpu_times()
+        except psutil.NoSuchProcess:
+            self.check_alive()
+            raise
+        return float(times.user + times.system)
 
-    @abstractmethod
-    def thread_kinds(self) -> Mapping[int, str]:
-        """Return purposes of its threads; see `meter.thread_kinds`."""
+    def glance(self) -> None:
+        """Check like `check_alive`, cheaply enough to be called all the time.
 
-    def own_pid(self, pid: int) -> int:
-        """Return the pid in its own host's logs of a process of its `lives`."""
-        return pid
+        Raises:
+            BenchctlError: If the node died, with the cause.
+        """
+        with self._lock:
+            lost = self._stop_s is None and not self._process.alive()
+        if lost:
+            self.check_alive()
 
-    @abstractmethod
-    def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
-        """Return the clock from its logs to nanoseconds since `origin_ns` on this host's monotonic clock."""
-
-    @abstractmethod
-    def here(self, text: str) -> str:
-        """Return a text of the node with folders on this host in place of its own."""
-
-    @property
-    @abstractmethod
-    def lost(self) -> bool:
-        """Return whether it ended without having been stopped."""
-
-    @property
-    def host_lost(self) -> bool:
-        """Return whether its host is gone."""
-        return False
-
-    @abstractmethod
     def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
         """Check that it runs, or was stopped on purpose.
 
@@ -376,201 +451,8 @@ class Member(ABC):
         Raises:
             BenchctlError: If the node died, with the cause.
         """
-
-    @abstractmethod
-    def stop(self, *, at_once: bool = False) -> float:
-        """Stop it and everything it started.
-
-        Args:
-            at_once: kill it, where nothing of it is kept that it would write at its end.
-
-        Returns:
-            Seconds until its last process was gone; the same again when called again.
-        """
-
-    @abstractmethod
-    def take_down(self, *, at_once: bool) -> None:
-        """Stop it, or kill it, so that it counts as neither lost nor over."""
-
-    @abstractmethod
-    def start_again(self, halted: Callable[[], bool]) -> None:
-        """Start it with the engine's script, as users do, with the ports that it had; wait until it listens.
-
-        `halted` is asked now and then whether to give up.
-
-        Raises:
-            BenchctlError: If the node ended, takes too long, or was given up.
-        """
-
-    @abstractmethod
-    def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """Return an error with the explanation of its log, or else `said`."""
-
-
-class Node(Member):
-    """A started node of this host that may or may not become ready.
-
-    It may be stopped and started again while others watch it from their threads.
-
-    Attributes:
-        data: its data folder.
-        owner: whom it runs as; None for the current user.
-    """
-
-    def __init__(self, ground: Ground, wanted: Wanted) -> None:
-        folders = BootFolders.create(place_of(ground.folder, wanted.name))
-        engine = ground.installation.engine
-        super().__init__(wanted.name, engine, folders, listen=ground.listen, timeout_s=wanted.timeout_s)
-        self._ground = ground
-        self.data = place_of(ground.data, wanted.name)
-        self.owner = ground.owner
-        # Of the process, whose keeper has one line to tell things by.
-        self._lock = threading.RLock()
-        self._server: psutil.Process | None = None
-        self._address = ""
-        self._stop_s: float | None = None
-        self._gauge: tuple[int, ProcessGauge] | None = None
-        self._meter: Meter | None = None
-        self.manner: StartManner = "script"
-        self._configure(wanted)
-
-    def _configure(self, wanted: Wanted) -> None:
-        ground, folders = self._ground, self.folders
-        write_config(
-            folders,
-            ground.installation,
-            ground.jdk,
-            heap_mb=wanted.heap_mb,
-            jvm_flags=wanted.jvm_flags,
-            settings=wanted.settings,
-            data=self.data,
-            joining=wanted.joining,
-            listen=ground.listen,
-            spread=wanted.spread,
-        )
-        self.data.mkdir(parents=True, exist_ok=True)
-        self._script = self._command = Command(
-            argv=(str(ground.installation.root.absolute() / "bin" / self._engine),),
-            env=environment(folders, ground.installation, ground.jdk, wanted.variables),
-            cwd=folders.root,
-            stdout=folders.stdout,
-            stderr=folders.stderr,
-            owner=ground.owner,
-            cpus=ground.cpus,
-        )
-        if ground.starts is not None:
-            with suppress(UnlearnableError):
-                parts = self._script, ground.starts, folders, ground.installation, ground.jdk, self.data
-                self._command = direct(*parts, archive_to=self.archive_to)
-                self.manner = "direct"
-        for root in (folders.root, self.data):
-            hand_over(root, ground.owner)
-
-    @property
-    def archive_to(self) -> Path | None:
-        """File that it writes an archive of its classes to when it stops; None if it is to write none."""
-        archive = self._ground.archive
-        return None if archive is None else self.folders.temporary / archive.path.name
-
-    def keep_archive(self) -> None:
-        """Keep the archive that it wrote when it stopped, if it was to write one, or why it did not.
-
-        Raises:
-            BenchctlError: If the disk refuses.
-        """
-        if self._ground.archive is not None and self.archive_to is not None:
-            script = self.manner == "script" and "the engine's script starts its nodes"
-            reason = script or ruled_out(self.command) or "its node wrote none"
-            self._ground.archive.keep(self.archive_to, reason)
-
-    def __enter__(self) -> Self:
-        self._begin(self._command)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
-    def _begin(self, command: Command) -> None:
-        self._started, self._oom_kills = time.monotonic(), _oom_kills(self._ground.vmstat)
-        server = MAIN_CLASSES[self._engine]
-        self._process = self._held.enter_context(NodeProcess(command, server=server))
-
-    def wait_address(self, halted: Callable[[], bool]) -> str:
-        read = 0
-        while True:
-            # All of it: a JVM that tells what it compiles writes thousands of lines a second there.
-            with disk_errors(f"read {self.stdout}"):
-                lines, read = lines_since(self.stdout, read)
-            for line in lines:
-                if match := _TRANSPORT.search(line):
-                    self._address = match["address"]
-                    return self._address
-            self._wait_starting("it listens for no other node", halted)
-
-    def wait_listening(self, halted: Callable[[], bool]) -> None:
-        ports = self.folders.http_ports
-        while not ports.exists():
-            self._wait_starting("it listens nowhere", halted)
-        with disk_errors(f"read {ports}"):
-            self.http_port = parse_port(read_file(ports, follow=False).decode())
-        self.start_s = time.monotonic() - self._started
         with self._lock:
-            self._server = psutil.Process(self._process.pid)
-        self.pid = self._server.pid
-        self.lives.append((self.pid, started_ns(self.pid)))
-        self.command = tuple(self._server.cmdline())
-        self.manner = _manner(self.manner, self.pid, self.command)
-        self._connect()
-
-    def tell_others(self, addresses: Iterable[str]) -> None:
-        with disk_errors(f"list the nodes' addresses in {self.folders.root}"):
-            self.folders.write_seeds(addresses)
-
-    def forget_start(self) -> bool:
-        if self._ground.starts is None or self.manner == "script":
-            return False
-        self._ground.starts.forget()
-        return True
-
-    def reading(self) -> Reading | None:
-        if self._meter is None or self._meter.pid != self.pid:
-            self._meter = self._held.enter_context(Meter(self.pid))
-        return self._meter.read()
-
-    @property
-    def gauge(self) -> Gauge:
-        if self._gauge is None or self._gauge[0] != self.pid:
-            self._gauge = self.pid, ProcessGauge(self.pid)
-        return self._gauge[1]
-
-    def thread_kinds(self) -> Mapping[int, str]:
-        return thread_kinds(self.pid, self.stdout)
-
-    def log_clock(self, started_ns: int, origin_ns: int) -> LogClock:
-        now_ns = time.monotonic_ns() - origin_ns
-        return LogClock(-origin_ns, now_ns - time.time_ns(), started_ns - origin_ns)
-
-    def here(self, text: str) -> str:
-        return text
-
-    def cpu_seconds(self) -> float:
-        if self._server is None or self.down:
-            return 0.0
-        try:
-            times = self._server.cpu_times()
-        except psutil.NoSuchProcess:
-            self.check_alive()
-            raise
-        return float(times.user + times.system)
-
-    @property
-    def lost(self) -> bool:
-        with self._lock:
-            return not self.down and self._stop_s is None and not self._process.alive()
-
-    def check_alive(self, within_s: float = 0.0, when: str = "while it was in use") -> None:
-        with self._lock:
-            if self.down or self._stop_s is not None:
+            if self._stop_s is not None:
                 return
             self._process.wait(within_s)
             if self._process.alive():
@@ -580,53 +462,65 @@ class Node(Member):
         raise self.failure(f"{'died' if status is None else describe_exit(status)} {when}")
 
     def stop(self, *, at_once: bool = False) -> float:
+        """Stop it and everything it started.
+
+        Args:
+            at_once: kill it, where nothing of it is kept that it would write at its end.
+
+        Returns:
+            Seconds until its last process was gone; the same again when called again.
+        """
         with self._lock:
             if self._stop_s is None:
                 self._stop_s = self._process.stop(0.0 if at_once else STOP_GRACE_S)
             return self._stop_s
 
-    def take_down(self, *, at_once: bool) -> None:
-        self.down = True
-        with self._lock:
-            self._process.stop(0.0 if at_once else STOP_GRACE_S)
+    def check_index(self, halted: Callable[[], bool]) -> None:
+        """Check all its shards, one after the other, with the Lucene and Java that it runs.
 
-    def start_again(self, halted: Callable[[], bool]) -> None:
-        transport = parse_port(self._address) if self._address else 0
-        with disk_errors(f"start {self._title} again in {self.folders.root}"):
-            self.folders.keep_ports(self._engine, self.http_port, transport)
-        with self._lock:
-            self.manner = "script"
-            self._begin(self._script)
-            self.down = False
-        self.wait_listening(halted)
+        What was committed is checked. What the checks say is kept beside its logs. `halted` is asked now and
+        then whether to give up.
+
+        Raises:
+            BenchctlError: If a shard is damaged, it cannot be checked, or it was given up.
+        """
+        with disk_errors(f"copy the index in {self._data}"):
+            root = Path(tempfile.mkdtemp(prefix="check-", dir=self._data.parent))
+            try:
+                shards = _linked(self._data, root)
+                if not shards:
+                    raise BenchctlError(f"no shard to check in {self._data}")
+                hand_over(root, self._owner)
+                for shard in shards:
+                    library = f"{self._installation.root / 'lib'}/*"
+                    checked = ("-cp", library, "org.apache.lucene.index.CheckIndex", str(shard))
+                    argv = (self.command[0], f"-Xmx{_CHECK_HEAP}", *checked)
+                    _check(argv, shard, self.folders.logs, self._owner, halted)
+            finally:
+                shutil.rmtree(root, ignore_errors=True)
 
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
+        """Return an error with the explanation of its log, or else `said`."""
         # What a JVM says of its compilations names exceptions that nobody threw.
         own = hook("foreign_lines")(line.encode() for line in self._process.tail(_TAIL_LINES))
         reason, hint = diagnose([*(line.decode() for line in own), *said])
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
             reason, hint = self._killed()
-        text = f"{self._title} {what}: {reason}" if reason else f"{self._title} {what}"
+        title = f"{self._engine} {self._installation.version}"
+        text = f"{title} {what}: {reason}" if reason else f"{title} {what}"
         return BenchctlError(f"{text} (logs in {self.folders.root})", hint=hint)
 
-    @property
-    def _title(self) -> str:
-        of = f"{self._engine} {self._ground.installation.version}"
-        return f"{self.name} of {of}" if self.name else of
-
-    def _wait_starting(self, state: str, halted: Callable[[], bool]) -> None:
+    def _wait_starting(self) -> None:
         self.check_alive(when="before it was ready")
-        if halted():
-            raise self.failure(GIVEN_UP)
         if time.monotonic() - self._started > self._timeout_s:
-            raise self.failure(f"was not ready after {self._timeout_s:g} s: {state}")
+            raise self.failure(f"was not ready after {self._timeout_s:g} s: it listens nowhere")
         with self._lock:
             self._process.wait(POLL_S)
 
     def _killed(self) -> tuple[str, str]:
         """Return whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
-        now = _oom_kills(self._ground.vmstat)
+        now = _oom_kills(self._vmstat)
         if now is None or self._oom_kills is None:
             return "", _KILLED_HINT
         if now > self._oom_kills:
@@ -663,3 +557,163 @@ def _url(address: str, port: int) -> str:
 def parse_port(ports: str) -> int:
     """Return the port in a node's ports file: `address:port` per line, IPv6 addresses in brackets."""
     return int(ports.split(maxsplit=1)[0].rpartition(":")[2])
+
+
+NEVER_STARTED = "the node that was to write it did not start"
+_ENDED = (signal.SIGTERM.name, signal.SIGKILL.name)
+
+
+def _was_ended(err: BenchctlError) -> bool:
+    return any(name in err.message for name in _ENDED)
+
+
+_CHECK_HEAP: Final = "512m"
+_CHECK_POLL_S: Final = 0.1
+_CLEAN: Final = "No problems were detected with this index."
+# Between two commits, files go away while they are linked.
+_MOST_COPIES: Final = 3
+
+
+def _linked(data: Path, root: Path) -> list[Path]:
+    for last in range(_MOST_COPIES):
+        try:
+            return list(_link_all(data, root / str(last)))
+        except FileNotFoundError:
+            if last == _MOST_COPIES - 1:
+                raise
+    return []
+
+
+def _link_all(data: Path, root: Path) -> Iterator[Path]:
+    folders: dict[Path, Path] = {}
+    for entry in entries(data, data):
+        if entry.write_once and not entry.is_folder:
+            shard = entry.source.parent
+            if shard not in folders:
+                # INDEX/SHARD/index
+                folders[shard] = root / f"{shard.parent.parent.name}-{shard.parent.name}"
+                folders[shard].mkdir(parents=True)
+                yield folders[shard]
+            link(entry.source, folders[shard] / entry.source.name)
+
+
+def _check(
+    argv: tuple[str, ...], shard: Path, logs: Path, owner: Owner | None, halted: Callable[[], bool]
+) -> None:
+    output = next(path for n in count(1) if not (path := logs / f"check-{n}.txt").exists())
+    command = Command(argv, {}, Path("/"), output, output, owner)
+    with NodeProcess(command, grace_s=0.0) as process:
+        while (status := process.wait(_CHECK_POLL_S)) is None:
+            if halted():
+                raise BenchctlError("the check was given up")
+    text = read_file(output, follow=False).decode(errors="replace")
+    if status == 0 and _CLEAN in text:
+        return
+    lines = [line.strip() for line in text.splitlines()]
+    signs = ("Exception", "FAILED", "ERROR")
+    wrong = next((line for sign in signs for line in lines if sign in line), "")
+    problem = wrong or (lines[-1] if lines else f"nothing: it {describe_exit(status)}")
+    raise BenchctlError(f"Lucene's check of shard {shard.name} says: {problem} (all of it: {output})")
+
+
+_ARCHIVING_HEAP_MB = 512
+
+
+def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: Starts) -> str:
+    """Have a node archive the classes of starting, indexing and searching, unless that was done.
+
+    Args:
+        home: where the node works, and as whom.
+        installation: whose classes.
+        jdk: what its nodes run on.
+        starts: where the archive is kept.
+
+    Returns:
+        Why there is no archive; empty if there is one.
+
+    Raises:
+        BenchctlError: If the disk refuses.
+    """
+    archive = starts.archive(installation, jdk)
+    if archive.refusal is None:
+        with (
+            disk_errors(f"make {archive.path}"),
+            tempfile.TemporaryDirectory(prefix="classes-", dir=home.scratch) as name,
+        ):
+            folder = open_folder(Path(name))
+            # With another variant's settings, or without an archive, nodes may well start.
+            try:
+                with Node(
+                    installation,
+                    jdk,
+                    data=folder / "data",
+                    folder=folder / "boot",
+                    owner=home.node_owner,
+                    heap_mb=_ARCHIVING_HEAP_MB,
+                    starts=starts,
+                    archive=archive,
+                ) as node:
+                    exercise(node.client)
+            except BenchctlError as err:
+                if _was_ended(err):
+                    raise
+                archive.refuse(NEVER_STARTED)
+    return archive.refusal or ""
+
+
+def exercise(client: SearchClient) -> None:
+    """Index and search a little of everything, so that the classes for it are loaded; nothing is left."""
+    lines = [
+        f'{{"index": {{}}}}\n{{"number": {n}, "word": "word{n % 5}", "when": "2023-01-{n + 1:02}"}}\n'
+        for n in range(28)
+    ]
+    client.request("POST", "/any/_bulk", body="".join(lines))
+    client.refresh("any")
+    client.search(
+        "any",
+        {
+            "query": {"range": {"when": {"gte": "2023-01-02T00:00:00Z"}}},
+            "sort": [{"when": "desc"}],
+            "aggs": {
+                "words": {"terms": {"field": "word.keyword"}},
+                "days": {"date_histogram": {"field": "when", "fixed_interval": "1d"}},
+                "sum": {"sum": {"field": "number"}},
+            },
+        },
+    )
+    client.force_merge("any", 1)
+    client.flush("any")
+    client.request("DELETE", "/any")
+
+
+# The collection of evidence from one node start: where it goes, and what collects it.
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Destination of the evidence of one node start while it runs."""
+
+    # empty, and writable for the node's user; what is in it when the node is gone is kept with the run
+    folder: Path
+    java_home: Path  # of the node's runtime, whose `bin` may have jcmd and jfr
+    cpus: tuple[int, ...] | None = None  # that helpers may use; None for all
+
+
+class Collector(Protocol):
+    """Collects evidence of one node start. Its methods are called in this order, each once.
+
+    `end` is called even if the node fails or never gets ready. None of them may send the node a request: a
+    search, and to a lesser degree anything else, changes what is measured.
+    """
+
+    def flags(self) -> tuple[str, ...]:
+        """Return JVM flags, appended to all others."""
+
+    def begin(self, node: Node) -> None:
+        """Begin: the first task of a measured challenge, or its warm-up, is about to start."""
+
+    def measured(self, node: Node) -> None:
+        """Handle the end of the last measured task; the node is still up."""
+
+    def end(self) -> None:
+        """Convert what the node, now gone, left into the form that is kept."""

@@ -11,7 +11,7 @@ import struct
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +35,7 @@ from benchctl.engine.distribution import Installation
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts
-from benchctl.results.plan import CorpusSpec, NodeSpec
+from benchctl.results.plan import CorpusSpec
 from benchctl.spec import IngestClient, PageCache
 from benchctl.track.model import Track
 
@@ -179,10 +179,9 @@ def _has_valid_checksum(file: Path) -> bool:
         return _FOOTER.unpack(content.read(_FOOTER.size)) == (_FOOTER_MAGIC, 0, checksum)
 
 
-INDEX_FORMAT = 5
+INDEX_FORMAT = 6
 MANIFEST_NAME = "manifest.json"
 _WHOLE_NAME = "found-whole.json"
-_PART_NAME = "part.json"
 _Stamps = dict[str, tuple[int, int, int]]
 
 # Measured on big5: about 290 bytes a document at rest; a force-merge needs twice that in addition.
@@ -209,10 +208,6 @@ class IndexKey:
     build: int = 0  # which of several builds of the same, from 0; they differ by chance alone
     # override those of the track's indices; names begin with `index.`
     index_settings: Mapping[str, Any] = field(default_factory=dict)
-    # of the cluster that has it, with the settings that say where its shards are; empty for one
-    nodes: tuple[NodeSpec, ...] = ()
-    # whether nodes are on other hosts than that of benchctl: each host keeps those of its own
-    spread: bool = False
     deterministic: bool = False  # every build is the same; `clients` is 1
     # what the senders are; it decides how long the filling takes, not what is in the index
     ingest_client: IngestClient = "wire"
@@ -240,7 +235,6 @@ class IndexKey:
             (wanted.indices, wanted.data_streams, self.track.templates),
             self.segments,
             self.clients,
-            self.nodes,
             self.deterministic,
             self.ingest_client,
             self.build,
@@ -252,22 +246,19 @@ class IndexKey:
         """Readable directory name, unique by the digest."""
         engine = f"{self.installation.engine}-{self.installation.version}"
         number = f"-build-{self.build}" if self.build else ""
-        engine += f"-{len(self.nodes)}-nodes" if self.nodes else ""
-        part = "-part" if self.spread else ""
-        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}{part}"
+        return f"{engine}-{self.track.name}-{self.corpus.documents}-{self.digest[:12]}{number}"
 
 
 @dataclass(frozen=True)
 class PreparedIndex:
-    """A finished prepared index, or the part of it that is here."""
+    """A finished prepared index."""
 
     root: Path  # its folder
-    facts: IndexFacts  # about all of it
-    held_bytes: int | None = None  # of its segments here; None for all of them
+    facts: IndexFacts
 
     @property
     def data(self) -> Path:
-        """The data folder of a stopped node, which forks copy; of several, the folder of theirs."""
+        """The data folder of a stopped node, which forks copy."""
         return self.root / "data"
 
     @property
@@ -283,9 +274,7 @@ class PreparedIndex:
     def damage(self) -> str:
         """Read all files and return what is damaged; empty if nothing is."""
         try:
-            damage = _damage_of(
-                self.data, self.facts.store_bytes if self.held_bytes is None else self.held_bytes
-            )
+            damage = _damage_of(self.data, self.facts.store_bytes)
         except OSError as err:
             damage = f"it cannot be read: {err.strerror or err}"
         if damage:
@@ -293,17 +282,8 @@ class PreparedIndex:
         return damage
 
 
-class _Part(msgspec.Struct, frozen=True):
-    """A host's part of an index of nodes on several hosts: which nodes, and bytes of their segments."""
-
-    nodes: tuple[str, ...]
-    segment_bytes: int
-
-
-def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> PreparedIndex | None:
+def find_prepared(home: Home, name: str) -> PreparedIndex | None:
     """Return the prepared index in the folder of a name, or None when it has yet to be built.
-
-    Of one whose nodes are on several hosts, `nodes` are those that are to be on this one.
 
     Only a manifest, written last, makes a folder a prepared index. Its files are checked, at about a gigabyte
     a second, unless they were within a day and have not changed since: a node would silently search most
@@ -313,21 +293,15 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
         DamagedIndexError: If the index is damaged.
     """
     root = home.indices / name
-    part: _Part | None = None
     try:
         facts = msgspec.json.decode(read_file(root / MANIFEST_NAME), type=IndexFacts)
-        if nodes is not None:
-            part = msgspec.json.decode(read_file(root / _PART_NAME), type=_Part)
-            if sorted(part.nodes) != sorted(nodes):
-                return None
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError) as err:
         raise DamagedIndexError(
             f"the prepared index {root} is damaged: {err}", hint="the next run builds it again"
         ) from err
-    held_bytes = None if part is None else part.segment_bytes
-    index = PreparedIndex(root, msgspec.structs.replace(facts, cached=True), held_bytes)
+    index = PreparedIndex(root, msgspec.structs.replace(facts, cached=True))
     with suppress(OSError, msgspec.DecodeError):
         age_s = time.time() - (root / _WHOLE_NAME).stat().st_mtime
         checked = msgspec.json.decode(read_file(root / _WHOLE_NAME), type=_Stamps)
@@ -339,16 +313,6 @@ def find_prepared(home: Home, name: str, nodes: Sequence[str] | None = None) -> 
     with suppress(OSError), replacing(root / _WHOLE_NAME) as partial:
         partial.write_bytes(msgspec.json.encode(stamps(index.data)))
     return index
-
-
-def part_damage(home: Home, name: str) -> str:
-    """Read this host's part of an index and return what is damaged; empty if nothing is."""
-    root = home.indices / name
-    try:
-        part = msgspec.json.decode(read_file(root / _PART_NAME), type=_Part)
-        return _damage_of(root / "data", part.segment_bytes)
-    except (OSError, msgspec.DecodeError) as err:
-        return f"it cannot be read: {err}"
 
 
 def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
@@ -401,31 +365,21 @@ def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: i
         shutil.rmtree(root, ignore_errors=True)
 
 
-def keep(
-    home: Home, name: str, built: Path, facts: IndexFacts, nodes: Sequence[str] | None = None
-) -> PreparedIndex:
+def keep(home: Home, name: str, built: Path, facts: IndexFacts) -> PreparedIndex:
     """Move a finished index, its node stopped, to where forks find it.
-
-    Of one whose nodes are on several hosts, `nodes` are those on this one, and the facts say already what its
-    files are for.
 
     Raises:
         BenchctlError: If the disk is full or cannot be written.
     """
     root = home.indices / name
-    held_bytes = None
     with disk_errors(f"keep the prepared index {root}"):
         for lock in (built / "data").rglob("node.lock"):
             lock.unlink()
-        if nodes is None:
-            facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
-        else:
-            held_bytes = sum(entry.source.stat().st_size for entry in _segments(built / "data"))
-            (built / _PART_NAME).write_bytes(msgspec.json.encode(_Part(tuple(nodes), held_bytes)))
+        facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
         (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
         shutil.rmtree(root, ignore_errors=True)
         built.replace(root)
-    return PreparedIndex(root, facts, held_bytes)
+    return PreparedIndex(root, facts)
 
 
 def copy_index(prepared: PreparedIndex, target: Path) -> float:

@@ -285,19 +285,6 @@ def last_lines(log: Path, lines: int) -> list[str]:
     return list(deque(text.splitlines(), maxlen=lines))
 
 
-def lines_since(log: Path, offset: int) -> tuple[list[str], int]:
-    """Return the complete lines of a log after an offset, and the offset of their end.
-
-    Raises:
-        OSError: If the log cannot be read.
-    """
-    with open_regular(log, follow=False) as file:
-        file.seek(offset)
-        data = file.read()
-    whole = data[: data.rfind(b"\n") + 1]
-    return whole.decode("utf-8", "replace").splitlines(), offset + len(whole)
-
-
 def started_ns(pid: int) -> int:
     """Return a process's start on the monotonic clock; the kernel's resolution is about 10 ms.
 

@@ -3,8 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -12,12 +11,11 @@ from typing import Any, Self
 
 import yaml
 
-from benchctl.disk import folder_past_nodes, read_file, replace_past_nodes
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
-from benchctl.results.plan import EngineName, NodeSpec
+from benchctl.results.plan import EngineName
 
 # But not tokenizers.
 _TELLING = re.compile(
@@ -89,7 +87,6 @@ _HEAP = re.compile(r"-Xmx|-XX:MaxHeapSize=")
 _JMX = "com.sun.management.jmxremote"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
 
-_EXPECTED_NODES = "gateway.expected_data_nodes"
 _ADDED_MODULES = re.compile(r"^(?:\d+(?:-\d*)?:)?--add-modules=(?P<modules>\S+)$")
 _GC_LOG = re.compile(
     r"(?P<option>-Xlog:[^:]*:file=|-Xloggc:)(?P<path>[^:\s]+)(?P<decorations>:[a-z]+(?:,[a-z]+)*(?=:|$))?"
@@ -132,30 +129,6 @@ class BootFolders:
         """File with the node's addresses once it is listening."""
         return self.logs / "http.ports"
 
-    def write_seeds(self, addresses: Iterable[str]) -> None:
-        """Write the addresses of other nodes for a node that may be looking already.
-
-        Raises:
-            OSError: If the file system refuses.
-        """
-        text = "".join(f"{address}\n" for address in addresses)
-        replace_past_nodes(self.config / "unicast_hosts.txt", text.encode())
-
-    def keep_ports(self, engine: EngineName, http: int, transport: int) -> None:
-        """Make the next start use the ports of this finished one, and wait for no other nodes.
-
-        Raises:
-            OSError: If the file system refuses.
-        """
-        file = self.config / f"{engine}.yml"
-        settings = yaml.safe_load(read_file(file, follow=False))
-        settings |= {"http.port": http, "transport.port": transport}
-        # If it is elected, it would hold everything up for minutes where another node is gone for good.
-        settings.pop(_EXPECTED_NODES, None)
-        replace_past_nodes(file, yaml.safe_dump(settings, sort_keys=True).encode())
-        with folder_past_nodes(self.logs) as logs, suppress(FileNotFoundError):
-            os.unlink(self.http_ports.name, dir_fd=logs)
-
     @classmethod
     def create(cls, root: Path) -> Self:
         """Create the folders.
@@ -176,25 +149,6 @@ class BootFolders:
         return folders
 
 
-ALONE: Mapping[str, Any] = MappingProxyType({"node.name": "benchctl", "discovery.type": "single-node"})
-"""The settings of a node that is to find no others."""
-
-
-def joining(
-    installation: Installation, nodes: Sequence[NodeSpec], settings: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the settings by which nodes with common `settings` form a cluster, without names."""
-    renamed = installation.engine == "opensearch" and not installation.version.startswith("1.")
-    initial = "cluster.initial_cluster_manager_nodes" if renamed else "cluster.initial_master_nodes"
-    return {
-        "discovery.seed_providers": "file",
-        # Else the first to be master allocates shards while the nodes that hold them are still starting.
-        _EXPECTED_NODES: sum(node.has_role("data", settings) for node in nodes),
-        # Nodes that have formed a cluster before look for that, whatever they are told here.
-        initial: [node.name for node in nodes if node.has_role("master", settings)],
-    }
-
-
 def write_config(
     boot: BootFolders,
     installation: Installation,
@@ -204,27 +158,22 @@ def write_config(
     jvm_flags: Sequence[str],
     settings: Mapping[str, Any],
     data: Path,
-    joining: Mapping[str, Any] = ALONE,
     listen: str = "",
-    spread: bool = False,
 ) -> None:
     """Write a start's own configuration folder, based on a copy of the shipped one.
 
     `heap_mb` is both smallest and largest heap, MiB. The flags come after all others, and the settings
-    override benchctl's own, of which `joining` are about other nodes. Requests come in at the address
-    `listen`, if there is one, else on loopback; so do other nodes, if they are `spread` over hosts.
+    override benchctl's own. Requests come in at the address `listen`, if there is one, else on loopback.
 
     Raises:
         UsageError: If benchctl cannot pass on a flag or setting.
         BenchctlError: If the file system refuses.
     """
     options = _own_jvm_options(boot, heap_mb, check_flags(installation.engine, jvm_flags))
-    merged = {**_own_settings(boot, installation, data), **joining, **check_settings(settings)}
+    merged = {**_own_settings(boot, installation, data), **check_settings(settings)}
     if listen:
+        # What binds nodes to each other stays on loopback: then there are no production checks to pass.
         merged["http.host"] = listen
-        # Else what binds nodes to each other stays on loopback: then they have no production checks to pass.
-        if spread:
-            merged["transport.host"] = listen
     try:
         # Contents only: the modes of a read-only installation would carry over and lock the node out.
         shutil.copytree(installation.root / "config", boot.config, copy_function=shutil.copyfile)
@@ -389,6 +338,8 @@ def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> 
     """The settings of every node: loopback, free ports, own folders, no extras."""
     settings: dict[str, Any] = {
         "cluster.name": "benchctl",
+        "node.name": "benchctl",
+        "discovery.type": "single-node",
         "path.data": str(data.absolute()),
         "path.logs": str(boot.logs),
         "network.host": "127.0.0.1",

@@ -17,7 +17,6 @@ from benchctl.engine.settings import without_secrets
 from benchctl.engine.usage import wait_idle
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
-from benchctl.results.model import Fate
 from benchctl.results.plan import EngineName
 
 _UNAUTHORISED = 401
@@ -458,15 +457,6 @@ class Target:
 
     def glance(self) -> None:
         """Do nothing: a request would change what is measured."""
-
-    @property
-    def act(self) -> None:
-        """Nothing to stop: benchctl does not own the nodes."""
-
-    @property
-    def fates(self) -> Sequence[tuple[int, str, Fate]]:
-        """Empty: nothing reports what happens to its nodes."""
-        return ()
 
     def searches_counted(self) -> int | None:
         """Return how many searches all nodes ran since `attach`, whoever sent them.

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from io import BufferedReader
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import psutil
 
@@ -59,10 +59,6 @@ class Reading:
     # methods that a JVM has compiled, and the nanoseconds that this took; None where it keeps no counters
     compiled: tuple[int, int] | None = None
     open_files: int | None = None  # that it has now, sockets included; None where the kernel does not say
-
-
-Readings = Mapping[int, Reading]
-"""Of nodes, by process id; what cannot be read is missing."""
 
 
 @dataclass
@@ -242,14 +238,6 @@ class Usage:
     write_bytes: float = math.nan
     context_switches: float = math.nan
     major_faults: float = math.nan
-
-
-class Gauge(Protocol):
-    """A reader of a process's usage."""
-
-    def read(self) -> Usage:
-        """Read the current usage."""
-        ...
 
 
 def wait_idle(

@@ -19,7 +19,7 @@ from benchctl.engine.maven import latest_version
 from benchctl.engine.settings import check_environment, check_flag, check_settings
 from benchctl.errors import BenchctlError, UsageError, guess, nearest, suggestion
 from benchctl.quantities import SIZE
-from benchctl.results.plan import NAMED_DISTRIBUTIONS, EngineName, NodeSpec, StartMode, VariantSpec
+from benchctl.results.plan import NAMED_DISTRIBUTIONS, EngineName, StartMode, VariantSpec
 from benchctl.track.library import challenge_names
 from benchctl.yaml_file import Step
 
@@ -34,9 +34,6 @@ SHIPPED_DIFFS: Final = {path.stem: path for path in sorted(Path(__file__).parent
 """Diffs of Lucene that benchctl brings, by name."""
 _SHARDS: Final = "index.number_of_shards"
 _REPLICAS: Final = "index.number_of_replicas"
-# More than one host can start, and few enough for ports and addresses in a row.
-_MOST_NODES: Final = 32
-_MOST_SHARDS: Final = 1024
 
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+(-[A-Za-z0-9][A-Za-z0-9.-]*)?", re.ASCII)
 _VERSION_BEGUN: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -108,7 +105,9 @@ def check_index_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     named = whole_names(settings)
     for name, value in named.items():
         if name in (_SHARDS, _REPLICAS) and value is not None and not _DIGITS.fullmatch(str(value)):
-            raise UsageError(f"'{name}' is not a number: {value}", hint="write shards:3 or replicas:1")
+            raise UsageError(
+                f"'{name}' is not a number: {value}", hint=f"write index:{name.removeprefix('index.')}=1"
+            )
         if name.endswith(".") or ".." in name:
             raise UsageError(f"'{name}' is not the name of an index setting")
     return named
@@ -223,18 +222,6 @@ Word = str | int | bool
 EngineWord = Literal["es", "os", "elasticsearch", "opensearch"]
 
 
-class NodeEntry(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
-):
-    """A node of a cluster as written."""
-
-    # roles such as `master` and `data`: by default all; an empty list makes a coordinating node
-    roles: tuple[Text, ...] | None = None
-    attributes: dict[str, Word] = {}  # attributes for shard allocation, such as `zone: a`
-    settings: dict[str, Any] = {}  # node settings, which override those of the variant; may be nested
-    host: Text = ""  # host of the `--hosts` file; by default the next that carries nodes
-
-
 class VariantEntry(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True, omit_defaults=True
 ):
@@ -252,7 +239,7 @@ class VariantEntry(
     # major version or a name such as `temurin-21` to download, `bundled` for the distribution's own, or path
     # of a Java home
     jdk: Annotated[int, Meta(ge=1)] | Text | None = None
-    heap: Text | None = None  # heap per node, such as `1g`
+    heap: Text | None = None  # heap, such as `1g`
     jvm: tuple[Text, ...] = ()  # JVM flags; of contradicting ones the last holds
     settings: dict[str, Any] = {}  # node settings, may be nested; `null` removes one of the base
     index_settings: dict[str, Any] = {}  # index settings; `null` removes one of the base
@@ -264,10 +251,6 @@ class VariantEntry(
     warmups: tuple[Text, ...] = ()  # challenges that run unmeasured after every boot
     # `script` starts nodes with the engine's own script
     start: StartMode | None = None
-    # number of nodes, called node-1 and so on, or a mapping of names to nodes
-    nodes: Annotated[int, Meta(ge=1, le=_MOST_NODES)] | dict[str, NodeEntry] | None = None
-    shards: Annotated[int, Meta(ge=1)] | None = None  # primary shards of the prepared index
-    replicas: Annotated[int, Meta(ge=0)] | None = None  # replicas of each shard
     index_from: Text | None = None  # older engine that writes the prepared index, such as `es@7.17.29`
 
 
@@ -298,10 +281,6 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
     index_settings = _merged(
         base.index_settings, entry.index_settings, "index-settings", check_index_settings
     )
-    copies = ((_SHARDS, entry.shards), (_REPLICAS, entry.replicas))
-    index_settings |= {key: str(count) for key, count in copies if count is not None}
-    nodes = base.nodes if entry.nodes is None else _nodes(entry.nodes)
-    _check_nodes(nodes, settings, int(index_settings.get(_REPLICAS, 0)))
     return msgspec.structs.replace(
         base,
         name=name,
@@ -319,7 +298,6 @@ def applied(entry: VariantEntry, base: VariantSpec, name: str, folder: Path | No
         plugins=(*base.plugins, *_each(entry.plugins, "plugins", lambda text: _placed_plugin(text, here))),
         warmups=(*base.warmups, *_each(entry.warmups, "warmups", lambda text: placed_challenge(text, here))),
         start=entry.start or base.start,
-        nodes=nodes,
         index_from=base.index_from
         if entry.index_from is None
         else _one(entry.index_from, "index-from", _filler),
@@ -355,96 +333,12 @@ def check_filler(spec: VariantSpec) -> None:
             f"{by.version} has written",
             hint="name an older version of it, of the same major version or the one before",
         )
-    if len(spec.nodes) > 1:
-        raise UsageError(
-            f"variant '{spec.name}': an index of another version takes a single node",
-            hint="remove nodes:",
-        )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version to compare by; none where it is not known yet."""
     match = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", version)
     return () if match is None else tuple(int(part or 0) for part in match.groups())
-
-
-def _nodes(entry: int | Mapping[str, NodeEntry]) -> tuple[NodeSpec, ...]:
-    """The nodes of a cluster; none for a single one that is like all others."""
-    if isinstance(entry, int):
-        return tuple(NodeSpec(f"node-{number}") for number in range(1, entry + 1)) if entry > 1 else ()
-    with at("nodes"):
-        if not 1 <= len(entry) <= _MOST_NODES:
-            raise UsageError(f"a cluster has from 1 to {_MOST_NODES} nodes, not {len(entry)}")
-    return tuple(_node(name, node) for name, node in entry.items())
-
-
-def _node(name: str, entry: NodeEntry) -> NodeSpec:
-    with at("nodes", name):
-        check_name(name, "a node's name")
-        if name == "master":
-            raise UsageError("'master' means the elected node", hint="call it otherwise")
-        own = {f"node.attr.{key}": _as_texts(value) for key, value in entry.attributes.items()}
-        if entry.roles is not None:
-            own["node.roles"] = [_role(role) for role in entry.roles]
-        check_settings(own)
-    try:
-        return NodeSpec(name, _merged(own, entry.settings, "settings", _check_node_settings), entry.host)
-    except EntryError as err:
-        raise EntryError(("nodes", name, *err.way), err.message, err.hint) from err
-
-
-_ROLES = (
-    "master", "cluster_manager", "data", "data_content", "data_hot", "data_warm", "data_cold", "data_frozen",
-    "ingest", "ml", "remote_cluster_client", "transform", "search", "voting_only",
-)  # fmt: skip
-
-
-def _role(name: str) -> str:
-    """A role that is not misspelt; OpenSearch lets people make some of their own."""
-    if name not in _ROLES and nearest(name, _ROLES):
-        raise UsageError(f"'{name}' is not a node role", hint=suggestion(name, _ROLES))
-    return name
-
-
-def _check_node_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse what would keep a node apart from its cluster, or say otherwise than its key."""
-    for name, hint in (
-        ("node.name", "its key is its name"),
-        ("cluster.name", "the nodes of a variant form one cluster"),
-        ("node.roles", "write roles: [...] next to settings"),
-    ):
-        if name in settings:
-            raise UsageError(f"the setting {name} cannot be one node's own", hint=hint)
-    return check_settings(settings)
-
-
-def _check_nodes(nodes: Sequence[NodeSpec], settings: Mapping[str, Any], replicas: int) -> None:
-    """Refuse a cluster that would never be ready."""
-    data = sum(node.has_role("data", settings) for node in nodes) if nodes else 1
-    rules = (
-        (
-            bool(nodes) and not any(node.has_role("master", settings) for node in nodes),
-            "nodes",
-            "none of its nodes may become master",
-            "give one of them the role master, or no roles",
-        ),
-        (not data, "nodes", "none of its nodes holds data", "give one of them the role data, or no roles"),
-        (
-            len(nodes) > 1 and "node.name" in settings,
-            "settings",
-            "several nodes cannot have one node.name",
-            "name them under nodes, in a file of variants",
-        ),
-        (
-            replicas >= max(data, 1),
-            "replicas",
-            f"with replicas:{replicas}, {replicas + 1} nodes have to hold data, and {data} would",
-            f"write nodes:{replicas + 1}, or fewer replicas",
-        ),
-    )
-    for broken, key, text, hint in rules:
-        if broken:
-            raise EntryError((key,), text, hint)
 
 
 @contextmanager
@@ -546,14 +440,12 @@ ENGINE_WORDS: Final[Mapping[str, EngineName]] = {
 _SHORT_NAMES: Mapping[EngineName, str] = {"elasticsearch": "es", "opensearch": "os"}
 _LISTS: Final = {"jvm": "jvm", "jar": "jars", "plugin": "plugins", "warmup": "warmups"}
 _MAPPINGS: Final = {"setting": "settings", "env": "environment", "index": "index-settings"}
-_COUNTS: Final = ("nodes", "shards", "replicas")
 _SCALARS: Final = {
     "jdk": "JDK",
     "heap": "heap",
     "distribution": "distribution",
     "start": "manner",
     "index-from": "engine",
-    **{count: f"number of {count}" for count in _COUNTS},
 }
 _PROVISIONING: Final = frozenset({"distribution", "start", "jdk"})
 """Keys that leave an engine plain: its origin and its start."""
@@ -564,9 +456,8 @@ _LABEL = re.compile(r"[a-z0-9][a-z0-9._@-]{0,59}")  # part of file names
 _NO_TEXT = re.compile("[\\ud800-\\udfff]")  # surrogates: undecodable bytes of the command line
 _FORMS = (
     "NAME[@VERSION], or LABEL=NAME[@VERSION][,jvm:FLAG][,setting:KEY=VALUE][,jdk:JDK][,heap:SIZE]"
-    "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN]"
-    "[,warmup:CHALLENGE]"
-    "[,distribution:PLACE][,start:script][,nodes:N][,shards:N][,replicas:N][,index-from:NAME@VERSION]"
+    "[,env:NAME=VALUE][,index:KEY=VALUE][,jar:JAR][,plugin:PLUGIN][,warmup:CHALLENGE]"
+    "[,distribution:PLACE][,start:script][,index-from:NAME@VERSION]"
 )
 _NOTHING_DEFINED: Final[Mapping[str, VariantSpec]] = MappingProxyType({})
 
@@ -687,8 +578,6 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
         option, colon, value = piece.partition(":")
         if colon and option in _OPTIONS:
             options.append((option, value))
-        elif options and options[-1][0] == "nodes" and options[-1][1].count("{") > options[-1][1].count("}"):
-            options[-1] = ("nodes", f"{options[-1][1]},{piece}")
         # `jmv:` is close enough to an option to be a typo; log tags such as `safepoint:` are not.
         elif not options or (colon and nearest(option, _OPTIONS)):
             raise _unknown_piece(text, head, piece)
@@ -809,26 +698,7 @@ def _entry(pieces: Iterable[tuple[str, str]], name: str) -> VariantEntry:
         raise UsageError(
             f"variant '{name}': nodes cannot start by '{fields['start']}'", hint=f"write {_EXAMPLES['start']}"
         )
-    fields |= {count: _count(count, fields[count], name) for count in _COUNTS if count in fields}
     return msgspec.convert(fields, VariantEntry)
-
-
-def _count(option: str, text: str, name: str) -> int | dict[str, NodeEntry]:
-    """Return how many; of nodes, also what they are, in JSON: that is how a command says what a file said."""
-    if option == "nodes" and text.startswith("{"):
-        try:
-            return msgspec.json.decode(text, type=dict[str, NodeEntry])
-        except msgspec.DecodeError as err:
-            raise UsageError(
-                f"variant '{name}': nodes:{text}: {err}", hint="write nodes in a file of variants"
-            ) from err
-    least, most = (0 if option == "replicas" else 1), (_MOST_NODES if option == "nodes" else _MOST_SHARDS)
-    if not _DIGITS.fullmatch(text) or not least <= int(text) <= most:
-        raise UsageError(
-            f"variant '{name}': {option}:{text} is not a number from {least} to {most:,}",
-            hint=f"write {_EXAMPLES[option]}",
-        )
-    return int(text)
 
 
 _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
@@ -849,8 +719,5 @@ _EXAMPLES: Final = {
     "heap": "heap:1g",
     "distribution": "distribution:official, distribution:PATH or distribution:URL",
     "start": "start:script or start:direct",
-    "nodes": "nodes:3",
-    "shards": "shards:3",
-    "replicas": "replicas:1",
     "index-from": "index-from:es@7.17.29",
 }

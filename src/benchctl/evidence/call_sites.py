@@ -22,7 +22,7 @@ from benchctl.evidence.inlining_tree import (
     simple,
     stable,
 )
-from benchctl.results.model import C2_LEVEL, ForkRecord, NodeRecord, RunRecord
+from benchctl.results.model import C2_LEVEL, BootRecord, ForkRecord, RunRecord
 from benchctl.results.store import RunFolder
 
 Found = Literal["inlined", "partly", "virtual", "refused", "absent"]
@@ -407,14 +407,13 @@ class RunLog:
     block: int = 0  # which node start
     boot: int = 0
     schedules: tuple[int, ...] = ()  # positions of the challenges that ran on it
-    node: str = ""  # which of several; empty for a single one
 
     @property
     def label(self) -> str:
         """The node start or file, for readers."""
         if not self.variant:
             return str(self.path)
-        return f"{self.variant}, block {self.block}, boot {self.boot}{self.node and f', {self.node}'}"
+        return f"{self.variant}, block {self.block}, boot {self.boot}"
 
 
 def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
@@ -423,18 +422,15 @@ def logs_of(folder: RunFolder, record: RunRecord) -> list[RunLog]:
     They are kept as evidence, or are the standard output of nodes whose variant has the flag itself.
     """
     return [
-        RunLog(path, fork.variant, fork.block, number, boot.schedules, jvm.name)
+        RunLog(path, fork.variant, fork.block, number, boot.schedules)
         for fork in sorted(record.forks, key=lambda fork: (fork.block, fork.position))
         for number, boot in enumerate(fork.boots)
-        for jvm in boot.jvms
-        if (path := _kept(folder, fork, number, jvm)) is not None
+        if (path := _kept(folder, fork, number, boot)) is not None
     ]
 
 
-def choose(
-    logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None, node: str | None = None
-) -> RunLog:
-    """Return the log that is asked for: the first block, its last boot and the first node, unless specified.
+def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None) -> RunLog:
+    """Return the log that is asked for: the first block and its last boot, unless specified.
 
     Raises:
         UsageError: If there is none, or no variant is named where several have one.
@@ -452,13 +448,6 @@ def choose(
     if variant not in variants:
         raise UsageError(f"{variant} has no inlining log", hint=f"these have: {', '.join(variants)}")
     own = [log for log in logs if log.variant == variant]
-    nodes = list(dict.fromkeys(log.node for log in own))
-    if node not in {None, *nodes}:
-        raise UsageError(
-            f"{variant} has no inlining log of a node '{node}'",
-            hint=f"these have: {', '.join(nodes)}" if any(nodes) else "it is a single node; remove --node",
-        )
-    own = [log for log in own if log.node == (nodes[0] if node is None else node)]
     fitting = [log for log in own if block is None or log.block == block]
     fitting = [log for log in fitting if log.block == fitting[0].block and (boot is None or log.boot == boot)]
     if not fitting:
@@ -469,9 +458,9 @@ def choose(
     return fitting[-1]
 
 
-def _kept(folder: RunFolder, fork: ForkRecord, number: int, jvm: NodeRecord) -> Path | None:
-    evidence = folder.evidence_folder(fork.variant, fork.block, number, jvm.name)
+def _kept(folder: RunFolder, fork: ForkRecord, number: int, boot: BootRecord) -> Path | None:
+    evidence = folder.evidence_folder(fork.variant, fork.block, number)
     candidates = [evidence / _LOG_NAME, evidence / f"{_LOG_NAME}{PACKED_SUFFIX}"]
-    if _FLAG in jvm.command and jvm.logs:
-        candidates.append(folder.inside(jvm.logs) / _STDOUT_NAME)
+    if _FLAG in boot.command and boot.logs:
+        candidates.append(folder.inside(boot.logs) / _STDOUT_NAME)
     return next((path for path in candidates if path.is_file()), None)

@@ -13,8 +13,7 @@ from typing import TypedDict
 import msgspec
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.cluster import Collector, Scene
-from benchctl.engine.node import Member
+from benchctl.engine.node import Collector, Node, Scene
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.inlining_log import foreign_lines
 from benchctl.evidence.profile import (
@@ -71,11 +70,11 @@ class InliningCollector:
             f"-XX:LogFile={self._log}",
         )
 
-    def begin(self, node: Member) -> None:
+    def begin(self, node: Node) -> None:
         """Note the node's output; what was compiled before the first task is part of the evidence."""
         self._stdout = node.stdout
 
-    def measured(self, node: Member) -> None:
+    def measured(self, node: Node) -> None:
         """Do nothing: the log continues until the JVM ends."""
 
     def end(self) -> None:
@@ -156,7 +155,7 @@ class ProfileCollector:
             f"-XX:FlightRecorderOptions=stackdepth={STACK_DEPTH}",
         )
 
-    def begin(self, node: Member) -> None:
+    def begin(self, node: Node) -> None:
         """Start recording.
 
         Raises:
@@ -172,7 +171,7 @@ class ProfileCollector:
         self._command(node, "JFR.start", *options, expected="Started recording")
         self._clock = RecordingClock(begun - since, begun)
 
-    def measured(self, node: Member) -> None:
+    def measured(self, node: Node) -> None:
         """Stop recording, which writes the file.
 
         Raises:
@@ -197,7 +196,7 @@ class ProfileCollector:
             _write_new(folder / PROFILE_NAME, msgspec.json.encode(profile))
             _write_new(folder / COLLAPSED_NAME, collapse(stacks).encode())
 
-    def _command(self, node: Member, command: str, *options: str, expected: str) -> None:
+    def _command(self, node: Node, command: str, *options: str, expected: str) -> None:
         """Send the JVM a command; the exit status of `jcmd` does not tell whether it succeeded."""
         argv = [str(self._scene.java_home / "bin" / "jcmd"), str(node.pid), command, f"name={_RECORDING}"]
         try:

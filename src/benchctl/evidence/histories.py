@@ -76,7 +76,7 @@ def read_history_sites(
     What differs are calls that, when the task ends, are inlined after one history and virtual after the
     other, most calls first. With a profile, these and calls that are not inlined for another reason differ
     where at least five samples were taken, most samples first. `variant` is None for all, `block` for the
-    first that has logs; of several nodes the first counts.
+    first that has logs.
 
     Raises:
         UsageError: If there is no such log.
@@ -86,7 +86,7 @@ def read_history_sites(
     logs = logs_of(folder, record) if groups else []
     for name in dict.fromkeys(log.variant for log in logs) if variant is None or not groups else [variant]:
         first = choose(logs, name, block, None)
-        own = [log for log in logs if (log.variant, log.block, log.node) == (name, first.block, first.node)]
+        own = [log for log in logs if (log.variant, log.block) == (name, first.block)]
         fork = next(fork for fork in record.forks if (fork.variant, fork.block) == (name, first.block))
         windows = task_windows(folder, fork)
         sites = _sites(fork, own, windows)
@@ -127,7 +127,7 @@ def _sites(
     """The call sites of Lucene and the engine when each task ended; each log is read once."""
     found = {}
     for log in logs:
-        (origin_ns,) = (jvm.origin_ns for jvm in fork.boots[log.boot].jvms if jvm.name == log.node)
+        origin_ns = fork.boots[log.boot].origin_ns
         ends = sorted((one.end_ns, place) for place, one in windows.items() if one.boot == log.boot)
         moments = sites_at(InliningLog(log.path), [(end_ns - (origin_ns or 0)) / 1e6 for end_ns, _ in ends])
         for (_, place), sites in zip(ends, moments, strict=True):
@@ -140,7 +140,7 @@ def _samples(folder: RunFolder, profiles: Sequence[ForkProfile], task: Place, bo
     """Samples of a task by method, and by method and what it calls; none without a profile."""
     taken: Samples = Counter()
     for profile in profiles:
-        own = {where: samples for where, samples in profile.nodes.items() if where[0] == boot}
+        own = {number: samples for number, samples in profile.boots.items() if number == boot}
         counts = count_fork(ForkProfile(profile.fork, own), Choice(), folder=folder, tasks=[task])
         for stack, count in without_lines(counts).stacks.items():
             inner = stack[-_DEEPEST - 1 :]
@@ -177,8 +177,8 @@ def history_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
     """Return a table of call sites and histories; none without any, or why it is not there."""
     logs = logs_of(folder, record) if histories(record.plan) else []
     names = dict.fromkeys(log.variant for log in logs)
-    first = {(log.variant, log.block, log.node) for log in (choose(logs, name, None, None) for name in names)}
-    if sum((log.variant, log.block, log.node) in first for log in logs) > _MOST_LOGS:
+    first = {(log.variant, log.block) for log in (choose(logs, name, None, None) for name in names)}
+    if sum((log.variant, log.block) in first for log in logs) > _MOST_LOGS:
         line = f"benchctl explain {record.id} inlining"
         return [Table.of("Calls by what ran before", (worded("Show them with"),), ((line,),))]
     try:

@@ -455,21 +455,19 @@ def _share(stack: Stack, count: int, forks: Sequence[Mapping[Stack, int]], sizes
 
 @dataclass(frozen=True)
 class ForkProfile:
-    """The profiles of one fork, by position of the node start and place of the node in it."""
+    """The profiles of one fork, by position of the node start."""
 
     fork: ForkRecord
-    nodes: dict[tuple[int, int], Profile]
+    boots: dict[int, Profile]
 
     @property
     def unread(self) -> int:
         """Lines of the recordings that could not be parsed."""
-        return sum(profile.unread for profile in self.nodes.values())
+        return sum(profile.unread for profile in self.boots.values())
 
 
-def fork_profiles(folder: RunFolder, record: RunRecord, variant: str, node: str = "") -> list[ForkProfile]:
+def fork_profiles(folder: RunFolder, record: RunRecord, variant: str) -> list[ForkProfile]:
     """Return the profiles of a variant's finished forks, in block order; forks without any are skipped.
-
-    `node` is one of several; empty for all of them.
 
     Raises:
         BenchctlError: If one cannot be read, is damaged, or of another version.
@@ -479,12 +477,10 @@ def fork_profiles(folder: RunFolder, record: RunRecord, variant: str, node: str 
         if "profile" not in fork.evidence:
             continue
         profiles = {
-            (number, place): read_profile(folder.evidence_folder(variant, fork.block, number, jvm.name))
-            for number, boot in enumerate(fork.boots)
-            for place, jvm in enumerate(boot.jvms)
-            if node in {"", jvm.name}
+            number: read_profile(folder.evidence_folder(variant, fork.block, number))
+            for number in range(len(fork.boots))
         }
-        kept = {where: profile for where, profile in profiles.items() if profile is not None}
+        kept = {number: profile for number, profile in profiles.items() if profile is not None}
         if kept:
             found.append(ForkProfile(fork, kept))
     return found
@@ -498,7 +494,7 @@ def count_fork(
     tasks: Sequence[Place] | None,
     pools: bool = False,
 ) -> Counted:
-    """Count the stacks of one fork, over all its node starts and nodes.
+    """Count the stacks of one fork, over all its node starts.
 
     Args:
         profile: of the fork.
@@ -514,24 +510,22 @@ def count_fork(
     counted = [
         count_stacks(
             samples.samples(),
-            Choice(choice.native, choice.thread, None if windows is None else windows.get(where, ())),
+            Choice(choice.native, choice.thread, None if windows is None else windows.get(number, ())),
             pools=pools,
         )
-        for where, samples in profile.nodes.items()
+        for number, samples in profile.boots.items()
     ]
     return merged(counted)
 
 
-def _windows(
-    folder: RunFolder, fork: ForkRecord, tasks: Sequence[Place]
-) -> dict[tuple[int, int], tuple[Window, ...]]:
-    """Node start and node -> when the tasks were measured there, on the clock of its profile."""
+def _windows(folder: RunFolder, fork: ForkRecord, tasks: Sequence[Place]) -> dict[int, tuple[Window, ...]]:
+    """Node start -> when the tasks were measured there, on the clock of its profile."""
     found = task_windows(folder, fork)
-    windows: dict[tuple[int, int], tuple[Window, ...]] = {}
+    windows: dict[int, tuple[Window, ...]] = {}
     for window in (found[place] for place in tasks if place in found):
-        for number, jvm in enumerate(fork.boots[window.boot].jvms):
-            if jvm.origin_ns is None:
-                raise UnknownTimesError(f"it is not known when the JVM of fork {fork.block} started")
-            own = (window.measured_ns - jvm.origin_ns, window.end_ns - jvm.origin_ns)
-            windows[window.boot, number] = (*windows.get((window.boot, number), ()), own)
+        origin_ns = fork.boots[window.boot].origin_ns
+        if origin_ns is None:
+            raise UnknownTimesError(f"it is not known when the JVM of fork {fork.block} started")
+        own = (window.measured_ns - origin_ns, window.end_ns - origin_ns)
+        windows[window.boot] = (*windows.get(window.boot, ()), own)
     return windows

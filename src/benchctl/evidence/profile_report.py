@@ -60,7 +60,6 @@ class Heading:
     unread: int = 0
     native: int = 0  # samples of threads in native code that did not wait there; in no share of mode `cpu`
     native_frame: str = ""  # where most of these were; empty without any
-    nodes: int = 1
 
     @property
     def shortage(self) -> str:
@@ -86,7 +85,6 @@ class Form:
     thread: str = ""  # the regular expression that threads' names match; empty for all
     task: str = ""  # whose measured window they were taken in; empty for that of any task
     recorded: bool = False  # whether everything recorded counts, including startup, warm-up and pauses
-    node: str = ""  # whose samples they are; empty for all of a variant's
 
     @property
     def when(self) -> str:
@@ -152,9 +150,8 @@ def heading_lines(heading: Heading, form: Form) -> list[str]:
         "threads": form.thread or "all",
         "task": form.when,
     }
-    nodes = form.node or (counted(heading.nodes, "node") if heading.nodes > 1 else "")
     return [
-        f"Profile of {', '.join(filter(None, (heading.name, counted(heading.forks, 'fork'), nodes)))}:",
+        f"Profile of {heading.name}, {counted(heading.forks, 'fork')}:",
         f"PROFILE SUMMARY from {heading.samples} events (total: {heading.total})",
         *(f"  profile.{name}={value}" for name, value in words.items()),
     ]
@@ -349,14 +346,12 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
     for name in names:
         if name not in known:
             raise UsageError(f"the run has no variant '{name}'", hint=suggestion(name, known))
-    found = {name: fork_profiles(folder, record, name, form.node) for name in names or known}
+    found = {name: fork_profiles(folder, record, name) for name in names or known}
     empty = [name for name, forks in found.items() if not forks]
     if len(empty) == len(found) or (names and empty):
         raise UsageError(
-            f"run {record.id} has no profile of {' or '.join(empty)}{form.node and f', {form.node}'}",
-            hint="a node that was lost, killed or restarted leaves none"
-            if form.node
-            else "profiles are collected by: benchctl run --evidence profile",
+            f"run {record.id} has no profile of {' or '.join(empty)}",
+            hint="profiles are collected by: benchctl run --evidence profile",
         )
     try:
         sides = [_side(folder, record, name, forks, form) for name, forks in found.items() if forks]
@@ -420,7 +415,6 @@ def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) 
             ]
             if differ
             else None,
-            "node": form.node,
         }
     )
 
@@ -494,7 +488,6 @@ def _side(
         unread=sum(profile.unread for profile in profiles),
         native=native.samples,
         native_frame=hottest[0].stack[0] if hottest else "",
-        nodes=max(len({place for _, place in profile.nodes}) for profile in profiles),
     )
     return Side(heading, tuple(count(native=in_native_code, pools=False)), pooled)
 

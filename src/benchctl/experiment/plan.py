@@ -369,17 +369,11 @@ def _check_alike(row: ComparisonSpec, plans: Plans) -> None:
 
 def _check_call_sites(spec: ExperimentSpec, plans: Plans, source: Source) -> None:
     """Check that each task whose figure is shown with a call site exists, and will have one."""
-    nodes = {variant.name: len(variant.node_names) for variant in spec.variants}
     names = {call_site.name for call_site in spec.call_sites}
     for place, site in enumerate(source.spec.call_sites):
         if site.name in names:
             with source.at("call-sites", place, "task"):
                 for variant in site.variants:
-                    if (count := nodes[variant]) > 1:
-                        raise UsageError(
-                            f"call sites are looked up in the log of one JVM, and '{variant}' has {count}",
-                            hint="look at a variant of a single node",
-                        )
                     _check_side(site.task_of(variant), THROUGHPUT, plans)
 
 

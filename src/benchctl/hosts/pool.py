@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Self
 
 import dask.config
 from distributed import Client, Security
@@ -23,7 +23,7 @@ from distributed.versions import VersionMismatchWarning
 
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import Hosts
-from benchctl.hosts.remote import NEEDED, HostActor, HostFacts, LoadHost, versions
+from benchctl.hosts.remote import NEEDED, HostFacts, LoadHost, versions
 from benchctl.load.executor import (
     Assigned,
     Failed,
@@ -45,12 +45,9 @@ LOST_S = 10.0
 _CONNECT_S = 10.0
 _HEAR_S = 1.0
 _CALIBRATE_S = 60.0
-END_S = 20.0
-"""Timeout of a start or end on a host, in seconds."""
-OWNER = uuid.uuid4().hex
-"""By which a host knows this benchctl, for load as for nodes."""
-PIECE_BYTES = 4 << 20
-"""Samples are fetched in pieces of this size: a host's whole step may not fit into memory."""
+_END_S = 20.0  # timeout of a start or end on a host
+# Samples are fetched in pieces of this size: a host's whole step may not fit into memory.
+_PIECE_BYTES = 4 << 20
 
 # Of many round trips the quickest one waited for nobody; half of it is all that its asymmetry can be.
 _ROUNDS = 20
@@ -83,8 +80,6 @@ class Link:
         BenchctlError: If it does not answer.
     """
 
-    actor_type: ClassVar[type[HostActor]] = HostActor
-
     def __init__(self, name: str, client: Client, actor: Any) -> None:
         self.name = name
         self.lost: BenchctlError | None = None  # why the host cannot be reached any more; None while it can
@@ -92,6 +87,12 @@ class Link:
         self._client = client
         self._actor = actor
         self._execution = ""
+        # Why nothing more comes from its processes; None while something may.
+        self.failure: BenchctlError | None = None
+        self.folder = Path()  # where the samples of its processes are
+        self._lines: list[Connection] = []
+        self._relay: threading.Thread | None = None
+        self._ended = False
         self.facts: HostFacts = self.call("facts")
 
     def call(self, method: str, *arguments: Any, timeout_s: float = LOST_S) -> Any:
@@ -100,38 +101,18 @@ class Link:
         Raises:
             BenchctlError: If the host is lost, or says so itself.
         """
-        call = self.begun(method, *arguments)
-        try:
-            return self.result(call, timeout_s)
-        except TimeoutError as err:
-            raise self.lose(f"it did not answer for {timeout_s:g} s") from err
-
-    def begun(self, method: str, *arguments: Any) -> Any:
-        """Begin a call of a method of the actor, for `result`.
-
-        Raises:
-            BenchctlError: If the host is lost.
-        """
         if self.lost is not None:
             raise self.lost
         try:
-            return getattr(self._actor, method)(*arguments)
+            call = getattr(self._actor, method)(*arguments)
         except RuntimeError as err:
             raise self.lose("its Dask worker is gone") from err
-
-    def result(self, call: Any, timeout_s: float) -> Any:
-        """Return what a call led to.
-
-        Raises:
-            BenchctlError: If the host is lost, or says so itself.
-            TimeoutError: If it has not yet led to anything, and may later.
-        """
         try:
             return call.result(timeout=timeout_s)
         except BenchctlError as err:
             raise BenchctlError(f"host {self.name}: {err.message}", hint=err.hint) from err
-        except TimeoutError:
-            raise
+        except TimeoutError as err:
+            raise self.lose(f"it did not answer for {timeout_s:g} s") from err
         except (OSError, RuntimeError, CancelledError) as err:
             # That is how Dask reports it; any other OSError was raised there.
             is_gone = not isinstance(err, OSError) or "contact Actor's worker" in str(err)
@@ -180,25 +161,10 @@ class Link:
             best_s = min(best_s, time.monotonic() - begun_s)
         return Distance(clock, round_trip_ns, _BUSY_BYTES / best_s)
 
-
-class LoadLink(Link):
-    """The way to a host that load comes from."""
-
-    actor_type = LoadHost
-
-    def __init__(self, name: str, client: Client, actor: Any) -> None:
-        super().__init__(name, client, actor)
-        # Why nothing more comes from its processes; None while something may.
-        self.failure: BenchctlError | None = None
-        self.folder = Path()  # where the samples of its processes are
-        self._lines: list[Connection] = []
-        self._relay: threading.Thread | None = None
-        self._ended = False
-
     def begin(self, processes: int) -> list["HostWorker"]:
         """Take the host, and start processes there."""
         execution = uuid.uuid4().hex
-        self.folder = self.call("begin", execution, OWNER, processes, timeout_s=END_S)
+        self.folder = self.call("begin", execution, processes, timeout_s=_END_S)
         self._execution = execution
         pipes = [multiprocessing.Pipe() for _ in range(processes)]
         self._lines = [theirs for _, theirs in pipes]
@@ -215,8 +181,8 @@ class LoadLink(Link):
         """Bring a file of samples here, piece by piece; it is gone there."""
         return file.copied(
             folder,
-            lambda path, offset: self.call("read", self._execution, path, offset, PIECE_BYTES),
-            PIECE_BYTES,
+            lambda path, offset: self.call("read", self._execution, path, offset, _PIECE_BYTES),
+            _PIECE_BYTES,
         )
 
     def end(self) -> None:
@@ -224,7 +190,7 @@ class LoadLink(Link):
         self._ended = True
         if self._execution and self.lost is None:
             with suppress(BenchctlError):
-                self.call("end", self._execution, timeout_s=END_S)
+                self.call("end", self._execution, timeout_s=_END_S)
         if self._relay is not None and self.lost is None:
             self._relay.join(2 * _HEAR_S)
 
@@ -251,7 +217,7 @@ class LoadLink(Link):
 class HostWorker:
     """A process of another host; translates between its clock and disk and ours."""
 
-    _link: LoadLink
+    _link: Link
     _number: int
     line: Connection
 
@@ -301,29 +267,22 @@ class HostWorker:
         return Chunks(tuple(self._link.fetch(file, folder) for file in samples.files))
 
 
-L = TypeVar("L", bound=Link)
-
-
-class HostSession(Generic[L]):
+class HostSession:
     """Hosts of a file while they are used: connected to; a context manager.
 
     Args:
         hosts: the file.
-        link_type: what they are used for.
-        names: of hosts that are reached by Dask.
     """
 
-    def __init__(self, hosts: Hosts, link_type: type[L], names: Sequence[str]) -> None:
+    def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
-        self._link_type = link_type
-        self._names = names
         self._held = ExitStack()
-        self.links: dict[str, L] = {}
+        self.links: dict[str, Link] = {}
         # Of those that cannot be used, why not, and what to do about it.
         self.missing: dict[str, BenchctlError] = {}
 
     def __enter__(self) -> Self:
-        if self._names:
+        if self._hosts.elsewhere:
             with ExitStack() as stack:
                 self._connect(stack)
                 self._held = stack.pop_all()
@@ -332,7 +291,7 @@ class HostSession(Generic[L]):
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def link(self, name: str) -> L:
+    def link(self, name: str) -> Link:
         """Return the way to a host.
 
         Raises:
@@ -351,7 +310,7 @@ class HostSession(Generic[L]):
             f"start there: dask worker {self._hosts.scheduler} --name HOST --no-nanny --nthreads 1 "
             "--tls-ca-file CA --tls-cert CERTIFICATE --tls-key KEY"
         )
-        for name in self._names:
+        for name in self._hosts.elsewhere:
             if name not in there:
                 names = ", ".join(there) or "none"
                 text = f"no Dask worker of that name is connected to the scheduler (there: {names})"
@@ -365,9 +324,9 @@ class HostSession(Generic[L]):
                 except BenchctlError as err:
                     self.missing[name] = err
 
-    def _settled_in(self, client: Client, name: str) -> L:
+    def _settled_in(self, client: Client, name: str) -> Link:
         future = client.submit(
-            self._link_type.actor_type,
+            LoadHost,
             workers=[name],
             allow_other_workers=False,
             actor=True,
@@ -375,7 +334,7 @@ class HostSession(Generic[L]):
             retries=0,
         )
         try:
-            link = self._link_type(name, client, future.result(timeout=_CONNECT_S))
+            link = Link(name, client, future.result(timeout=_CONNECT_S))
         except BenchctlError:
             raise
         except Exception as err:  # whatever its worker has instead of ours
@@ -447,9 +406,10 @@ def calibrate_hosts(hosts: Hosts) -> dict[str, Calibration]:
     Raises:
         BenchctlError: If one of them cannot be used.
     """
-    names = hosts.load_elsewhere
-    with HostSession(hosts, LoadLink, names) as session:
-        return {name: session.link(name).call("calibrate", timeout_s=_CALIBRATE_S) for name in names}
+    with HostSession(hosts) as session:
+        return {
+            name: session.link(name).call("calibrate", timeout_s=_CALIBRATE_S) for name in hosts.elsewhere
+        }
 
 
 class HostPool(WorkerPool):
@@ -465,19 +425,18 @@ class HostPool(WorkerPool):
 
     def __init__(self, hosts: Hosts, processes: int) -> None:
         size = len(hosts.load) * processes
-        local = [name for name in hosts.load if name not in hosts.remote]
         # As `_begin` has them: the first process of the local host, or one beyond all others.
-        super().__init__(size, reader=hosts.load.index(local[0]) if local else size)
+        super().__init__(size, reader=hosts.load.index(hosts.local) if hosts.local else size)
         self.lead_ns = _LEAD_NS + size * _LEAD_WORKER_NS
         self.nodes_at = hosts.nodes_at
         self._hosts = hosts
         self._processes = processes
         self._held = ExitStack()
-        self._links: list[LoadLink] = []
+        self._links: list[Link] = []
 
     def _begin(self) -> None:
-        names = self._hosts.load_elsewhere
-        session = self._held.enter_context(HostSession(self._hosts, LoadLink, names))
+        names = self._hosts.elsewhere
+        session = self._held.enter_context(HostSession(self._hosts))
         self._links += [session.link(name) for name in names]
 
         def begin(name: str) -> Sequence[Worker]:
@@ -495,7 +454,15 @@ class HostPool(WorkerPool):
     @property
     def facts(self) -> dict[str, LoadHostFacts]:
         """Of each host that is not this one."""
-        return {link.name: facts_of(link) for link in self._links}
+        return {
+            link.name: LoadHostFacts(
+                cores=link.facts.cores,
+                memory_bytes=link.facts.memory_bytes,
+                versions=link.facts.versions,
+                round_trip_ns=link.measure_clock()[1],
+            )
+            for link in self._links
+        }
 
     def _end(self) -> None:
         for link in self._links:
@@ -517,16 +484,6 @@ class HostPool(WorkerPool):
         for link in self._links:
             after, _ = link.measure_clock()
             link.clock = checked_clock(link.clock, after, time.monotonic_ns() - begun_ns)
-
-
-def facts_of(link: Link) -> LoadHostFacts:
-    """Return what a record keeps of a host."""
-    return LoadHostFacts(
-        cores=link.facts.cores,
-        memory_bytes=link.facts.memory_bytes,
-        versions=link.facts.versions,
-        round_trip_ns=link.measure_clock()[1],
-    )
 
 
 def checked_clock(before: HostClock, after: HostClock, elapsed_ns: int) -> HostClock:

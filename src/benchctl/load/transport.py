@@ -312,18 +312,14 @@ def _set_trust(curl: Any, endpoint: Endpoint) -> None:
                 curl.setopt(option, value)
 
 
-def decisive(greetings: Iterable[Exchange], *, lossy: bool) -> Exchange:
-    """Return the first failure of several hosts, or the last success.
-
-    Of hosts that may be down, a single success is enough.
-    """
+def decisive(greetings: Iterable[Exchange]) -> Exchange:
+    """Return the first failure of several hosts, or the last success."""
     exchanges: list[Exchange] = []
     for greeting in greetings:
         exchanges.append(greeting)
-        if greeting.failure is not None and not lossy:
+        if greeting.failure is not None:
             break
-    good = [greeting for greeting in exchanges if greeting.failure is None]
-    return good[-1] if lossy and good else exchanges[-1]
+    return exchanges[-1]
 
 
 class SeveralWires(_Closing):
@@ -357,12 +353,11 @@ class RoundRobinClient(SeveralWires):
     def __init__(self, endpoint: Endpoint, first: int) -> None:
         count = len(endpoint.hosts)
         super().__init__([WireClient(endpoint, (first + step) % count) for step in range(count)])
-        self._lossy = endpoint.lossy
         self._turns: Iterator[WireClient] = itertools.cycle(self._wires)
 
     def connect(self) -> Exchange:
         """Open all connections; returns what is decisive: see `decisive`."""
-        return decisive((wire.connect() for wire in self._wires), lossy=self._lossy)
+        return decisive(wire.connect() for wire in self._wires)
 
     def send(self, request: Request) -> Exchange:
         """Send a request to the next host, whatever became of the previous one."""

@@ -115,7 +115,7 @@ class Source:
     has_actions: bool = False  # whether each document is preceded by an action line
 
 
-Act = Callable[[str, str | None, Callable[[], bool]], None]
+CheckIndex = Callable[[Callable[[], bool]], None]
 """Called with an action, a node and what tells whether to give up; raises BenchctlError when it fails."""
 
 
@@ -146,9 +146,9 @@ class WorkContext:
     assertions: bool = False
     plugin: PluginUse | None = None  # the track's Python plug-in, where it may be executed
     version: str = ""  # of the engine, as its node reports it; empty while none is up
-    # Does what a `failover` or `check-index` says to the nodes; None where benchctl did not start them. It
-    # cannot be sent to other processes.
-    act: "Act | None" = None
+    # Does what a `check-index` says to the node; None where benchctl did not start it. It cannot be sent to
+    # other processes.
+    check_index: "CheckIndex | None" = None
 
 
 @dataclass(frozen=True)

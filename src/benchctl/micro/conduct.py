@@ -16,8 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors, read_file
-from benchctl.engine.cluster import Collector, Scene
 from benchctl.engine.jdk import provide_jdk
+from benchctl.engine.node import Collector, Scene
 from benchctl.engine.settings import check_flag
 from benchctl.engine.variant import check_name, placed_jar
 from benchctl.errors import BenchctlError, UsageError

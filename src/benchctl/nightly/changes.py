@@ -13,7 +13,7 @@ from benchctl.errors import BenchctlError
 from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.model import AnswerChange, Change, NightRecord, NightVariant, Raised
 from benchctl.report.numbers import counted
-from benchctl.results.likeness import deciding, nodes_text
+from benchctl.results.likeness import deciding
 from benchctl.results.model import Environment, KeptAnswer, VariantAnswers
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder
@@ -166,7 +166,6 @@ def _described(variant: NightVariant, *, by_facts: bool) -> dict[str, Any]:
         "JDK asked for": spec.jdk,
         # A change of all variants' heap begins a new era.
         "heap": "that of all" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
-        "nodes": nodes_text(spec),
         "settings": _pairs(spec.settings),
         "index settings": _pairs(spec.index_settings),
         "environment": _pairs(spec.environment),

@@ -13,7 +13,6 @@ from benchctl.results.plan import (
     DEFAULT_LENGTH,
     EvidenceSpec,
     MicroSpec,
-    NodeSpec,
     Plan,
     RedlineSpec,
     StopSpec,
@@ -33,7 +32,6 @@ from benchctl.spec import (
 _NS_PER_MS = 1e6
 _SHORT_NAMES = {"elasticsearch": "es", "opensearch": "os", "jvm": "jvm"}
 _ORDINARY_VARIANTS = ("es", "os")
-_ROLES = "node.roles"
 
 
 def command(
@@ -226,25 +224,12 @@ def _variant_text(spec: VariantSpec) -> str:
     return f"{spec.name}={','.join([base, *options])}"
 
 
-def _node_entry(node: NodeSpec) -> dict[str, Any]:
-    """A node as a file of variants has it."""
-    settings = dict(node.settings)
-    # No roles at all are not the same as none said.
-    entry = {"roles": settings.pop(_ROLES)} if _ROLES in settings else {}
-    return entry | {key: value for key, value in (("settings", settings), ("host", node.host)) if value}
-
-
 def _variant_options(spec: VariantSpec) -> Iterator[str]:
     """Yield what a variant adds to its engine, except what has an option of its own."""
     lists = (("jvm", spec.jvm_flags), ("jar", spec.jars), ("plugin", spec.plugins), ("warmup", spec.warmups))
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:
         yield f"heap:{SIZE.text(spec.heap_mb)}"
-    if spec.nodes:
-        plain = [f"node-{number}" for number in range(1, len(spec.nodes) + 1)]
-        entries = {node.name: _node_entry(node) for node in spec.nodes}
-        same = len(plain) > 1 and entries == {name: {} for name in plain}
-        yield f"nodes:{len(plain) if same else msgspec.json.encode(entries).decode()}"
     if spec.distribution is not None:
         yield f"distribution:{spec.distribution}"
     if spec.start != "direct":
@@ -253,11 +238,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
         yield f"index-from:{spec.index_from}"
     for option, values in lists:
         yield from (f"{option}:{value}" for value in values)
-    short = {"index:index.number_of_shards=": "shards:", "index:index.number_of_replicas=": "replicas:"}
     for option, mapping in mappings:
-        for key, value in mapping.items():
-            words = f"{option}:{key}="
-            yield f"{short.get(words, words)}{_plain(value)}"
+        yield from (f"{option}:{key}={_plain(value)}" for key, value in mapping.items())
 
 
 def _repeated(option: str, values: Sequence[str]) -> list[str]:

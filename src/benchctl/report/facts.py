@@ -66,7 +66,6 @@ def fact_sections(record: RunRecord) -> list[Items]:
         Items("Index builds compared", tuple(_build_lines(record))),
         Items("Answers", tuple(_answer_lines(record))),
         Items("Forks", tuple(_fork_lines(record))),
-        Items("Nodes", tuple(_node_lines(record))),
         Items("Other requests to targets", tuple(_asked_lines(record))),
         Items("Time", tuple(_time_lines(record))),
     ]
@@ -340,8 +339,7 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
         )
         if facts.files:
             kinds = ", ".join(f"{kind} {megabytes(size)}" for kind, size in facts.files.items())
-            # Of several nodes, folders hold the replicas, too.
-            yield f"  files{' on all nodes' if facts.cluster_uuid else ''}: {kinds}"
+            yield f"  files: {kinds}"
         yield f"  fields: {_fields(facts)}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
 
@@ -463,10 +461,6 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
                 f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} "
                 f"searches where {boot.searches_sent:,} were sent"
             )
-        for boot in fork.boots:
-            fates = [f"{fate.node} {fate.what} at {fate.at_ns / 1e9:.1f} s" for fate in boot.fates]
-            if fates:
-                yield f"fork {fork.block} of {fork.variant}: {', '.join(fates)}"
     variants = [spec.name for spec in record.plan.variants]
     for disturbance in disturbances({name: record.compared(name) for name in variants}):
         yield f"noisy host around fork {disturbance.block} of {disturbance.variant}: {disturbance.text}"
@@ -482,42 +476,6 @@ def _other_lines(record: RunRecord) -> Iterator[str]:
     unknown = dict.fromkeys(fork.variant for fork in record.forks if fork.others is None)
     if unknown:
         yield f"CPU of other processes: unknown for forks of {', '.join(unknown)}"
-
-
-def _node_lines(record: RunRecord) -> Iterator[str]:
-    """Balance of a cluster's nodes, and a check that shards stayed in place."""
-    for spec in record.plan.variants:
-        hosts = record.plan.node_hosts.get(spec.name, ())
-        if len(hosts) == 1 and hosts[0]:
-            yield f"{spec.name}: on {hosts[0]}"
-    for name, host in record.node_hosts.items():
-        yield _host_line(name, host)
-    for spec in record.plan.variants:
-        forks = record.compared(spec.name)
-        boots = [boot for fork in forks for boot in fork.boots if boot.node_starts]
-        if not boots:
-            continue
-        copied = {boot.recovered_bytes for boot in boots if boot.recovered_bytes is not None}
-        copied_text = f"; bytes copied between them at a start: {max(copied):,}" if copied else ""
-        starts = boots[0].node_starts
-        names = [node.name for node in starts]
-        where = f"{', '.join(names)}, all on this host"
-        if any(node.host for node in starts):
-            where = ", ".join(f"{node.name} on {node.host or 'this host'}" for node in starts)
-        yield f"{spec.name}: {where}{copied_text}"
-        summaries = [summary for fork in forks for summary in fork.summaries if summary.reported]
-        for task in dict.fromkeys(summary.label for summary in summaries):
-            cpu = {
-                name: [
-                    part["cpu"]
-                    for summary in summaries
-                    if summary.label == task and "cpu" in (part := summary.node_meters.get(name, {}))
-                ]
-                for name in names
-            }
-            if all(cpu.values()):
-                costs = ", ".join(f"{name} {_mean(values)}" for name, values in cpu.items())
-                yield f"{spec.name}: CPU ms for a request of {task}, mean over forks: {costs}"
 
 
 def _asked_lines(record: RunRecord) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -72,8 +72,6 @@ MARKS = {
     "driver": ("benchctl was the limit", "not the engine"),
     "bound": ("a lower bound", "nothing higher was tried, or benchctl was the limit"),
     "others": ("nodes counted more searches than were sent", "see the notes for how many"),
-    "lost": ("a node was lost", "values are those of fewer nodes"),
-    "copied": ("shards were copied", "when nodes started, so not all is as it was prepared"),
     "cached": ("not cold", "starts of nodes, or warm-up, had read the index into the page cache again"),
     "stall": ("stalled", "a few requests, or benchctl, took much of the measured time"),
     "warming up": ("still warming up", "forks were still getting faster"),
@@ -88,7 +86,6 @@ MARKS = {
     "units": ("different units", "a request counts more on one side than on the other"),
     "short": ("cut short", "tasks ended before all of their requests were sent"),
     "tail": ("few requests", "much of the spread between forks is chance within them"),
-    "1-host": ("nodes share this host", "this does not show scaling over hosts"),
     "offered": ("throttled", "the rate is what was asked for"),
     "order": ("after other tasks", "see the notes for what the nodes ran before"),
     "clocks": ("different clocks", "each target uses its own"),
@@ -117,10 +114,7 @@ _OF_CAVEATS = {
     "cut-short": "short",
     "unlike-units": "units",
     "offered-rate": "offered",
-    "shared-host": "1-host",
     "cached-builds": "reused",
-    "node-lost": "lost",
-    "copied-shards": "copied",
     "not-cold": "cached",
     "other-clocks": "clocks",
     "other-tasks": "order",
@@ -165,12 +159,11 @@ def render_screen(
     rows = _agreeing([line for row in analysis.rows if not row.swept for line in _lines(row, analysis)])
     # Marks that every row has are explained once, below.
     shared = set.intersection(*(set(line.verdict.words[1:]) for line in rows)) if len(rows) > 1 else set()
-    marks = _meanings(analysis)
     width = max(width, _LEAST_WIDTH)
     kept, flowing, cut = list(rows), False, 0
     while True:
         blocks = [*_blocks(kept, shared, width)]
-        body = [*top, *curves, *blocks, *_legend(kept, shared, width, marks, flowing=flowing)]
+        body = [*top, *curves, *blocks, *_legend(kept, shared, width, flowing=flowing)]
         if len(curves) < len(brief):
             hidden = counted(len(brief) - len(curves), "more curve")
             body.append(Text(f"{hidden}: -v shows them"))
@@ -220,21 +213,12 @@ def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     """Return what was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
     top += [paragraph(verdict(analysis), width, style="bold"), Text()]
-    if plan is not None and (where := _where(plan)):
-        top[-1:-1] = [paragraph(where, width, lead="Hosts  ")]
+    if plan is not None and plan.load_hosts:
+        top[-1:-1] = [paragraph(f"load from {', '.join(plan.load_hosts)}", width, lead="Hosts  ")]
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
         top[-1:-1] = [paragraph(ended, width, lead="Goal  ")] if ended else []
     return top
-
-
-def _where(plan: Plan) -> str:
-    """Return which other hosts took part; empty for none."""
-    found = [
-        f"nodes of {name} on {', '.join(dict.fromkeys(host or 'this host' for host in hosts))}"
-        for name, hosts in plan.node_hosts.items()
-    ]
-    return "; ".join([*found, *([f"load from {', '.join(plan.load_hosts)}"] if plan.load_hosts else [])])
 
 
 def _bottom(
@@ -363,25 +347,17 @@ def _judged(cell: Cell, shared: Collection[str]) -> Cell:
     return judged(cell.verdict, " ".join(word for word in cell.words if word and word not in shared))
 
 
-def _meanings(analysis: Analysis) -> Mapping[str, tuple[str, str]]:
-    """Return what marks mean; of nodes that were lost, which ones."""
-    doubts = [doubt for row in analysis.rows for doubt in row.caveats if doubt.code == "node-lost"]
-    lost = "; ".join(dict.fromkeys(doubt.text.partition(": ")[0] for doubt in doubts))
-    return {**MARKS, "lost": (lost, MARKS["lost"][1])} if lost else MARKS
-
-
 def _legend(
     lines: Sequence[_Line],
     shared: Collection[str],
     width: int,
-    marks: Mapping[str, tuple[str, str]],
     *,
     flowing: bool,
 ) -> Iterator[Text]:
     """Yield what the words and marks of these lines mean, one a line or `flowing`."""
     words = [*shared, *(word for line in lines for word in line.verdict.words)]
     meanings = {
-        mark: marks[mark] for mark in marks if mark in words and (mark not in _PLAIN or mark in shared)
+        mark: MARKS[mark] for mark in MARKS if mark in words and (mark not in _PLAIN or mark in shared)
     }
     listed = [("all" if mark in shared else mark, *meaning) for mark, meaning in meanings.items()]
     if flowing and listed:

@@ -302,10 +302,6 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     stalled_share: Annotated[
         float, about("what these took of the time of all measured operations, 0 to 1")
     ] = 0.0
-    node_meters: Annotated[
-        dict[str, dict[str, float]],
-        about("node -> meters of it alone, for an operation of all; empty for a single node"),
-    ] = {}
 
     @property
     def redline_is_bound(self) -> bool:

@@ -278,8 +278,6 @@ def _parts(variant: str, record: RunRecord) -> dict[str, object]:
         "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
         "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
         "documents": spec.documents,
-        "nodes": [msgspec.to_builtins(node) for node in spec.nodes],
-        "hosts": [host or "that of benchctl" for host in record.plan.node_hosts.get(variant, ())],
     }
 
 
@@ -527,8 +525,6 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     if here.heap_mb != there.heap_mb:
         heaps = ["the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB" for spec in (here, there)]
         yield f"heap {heaps[0]} instead of {heaps[1]}"
-    if here.nodes != there.nodes:
-        yield f"{nodes_text(here)} instead of {nodes_text(there)}"
     yield from _lists("JVM flags", here.jvm_flags, there.jvm_flags)
     yield from _mappings("settings", here.settings, there.settings)
     yield from _mappings("index settings", here.index_settings, there.index_settings)
@@ -540,16 +536,6 @@ def _against(one: Resolved, other: Resolved) -> Iterator[str]:
     yield from _lists("warm-up", here.warmups, there.warmups)
     if here.start != there.start:
         yield f"started by {here.start}"
-
-
-def nodes_text(spec: VariantSpec) -> str:
-    """Return the number of nodes of a variant and the settings of each, equal ones together."""
-    kinds = Counter(
-        " ".join(f"{key}={_shown(value)}" for key, value in node.settings.items()) for node in spec.nodes
-    )
-    parts = [f"{count} x {settings or 'no own settings'}" for settings, count in kinds.items()]
-    count = max(len(spec.nodes), 1)
-    return f"{count} node{'' if count == 1 else 's'}" + (f" ({', '.join(parts)})" if any(kinds) else "")
 
 
 def _jdk(one: Resolved) -> str:

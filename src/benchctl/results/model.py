@@ -53,29 +53,6 @@ class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return self.used / self.cpus
 
 
-class NodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Node of several in a node start."""
-
-    name: str
-    start_s: float  # process start to listening, seconds
-    command: tuple[str, ...]
-    logs: str  # its folder, as of `BootRecord`
-    origin_ns: int | None  # when its process was started, as of `BootRecord`
-    host: str = ""  # that it was on; empty for that of benchctl
-
-
-Fate = Literal["lost", "stopped", "killed", "started again"]
-"""Outcome of a node; `lost` is an unrequested end."""
-
-
-class NodeFate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The end of a node while its cluster was measured."""
-
-    at_ns: int  # when, on the clock of the fork's samples
-    node: str
-    what: Fate
-
-
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The cost of asking a running cluster for one thing, again and again, while it was measured."""
 
@@ -117,23 +94,6 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     nodes: dict[str, dict[str, float]] = {}
     # The file of all that it told, relative to the run; None where it told nothing.
     readings: str | None = None
-    # Of a cluster that benchctl started; empty for a single node, which the other fields are about. Of
-    # several they are about all, `command` and `origin_ns` about the first.
-    node_starts: tuple[NodeRecord, ...] = ()
-    fates: tuple[NodeFate, ...] = ()  # what became of nodes meanwhile, in order
-    # That nodes copied from each other to have all copies of the shards when they were started: 0 where
-    # each found its own. None for a single node, or without a prepared index.
-    recovered_bytes: int | None = None
-
-    @property
-    def jvms(self) -> tuple[NodeRecord, ...]:
-        """The nodes, by themselves, that evidence is about: that were there all the time.
-
-        A single one has no name.
-        """
-        if not self.node_starts:
-            return (NodeRecord("", self.start_s, self.command, self.logs, self.origin_ns),)
-        return tuple(node for node in self.node_starts if node.name not in {fate.node for fate in self.fates})
 
 
 ForkStatus = Literal["done", "failed"]
@@ -300,9 +260,6 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     files: dict[str, int] = {}
     fields: dict[str, int] = {}  # bytes of every field, the most first; empty where the engine does not tell
     fields_unknown: str = ""  # why the engine does not tell, in its words; empty when it does
-    # Of the several nodes that hold it, whose copies of shards all count in `files`; empty for a single
-    # node.
-    cluster_uuid: str = ""
     # Digest of what is in its segments, for one that was to be the same in every build; see
     # `content_digest`.
     content: str = ""
@@ -433,8 +390,6 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     left_out: dict[str, tuple[int, ...]] = {}
     # Of hosts that load came from and benchctl did not run on, by name.
     load_hosts: dict[str, LoadHostFacts] = {}
-    # Of hosts that nodes were on and benchctl did not run on, by name.
-    node_hosts: dict[str, LoadHostFacts] = {}
 
     def builds_of(self, variant: str) -> tuple[IndexFacts, ...]:
         """Return all builds of a variant's prepared index; none if a challenge makes it."""

@@ -3,7 +3,7 @@
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
@@ -97,24 +97,6 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     writes: Literal["removed", "kept"] | None = None
 
 
-class NodeSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """A node of a cluster that benchctl starts."""
-
-    name: str
-    settings: dict[str, Any] = {}  # over those of its variant; its roles and attributes are among them
-    host: str = ""  # of `hosts.yml` that it is to be on; empty for the next one that carries nodes
-
-    def has_role(self, role: Literal["master", "data"], common: Mapping[str, Any]) -> bool:
-        """Return whether the node has a role; `common` are the settings of its variant."""
-        settings = {**common, **self.settings}
-        roles = settings.get("node.roles")
-        if roles is None:
-            return str(settings.get(f"node.{role}", "true")).lower() == "true"
-        roles = roles.split(",") if isinstance(roles, str) else roles
-        wanted = ("master", "cluster_manager") if role == "master" else ("data",)
-        return any(role.strip().startswith(wanted) for role in roles)
-
-
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A variant, as the user asked for it."""
 
@@ -142,7 +124,6 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # Whether its nodes are started by the server's own command line or by the engine's script.
     start: StartMode = "direct"
     documents: int | None = None  # generated documents of its prepared index; None for the plan's
-    nodes: tuple[NodeSpec, ...] = ()  # of the cluster that it is; empty for a single node
     # Engine and version that fill its prepared index, such as `es@7.17.29`; None for its own.
     index_from: str | None = None
 
@@ -155,26 +136,6 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     def place(self) -> str | None:
         """Path or URL of its distribution; None if that is found by the version."""
         return None if self.distribution in NAMED_DISTRIBUTIONS else self.distribution
-
-    @property
-    def layout(self) -> tuple[NodeSpec, ...]:
-        """The nodes with all settings that decide where shards are, those of the variant included."""
-        common = {
-            name: value
-            for name, value in self.settings.items()
-            if name.startswith(("node.", "cluster.routing."))
-        }
-        return tuple(NodeSpec(node.name, {**common, **node.settings}) for node in self.nodes)
-
-    @property
-    def node_names(self) -> tuple[str, ...]:
-        """Return the names of its nodes in records; the name of a single one is empty."""
-        return tuple(node.name for node in self.nodes) if len(self.nodes) > 1 else ("",)
-
-    @property
-    def node_count(self) -> int:
-        """Return the number of nodes that benchctl starts for it."""
-        return 0 if self.target is not None else max(len(self.nodes), 1)
 
 
 class CorpusFile(
@@ -440,9 +401,6 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # What variants and schedules are, where `sweep` made them; None without one.
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()  # names of the hosts that clients work on; empty for that of benchctl
-    # Variant -> the host of each of its nodes, or of its only one, empty for that of benchctl; without any
-    # where all are there.
-    node_hosts: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     micro: MicroSpec | None = None  # the microbenchmarks that are measured instead of nodes; None for nodes
     # 0 where another tool measured, which does not say.
     segments: int = 1

@@ -21,7 +21,6 @@ from benchctl.errors import BenchctlError
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-from types import MappingProxyType
 
 # A fork's samples: one row a request, of primitive types; packed while it runs, columns afterwards.
 
@@ -540,15 +539,13 @@ def _copy(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
     connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({_FORMAT}, {_METADATA})")  # noqa: S608 - no name is a user's
 
 
-# What a fork's nodes and the driver used, once a second, and the nodes' garbage collections.
+# What a fork's node and the driver used, once a second, and the node's garbage collections.
 #
-# Rows are of three kinds, told apart by the column `kind`: `series` rows are readings, which
-# `read_telemetry` returns, `gc` rows are pauses, which `gc_events` returns, and `node` rows are the readings
-# of each of several nodes, whose sums are in `series`. The column `node` names the node of a reading or a
-# pause.
+# Rows are of two kinds, told apart by the column `kind`: `series` rows are readings, which `read_telemetry`
+# returns, and `gc` rows are pauses, which `gc_events` returns.
 
 
-TELEMETRY_VERSION = 1
+TELEMETRY_VERSION = 2
 
 # Times are nanoseconds on the clock of the fork's samples, from its origin. What was not asked or could not
 # be read is NaN here and NULL in the file.
@@ -573,50 +570,30 @@ GC_DTYPES: Mapping[str, np.dtype[Any]] = {
     "pause_ns": np.dtype(np.int64),  # how long it was
     "what": np.dtype(np.object_),  # in the JVM's words, such as `Young (Normal) (G1 Evacuation Pause)`
 }
-_NODE = "node"
 
 # Of a NaN, DuckDB makes a NULL when it reads an array.
 _WRITE = """
 COPY (
     SELECT 'series' AS kind, * FROM series
     UNION ALL BY NAME
-    SELECT 'gc' AS kind, * REPLACE (what::VARCHAR AS what, NULLIF(node::VARCHAR, '') AS node) FROM pauses
-    UNION ALL BY NAME
-    SELECT 'node' AS kind, * REPLACE (node::VARCHAR AS node) FROM parts
+    SELECT 'gc' AS kind, * REPLACE (what::VARCHAR AS what) FROM pauses
     ORDER BY kind DESC, t_ns
 ) TO %s (FORMAT parquet, COMPRESSION zstd, KV_METADATA {telemetry_version: %d})
 """
 
 
-def empty_telemetry(dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
-    """Return columns without rows."""
-    return {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
-
-
-def write_telemetry(
-    series: Columns, pauses: Columns, path: Path, parts: Mapping[str, Columns] = MappingProxyType({})
-) -> None:
+def write_telemetry(series: Columns, pauses: Columns, path: Path) -> None:
     """Write all kinds of rows to one file, each in order of time.
 
-    Readings, and `parts` of them by node, have the columns of SERIES_DTYPES, each of shape (n,), pauses those
-    of GC_DTYPES, each of shape (m,), and may have `node`.
+    Readings have the columns of SERIES_DTYPES, each of shape (n,), pauses those of GC_DTYPES, each of
+    shape (m,).
 
     Raises:
         DuckDiskError: If the disk is full or cannot be written.
     """
     with database(threads=1) as connection:
         connection.register("series", {name: series[name].astype(d) for name, d in SERIES_DTYPES.items()})
-        whose = pauses.get(_NODE, np.full(pauses["t_ns"].size, "", np.object_))
-        connection.register(
-            "pauses", {name: pauses[name].astype(d) for name, d in GC_DTYPES.items()} | {_NODE: whose}
-        )
-        by_node = [*parts.values(), empty_telemetry(SERIES_DTYPES)]
-        names = [np.full(part["t_ns"].size, name, np.object_) for name, part in parts.items()]
-        columns = {
-            name: np.concatenate([part[name].astype(d) for part in by_node])
-            for name, d in SERIES_DTYPES.items()
-        }
-        connection.register("parts", columns | {_NODE: np.concatenate([*names, np.empty(0, np.object_)])})
+        connection.register("pauses", {name: pauses[name].astype(d) for name, d in GC_DTYPES.items()})
         connection.execute(_WRITE % (quoted(path), TELEMETRY_VERSION))
 
 

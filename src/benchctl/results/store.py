@@ -8,7 +8,7 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -156,26 +156,19 @@ class RunFolder:
             write_parquet(chunks, partial)
         return str(target.relative_to(self.path))
 
-    def evidence_folder(self, variant: str, block: int, boot: int, node: str = "") -> Path:
-        """Return the folder of the evidence of one node start of a fork; of several nodes, that of one."""
-        return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}" / node
+    def evidence_folder(self, variant: str, block: int, boot: int) -> Path:
+        """Return the folder of the evidence of one node start of a fork."""
+        return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}"
 
-    def write_telemetry(
-        self,
-        series: Columns,
-        pauses: Columns,
-        variant: str,
-        block: int,
-        parts: Mapping[str, Columns] | None = None,
-    ) -> str:
-        """Write what the nodes and the driver of one fork used; return the path relative to the run.
+    def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
+        """Write what the node and the driver of one fork used; return the path relative to the run.
 
         Raises:
             BenchctlError: If the disk is full or cannot be written.
         """
         target = self.path / "telemetry" / f"{block:03d}-{variant}.parquet"
         with _writing(target) as partial:
-            write_telemetry(series, pauses, partial, parts or {})
+            write_telemetry(series, pauses, partial)
         return str(target.relative_to(self.path))
 
     def write_readings(self, lines: bytes, variant: str, block: int, boot: int) -> str:

@@ -1,7 +1,6 @@
 """Building a prepared index: a node on a scratch folder, filled, stopped, its data kept."""
 
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,28 +13,25 @@ from benchctl.corpus.bulk import batches, frame_bodies, frame_created, frame_lin
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.engine.cluster import boot, exercise
 from benchctl.engine.filling import SETTLE_TIMEOUT_S, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ClassArchive, Starts, starts_of
+from benchctl.engine.node import Node, exercise
 from benchctl.engine.prepared_index import (
     IndexKey,
     PreparedIndex,
     building,
-    bytes_per_document,
     content_digest,
     keep,
 )
-from benchctl.engine.usage import Readings, cpu_by_kind
+from benchctl.engine.usage import Reading, cpu_by_kind
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.hosts.file import Spread
 from benchctl.load.ingest import Cuts, Stream, ingest
 from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.results.plan import EngineName
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
-from benchctl.run.session import Workspace, reaching
 
 
 def keep_logs(folder: Path, target: Path) -> None:
@@ -185,7 +181,6 @@ class Workshop:
         more: how many builds of the same kind follow.
         beside: whether another index is built at the same time.
         starts: how its node is started.
-        spread: which of its nodes are on other hosts.
         archive: of the engine's classes, that its node writes as well; None for none.
         ask: asks its node, once it is filled, and keeps the answers in the index's folder.
     """
@@ -199,7 +194,6 @@ class Workshop:
     more: int = 0
     beside: bool = False
     starts: Starts | None = None
-    spread: Spread | None = None
     archive: ClassArchive | None = None
     ask: Callable[[SearchClient, Path], None] | None = None
 
@@ -225,30 +219,18 @@ def _build(shop: Workshop, key: IndexKey) -> PreparedIndex:
     with (
         building(shop.home, key, more=more) as root,
         logs_kept_of_failure(root / "boot", kept_logs),
-        reaching(shop.spread, shop.home) as there,
     ):
-        workspace = Workspace(root, there)
-        if there is not None:
-            needed = round(key.corpus.documents * bytes_per_document(key.corpus, more))
-            there.on_all("require", needed, f"prepare an index of {key.corpus.documents:,} documents")
-        facts = _fill(shop, key, workspace)
+        facts = _fill(shop, key, root)
         shutil.rmtree(root / "boot", ignore_errors=True)
-        if there is None or shop.spread is None:
-            prepared = keep(shop.home, key.folder_name, root, facts)
-        else:
-            facts = msgspec.structs.replace(facts, files=workspace.files())
-            there.on_all("keep", key.folder_name, facts, of_nodes=True)
-            prepared = keep(shop.home, key.folder_name, root, facts, shop.spread.own)
+        prepared = keep(shop.home, key.folder_name, root, facts)
     shop.observer.note(_summary(title, facts))
     return prepared
 
 
-def _fill(shop: Workshop, key: IndexKey, workspace: Workspace) -> IndexFacts:
-    title, root, there = shop.title, workspace.root, workspace.there
-    starts = shop.starts or starts_of(shop.home, key.installation)
-    nodes = f"{len(key.nodes)} nodes" if len(key.nodes) > 1 else "a node"
-    shop.observer.stage(f"{title}: starting {nodes} to build the index")
-    with boot(
+def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
+    title = shop.title
+    shop.observer.stage(f"{title}: starting a node to build the index")
+    with Node(
         key.installation,
         shop.jdk,
         data=root / "data",
@@ -256,37 +238,31 @@ def _fill(shop: Workshop, key: IndexKey, workspace: Workspace) -> IndexFacts:
         owner=shop.home.node_owner,
         heap_mb=shop.heap_mb,
         settings=_NO_CUTS_BY_MEMORY if key.deterministic else {},
-        starts=starts,
+        starts=shop.starts or starts_of(shop.home, key.installation),
         archive=shop.archive,
-        nodes=key.nodes,
-        listen="" if shop.spread is None else shop.spread.hosts.nodes_at,
-        elsewhere={}
-        if there is None
-        else there.grounds(key.installation, starts, root / "boot", building=True),
-    ) as cluster:
-        client = cluster.client
+    ) as node:
+        client = node.client
         if shop.archive is not None:
             exercise(client)
         declared = create(client, key)
-        client.health(key.places.target, SETTLE_TIMEOUT_S, len(cluster.nodes))
+        client.health(key.places.target, SETTLE_TIMEOUT_S)
         shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
         try:
-            begin = cluster.readings()
+            begin = node.reading()
             sent = send_parcels(
                 shop.parcels,
-                endpoint=cluster.endpoint,
+                endpoint=node.endpoint,
                 clients=key.clients,
                 helper=key.installation.engine if key.ingest_client == "official" else None,
                 on_progress=lambda sent: shop.observer.progress("documents", sent, key.corpus.documents),
                 refresh=(lambda: client.refresh(key.places.target)) if key.deterministic else None,
             )
-            end = cluster.readings()
+            end = node.reading()
         except BenchctlError:
             # The process tells more than the connection about why it is gone.
-            cluster.check_alive(within_s=NODE_DEATH_S)
+            node.check_alive(within_s=NODE_DEATH_S)
             raise
-        kinds = {node.pid: node.thread_kinds() for node in cluster.nodes}
-        sent = with_cpu(sent, begin, end, kinds)
+        sent = with_cpu(sent, begin, end, node.thread_kinds())
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(client, key, declared, sent)
         shop.observer.stage(f"{title}: measuring the size of every field")
@@ -301,25 +277,21 @@ def _fill(shop: Workshop, key: IndexKey, workspace: Workspace) -> IndexFacts:
                 shop.ask(client, root)
             except NodeRequestError:
                 # What is missing is asked on a copy of the index later.
-                cluster.check_alive(within_s=NODE_DEATH_S)
+                node.check_alive(within_s=NODE_DEATH_S)
         shop.observer.stage(f"{title}: stopping the node")
-        # All is on disk. Several nodes would take turns at leaving, and those left would move shards.
-        cluster.stop(at_once=len(cluster.nodes) > 1)
+        node.stop()
     if key.deterministic:
         with disk_errors(f"read the index in {root / 'data'}"):
             facts = msgspec.structs.replace(facts, content=content_digest(root / "data"))
     report = msgspec.structs.replace(facts.ingest, beside=shop.beside)
-    return msgspec.structs.replace(facts, cluster_uuid=cluster.uuid, ingest=report)
+    return msgspec.structs.replace(facts, ingest=report)
 
 
-def with_cpu(sent: Sent, begin: Readings, end: Readings, kinds: Mapping[int, Mapping[int, str]]) -> Sent:
-    """With the CPU time of all nodes between two readings, if each could be read; `kinds` are by process."""
-    if not all(kinds.values()) or not (kinds.keys() <= begin.keys() & end.keys()):
+def with_cpu(sent: Sent, begin: Reading | None, end: Reading | None, kinds: Mapping[int, str]) -> Sent:
+    """With the CPU time of the node between two readings, if these and the kinds of threads are known."""
+    if begin is None or end is None or not kinds:
         return sent
-    used_ns: Counter[str] = Counter()
-    for pid, threads in kinds.items():
-        used_ns.update(cpu_by_kind(begin[pid], end[pid], threads))
-    cpu_s = {kind: used / 1e9 for kind, used in used_ns.items()}
+    cpu_s = {kind: used / 1e9 for kind, used in cpu_by_kind(begin, end, kinds).items()}
     return replace(sent, costs=msgspec.structs.replace(sent.costs, cpu_s=cpu_s))
 
 

@@ -40,7 +40,7 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
         # Dask takes a second to load, and is there only where hosts are.
         from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
 
-        by_host = calibrate_hosts(checked_hosts(plan)[0])
+        by_host = calibrate_hosts(checked_hosts(plan))
     if plan is None or len(by_host) < max(len(plan.load_hosts), 1):
         with floor_stub() as base_url:
             here = measure_floor(base_url, stop=stop)

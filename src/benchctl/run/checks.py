@@ -26,7 +26,7 @@ from benchctl.spec import (
 )
 from benchctl.stats.metrics import check_told_by_clusters, metric, metric_names
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operations.admin import CheckIndex, CreateIndex, Failover
+from benchctl.track.operations.admin import CheckIndex, CreateIndex
 
 if TYPE_CHECKING:
     from benchctl.run.plan import RunSpec
@@ -54,52 +54,42 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
         )
 
 
-def acting(track: Track, schedules: Iterable[Challenge]) -> tuple[Failover | CheckIndex, ...]:
-    """The operations of these challenges that need more of nodes than their answers."""
-    scheduled = []
-    for challenge in schedules:
-        operations = track.operations | challenge.operations
-        scheduled += [operations[task.operation] for task in challenge.schedule]
-    return tuple(operation for operation in scheduled if isinstance(operation, Failover | CheckIndex))
+def index_checked(track: Track, schedules: Iterable[Challenge]) -> CheckIndex | None:
+    """The first operation of these challenges that reads what a node has on disk."""
+    return next(
+        (
+            operation
+            for challenge in schedules
+            for task in challenge.schedule
+            if isinstance(operation := (track.operations | challenge.operations)[task.operation], CheckIndex)
+        ),
+        None,
+    )
 
 
-def check_acting(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
-    """Refuse what would befall nodes that are not there, or that benchctl cannot reach.
+def check_index_checks(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
+    """Refuse to read the files of nodes where these cannot be reached.
 
     Raises:
-        UsageError: If a variant has no such node, or the load comes from several processes.
+        UsageError: If a variant is not started by benchctl, or the load comes from several processes.
     """
-    for operation in acting(track, schedules):
-        label = f"operation '{operation.name}' ({operation.type_name})"
-        for spec in options.variants:
-            names = [node.name for node in spec.nodes]
-            if spec.target and isinstance(operation, CheckIndex):
-                raise UsageError(
-                    f"{label} reads the files of nodes, and '{spec.name}' is not started by benchctl",
-                    hint="remove it",
-                )
-            if isinstance(operation, CheckIndex):
-                continue
-            if len(names) <= 1:
-                raise UsageError(
-                    f"{label} needs a variant of several nodes, and "
-                    f"'{spec.name}' {'is not started by benchctl' if spec.target else 'has one'}",
-                    hint="write, for instance, --variant es3=es,nodes:3,replicas:1",
-                )
-            if operation.node not in {None, "master", *names}:
-                raise UsageError(
-                    f"operation '{operation.name}': variant '{spec.name}' has no node '{operation.node}'",
-                    hint=f"its nodes are {', '.join(names)}; master means the elected one",
-                )
-        away = load_hosts(Path(options.hosts)).load if options.hosts else ()
-        if options.workers > 1 or away:
-            given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
-            does = "stops nodes" if isinstance(operation, Failover) else "reads the files of nodes"
-            raise UsageError(
-                f"{label} {does}, which only the process that started "
-                f"them can: with {given}, clients are in others",
-                hint="remove it",
-            )
+    operation = index_checked(track, schedules)
+    if operation is None:
+        return
+    label = f"operation '{operation.name}' ({operation.type_name})"
+    target = next((spec.name for spec in options.variants if spec.target), None)
+    if target is not None:
+        raise UsageError(
+            f"{label} reads the files of nodes, and '{target}' is not started by benchctl", hint="remove it"
+        )
+    away = load_hosts(Path(options.hosts)).load if options.hosts else ()
+    if options.workers > 1 or away:
+        given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
+        raise UsageError(
+            f"{label} reads the files of nodes, which only the process that started "
+            f"them can: with {given}, clients are in others",
+            hint="remove it",
+        )
 
 
 def check_index_settings(
@@ -185,53 +175,21 @@ def _whole(spec: VariantSpec, track: Track) -> tuple[VariantSpec, list[dict[str,
     return msgspec.structs.replace(spec, name="", index_settings={}), texts
 
 
-def checked_hosts(plan: "RunSpec | Plan") -> tuple[Hosts, dict[str, tuple[str, ...]]]:
-    """The hosts of a plan, if they reach what is measured, and which of them its nodes are on.
+def checked_hosts(plan: "RunSpec | Plan") -> Hosts:
+    """The hosts of a plan, if they reach what is measured.
 
     Raises:
         UsageError: If the hosts do not, or are not those that the plan was made for.
     """
     hosts = load_hosts(Path(plan.hosts))
-    started = [spec for spec in plan.variants if spec.target is None]
-    placed = {spec.name: hosts.placed(spec.name, spec.nodes) for spec in started}
-    if started:
-        hosts.check_nodes(list(placed.values()))
-    if not any(itertools.chain(*placed.values())):
-        placed = {}
-    if not isinstance(plan, Plan):
-        return hosts, placed
-    if hosts.load != plan.load_hosts:
+    hosts.check_nodes(plan.variants)
+    if isinstance(plan, Plan) and hosts.load != plan.load_hosts:
         raise UsageError(
             f"the load came from {', '.join(plan.load_hosts) or 'this host'}, and by {hosts.path} it would "
             f"come from {', '.join(hosts.load) or 'this host'}",
             hint="what more is measured must have the same load: put the old names back",
         )
-    for name, nodes in ((spec.name, spec.node_count) for spec in started):
-        was, now = (
-            ", ".join(host or "this host" for host in assignment.get(name, ("",) * nodes))
-            for assignment in (plan.node_hosts, placed)
-        )
-        if was != now:
-            raise UsageError(
-                f"the nodes of {name} were on {was}, and by {hosts.path} they would be on {now}",
-                hint="what more is measured must have the same hosts: put the old names back, in their order",
-            )
-    return hosts, placed
-
-
-def check_away(options: "RunSpec", placed: Mapping[str, Sequence[str]]) -> None:
-    """Refuse what cannot be done yet with nodes on other hosts."""
-    away = ", ".join(dict.fromkeys(filter(None, itertools.chain(*placed.values()))))
-    rules = (
-        (options.pin is not None, "--pin", "it names CPUs of this host"),
-        (options.page_cache != "as-is", "--page-cache", "page caches of other hosts are left as they are"),
-    )
-    for broken, option, why in rules:
-        if broken:
-            raise UsageError(
-                f"{option}: nodes are on {away}, and {why}",
-                hint=f"remove {option}, or let only the local host carry nodes",
-            )
+    return hosts
 
 
 def check_metrics(plan: Plan, track: Track) -> None:
@@ -311,11 +269,6 @@ def check_options(options: "RunSpec") -> None:
             and options.ingest_clients not in {1, RunSettings().ingest_clients},
             "--ingest-clients: a deterministic index is built by one sender",
             "use only one of the two",
-        ),
-        (
-            options.index_build == "deterministic" and any(spec.layout for spec in options.variants),
-            "--index-build deterministic: nodes of a cluster index their copies of shards in their own time",
-            "remove --index-build, or measure single nodes",
         ),
         (
             options.page_cache != "as-is" and on_target,

@@ -181,17 +181,16 @@ def check_quiet(
     """
     reacting = on_busy not in {None, "warn"}
     heaps = [
-        (spec.node_count, 0 if spec.target else spec.heap_mb or plan.heap_mb)
+        0 if spec.target else spec.heap_mb or plan.heap_mb
         for plan in plans
         if reacting or not plan.test_mode
         for spec in plan.variants
     ]
     if not heaps:
         return
-    nodes, heap_mb = max(heaps, key=lambda one: one[0] * (one[1] + BESIDE_HEAP_MB))
     glance = glance or partial(snapshot, sample_s=_GLANCE_S)
     begun, waiting = clock(), False
-    while wrong := "; ".join(_busy(glance(home), heap_mb, max(nodes, 1))):
+    while wrong := "; ".join(_busy(glance(home), max(heaps))):
         if on_busy == "fail":
             raise BenchctlError(f"host is busy: {wrong}", hint="stop other processes, or use: --on-busy warn")
         left_s = LONGEST_WAIT_S - (clock() - begun) if on_busy == "wait" else 0.0
@@ -204,9 +203,9 @@ def check_quiet(
         pause(min(_SETTLE_POLL_S, left_s))
 
 
-def _busy(seen: Snapshot, heap_mb: int, nodes: int) -> list[str]:
+def _busy(seen: Snapshot, heap_mb: int) -> list[str]:
     """Return what is wrong with a host for an interactive run."""
-    return [*_lacks(seen, HostLimits(), heap_mb, nodes), *used_elsewhere(seen)]
+    return [*_lacks(seen, HostLimits(), heap_mb), *used_elsewhere(seen)]
 
 
 def used_elsewhere(seen: Snapshot) -> list[str]:
@@ -219,7 +218,7 @@ def used_elsewhere(seen: Snapshot) -> list[str]:
     return wrong
 
 
-def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int = 1) -> list[str]:
+def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int) -> list[str]:
     """Resources that do not suffice to measure at all."""
     reasons = []
     if seen.free_disk_bytes < limits.least_free_gb * _GB:
@@ -228,9 +227,8 @@ def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int, nodes: int = 1) -> 
             f"{limits.least_free_gb:g} GB are wanted"
         )
     if limits.least_free_memory_gb is None:
-        wanted = nodes * (heap_mb + BESIDE_HEAP_MB) * _MIB
-        which = "a node" if nodes == 1 else f"{nodes} nodes"
-        why = f" for {which} with a heap of {heap_mb} MiB"
+        wanted = (heap_mb + BESIDE_HEAP_MB) * _MIB
+        why = f" for a node with a heap of {heap_mb} MiB"
     else:
         wanted, why = round(limits.least_free_memory_gb * _GB), ""
     if seen.free_memory_bytes < wanted:

@@ -1,4 +1,4 @@
-"""Fork: fresh nodes on a private copy of the index, the schedules, and their evidence."""
+"""Fork: a fresh node on a private copy of the index, the schedules, and their evidence."""
 
 import dataclasses
 import math
@@ -6,12 +6,11 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
@@ -19,15 +18,13 @@ import zstandard
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.client import totals
-from benchctl.engine.cluster import Cluster, Collector, Scene
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.filling import settle
-from benchctl.engine.node import Member, place_of
-from benchctl.engine.prepared_index import prepare_page_cache, resident_share
+from benchctl.engine.node import Collector, Node, Scene
+from benchctl.engine.prepared_index import bytes_by_kind, prepare_page_cache, resident_share
 from benchctl.engine.readings import ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
-from benchctl.engine.usage import GcPause, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.executor import WorkerPool
@@ -39,8 +36,6 @@ from benchctl.results.model import (
     ForkRecord,
     HostProbe,
     IndexFacts,
-    NodeFate,
-    NodeRecord,
     SegmentFacts,
 )
 from benchctl.results.plan import Plan, Step, boots
@@ -51,7 +46,7 @@ from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
 from benchctl.run.host import look, probe_host, thread_on, used_by_others
-from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject, Workspace
+from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
 from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
 from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.slices import hook
@@ -64,89 +59,67 @@ _LEVEL = 3
 
 
 class Collection:
-    """The collectors of one node start: node -> its own, in the order in which they are called."""
+    """The collectors of one node start, in the order in which they are called."""
 
-    def __init__(self, collecting: Mapping[str, Sequence[Collector]] = MappingProxyType({})) -> None:
-        self._collecting = collecting
-        self._lost: set[str] = set()
+    def __init__(self, collectors: Sequence[Collector] = ()) -> None:
+        self._collectors = collectors
 
     @property
-    def flags(self) -> dict[str, tuple[str, ...]]:
-        """Node -> JVM flags, appended to the variant's."""
-        return {
-            node: tuple(flag for collector in own for flag in collector.flags())
-            for node, own in self._collecting.items()
-        }
+    def flags(self) -> tuple[str, ...]:
+        """JVM flags, appended to the variant's."""
+        return tuple(flag for collector in self._collectors for flag in collector.flags())
 
-    def begin(self, nodes: Sequence[Member]) -> None:
-        """Begin, as for `Collector`, before the first task; targets have no collectors."""
-        for node in nodes:
-            for collector in self._collecting.get(node.name, ()):
-                collector.begin(node)
+    def begin(self, node: Node) -> None:
+        """Begin, as for `Collector`, before the first task."""
+        for collector in self._collectors:
+            collector.begin(node)
 
-    def measured(self, nodes: Sequence[Member]) -> None:
-        """End measuring, as for `Collector`, after the last task, on nodes that were up all the time."""
-        self._lost = {node.name for node in nodes if node.down or len(node.lives) > 1}
-        for node in nodes:
-            for collector in () if node.name in self._lost else self._collecting.get(node.name, ()):
-                collector.measured(node)
+    def measured(self, node: Node) -> None:
+        """End measuring, as for `Collector`, after the last task."""
+        for collector in self._collectors:
+            collector.measured(node)
 
     def end(self) -> None:
         """End all collectors, as for `Collector`, even if one fails.
 
         Raises:
-            BenchctlError: If a collector whose node was up all the time fails; the first of them.
+            BenchctlError: If a collector fails; the first of them.
         """
         raised: list[BenchctlError] = []
-        for node, own in self._collecting.items():
-            for collector in own:
-                try:
-                    collector.end()
-                except BenchctlError as err:
-                    raised += [] if node in self._lost else [err]
+        for collector in self._collectors:
+            try:
+                collector.end()
+            except BenchctlError as err:
+                raised.append(err)
         if raised:
             raise raised[0]
 
 
 @contextmanager
-def collecting(
-    kinds: Sequence[EvidenceKind],
-    scenes: Mapping[str, Scene],
-    kept: Path,
-    elsewhere: Mapping[str, Collector] = MappingProxyType({}),
-) -> Iterator[Collection]:
-    """Collect and keep evidence of the nodes that run within the block, even if either fails.
+def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Iterator[Collection]:
+    """Collect and keep evidence of the node that runs within the block, even if either fails.
 
-    Evidence of a node stays in its own directory below `kept`, which is replaced. Nodes of other hosts leave
-    what they collected in their scene's folder here.
+    The evidence stays in the directory `kept`, which is replaced.
 
     Raises:
         BenchctlError: If a collector fails, or the disk is full or cannot be written; else the block's.
     """
-    own: dict[str, list[Collector]] = {
-        node: hook("collectors").collectors(kinds, scene)
-        for node, scene in scenes.items()
-        if node not in elsewhere
-    }
-    collection = Collection({**own, **{node: [one] for node, one in elsewhere.items()}})
+    collection = Collection(hook("collectors").collectors(kinds, scene))
     try:
         yield collection
     except BaseException:
         # Why the node failed matters more than incomplete evidence; but threads must end.
         with suppress(BenchctlError):
-            _close(collection, scenes, kept)
+            _close(collection, scene, kept)
         raise
-    _close(collection, scenes, kept)
+    _close(collection, scene, kept)
 
 
-def _close(collection: Collection, scenes: Mapping[str, Scene], kept: Path) -> None:
+def _close(collection: Collection, scene: Scene, kept: Path) -> None:
     try:
         collection.end()
     finally:
-        for node, scene in scenes.items():
-            # What another host never sent is told by its collector.
-            if scene.folder.exists():
-                keep_evidence(scene.folder, kept / node)
+        keep_evidence(scene.folder, kept)
 
 
 def keep_evidence(folder: Path, target: Path) -> None:
@@ -191,7 +164,7 @@ def pool_of(plan: Plan) -> WorkerPool | None:
         UsageError: If the hosts are not those that the plan was made for.
     """
     if plan.load_hosts:
-        hosts, _ = checked_hosts(plan)
+        hosts = checked_hosts(plan)
         # Dask takes a second to load, and is there only where hosts are.
         from benchctl.hosts.pool import HostPool  # noqa: PLC0415 - see above
 
@@ -250,7 +223,7 @@ class _Place:
 
     subject: NodeSubject
     name: str  # of the fork's folder of logs
-    workspace: Workspace
+    workspace: Path  # with a private copy of its index
     block: int
     origin_ns: int  # what its samples count from, on the monotonic clock
     spool: SampleSpool
@@ -308,9 +281,7 @@ class ForkRunner:
         """
         started = datetime.now(UTC).isoformat(timespec="seconds")
         clock = time.monotonic()
-        # Elsewhere, nodes are others here.
-        hosts = self._plan.node_hosts.get(job.subject.spec.name, ())
-        before = None if job.subject.spec.target or any(hosts) else look()
+        before = None if job.subject.spec.target else look()
         progress = _Progress()
         reason = ""
         try:
@@ -359,14 +330,14 @@ class ForkRunner:
             origin_ns = time.monotonic_ns()
             pool = self._workers
             telemetry = Telemetry(origin_ns, driver=DriverClock(lambda: pool.pids if pool else ()))
-            with SampleSpool(workspace.root / "samples") as spool:
+            with SampleSpool(workspace / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
                 place = _Place(subject, name, workspace, job.block, origin_ns, spool, telemetry)
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
             progress.telemetry = self._folder.write_telemetry(
-                telemetry.series(), telemetry.pauses(), variant, job.block, telemetry.parts()
+                telemetry.series(), telemetry.pauses(), variant, job.block
             )
         self._probe(progress)
 
@@ -387,7 +358,7 @@ class ForkRunner:
         """Node start and the tasks that share it."""
         subject = place.subject
         name = f"{place.name}/boot-{number}"
-        root = place.workspace.root
+        root = place.workspace
         folder = root / f"boot-{number}"
         path = self._folder.path / "boots" / name
         load = Load(needed_share=_needed_share(self._plan.of(subject.spec)))
@@ -398,42 +369,38 @@ class ForkRunner:
                 self._started(place, folder, evidence) as serving,
             ):
                 progress.facts = progress.facts or subject.engine_facts(serving, root)
-                nodes = serving.nodes if isinstance(serving, Cluster) else ()
-                recovered = self._recovered_bytes(serving)
-                if isinstance(serving, Cluster):
-                    serving.readings()  # opens what later ones need
-                    load.read = serving.readings
+                node = serving if isinstance(serving, Node) else None
+                if node is not None:
+                    node.reading()  # opens what later ones need
+                    load.read = node.reading
                 with (
-                    place.telemetry.watching(number, _watch(serving, load)),
+                    place.telemetry.watching(number, None if node is None else _watch(node, load)),
                     _asking(serving) as load.asking,
                 ):
-                    evidence.begin(nodes)
+                    if node is not None:
+                        evidence.begin(node)
                     idle_s = serving.wait_idle()
                     begun = None if resident is None else resident_share(root / "data")
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
-                    evidence.measured(nodes)
-                segments = _filled(serving, load)
-                kinds = self._thread_kinds(nodes, place.block)
+                    if node is not None:
+                        evidence.measured(node)
+                segments = () if node is None else _filled(node, load)
+                # Not where a JVM's output is evidence: a thread dump would stand in its middle.
+                collected = bool(self._plan.evidence_in(place.block))
+                kinds = {} if node is None or collected else node.thread_kinds()
                 counted = serving.searches_counted()
-                direct = serving.client.statistics("direct_bytes") if nodes else {}
-                plain = stand_ins(serving.client, self._streams) if nodes else ()
+                direct = [] if node is None else [*node.client.statistics("direct_bytes").values()]
+                plain = () if node is None else stand_ins(node.client, self._streams)
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
-                writes = bool(self._plan.evidence_in(place.block) or subject.spec.jvm_flags)
-                stop_s = serving.stop(at_once=not writes)
+                stop_s = serving.stop(at_once=not (collected or subject.spec.jvm_flags))
             keep_logs(folder, path)
-            place.workspace.check_clocks()
-        ended = []
-        for node in nodes:
-            pauses = _pauses(node, path, place.origin_ns)
-            place.telemetry.add_pauses(number, pauses, node.name)
-            pids = tuple(pid for pid, _ in node.lives)
-            # Only a single one has the name that benchctl gives it.
-            buffers = direct.get(node.name, {}) if node.name else next(iter(direct.values()), {})
-            ended.append(
-                EndedNode(kinds.get(node.pid, {}), pauses, buffers.get("direct_bytes"), node.name, pids)
-            )
+        ended = None
+        if node is not None:
+            pauses = node.pauses(BootFolders(path).logs, place.origin_ns)
+            place.telemetry.add_pauses(number, pauses)
+            ended = EndedNode(kinds, pauses, direct[0].get("direct_bytes") if direct else None)
         asking, readings = load.asking, None
         if asking is not None and asking.readings:
             place.telemetry.add_readings(number, asking.readings)
@@ -442,7 +409,7 @@ class ForkRunner:
             )
         progress.requests_s += load.requests_s
         if search is None:
-            index = index_meters(segments, place.workspace.files() if segments else {})
+            index = index_meters(segments, bytes_by_kind(root / "data") if segments else {})
             progress.summaries += with_kept_logs(load.summaries(place.origin_ns, ended, index), folder, path)
         else:
             progress.curve += search.curve
@@ -457,32 +424,15 @@ class ForkRunner:
                 searches_counted=counted,
                 command=tuple(serving.command),
                 logs=f"boots/{name}" if subject.spec.target is None else "",
-                origin_ns=nodes[0].started_ns - place.origin_ns if nodes else None,
+                origin_ns=None if node is None else node.started_ns - place.origin_ns,
                 stand_ins=plain,
                 resident=resident,
                 resident_begun=begun,
                 asked={} if asking is None else asking.asked,
                 nodes={} if asking is None else asking.nodes,
                 readings=readings,
-                node_starts=_node_records(nodes, f"boots/{name}", place.origin_ns),
-                fates=tuple(
-                    NodeFate(at_ns - place.origin_ns, node, what) for at_ns, node, what in serving.fates
-                ),
-                recovered_bytes=recovered,
             )
         )
-
-    def _recovered_bytes(self, serving: Serving) -> int | None:
-        """Bytes that nodes copied from each other before they were ready: copies find their own files."""
-        if not isinstance(serving, Cluster) or len(serving.nodes) == 1 or self._expected is None:
-            return None
-        return serving.client.recovered_bytes(self._expected)
-
-    def _thread_kinds(self, nodes: Sequence[Member], block: int) -> dict[int, Mapping[int, str]]:
-        """By process; not where a JVM's output is evidence: a thread dump would stand in its middle."""
-        if self._plan.evidence_in(block):
-            return {}
-        return {node.pid: node.thread_kinds() for node in nodes if not node.down}
 
     def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""
@@ -494,9 +444,8 @@ class ForkRunner:
                 self._plan.heap_mb,
                 self._expected,
                 self._node_cpus,
-                node_flags=evidence.flags,
+                flags=evidence.flags,
                 listen="" if self._workers is None else self._workers.nodes_at,
-                tolerant=self._plan.on_node_loss == "continue",
             )
         )
 
@@ -506,14 +455,9 @@ class ForkRunner:
         if not kinds or not isinstance(subject, Subject):
             return nullcontext(Collection())
         cpus = None if self._plan.pin is None else self._plan.pin.driver
-        boot = place.workspace.root / f"boot-{number}"
-        scenes = {
-            node: Scene(boot / node / "evidence", subject.jdk.home, cpus) for node in subject.spec.node_names
-        }
-        there = place.workspace.there
-        elsewhere = {} if there is None else there.collectors(kinds, boot.name)
+        scene = Scene(place.workspace / f"boot-{number}" / "evidence", subject.jdk.home, cpus)
         path = self._folder.evidence_folder(subject.spec.name, place.block, number)
-        return collecting(kinds, scenes, path, elsewhere)
+        return collecting(kinds, scene, path)
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place
@@ -535,35 +479,23 @@ class ForkRunner:
         return result
 
 
-def _filled(serving: Serving, load: Load) -> Sequence[SegmentFacts]:
-    """The segments that tasks which index left, committed; none where none did, or the nodes are not ours."""
-    if isinstance(serving, Cluster) and any(outcome.indexes for outcome in load.outcomes):
+def _filled(node: Node, load: Load) -> Sequence[SegmentFacts]:
+    """The segments that tasks which index left, committed; none where none did."""
+    if any(outcome.indexes for outcome in load.outcomes):
         # What is not known is no reason for a fork to fail.
         with suppress(BenchctlError):
-            settle(serving.client, EVERYTHING)
-            return serving.client.segments(EVERYTHING)
+            settle(node.client, EVERYTHING)
+            return node.client.segments(EVERYTHING)
     return ()
 
 
-def _watch(serving: Serving, load: Load) -> NodeWatch | None:
-    """Return what of nodes can be watched; nothing of a target, which may be anywhere."""
-    if not isinstance(serving, Cluster):
-        return None
+def _watch(node: Node, load: Load) -> NodeWatch:
+    """Return what of a node can be watched."""
     return NodeWatch(
-        lambda: {node.name: node.gauge for node in serving.nodes if not node.down},
-        lambda: totals(serving.client.statistics("merges_current", "merge_ms", timeout_s=MERGES_TIMEOUT_S)),
+        node.gauge,
+        lambda: totals(node.client.statistics("merges_current", "merge_ms", timeout_s=MERGES_TIMEOUT_S)),
         load.indexing.is_set,
     )
-
-
-def _pauses(node: Member, kept: Path, origin_ns: int) -> list[GcPause]:
-    """Of all JVMs that a node had, on the fork's clock."""
-    logs = BootFolders(place_of(kept, node.name)).logs
-    return [
-        pause
-        for pid, started_ns in node.lives
-        for pause in read_pauses(logs, node.own_pid(pid), node.log_clock(started_ns, origin_ns))
-    ]
 
 
 def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -> list[TaskSummary]:
@@ -575,22 +507,6 @@ def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -
         )
         for summary in summaries
     ]
-
-
-def _node_records(nodes: Sequence[Member], logs: str, origin_ns: int) -> tuple[NodeRecord, ...]:
-    if len(nodes) < 2:  # noqa: PLR2004 - a single node is what the boot's record is about
-        return ()
-    return tuple(
-        NodeRecord(
-            node.name,
-            node.start_s,
-            node.command,
-            f"{logs}/{node.name}",
-            node.started_ns - origin_ns,
-            node.host,
-        )
-        for node in nodes
-    )
 
 
 def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:

@@ -70,12 +70,6 @@ def load_caveats(plan: Plan, calibration: Calibration | None) -> tuple[str, ...]
             f"the load came from {counted(len(plan.load_hosts), 'host')} ({', '.join(plan.load_hosts)}): "
             "every time measured has their network in it"
         )
-    for name, hosts in plan.node_hosts.items():
-        if away := list(dict.fromkeys(filter(None, hosts))):
-            caveats.append(
-                f"{name} was on {', '.join(away)}{' and this host' if '' in hosts else ''}: every time "
-                f"measured has their network in it, and the host's probes say nothing about {', '.join(away)}"
-            )
     return tuple(caveats)
 
 

@@ -173,17 +173,6 @@ def module_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
     return tuple(caveats)
 
 
-def machine_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
-    """Return caveats of hosts that share one machine, with one set of CPUs, memory and disks."""
-    return tuple(
-        f"hosts of {subject.spec.name} are one machine ({', '.join(name or 'this host' for name in names)}), "
-        "as containers are: this says nothing about how it scales over hosts"
-        for subject in subjects
-        if isinstance(subject, Subject) and subject.spread is not None
-        for names in subject.spread.machines
-    )
-
-
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
     """Differences in archives, runtimes and prepared indices; a rebuilt index is a different one."""
     changes = []
@@ -204,12 +193,6 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
                 changes.append(f"the index of {name} has changed")
         elif not _same_builds(record.builds.get(name, (index,)), subject.builds):
             changes.append(f"the prepared index of {name} has changed or was built again")
-    for host, before in record.node_hosts.items():
-        for subject in subjects:
-            spread = subject.spread if isinstance(subject, Subject) else None
-            now = None if spread is None else spread.facts.get(host)
-            if now is not None and msgspec.structs.replace(now, round_trip_ns=before.round_trip_ns) != before:
-                changes.append(f"host {host} has other CPUs, memory or versions")
     return list(dict.fromkeys(changes))
 
 
@@ -338,7 +321,6 @@ def open_run(
             *lacking_caveats(subjects),
             *vector_caveats(subjects, track),
             *module_caveats(subjects),
-            *machine_caveats(subjects),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
@@ -346,12 +328,6 @@ def open_run(
         ),
         calibration=extras.calibration,
         tags=extras.tags,
-        node_hosts={
-            name: facts
-            for subject in subjects
-            if isinstance(subject, Subject) and subject.spread is not None
-            for name, facts in subject.spread.facts.items()
-        },
     )
     folder.save(record)
     return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew, fork_s=fork_s), timings
@@ -585,9 +561,7 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
     if missing:
         with (
             subject.workspace(bench.home, "terms") as workspace,
-            subject.start(
-                Start(workspace, workspace.root / "boot", bench.home, plan.heap_mb, target)
-            ) as node,
+            subject.start(Start(workspace, workspace / "boot", bench.home, plan.heap_mb, target)) as node,
         ):
             counts |= {field: _asked(node.client, target, field) for field in missing}
             node.stop(at_once=True)

@@ -28,8 +28,7 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.run.checks import (
-    check_acting,
-    check_away,
+    check_index_checks,
     check_index_settings,
     check_metrics,
     check_options,
@@ -212,7 +211,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     track = track.with_challenges(*all_warmups, *schedules)
     _check_histories(track, schedules, swept)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
-    check_acting(options, track, (*all_warmups, *schedules))
+    check_index_checks(options, track, (*all_warmups, *schedules))
     plan = freeze(_with_builds(options, track, schedules), track, schedules, warmups, sources)
     check_metrics(plan, track)
     check_targets(plan, track)
@@ -428,17 +427,9 @@ def freeze(
                     hint="remove it: nodes start empty, and every fork builds its own index",
                 )
     settings, names = settings_in(options), tuple[str, ...]()
-    placed: dict[str, tuple[str, ...]] = {}
     if options.hosts:
-        hosts, placed = checked_hosts(options)
+        hosts = checked_hosts(options)
         settings["hosts"], names = str(hosts.path), hosts.load
-        if placed:
-            check_away(options, placed)
-    elif away := next((node for variant in options.variants for node in variant.nodes if node.host), None):
-        raise UsageError(
-            f"node '{away.name}' is to be on host '{away.host}', and no file says which hosts there are",
-            hint="give --hosts hosts.yml",
-        )
     corpus = options.corpus
     if needs_documents(options.variants):
         corpus = expected_corpus(options.corpus, options.files, track, schedules, origin)
@@ -451,7 +442,6 @@ def freeze(
     return Plan(
         **settings,
         load_hosts=names,
-        node_hosts=placed,
         variants=options.variants,
         schedules=schedules,
         warmup_challenges=warmups,

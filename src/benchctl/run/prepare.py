@@ -2,8 +2,7 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,12 +14,11 @@ from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.disk import RESERVE_BYTES, free_bytes
 from benchctl.engine.answers import AnswerBook, compare_answers, keep_answers
 from benchctl.engine.client import SearchClient
-from benchctl.engine.cluster import archive_classes
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
-from benchctl.engine.equipment import Equipment, check_asked, equip
+from benchctl.engine.equipment import check_asked, equip
 from benchctl.engine.launch import starts_of
-from benchctl.engine.node import ARCHIVED
+from benchctl.engine.node import ARCHIVED, archive_classes
 from benchctl.engine.prepared_index import (
     DamagedIndexError,
     IndexKey,
@@ -31,16 +29,14 @@ from benchctl.engine.prepared_index import (
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.hosts.file import Spread
 from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run.bench import Observer, SharedObserver, side_by_side
 from benchctl.run.building import Workshop, build_index, logs_kept_of_failure
-from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import Parcel
 from benchctl.run.host import allowed_cpus
 from benchctl.run.plan import operations_used
-from benchctl.run.session import AnySubject, Start, Subject, TargetSubject, reaching
+from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.work import default_target
 from benchctl.slices import hook
 from benchctl.track.model import GeneratorName, Track
@@ -108,8 +104,7 @@ def prepare_started(
         generate,
         *(partial(equip_all, alike) for alike in by_archive.values()),
     ]
-    # Other hosts take one session at a time.
-    side_by_side(steps, observer, 1 if plan.hosts else len(steps))
+    side_by_side(steps, observer, len(steps))
     equipped = [equipment[spec.name] for spec in specs]
     making = _Builds(plan, track, corpora, home, observer, equipped)
     numbers = range(0 if plan.origin == "empty" else plan.index_builds)
@@ -123,7 +118,7 @@ def prepare_started(
                 f"{subject.spec.name}: its {len(own)} builds have the same content ({contents.pop()[:12]}): "
                 "forks run on one"
             )
-        unarchived = _archived(subject, home, observer) or subject.unarchived
+        unarchived = _archived(subject, home, observer)
         subjects.append(
             dataclasses.replace(
                 subject, index=own[0] if own else None, more_builds=own[1:], unarchived=unarchived
@@ -142,13 +137,7 @@ def _equip(spec: VariantSpec, plan: Plan, home: Home, observer: Observer) -> tup
     if plan.evidence_kinds:
         hook("collectors").check_runtime(plan.evidence_kinds, jdk.home)
     starts = starts_of(home, installation) if spec.start == "direct" else None
-    spread = _equipped_elsewhere(spec, plan, equipment, home, observer)
-    kits = {} if spread is None else spread.kits
-    unarchived = next(
-        (f"on host {host}, {kit.unarchived}" for host, kit in kits.items() if kit.unarchived), ""
-    )
-    subject = Subject(spec, installation, jdk, None, starts=starts, unarchived=unarchived, spread=spread)
-    return subject, equipment.builder
+    return Subject(spec, installation, jdk, None, starts=starts), equipment.builder
 
 
 @dataclass(frozen=True)
@@ -167,16 +156,14 @@ class _Builds:
 
     def indices(self, number: int) -> list[PreparedIndex]:
         """Return each variant's build of a number, made unless it exists; several may share one."""
-        orders: dict[object, tuple[IndexKey, list[Subject]]] = {}
+        orders: dict[str, tuple[IndexKey, list[Subject]]] = {}
         wanted = []
         for subject, builder in self.equipped:
             documents = self.corpora(self.plan.of(subject.spec).corpus.documents)[0]
             own = msgspec.structs.replace(self.plan, corpus=documents)
             key = index_keys(builder, subject.spec, own, self.track)[number]
-            spread = subject.spread
-            place = None if spread is None else (spread.own, *spread.by_host.items())
-            orders.setdefault((key.folder_name, place), (key, []))[1].append(subject)
-            wanted.append((key.folder_name, place))
+            orders.setdefault(key.folder_name, (key, []))[1].append(subject)
+            wanted.append(key.folder_name)
         most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
         missing = [key for key, _ in orders.values() if not (self.home.indices / key.folder_name).exists()]
         if len(missing) > 1:
@@ -192,7 +179,7 @@ class _Builds:
         plain = [subject for subject in subjects if plan.index_builds == 1 and _is_plain(subject, key)]
         subject = (*plain, *subjects)[0]
         self.observer.stage(f"{subject.spec.name}: prepared index")
-        index = _prepared(home, key, subject.spread, self.observer)
+        index = _prepared(home, key, self.observer)
         if index is not None:
             return index
         later = (dataclasses.replace(key, build=build) for build in range(key.build + 1, plan.index_builds))
@@ -207,7 +194,6 @@ class _Builds:
             title=f"{key.installation.engine} {key.installation.version}{several}",
             more=sum(not (home.indices / key.folder_name).exists() for key in later),
             beside=beside,
-            spread=subject.spread,
         )
         if plain:
             shop = dataclasses.replace(shop, ask=partial(self._ask, subject, key), starts=subject.starts)
@@ -226,7 +212,7 @@ class _Builds:
 def _is_plain(subject: Subject, key: IndexKey) -> bool:
     """Return whether a variant's measured nodes are set up as the one that fills its index."""
     spec = subject.spec
-    changed = spec.jvm_flags or spec.settings or spec.environment or spec.nodes or key.deterministic
+    changed = spec.jvm_flags or spec.settings or spec.environment or key.deterministic
     return not changed and subject.installation == key.installation
 
 
@@ -236,10 +222,9 @@ def _builds_at_once(plan: Plan, cpus: Sequence[int], memory_bytes: int) -> int:
     Several builds of each are replicates, whose times are compared.
     """
     own = [spec for spec in plan.variants if spec.target is None]
-    if plan.hosts or plan.index_builds > 1 or not own:
+    if plan.index_builds > 1 or not own:
         return 1
-    nodes = max(spec.node_count for spec in own)
-    heaps = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // (building_heap_mb(plan) * nodes)
+    heaps = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // building_heap_mb(plan)
     return max(1, min(len(cpus) // _CPUS_A_BUILD, heaps))
 
 
@@ -287,80 +272,13 @@ def started_as_before(
     return [subject.without_archive() if isinstance(subject, Subject) else subject for subject in subjects]
 
 
-def _equipped_elsewhere(
-    spec: VariantSpec, plan: Plan, equipment: Equipment, home: Home, observer: Observer
-) -> Spread | None:
-    """Install the same on the other hosts that nodes are on; None for none."""
-    if not plan.hosts:
-        return None
-    hosts, placed = checked_hosts(plan)
-    spread = Spread.of(hosts, spec.node_names, placed.get(spec.name, ("",) * spec.node_count))
-    if spread is None:
-        return None
-    observer.stage(f"{spec.name}: engine and Java runtime on {', '.join(spread.by_host)}")
-    kits = {}
-    with reaching(spread, home) as there:
-        if there is None:
-            raise RuntimeError("nodes elsewhere are reached")
-        there.check_starts()
-        for host, site in there.sites.items():
-            with named(host):
-                check_heap(spec.heap_mb or plan.heap_mb, site.memory_bytes, len(spread.by_host[host]))
-        for host, kit in there.on_all("equip", spec, plan.evidence_kinds).items():
-            ours, theirs = _identity(equipment), _identity(kit.equipment)
-            other = next((one for one in zip(ours, theirs, strict=True) if one[0] != one[1]), None)
-            if other is not None:
-                raise BenchctlError(
-                    f"{spec.name}: host {host} has {other[1]}, and this one {other[0]}",
-                    hint="what is given by a path has to be the same at that path on all hosts",
-                )
-            for note in kit.notes:
-                observer.note(f"{spec.name}, host {host}: {note}")
-            kits[host] = kit
-        return dataclasses.replace(spread, kits=kits, facts=there.facts, machines=there.machines)
-
-
-@contextmanager
-def named(host: str) -> Iterator[None]:
-    """Say of what is wrong inside the block that it is so on another host."""
+def _prepared(home: Home, key: IndexKey, observer: Observer) -> PreparedIndex | None:
+    """The prepared index of a key; None if it is missing or damaged."""
     try:
-        yield
-    except UsageError as err:
-        raise UsageError(f"host {host}: {err.message}", hint=err.hint) from err
-
-
-def _identity(equipment: Equipment) -> tuple[str, ...]:
-    """Return what must be alike on all hosts, in words."""
-    installation, jdk = equipment.installation, equipment.jdk
-    return (
-        f"{installation.engine} {installation.version}, archive {installation.archive_sha256[:12]}",
-        (
-            "the plug-ins "
-            f"{', '.join(f'{plugin.name} {plugin.sha256[:12]}' for plugin in installation.plugins) or 'none'}"
-        ),
-        f"the modules {', '.join(installation.modules)}",
-        f"the jars {', '.join(f'{name} {sha256[:12]}' for name, sha256 in installation.jars) or 'none'}",
-        f"Java {jdk.vendor} {jdk.version}",
-    )
-
-
-def _prepared(home: Home, key: IndexKey, spread: Spread | None, observer: Observer) -> PreparedIndex | None:
-    """The prepared index of a key; None if it is missing or damaged, if only on one host."""
-
-    def find(nodes: Sequence[str] | None = None) -> PreparedIndex | None:
-        try:
-            return find_prepared(home, key.folder_name, nodes)
-        except DamagedIndexError as err:
-            observer.note(f"{err.message}; it is built again")
-            return None
-
-    if spread is None:
-        return find()
-    with reaching(spread, home) as there:
-        index = find(spread.own)
-        parts = {} if there is None else there.on_all("find", key.folder_name, of_nodes=True)
-        whole = index is not None and all(part == index.facts for part in parts.values())
-        return index if whole else None
+        return find_prepared(home, key.folder_name)
+    except DamagedIndexError as err:
+        observer.note(f"{err.message}; it is built again")
+        return None
 
 
 def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Track) -> list[IndexKey]:
@@ -374,8 +292,6 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
         deterministic=plan.index_build == "deterministic",
         ingest_client=plan.ingest_client,
         index_settings=spec.index_settings,
-        nodes=spec.layout,
-        spread=any(plan.node_hosts.get(spec.name, ())),
     )
     return [dataclasses.replace(first, build=build) for build in range(plan.index_builds)]
 
@@ -493,9 +409,9 @@ def _ask_all(
     target = default_target(plan, track)
     with (
         subject.workspace(home, "answers") as workspace,
-        logs_kept_of_failure(workspace.root / "boot", home.logs / f"answers-{subject.spec.name}"),
+        logs_kept_of_failure(workspace / "boot", home.logs / f"answers-{subject.spec.name}"),
         # Set up as when measured: a flag or a setting may change the answers.
-        subject.start(Start(workspace, workspace.root / "boot", home, plan.heap_mb, target)) as node,
+        subject.start(Start(workspace, workspace / "boot", home, plan.heap_mb, target)) as node,
     ):
         found = len(node.client.segments(target))
         if found != len(subject.index.facts.segments):
@@ -535,20 +451,18 @@ def check_memory(plan: Plan, memory_bytes: int) -> None:
     """Check the heaps of every variant; see `check_heap`."""
     for spec in plan.variants:
         if spec.target is None:
-            here = plan.node_hosts.get(spec.name, ("",) * spec.node_count).count("")
-            check_heap(spec.heap_mb or plan.heap_mb, memory_bytes, here)
+            check_heap(spec.heap_mb or plan.heap_mb, memory_bytes)
 
 
-def check_heap(heap_mb: int, memory_bytes: int, nodes: int = 1) -> None:
-    """Refuse heaps that would make the host swap, which would be measured.
+def check_heap(heap_mb: int, memory_bytes: int) -> None:
+    """Refuse a heap that would make the host swap, which would be measured.
 
     Raises:
-        UsageError: If all heaps are more than three quarters of memory.
+        UsageError: If it is more than three quarters of memory.
     """
-    most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // max(nodes, 1)
-    if nodes and heap_mb > most_mb:
-        heaps = f"a heap of {heap_mb} MB leaves" if nodes == 1 else f"{nodes} heaps of {heap_mb} MB leave"
+    most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20)
+    if heap_mb > most_mb:
         raise UsageError(
-            f"{heaps} too little of {memory_bytes / 2**30:.1f} GiB of memory",
+            f"a heap of {heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
             hint=f"give at most --heap {most_mb}m, or heap:{most_mb}m to the variant",
         )

@@ -1,91 +1,42 @@
-"""The subject of a variant: nodes booted on a private copy of their index, or a running cluster."""
+"""The subject of a variant: a node booted on a private copy of its index, or a running cluster."""
 
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from benchctl.disk import disk_errors
-from benchctl.engine.cluster import Cluster, boot
 from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ARCHIVE_FLAG, Starts
-from benchctl.engine.node import ARCHIVED, DAMAGED_HINT
-from benchctl.engine.prepared_index import PreparedIndex, bytes_by_kind, copy_index
+from benchctl.engine.node import ARCHIVED, DAMAGED_HINT, Node
+from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.engine.settings import switched_off
 from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
-from benchctl.hosts.file import Spread
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import VariantSpec
 
-if TYPE_CHECKING:
-    from benchctl.hosts.nodes import NodeHosts
-
-Serving = Cluster | Target
+Serving = Node | Target
 """Source of responses; both have the same interface."""
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """Directory of a variant's nodes, with private copies of their index; `workspace` makes it."""
-
-    root: Path
-    there: "NodeHosts | None" = None  # the other hosts that nodes are on
-
-    def files(self) -> dict[str, int]:
-        """Bytes of the indices of all nodes, which are stopped, by what they are for."""
-        sizes = Counter(bytes_by_kind(self.root / "data"))
-        if self.there is not None:
-            sizes.update(self.there.files())
-        return dict(sizes.most_common())
-
-    def check_clocks(self) -> None:
-        """See whether the clocks of all hosts went as that of this one.
-
-        Raises:
-            BenchctlError: If a clock did not.
-        """
-        if self.there is not None:
-            self.there.check_clocks()
-
-
-@contextmanager
-def reaching(spread: Spread | None, home: Home) -> "Iterator[NodeHosts | None]":
-    """The other hosts that nodes are on, for as long as the block lasts; None for none."""
-    if spread is None:
-        yield None
-        return
-    # Dask takes a second to load, and is there only where hosts are.
-    from benchctl.hosts.nodes import NodeHosts  # noqa: PLC0415 - see above
-
-    with NodeHosts(spread, home) as there:
-        yield there
 
 
 @dataclass(frozen=True)
 class Start:
     """Parameters of one start of a variant."""
 
-    workspace: Workspace
+    workspace: Path  # directory of the variant's node, with its private copy of the index in `data`
     folder: Path  # new, for configuration and logs
     home: Home
     heap_mb: int  # the variant's takes precedence
     target: str | None  # indices that must be ready, as a path component; None for all
     cpus: tuple[int, ...] | None = None  # None for those that benchctl may use
-    # JVM flags by node, after the variant's.
-    node_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()  # JVM flags after the variant's
     listen: str = ""  # address; empty for loopback
-    tolerant: bool = False  # nodes go on without one that is lost
-
-
-def _unarchived(starts: Starts | None) -> Starts | None:
-    return None if starts is None else replace(starts, archived=False)
 
 
 @dataclass(frozen=True)
@@ -99,15 +50,11 @@ class Subject:
     more_builds: tuple[PreparedIndex, ...] = ()  # which forks take in turn
     starts: Starts | None = None  # recipes of direct starts; None for the engine's script
     unarchived: str = ""  # why direct starts have no archive of classes
-    spread: Spread | None = None  # which nodes are on other hosts
 
     def without_archive(self) -> "Subject":
-        """Return it with nodes that start without an archive of classes, on all hosts."""
-        spread = self.spread
-        if spread is not None:
-            kits = {host: replace(kit, starts=_unarchived(kit.starts)) for host, kit in spread.kits.items()}
-            spread = replace(spread, kits=kits)
-        return replace(self, starts=_unarchived(self.starts), spread=spread)
+        """Return it with a node that starts without an archive of classes."""
+        starts = None if self.starts is None else replace(self.starts, archived=False)
+        return replace(self, starts=starts)
 
     @property
     def index_facts(self) -> IndexFacts | None:
@@ -124,76 +71,51 @@ class Subject:
         return () if self.index is None else (self.index, *self.more_builds)
 
     @contextmanager
-    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Workspace]:
+    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
         """A scratch folder with a private copy of one build of its index in `data`; removed afterwards.
 
-        Without a prepared index it is empty, and the first node that starts there creates `data`. On other
-        hosts that nodes are on, the same.
+        Without a prepared index it is empty, and the first node that starts there creates `data`.
         """
-        with (
-            _scratch(home, f"{purpose}-{self.spec.name}") as root,
-            reaching(self.spread, home) as there,
-        ):
+        with _scratch(home, f"{purpose}-{self.spec.name}") as root:
             if self.index is not None:
-                index = self._all_builds[build]
-                copy_index(index, root / "data")
-                if there is not None:
-                    there.on_all("take", index.root.name, of_nodes=True)
-            yield Workspace(root, there)
+                copy_index(self._all_builds[build], root / "data")
+            yield root
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:
-        """Boot its nodes; see `boot`.
+        """Start its node; see `Node`.
 
         Raises:
-            BenchctlError: If nodes do not get ready, or are not those that the index was prepared on.
+            BenchctlError: If the node does not get ready.
         """
-        there, listen = start.workspace.there, start.listen
-        if self.spread is not None:
-            listen = listen or self.spread.hosts.nodes_at
-        cluster = boot(
-            self.installation,
-            self.jdk,
-            data=start.workspace.root / "data",
-            folder=start.folder,
-            owner=start.home.node_owner,
-            heap_mb=self.spec.heap_mb or start.heap_mb,
-            jvm_flags=self.spec.jvm_flags,
-            node_flags=start.node_flags,
-            settings=self.spec.settings,
-            expect_index=start.target,
-            cpus=start.cpus,
-            variables=self.spec.environment,
-            starts=self.starts,
-            nodes=self.spec.nodes,
-            tolerant=start.tolerant,
-            listen=listen,
-            elsewhere={} if there is None else there.grounds(self.installation, self.starts, start.folder),
-        )
         with ExitStack() as stack:
             try:
-                serving = stack.enter_context(cluster)
+                node = stack.enter_context(
+                    Node(
+                        self.installation,
+                        self.jdk,
+                        data=start.workspace / "data",
+                        folder=start.folder,
+                        owner=start.home.node_owner,
+                        heap_mb=self.spec.heap_mb or start.heap_mb,
+                        jvm_flags=(*self.spec.jvm_flags, *start.flags),
+                        settings=self.spec.settings,
+                        expect_index=start.target,
+                        cpus=start.cpus,
+                        variables=self.spec.environment,
+                        starts=self.starts,
+                        listen=start.listen,
+                    )
+                )
             except BenchctlError as err:
                 if err.hint == DAMAGED_HINT and self.index is not None:
-                    raise self._damaged(err.message, there) from err
+                    raise self._damaged(err.message) from err
                 raise
-            uuids = {build.facts.cluster_uuid for build in self._all_builds}
-            if uuids and serving.uuid not in uuids:
-                raise BenchctlError(
-                    f"{self.spec.name}: its nodes formed the cluster {serving.uuid} instead of taking up "
-                    f"{' or '.join(uuids)}, which its index was prepared on"
-                )
-            yield serving
+            yield node
 
-    def _damaged(self, message: str, there: "NodeHosts | None" = None) -> BenchctlError:
+    def _damaged(self, message: str) -> BenchctlError:
         """Tells whether the prepared index itself is damaged, or only the copy."""
         for build in self._all_builds:
-            for host, damage in ({} if there is None else there.on_all("damage", build.root.name)).items():
-                if damage:
-                    return BenchctlError(
-                        f"{message}; {build.root.name} of host {host}'s indices is damaged: {damage}",
-                        hint=f"delete it there; {build.rebuilt_by}",
-                    )
             if damage := build.damage():
                 return BenchctlError(
                     f"{message}; the prepared index {build.root} is damaged: {damage}", hint=build.rebuilt_by
@@ -218,9 +140,7 @@ class Subject:
             )
         # A variant may have its own archive.
         ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
-        here = serving.nodes[0].here if isinstance(serving, Cluster) else str
-        arguments = [here(argument) for argument in serving.command[1:]]
-        flags = (flag for flag in arguments if flag.startswith("-") and not flag.startswith(ours))
+        flags = (flag for flag in serving.command[1:] if flag.startswith("-") and not flag.startswith(ours))
         return EngineFacts(
             variant=self.spec.name,
             version=serving.version,
@@ -238,7 +158,7 @@ class Subject:
             jars=dict(self.installation.jars),
             plugins=self._plugins,
             added_modules={module.name: dict(module.jars) for module in self.installation.added},
-            start=serving.manner if isinstance(serving, Cluster) else "",
+            start=serving.manner if isinstance(serving, Node) else "",
             switched_off={
                 name: value
                 for name, value in switched_off(self.installation).items()
@@ -301,11 +221,11 @@ class TargetSubject:
         return () if self.index_facts is None else (self.index_facts,)
 
     @contextmanager
-    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Workspace]:
+    def workspace(self, home: Home, purpose: str, build: int = 0) -> Iterator[Path]:
         """An empty scratch folder; removed afterwards."""
         del build
         with _scratch(home, f"{purpose}-{self.spec.name}") as root:
-            yield Workspace(root)
+            yield root
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:

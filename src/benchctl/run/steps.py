@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 
 from benchctl.engine.client import WRITE_CLOCKS, totals
+from benchctl.engine.node import Node
 from benchctl.engine.readings import ClusterMeter, ClusterReading
-from benchctl.engine.usage import GcPause, Reading, Readings, cpu_by_kind
+from benchctl.engine.usage import GcPause, Reading, cpu_by_kind
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
@@ -30,7 +31,7 @@ from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import Observer
 from benchctl.run.building import NODE_DEATH_S
-from benchctl.run.checks import acting
+from benchctl.run.checks import index_checked
 from benchctl.run.session import Serving
 from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -68,8 +69,6 @@ class EndedNode:
     # Of the collector, on the clock of the samples; None without a log of them.
     pauses: Sequence[GcPause] | None
     direct_bytes: float | None = None  # of direct buffers, after the task; None if it was not asked
-    name: str = ""  # empty for a single node
-    pids: tuple[int, ...] = ()  # several if it was started again
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class MeasuredTask:
     result: TaskResult
     gap_s: float  # from the end of the step before, or the node's being ready, to the start
     # Before the first measured request and after the last; none if it ran beside others.
-    readings: tuple[Readings, ...] = ()
+    readings: tuple[Reading | None, ...] = ()
     # Milliseconds that nodes spent on writing; empty if they were not asked.
     written: Mapping[str, float] = field(default_factory=dict)
     told: tuple[ClusterReading | None, ...] = ()  # by a running cluster, at the times of `readings`
@@ -105,21 +104,20 @@ class Load:
     requests_s: float = 0.0
     # Set while a step that indexes is running, for whoever watches the node.
     indexing: threading.Event = field(default_factory=threading.Event)
-    read: Callable[[], Readings] | None = None
-    fates: int = 0  # how many of what became of nodes were reported
+    read: Callable[[], Reading | None] | None = None
     asking: ClusterMeter | None = None
 
     def summaries(
-        self, origin_ns: int, nodes: Sequence[EndedNode], index: Mapping[str, float] = MappingProxyType({})
+        self, origin_ns: int, node: EndedNode | None, index: Mapping[str, float] = MappingProxyType({})
     ) -> tuple[TaskSummary, ...]:
-        """The figures of the measured tasks; made when the nodes are gone, so that none costs them time.
+        """The figures of the measured tasks; made when the node is gone, so that none costs it time.
 
         Args:
             origin_ns: what the samples count from, on the monotonic clock.
-            nodes: what is known of them; what they were asked when the last task was over is that task's.
+            node: what is known of it; what it was asked when the last task was over is that task's.
             index: figures of what they had indexed then; empty where that is not known.
         """
-        earlier = [replace(node, direct_bytes=None) for node in nodes]
+        earlier = None if node is None else replace(node, direct_bytes=None)
         summaries = [_summary(outcome, _still(outcome.job, self.outcomes)) for outcome in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
@@ -133,10 +131,9 @@ class Load:
             sent[operation.name] = before + summary.samples
             needed = 0 if operation.name in self.warmed else operation.settles_after(0, alone=alone)
             lacking = math.ceil(needed * self.needed_share) - before
-            known = nodes if place == len(summaries) - 1 else earlier
-            costs, by_node = meters(one.readings, one.result, origin_ns, known, one.written)
+            known = node if place == len(summaries) - 1 else earlier
             figures = (
-                costs
+                meters(one.readings, one.result, origin_ns, known, one.written)
                 | told(one.told, one.result, origin_ns, one.gap_s)
                 | sent_per_s(summary, one.result.sent_bytes)
                 | (left if place in indexing[-1:] else {})
@@ -145,7 +142,6 @@ class Load:
                 msgspec.structs.replace(
                     summary,
                     meters=figures,
-                    node_meters=by_node,
                     lacking_warmup=max(lacking, 0),
                 )
             )
@@ -184,9 +180,10 @@ class StepRunner:
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
-        if acting(self._track, (*self._plan.all_warmups, *self._plan.schedules)):
+        schedules = (*self._plan.all_warmups, *self._plan.schedules)
+        if isinstance(serving, Node) and index_checked(self._track, schedules):
             # Only where it is needed: it could not be sent to workers.
-            context = replace(context, act=serving.act)
+            context = replace(context, check_index=serving.check_index)
         return Stage(
             open_wire=partial(open_client, serving.endpoint),
             context=context,
@@ -245,7 +242,7 @@ class StepRunner:
 
         def on_progress(done: int) -> None:
             self._observer.progress("requests", done, expected)
-            self._glance(serving, load)
+            serving.glance()
 
         try:
             results = run_step(
@@ -262,7 +259,7 @@ class StepRunner:
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         finally:
             load.indexing.clear()
-        self._glance(serving, load)
+        serving.glance()
         written = _spent(before, _write_clocks(serving, load)) if before else {}
         readings, answers = tuple(bounds.readings), bounds.answers()
         for job, result in zip(jobs, results, strict=True):
@@ -287,13 +284,6 @@ class StepRunner:
             check_prepared(job, result, given, searched=searched)
         load.free_ns = max(result.ended_ns for result in results)
         return results
-
-    def _glance(self, serving: Serving, load: Load) -> None:
-        """Notice, and tell, what has become of nodes."""
-        serving.glance()
-        for _, node, fate in serving.fates[load.fates :]:
-            self._observer.note(f"{node} was {fate}")
-            load.fates += 1
 
     def _job(self, schedule: int, position: int, task: Task) -> Job:
         operation = self._track.operations[task.operation]
@@ -320,14 +310,14 @@ def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) 
 class _Bounds:
     """Readings where a task begins to be measured and where it ends."""
 
-    read: Callable[[], Readings] | None
+    read: Callable[[], Reading | None] | None
     asking: ClusterMeter | None
-    readings: list[Readings] = field(default_factory=list)
+    readings: list[Reading | None] = field(default_factory=list)
     _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
 
     def mark(self) -> None:
         """Read nodes; ask a target, whose answer the request that is due now does not wait for."""
-        self.readings.append({} if self.read is None else self.read())
+        self.readings.append(None if self.read is None else self.read())
         if self.asking is not None:
             self._asked.append(self.asking.read())
 
@@ -452,28 +442,27 @@ def requests_of(jobs: Sequence[Job]) -> int:
 
 
 def meters(
-    readings: Sequence[Readings],
+    readings: Sequence[Reading | None],
     result: TaskResult,
     origin_ns: int,
-    nodes: Sequence[EndedNode],
+    node: EndedNode | None,
     written: Mapping[str, float],
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """Return what a task cost its nodes.
+) -> dict[str, float]:
+    """Return what a task cost its node.
 
     Args:
-        readings: of the nodes, before the first measured request and after the last one; empty for a task
+        readings: of the node, before the first measured request and after the last one; empty for a task
             that ran beside others.
         result: of the task.
         origin_ns: what samples and pauses count from, on the clock of the readings.
-        nodes: that were read.
+        node: that was read; None for a running cluster.
         written: name of a figure -> milliseconds over the whole task.
 
     Returns:
-        The metered values that are known, by metric, summed over all nodes where each knows them; and by
-        node, of several.
+        The metered values that are known, by metric.
     """
-    first, last = readings if len(readings) == 2 else ({}, {})  # noqa: PLR2004 - the two ends
-    since_ns = max((reading.at_ns for reading in first.values()), default=origin_ns) - origin_ns
+    first, last = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
+    since_ns = 0 if first is None else first.at_ns - origin_ns
     sent = measured = answered = answer_bytes = timed = took_ns = service_ns = 0
     for chunk in result.samples:
         whole = chunk["part"] == 0
@@ -503,25 +492,11 @@ def meters(
     if readings and sent:
         found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}
-    if not measured:
-        return found, {}
     # What several clients sent as a warm-up while another one was measured already cost the node as much.
-    parts = {node.name: _part(first, last, origin_ns, node, measured) for node in nodes}
-    known = set.intersection(*map(set, parts.values())) if parts else set()
-    found |= {name: sum(part[name] for part in parts.values()) for name in known}
-    return found, parts if len(nodes) > 1 else {}
-
-
-def _part(
-    first: Readings, last: Readings, origin_ns: int, node: EndedNode, measured: int
-) -> dict[str, float]:
-    """Return what a node cost, for one operation of all; nothing of one that was not up all the time."""
-    pid = next((pid for pid in node.pids if pid in first and pid in last), None)
-    if pid is None:
-        return {}
-    begin, end = first[pid], last[pid]
-    found = {name: total / measured for name, total in _totals(begin, end, origin_ns, node).items()}
-    return found | _levels(end, origin_ns, node)
+    if measured and node is not None and first is not None and last is not None:
+        found |= {name: total / measured for name, total in _totals(first, last, origin_ns, node).items()}
+        found |= _levels(last, origin_ns, node)
+    return found
 
 
 def told(

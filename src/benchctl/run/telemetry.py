@@ -14,7 +14,7 @@ import psutil
 
 from benchctl.engine.client import NodeRequestError
 from benchctl.engine.readings import ClusterReading
-from benchctl.engine.usage import Gauge, GcPause
+from benchctl.engine.usage import GcPause, ProcessGauge
 from benchctl.results.samples import GC_DTYPES, SERIES_DTYPES, Columns
 
 INTERVAL_S = 1.0
@@ -48,11 +48,11 @@ class DriverClock:
 
 @dataclass(frozen=True)
 class NodeWatch:
-    """Means of observing nodes."""
+    """Means of observing a node."""
 
-    gauges: Callable[[], Mapping[str, Gauge]]  # of server processes that are up, by node
-    merges: Callable[[], Mapping[str, float]]  # asks the nodes, which takes a moment
-    indexing: Callable[[], bool]  # whether a step that indexes is running; nodes are asked nothing otherwise
+    gauge: ProcessGauge  # of the server process
+    merges: Callable[[], Mapping[str, float]]  # asks the node, which takes a moment
+    indexing: Callable[[], bool]  # whether a step that indexes is running; it is asked nothing otherwise
 
 
 class Telemetry:
@@ -68,17 +68,17 @@ class Telemetry:
         self._origin_ns = origin_ns
         self._driver = driver
         self._clock = clock
-        self._rows: list[tuple[str, tuple[int, int], tuple[float, ...]]] = []
-        self._pauses: list[tuple[int, str, GcPause]] = []
+        self._rows: list[tuple[tuple[int, int], tuple[float, ...]]] = []
+        self._pauses: list[tuple[int, GcPause]] = []
 
     @contextmanager
-    def watching(self, boot: int, nodes: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
+    def watching(self, boot: int, node: NodeWatch | None, interval_s: float = INTERVAL_S) -> Iterator[None]:
         """Take readings within the block, at its beginning and end and every `interval_s` seconds.
 
-        `boot` is the node start of the fork; `nodes` is None for a remote cluster, which cannot be observed.
+        `boot` is the node start of the fork; `node` is None for a remote cluster, which cannot be observed.
         """
         over = threading.Event()
-        watch = _Watch(nodes, self._driver)
+        watch = _Watch(node, self._driver)
         with ThreadPoolExecutor(1, thread_name_prefix="telemetry") as pool:
             watching = pool.submit(self._run, boot, watch, interval_s, over)
             try:
@@ -88,9 +88,9 @@ class Telemetry:
             # An error in there must not look like an idle node.
             watching.result()
 
-    def add_pauses(self, boot: int, pauses: Iterable[GcPause], node: str = "") -> None:
+    def add_pauses(self, boot: int, pauses: Iterable[GcPause]) -> None:
         """Keep what a node's log says about its garbage collector, on the fork's clock."""
-        self._pauses += [(boot, node, pause) for pause in pauses]
+        self._pauses += [(boot, pause) for pause in pauses]
 
     def add_readings(self, boot: int, readings: Sequence[ClusterReading]) -> None:
         """Keep what a running cluster told of all its nodes, where it knows what the columns are about."""
@@ -109,35 +109,26 @@ class Telemetry:
             before = reading
             levels = [values.get(name) for name in names]
             row = tuple(math.nan if value is None else value for value in levels)
-            self._rows.append(("", (boot, reading.at_ns - self._origin_ns), row))
+            self._rows.append(((boot, reading.at_ns - self._origin_ns), row))
 
     def series(self) -> Columns:
-        """The readings of all nodes together, with the columns of SERIES_DTYPES, each of shape (n,)."""
-        return self._columns("")
-
-    def parts(self) -> dict[str, Columns]:
-        """Readings of each of several nodes."""
-        return {node: self._columns(node) for node in sorted({row[0] for row in self._rows} - {""})}
-
-    def _columns(self, node: str) -> Columns:
-        rows = [row for row in self._rows if row[0] == node]
-        keys = np.array([key for _, key, _ in rows], np.int64).reshape(-1, 2)
+        """The readings, with the columns of SERIES_DTYPES, each of shape (n,)."""
+        keys = np.array([key for key, _ in self._rows], np.int64).reshape(-1, 2)
         columns: Columns = {"boot": keys[:, 0].astype(np.int16), "t_ns": keys[:, 1]}
         names = [name for name in SERIES_DTYPES if name not in columns]
-        values = np.array([value for _, _, value in rows], np.float64).reshape(-1, len(names))
+        values = np.array([value for _, value in self._rows], np.float64).reshape(-1, len(names))
         return columns | {name: values[:, number] for number, name in enumerate(names)}
 
     def pauses(self) -> Columns:
-        """The pauses, with the columns of GC_DTYPES and `node`, each of shape (m,)."""
-        pauses = [pause for _, _, pause in self._pauses]
+        """The pauses, with the columns of GC_DTYPES, each of shape (m,)."""
+        pauses = [pause for _, pause in self._pauses]
         values: dict[str, list[int] | list[str]] = {
-            "boot": [boot for boot, _, _ in self._pauses],
+            "boot": [boot for boot, _ in self._pauses],
             "t_ns": [pause.start_ns for pause in pauses],
             "pause_ns": [pause.pause_ns for pause in pauses],
             "what": [pause.what for pause in pauses],
         }
-        columns: Columns = {name: np.array(values[name], dtype) for name, dtype in GC_DTYPES.items()}
-        return columns | {"node": np.array([node for _, node, _ in self._pauses], np.object_)}
+        return {name: np.array(values[name], dtype) for name, dtype in GC_DTYPES.items()}
 
     def _run(self, boot: int, watch: "_Watch", interval_s: float, over: threading.Event) -> None:
         due_ns = self._clock()
@@ -151,46 +142,36 @@ class Telemetry:
     def _read(self, boot: int, watch: "_Watch") -> None:
         now_ns = self._clock()
         key = (boot, now_ns - self._origin_ns)
-        self._rows += [(node, key, values) for node, values in watch.read(now_ns).items()]
+        if (values := watch.read(now_ns)) is not None:
+            self._rows.append((key, values))
 
 
 class _Watch:
     """A node start, reading by reading."""
 
-    def __init__(self, nodes: NodeWatch | None, driver: Callable[[], float]) -> None:
-        self._nodes = nodes
+    def __init__(self, node: NodeWatch | None, driver: Callable[[], float]) -> None:
+        self._node = node
         self._driver = driver
         self._before_ns: int | None = None
         self._driver_before_s = math.nan
-        self._used_s: dict[Gauge, float] = {}
+        self._used_s = math.nan
         self._asked_ns: int | None = None
 
-    def read(self, now_ns: int) -> dict[str, tuple[float, ...]]:
-        """Values in the order of SERIES_DTYPES: of all nodes, named "", and of each of several.
-
-        Nothing too soon after the previous reading. What a node does not tell is left out of the sum.
-        """
+    def read(self, now_ns: int) -> tuple[float, ...] | None:
+        """Values in the order of SERIES_DTYPES; None too soon after the previous reading."""
         since_ns = math.nan if self._before_ns is None else now_ns - self._before_ns
         if since_ns < _LEAST_INTERVAL_NS:
-            return {}
+            return None
         driver_s = self._driver()
         common = (_percent(driver_s - self._driver_before_s, since_ns), os.getloadavg()[0])
         self._before_ns, self._driver_before_s = now_ns, driver_s
-        gauges = {} if self._nodes is None else dict(self._nodes.gauges())
-        usage = {name: self._usage(gauge, since_ns) for name, gauge in gauges.items()}
-        columns = zip(*usage.values(), _UNKNOWN, strict=True)
-        rows: dict[str, tuple[float, ...]] = {"": tuple(map(_known_sum, columns))}
-        rows |= usage if len(usage) > 1 else {}
-        merges = {"": self._merges(now_ns)}
-        return {
-            name: (cpu, *common, *others, *merges.get(name, (math.nan, math.nan)))
-            for name, (cpu, *others) in rows.items()
-        }
+        cpu, *others = _UNKNOWN if self._node is None else self._usage(self._node.gauge, since_ns)
+        return (cpu, *common, *others, *self._merges(now_ns))
 
-    def _usage(self, gauge: Gauge, since_ns: float) -> tuple[float, ...]:
+    def _usage(self, gauge: ProcessGauge, since_ns: float) -> tuple[float, ...]:
         usage = gauge.read()
-        percent = _percent(usage.cpu_s - self._used_s.get(gauge, math.nan), since_ns)
-        self._used_s[gauge] = usage.cpu_s
+        percent = _percent(usage.cpu_s - self._used_s, since_ns)
+        self._used_s = usage.cpu_s
         return (
             percent,
             usage.rss_bytes,
@@ -201,22 +182,17 @@ class _Watch:
         )
 
     def _merges(self, now_ns: int) -> tuple[float, float]:
-        if self._nodes is None or not self._nodes.indexing():
+        if self._node is None or not self._node.indexing():
             return math.nan, math.nan
         if self._asked_ns is not None and now_ns - self._asked_ns < MERGES_EVERY_NS:
             return math.nan, math.nan
         self._asked_ns = now_ns
         try:
-            merges = self._nodes.merges()
+            merges = self._node.merges()
         except NodeRequestError:
             # The node is too busy or dying, which the step itself will notice.
             return math.nan, math.nan
         return merges.get("merges_current", math.nan), merges.get("merge_ms", math.nan)
-
-
-def _known_sum(values: Iterable[float]) -> float:
-    numbers = [value for value in values if not math.isnan(value)]
-    return sum(numbers) if numbers else math.nan
 
 
 def _percent(cpu_s: float, wall_ns: float) -> float:

@@ -9,13 +9,13 @@ import msgspec
 from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
-    "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse", "copied-shards",
+    "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse",
     "counted-less", "counted-more", "course", "cut-short", "deterministic-build", "disturbed", "driver-floor",
     "driver-limited", "evidence", "failed-forks", "failures", "few-builds", "few-forks", "few-runs",
     "few-samples", "hits-changed", "ignored-errors", "lower-bound", "missed-states",
-    "missing-values", "no-ratio", "no-redline", "no-spread", "node-lost", "not-cold", "not-restarted",
+    "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
-    "same-builds", "saturated", "separate-runs", "shared-host", "single-build", "single-fork", "single-run",
+    "same-builds", "saturated", "separate-runs", "single-build", "single-fork", "single-run",
     "small-scale", "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
     "unpaired", "unsupported", "whole-clients",
 ]  # fmt: skip

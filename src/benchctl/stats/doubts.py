@@ -114,28 +114,9 @@ def host_doubts(
 
 
 def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
-    """Yield where the nodes of clusters were that benchctl started, and what became of single ones."""
+    """Yield what nodes counted, and what of their index the page cache had."""
     for label, forks in done.items():
-        yield from _shared_host(label, forks)
-        lost = {
-            fork.block: [fate.node for boot in fork.boots for fate in boot.fates if fate.what == "lost"]
-            for fork in forks
-        }
-        if blocks := [block for block, nodes in lost.items() if nodes]:
-            names = " and ".join(dict.fromkeys(name for block in blocks for name in lost[block]))
-            yield Caveat(
-                "node-lost",
-                f"{label} continued without {names} in {numbered(blocks)} (--on-node-loss continue): the "
-                "figures are those of fewer nodes",
-            )
         yield from _count_doubts(label, forks)
-        copied = {fork.block: sum(boot.recovered_bytes or 0 for boot in fork.boots) for fork in forks}
-        if blocks := [block for block, copied_bytes in copied.items() if copied_bytes]:
-            yield Caveat(
-                "copied-shards",
-                f"in {numbered(blocks)} of {label} nodes copied up to {max(copied.values()):,} bytes of "
-                "shards from each other when they started: not all of the index is as it was prepared",
-            )
         begun = [
             boot.resident_begun or 0.0
             for fork in forks
@@ -148,28 +129,6 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
                 f"starting nodes of {label} read up to {100 * max(begun):.0f}% of the index: so much of it "
                 "was in the page cache, which had been emptied, when tasks began",
             )
-
-
-def _shared_host(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
-    """Yield that several nodes that benchctl started share a host, which is nameless if it is benchctl's."""
-    starts = next((boot.node_starts for fork in forks for boot in fork.boots if boot.node_starts), ())
-    by_host: dict[str, list[str]] = {}
-    for node in starts:
-        by_host.setdefault(node.host, []).append(node.name)
-    if len(by_host) == len(starts):
-        return
-    shared = "; ".join(
-        f"{' and '.join(nodes)} share {f'host {host}' if host else 'the host of benchctl'}"
-        for host, nodes in by_host.items()
-        if len(nodes) > 1
-    )
-    text = f"not every node of {label} has a separate host: {shared}"
-    if len(by_host) == 1:
-        text = (
-            f"the {len(starts)} nodes of {label} share one host's CPUs, memory and disk: the result does "
-            "not show how it scales over hosts"
-        )
-    yield Caveat("shared-host", text)
 
 
 def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:

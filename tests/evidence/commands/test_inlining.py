@@ -175,7 +175,7 @@ def test_a_file_has_no_forks_to_group(tmp_path: Path):
     done = call(tmp_path / "a.log", "--group", READ, "--callee", "visit", "--task", "range")
     assert "a log file alone has no forks" in f"{done.output}{done.exception}"
     done = call(tmp_path / "a.log", "--method", READ, "--block", 1)
-    assert "a log file alone has no variants, blocks, boots or nodes" in str(done.exception)
+    assert "a log file alone has no variants, blocks or boots" in str(done.exception)
 
 
 def test_a_run_of_histories_without_logs_lacks_these_and_no_option(home: Path):

@@ -37,7 +37,6 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "composite-agg": {"body": {"aggs": {"c": {"composite": {"sources": []}}}}},
     "multi-search": {"searches": [{"body": {}}]},
     "raw-request": {"path": "/"},
-    "failover": {"action": "roll"},
     "create-data-stream": {"data-stream": "d"},
     "delete-data-stream": {"data-stream": "d"},
     "composite": {"requests": [{"operation-type": "search"}]},
@@ -220,40 +219,22 @@ def test_statuses_to_ignore_count_as_success_for_every_type():
     assert outcomes == [Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR]
 
 
-@pytest.mark.parametrize(
-    ("keys", "reason"),
-    [
-        ({"action": "kill", "node": "node-2", "delay": 1.5}, ""),
-        ({"action": "roll"}, ""),
-        ({"action": "restart", "node": "node-2"}, f"it did not come back: {'x' * 900} (logs in /a)"),
-        ({"action": "stop", "node": "node-2"}, "benchctl did not start these nodes"),
-    ],
-)
-def test_what_befalls_a_node_is_up_to_who_started_it(keys: dict[str, Any], reason: str):
-    done: list[tuple[str, str | None]] = []
+_NOWHERE = "benchctl did not start these nodes"
 
-    def act(action: str, node: str | None, halted: Callable[[], bool]) -> None:
+
+@pytest.mark.parametrize("reason", ["", f"it is damaged: {'x' * 900} (logs in /a)", _NOWHERE])
+def test_what_a_node_has_on_disk_is_checked_by_who_started_it(reason: str):
+    def check(halted: Callable[[], bool]) -> None:
         assert not halted()
-        done.append((action, node))
         if reason:
             raise BenchctlError(reason)
 
-    context = WorkContext("big5", act=None if keys["action"] == "stop" else act)
-    script = scripted(workload(context, operation_type="failover", **keys).program(0)())
+    context = WorkContext("big5", check_index=None if reason == _NOWHERE else check)
+    script = scripted(workload(context, operation_type="check-index").program(0)())
     item = next(script)
-    if "delay" in keys:
-        assert item == keys["delay"]
-        item = script.send(None)
     assert isinstance(item, Driven)
     item.run(cast("Send", None), lambda: False)
     with pytest.raises(StopIteration) as end:
         script.send(None)
     assert end.value.value.reason == reason
     assert (end.value.value.outcome is Outcome.OK) == (not reason)
-    assert done == ([(keys["action"], keys.get("node"))] if context.act else [])
-
-
-@pytest.mark.parametrize("keys", [{"action": "kill"}, {"action": "roll", "node": "a"}, {"action": "explode"}])
-def test_what_befalls_a_node_says_which(keys: dict[str, str]):
-    with pytest.raises(msgspec.ValidationError):
-        decode_operation({"name": "x", "operation-type": "failover", **keys})

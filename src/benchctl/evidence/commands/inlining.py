@@ -48,7 +48,6 @@ Format = Literal["text", "json"]
 @click.option("--variant", metavar="NAME", help="Variant whose log to read, where several have one.")
 @click.option("--block", type=int, help="Block of the fork.  [default: the first that has a log]")
 @click.option("--boot", type=int, help="Node start of the fork.  [default: the last]")
-@click.option("--node", metavar="NAME", help="Which of several nodes.  [default: the first]")
 @click.option(
     "--level", type=click.IntRange(1, 4), default=C2_LEVEL, show_default=True, help="Compilation level."
 )
@@ -72,7 +71,7 @@ Format = Literal["text", "json"]
 @click.pass_obj
 def inlining_command(
     run: str, method: str | None, variant: str | None, block: int | None, boot: int | None,
-    node: str | None, level: int, depth: int | None, diff: tuple[str, str] | None, group: str | None,
+    level: int, depth: int | None, diff: tuple[str, str] | None, group: str | None,
     callee: str | None, task: str | None, runs_folder: Path | None, output_format: Format, *,
     everything: bool,
 ) -> None:  # fmt: skip
@@ -91,14 +90,14 @@ def inlining_command(
             raise UsageError(f"{option.opts[0]} cannot be used {where}", hint=f"remove {option.opts[0]}")
     source = _Source(run, runs_folder)
     if group is not None:
-        answer = _group(source, group, callee, task, variant, node)
+        answer = _group(source, group, callee, task, variant)
     elif diff is not None:
         if diff[0] == diff[1]:
             raise UsageError("--diff needs two different variants, or log files")
-        logs = [source.side(side, block, boot, node) for side in diff]
+        logs = [source.side(side, block, boot) for side in diff]
         answer = _diff(diff, logs, method or "", everything=everything)
     elif method is not None:
-        answer = _tree(source.log(variant, block, boot, node), method, level, depth, everything=everything)
+        answer = _tree(source.log(variant, block, boot), method, level, depth, everything=everything)
     else:
         answer = source.histories(variant, block)
     text, document = answer
@@ -110,7 +109,7 @@ _WITHOUT_EFFECT: dict[str, tuple[str, ...]] = {
     "--group": ("diff", "method", "block", "boot", "level", "depth", "everything"),
     "--diff": ("variant", "level", "depth", "callee", "task"),
     "--method": ("callee", "task"),
-    "": ("boot", "node", "level", "depth", "everything", "callee", "task"),
+    "": ("boot", "level", "depth", "everything", "callee", "task"),
 }
 
 
@@ -149,18 +148,16 @@ class _Source:
         """Return all logs."""
         return logs_of(*self._run) if self._run else []
 
-    def log(self, variant: str | None, block: int | None, boot: int | None, node: str | None) -> RunLog:
+    def log(self, variant: str | None, block: int | None, boot: int | None) -> RunLog:
         """Return the requested log."""
-        if self._file and any(one is not None for one in (variant, block, boot, node)):
-            raise UsageError(
-                "a log file alone has no variants, blocks, boots or nodes", hint="name a run instead"
-            )
-        return self._file or choose(self.logs(), variant, block, boot, node)
+        if self._file and any(one is not None for one in (variant, block, boot)):
+            raise UsageError("a log file alone has no variants, blocks or boots", hint="name a run instead")
+        return self._file or choose(self.logs(), variant, block, boot)
 
-    def side(self, name: str, block: int | None, boot: int | None, node: str | None) -> RunLog:
+    def side(self, name: str, block: int | None, boot: int | None) -> RunLog:
         """Return a side of a comparison: a variant of the run, or a log file."""
         path = Path(name)
-        return RunLog(path) if path.is_file() else choose(self.logs(), name, block, boot, node)
+        return RunLog(path) if path.is_file() else choose(self.logs(), name, block, boot)
 
 
 def _tree(log: RunLog, method: str, level: int, depth: int | None, *, everything: bool) -> Answer:
@@ -198,13 +195,11 @@ def _group(
     callee: str | None,
     task: str | None,
     variant: str | None,
-    node: str | None,
 ) -> Answer:
     if callee is None or task is None:
         raise UsageError("--group needs --callee and --task", hint="such as --callee visit --task range")
     record, logs = source.record(), source.logs()
-    like = choose(logs, variant, None, None, node)
-    name = like.variant
+    name = choose(logs, variant, None, None).variant
     place = task_named(record.plan, task)
     forks = []
     for fork in record.done(name):
@@ -213,14 +208,12 @@ def _group(
         )
         if summary is None:
             raise BenchctlError(f"block {fork.block} of {fork.variant} has no figures of that task")
-        which = (name, like.node, fork.block, boot_of(record.plan, fork.block, place))
-        own = [log for log in logs if (log.variant, log.node, log.block, log.boot) == which]
+        which = (name, fork.block, boot_of(record.plan, fork.block, place))
+        own = [log for log in logs if (log.variant, log.block, log.boot) == which]
         if own:
             p90 = None if summary.service_time is None else summary.service_time.p90
             called = read_called(InliningLog(own[-1].path), caller, callee)
             fate = ": ".join(filter(None, (FOUND_WORDS[called.found], called.words)))
             forks.append(GroupedFork(fork.block, fate, summary.throughput_per_s, p90, called.given_up_ms))
-    title = (
-        f"{task} of {name}{like.node and f' ({like.node})'}, by what became of {callee} in {simple(caller)}"
-    )
+    title = f"{task} of {name}, by what became of {callee} in {simple(caller)}"
     return lambda: groups_text(title, forks), lambda: groups_document(title, forks)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.options import check_node, grouped, open_run, printed_as, runs_option
+from benchctl.cli.options import grouped, open_run, printed_as, runs_option
 from benchctl.cli.streams import complain, emit, say
 from benchctl.disk import disk_errors, replacing
 from benchctl.errors import UsageError
@@ -61,7 +61,6 @@ form_options = grouped(
         "--recorded", is_flag=True,
         help="All that was sampled: starting up, warming up and pauses, too.",
     ),
-    click.option("--node", default="", metavar="NAME", help="Only this one of several nodes."),
 )  # fmt: skip
 files_options = grouped(
     "files",
@@ -111,7 +110,6 @@ def profile_command(
             "--collapsed is for one variant, and --diff names two", hint="give --variant instead of --diff"
         )
     folder, record = open_run(run, runs_folder)
-    check_node(record, form.node)
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)
     if files.collapsed is not None:
         _write(files.collapsed, collapsed_text(_only(sides)), _COLLAPSED)

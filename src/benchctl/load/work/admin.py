@@ -50,7 +50,6 @@ from benchctl.track.operations.admin import (
     DeleteIndex,
     DeleteTemplate,
     Downsample,
-    Failover,
     ForceMerge,
     RunUntil,
     ShrinkIndex,
@@ -108,34 +107,23 @@ def open_sleep(operation: Sleep, _order: WorkOrder) -> Workload:
     return scripted(script)
 
 
-def _act_nowhere(*_: object) -> None:
+def _check_nowhere(_: object) -> None:
     raise BenchctlError("benchctl did not start these nodes")
 
 
 def open_check(_operation: CheckIndex, order: WorkOrder) -> Workload:
-    """Open a check of what nodes have on disk; benchctl sends nothing."""
-    return _acting("check", None, 0.0, order)
-
-
-def open_failover(operation: Failover, order: WorkOrder) -> Workload:
-    """Open an action on a node; benchctl sends nothing."""
-    return _acting(operation.action, operation.node, operation.delay, order)
-
-
-def _acting(action: str, node: str | None, delay: float, order: WorkOrder) -> Workload:
-    act = order.context.act or _act_nowhere
+    """Open a check of what a node has on disk; benchctl sends nothing."""
+    check = order.context.check_index or _check_nowhere
 
     def script() -> Script:
         failed: list[str] = []
 
         def run(_send: Send, halted: Callable[[], bool]) -> None:
             try:
-                act(action, node, halted)
+                check(halted)
             except BenchctlError as err:
                 failed.append(err.message)
 
-        if delay:
-            yield delay
         yield Driven(run)
         # Not shortened as answers are: it ends with where the node's logs are.
         return Answer(Outcome.HTTP_ERROR, reason=failed[0]) if failed else _OK

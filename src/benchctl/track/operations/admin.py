@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from benchctl.track.operations.common import (
-    MOST_WAIT_S,
     Criterion,
     Form,
     OnIndex,
@@ -26,28 +25,6 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     # merge that was started so in an index of its own, `.tasks`.
     mode: Literal["blocking", "polling"] = "blocking"
     poll_period: PositiveSeconds = 10.0  # seconds between questions
-
-
-class Failover(Operation, frozen=True, kw_only=True, tag="failover"):
-    """A failure or restart of a node of a cluster that benchctl started, while other tasks continue.
-
-    Its time is what it takes: to be gone, or to be back with all copies of shards started.
-    """
-
-    shown: ClassVar[bool] = True
-
-    # End the node as its service manager does, kill it, start it again (ended first where it is up), or do
-    # that to all nodes in turn.
-    action: Literal["stop", "kill", "restart", "roll"]
-    node: str | None = None  # its name, or `master` for whichever is; none for `roll`
-    delay: float = 0.0  # seconds before it, which are not part of its time
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (0 <= self.delay <= MOST_WAIT_S, f"delay must be from 0 to {MOST_WAIT_S:,} seconds"),
-            ((self.node is None) == (self.action == "roll"), "node must be given unless all roll"),
-        )
 
 
 class CheckIndex(Operation, frozen=True, kw_only=True, tag="check-index"):
