@@ -9,7 +9,6 @@ from typing import cast
 import pytest
 
 from benchctl import disk
-from benchctl.engine.filling import freeze
 from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import _damage_of, copy, link
 from benchctl.engine.process import last_lines
@@ -39,7 +38,6 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "evidence of inlining": ("logs/stdout.log", collected_inlining),
     "copied file": ("logs/x", lambda root: copy(root / "logs" / "x", root / "copy")),
     "linked file": ("logs/x", lambda root: link(root / "logs" / "x", root / "copy")),
-    "commit of an index": ("logs/index/segments_1", lambda root: freeze(root / "logs", root / "copy")),
     "file of an index": ("logs/_state/_0.st", lambda root: _damage_of(root / "logs", 0)),
 }
 
