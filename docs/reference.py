@@ -76,7 +76,7 @@ _FILES = {
     "Targets": (TargetEntry, "`--targets FILE`: a mapping of names to the following keys."),
     "Microbenchmarks": (MicroEntry, "The key `micro` of suites and experiments."),
 }
-_REFUSED = {"Suite": {"sweep"}}
+_REFUSED = {"Suite": {"sweep", "evidence"}}
 """Keys that a form has, and its command always refuses."""
 _TEXTS = {
     (

@@ -130,7 +130,7 @@ def fill(top: Path, home: Home) -> None:
     world = World(top)
     for flags in ("", "", SLOW_FLAG):
         world.night(flags=flags)
-    remember(world.folder, Known("suite", "Suite", str(top / "suite.yml"), str(world.site), str(home.runs)))
+    remember(world.folder, Known(str(top / "suite.yml"), str(home.runs)))
     write_files(top / "books", BOOKS)
     write_experiment(top, name="experiment.yml")
     keep("sweep", swept_record())

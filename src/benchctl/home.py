@@ -67,7 +67,7 @@ class Home:
     corpora = _Folder()  # generated corpora, and files of documents that were fetched
     indices = _Folder()  # prepared indices, by key
     runs = _Folder()  # runs: samples, summaries, logs
-    nightly = _Folder()  # suites that run unattended: nights, alarms, pages
+    nightly = _Folder()  # suites that run unattended: nights, alarms
     experiments = _Folder()  # executions of experiments; their runs are among the runs
     repositories = _Folder()  # copies of remote git repositories
     tracks = _Folder()  # checkouts of tracks

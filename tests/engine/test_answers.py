@@ -132,20 +132,6 @@ def test_of_several_pages_the_first_one_is_asked():
     ]
 
 
-def test_the_first_hits_are_kept_by_their_content_or_their_scores():
-    rows = [{"_id": "a", "_source": {"n": 1}, "sort": [5]}, {"_id": "b", "_source": {"n": 2}, "sort": [6]}]
-    scored = [{"_id": "a", "_source": {"n": 1}, "_score": 2.5}]
-    node = Paged(
-        {"hits": {"total": {"value": 2}, "hits": rows}}, {"hits": {"total": {"value": 1}, "hits": scored}}
-    )
-    client = cast("SearchClient", node)
-    answer = ask(client, Search(name="s", body={"sort": ["n"]}), "big5")
-    assert (answer.sort_values, answer.scores) == ([[5], [6]], ())
-    assert [(hits.first, hits.by, hits.begins) for hits in answer.top] == [(1, [5], '{"n":1}'), (2, [6], "")]
-    answer = ask(client, Search(name="s"), "big5")
-    assert (answer.sort_values, answer.scores, answer.top[0].by) == ([], (2.5,), 2.5)
-
-
 BATCH = MultiSearch(name="m", searches=(OneSearch({"size": 1}), OneSearch({"size": 2}, index="other")))
 
 

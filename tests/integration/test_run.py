@@ -171,10 +171,6 @@ def test_engines_agree_on_the_answers(main_job: tuple[object, RunFolder]):
     hits = answers.exact_hits["range"]
     assert hits["es"] == hits["os"]
     assert abs(hits["es"] / 20_000 - 0.276) < 0.005
-    for variant in ("es", "os"):
-        kept = main_job[1].read_answers(variant)
-        assert kept is not None
-        assert {one.operation: one.total for one in kept.answers}["range"] == hits["es"]
 
 
 def test_nothing_is_left_behind(main_job: tuple[object, RunFolder], home: Home):

@@ -15,7 +15,7 @@ from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.measure import Laboratory
 from benchctl.nightly.night import Ended, Shift, run_night
 from benchctl.nightly.suite import load_suite
-from benchctl.results.model import ANSWERS_VERSION, EngineFacts, KeptAnswer, RunRecord, VariantAnswers
+from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
@@ -67,8 +67,6 @@ class World:
         root: where everything is.
         mean_ms: how long a request takes, by variant; the flag doubles it.
         host: everything takes so many times as long.
-        hits: what the search finds.
-        question: digest of what it asks.
         noise: SD of forks.
         broken: variant whose nodes do not start.
         failures: of every task, by outcome.
@@ -80,8 +78,6 @@ class World:
     root: Path
     mean_ms: Callable[[VariantSpec], float] = lambda _spec: 10.0
     host: float = 1.0
-    hits: int = 1000
-    question: str = "q"
     noise: float = 0.01
     broken: str = ""
     failures: dict[str, int] = field(default_factory=dict)
@@ -94,7 +90,6 @@ class World:
     host_limits: str = "least-free-gb: 0"
     challenge: str = "range-only-short"
     runs: list[RunRecord] = field(default_factory=list)
-    asked: list[bool] = field(default_factory=list)
     observer: Observer = field(default_factory=Observer)
 
     @property
@@ -104,10 +99,6 @@ class World:
     @property
     def folder(self) -> SuiteFolder:
         return SuiteFolder(self.home.nightly / "suite")
-
-    @property
-    def site(self) -> Path:
-        return self.root / "site"
 
     def night(self, *, flags: str = "", more: str = "", label: str = "candidate", options: str = "") -> Ended:
         """Run one, a day after the last."""
@@ -119,7 +110,6 @@ class World:
             path,
             self.folder,
             bench,
-            self.site,
             self.laboratory,
             lambda: self.now,
             lambda: self.clock_s,
@@ -161,7 +151,6 @@ class World:
     def start(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[RunFolder, RunRecord]:
         """Make a run up: one block after the other, for as long as there is time."""
         assert extras.files.local is None
-        self.asked.append(extras.ask_anew)
         number = len(bench.store.folders()) + 1
         folder = bench.store.create(f"run-{number:03d}")
         record = make_record(folder.path.name, plan=plan, tags=extras.tags, environment=make_environment())
@@ -170,10 +159,9 @@ class World:
         left = None if extras.left_s is None else extras.left_s()
         return folder, self._measured(folder, record, left)
 
-    def resume(self, _bench: Bench, folder: RunFolder, _track: Any, *, ask_anew: bool = False) -> RunRecord:
+    def resume(self, _bench: Bench, folder: RunFolder, _track: Any) -> RunRecord:
         if self.not_resumable:
             raise NotResumable(self.not_resumable)
-        self.asked.append(ask_anew)
         return self._measured(folder, folder.load(), None)
 
     def _measured(self, folder: RunFolder, record: RunRecord, left_s: float | None) -> RunRecord:
@@ -190,9 +178,6 @@ class World:
             for spec in plan.variants:
                 forks.append(self._fork(plan, spec, block, float(draw.normal(0, self.noise))))
                 self.clock_s += self.fork_s
-        answers = KeptAnswer("range", self.question, total=self.hits, returned=10)
-        for spec in plan.variants:
-            folder.write_answers(VariantAnswers(ANSWERS_VERSION, spec.name, anew=True, answers=(answers,)))
         facts = [
             EngineFacts(
                 spec.name, spec.version, self.build, "9.8.0", "sha", "Temurin 21.0.8", spec.jvm_flags, ()

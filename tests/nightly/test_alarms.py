@@ -11,8 +11,6 @@ from benchctl.nightly.detection import Baselines
 from benchctl.nightly.model import (
     Acknowledged,
     AlarmKind,
-    Annotated,
-    AnswerChange,
     Change,
     Confirmation,
     Event,
@@ -36,10 +34,6 @@ def desk(nights: Sequence[NightRecord], events: Sequence[Event] = ()) -> Desk:
     return Desk(nights, nights[-1], events, "2026-11-21T03:00:00+00:00")
 
 
-def never(_raised: Raised) -> bool:
-    return False
-
-
 def confirmation() -> Confirmation:
     return Confirmation("run", 5, 5, -21.0, -24.0, -18.0, 0.001, "benchctl run --variant a --variant b")
 
@@ -50,39 +44,24 @@ def test_an_alarm_carries_what_was_confirmed_and_what_changed_then() -> None:
     foreign = Change("os: version", "2.11.0", "2.12.0", "os")
     nights = [night(1, changes=(kernel,)), night(2), night(3, changes=(version, foreign, kernel)), night(4)]
     found = finding(3, confirmation=confirmation())
-    events = [Annotated("", night(3).id, 3, "new disk"), Annotated("", night(4).id, 4, "another")]
-    (one,) = desk(nights, events).raised([found], [])
+    (one,) = desk(nights).raised([found])
     assert (one.alarm, one.kind, one.direction) == (1, "figure", "slower")
     assert (one.effect_percent, one.low_percent, one.high_percent) == (-21.0, -24.0, -18.0)
-    assert one.changes == (version, kernel, Change("annotation", "", "new disk"))
+    assert one.changes == (version, kernel)
     assert one.command == "benchctl run --variant a --variant b"
     assert one.title == ("es is slower: range of short, throughput -21.0% (-24.0 to -18.0) since night 3")
 
 
 @pytest.mark.parametrize("status", ["refuted", "unconfirmed", "held", "same engine", "known"])
 def test_only_a_confirmed_finding_raises_an_alarm(status: str) -> None:
-    assert desk([night(3)]).raised([finding(3, status)], []) == []
+    assert desk([night(3)]).raised([finding(3, status)]) == []
 
 
 def test_alarms_are_numbered_on() -> None:
     events = [Raised(7, "", night(1).id, "figure", "", KEY)]
     other = msgspec.structs.replace(KEY, task="sort")
-    found = desk([night(3)], events).raised([finding(3), finding(3, key=other)], [])
+    found = desk([night(3)], events).raised([finding(3), finding(3, key=other)])
     assert [one.alarm for one in found] == [8, 9]
-
-
-def test_answers_of_a_variant_are_one_alarm() -> None:
-    changed = [
-        AnswerChange("os", "b", "9 hits", "8 hits", night(2).id),
-        AnswerChange("es", "a", "1 hit", "2 hits", night(2).id),
-        AnswerChange("es", "c", "3 hits", "2 hits", night(2).id),
-    ]
-    es, os = desk([night(2), night(3)]).raised([], changed)
-    assert (es.alarm, es.key.variant, es.operations) == (1, "es", ("a", "c"))
-    assert es.title == (
-        "es answers 2 searches otherwise than in night 2: a: 2 hits, 1 hit before; c: 2 hits, 3 hits before"
-    )
-    assert (os.alarm, os.key.variant) == (2, "os")
 
 
 def series(*newest: float) -> list[Series]:
@@ -138,8 +117,9 @@ def test_nothing_recovers_twice() -> None:
 
 
 def test_a_level_of_other_conditions_or_of_before_a_rebase_is_nothing_to_be_back_at() -> None:
-    rebase = Annotated("", night(3).id, 3, "new disk", rebase=True)
-    assert returning(8.0, 9.9, 10.1, 10.0, events=[raised_alarm(), rebase]) == {}
+    host = Raised(4, "", night(3).id, "host", "", SeriesKey("", "", "", ""), since=night(3).id)
+    events = [raised_alarm(), host, Acknowledged(4, "", "ann")]
+    assert returning(8.0, 9.9, 10.1, 10.0, events=events) == {}
     assert returning(8.0, 9.9, 10.1, 10.0, era="old") == {}
 
 
@@ -150,12 +130,12 @@ def test_whoever_is_back_at_the_first_level_has_recovered_from_all_that_came_aft
     assert returning(8.0, 9.9, 10.1, 10.0, events=events) == {3: True}
     first = Return(alarms_of(events[:1])[0], float(np.log(10.0)), ended=True)
     last = night(5, variants=BOTH)
-    back = desk([last], events).recovered({KEY: first}, never)
+    back = desk([last], events).recovered({KEY: first})
     assert [(one.alarm, one.night) for one in back] == [(3, last.id), (4, last.id)]
     assert back[0].text == "back at the level from before, 10"
     assert back[1].text == "with alarm 3: back at the level from before, 10"
     single = {KEY: Return(first.alarm, first.level, ended=False)}
-    assert desk([last], events).recovered(single, never) == []
+    assert desk([last], events).recovered(single) == []
 
 
 def test_a_finding_that_is_an_alarms_way_back_is_no_news() -> None:
@@ -177,40 +157,31 @@ def test_open_alarms_about_a_variant_that_is_gone_are_closed_and_say_so() -> Non
     events = [
         raised(1, "es"),
         raised(2, "os"),
-        raised(3, "os", "answer"),
+        raised(3, "os", "unwatched"),
         raised(4, "", "host"),
         raised(5, "os"),
         Acknowledged(5, "", "ann"),
         raised(6, "os"),
         Recovered(6, "", night(2).id),
     ]
-    closed = desk([night(5, variants=BOTH[:1], canary_moved="all")], events).recovered({}, never)
+    closed = desk([night(5, variants=BOTH[:1], canary_moved="all")], events).recovered({})
     assert [(one.alarm, one.text) for one in closed] == [
         (2, "closed: the suite has no os any more"),
         (3, "closed: the suite has no os any more"),
     ]
-    assert desk([night(5, variants=BOTH, canary_moved="all")], events).recovered({}, never) == []
-
-
-def test_an_alarm_about_answers_ends_when_they_are_as_before() -> None:
-    raised = Raised(1, "", night(3).id, "answer", "", SeriesKey("es", "", "", ""), last_good=night(2).id)
-    here = desk([night(5, variants=BOTH)], [raised])
-    assert here.recovered({}, never) == []
-    assert [one.text for one in here.recovered({}, lambda one: one is raised)] == [
-        "answered as in night 2 again"
-    ]
+    assert desk([night(5, variants=BOTH, canary_moved="all")], events).recovered({}) == []
 
 
 def test_a_canary_that_stays_off_is_told_once_and_recovers() -> None:
     quiet = [night(number) for number in range(1, 4)]
     off = [night(number, canary_moved="all tasks") for number in range(4, 4 + NIGHTS_UNTIL_BLIND)]
     nights = [*quiet, *off]
-    assert desk(nights[:-1]).raised([], []) == []
-    (one,) = desk(nights).raised([], [])
+    assert desk(nights[:-1]).raised([]) == []
+    (one,) = desk(nights).raised([])
     assert (one.kind, one.since) == ("host", night(4).id)
-    assert "--rebase" in one.detail
+    assert "benchctl nightly ack big5 ALARM" in one.detail
     later = [*nights, night(20, canary_moved="all tasks")]
-    assert desk(later, [one]).raised([], []) == []
-    assert desk(later, [one]).recovered({}, never) == []
-    (back,) = desk([*later, night(21)], [one]).recovered({}, never)
+    assert desk(later, [one]).raised([]) == []
+    assert desk(later, [one]).recovered({}) == []
+    (back,) = desk([*later, night(21)], [one]).recovered({})
     assert back.alarm == 1

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from benchctl.nightly.detection import Baselines, number_of
 from benchctl.nightly.model import (
     Acknowledged,
-    Annotated,
     Event,
     NightRecord,
     Raised,
@@ -32,6 +31,7 @@ def usual(
 
 EVERY = tuple(range(1, 10))
 ALARM = raised(1, since=5)
+MOVED = Raised(2, "", night(8).id, "host", "", SeriesKey("", "", "", ""), since=night(6).id)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,10 @@ ALARM = raised(1, since=5)
         ([ALARM], OTHER, EVERY),
         # Once it has recovered, the nights that it lasted are left out.
         ([ALARM, Recovered(1, "", night(8).id)], KEY, (1, 2, 3, 4, 8, 9)),
-        # Levels begin anew where somebody said so, also for the next night alone.
-        ([Annotated("", night(6).id, 6, "new disk", rebase=True)], KEY, (6, 7, 8, 9)),
-        ([Annotated("", night(6).id, 6, "new disk")], KEY, EVERY),
-        ([Annotated("", "", 10, "new disk", rebase=True)], KEY, ()),
-        ([Annotated("", "", 11, "new disk", rebase=True)], KEY, EVERY),
+        # A move of the host is acknowledged while it lasts, or not at all.
+        ([MOVED, Acknowledged(2, "", "ann")], KEY, (6, 7, 8, 9)),
+        ([MOVED], KEY, EVERY),
+        ([MOVED, Recovered(2, "", night(9).id), Acknowledged(2, "", "ann")], KEY, EVERY),
     ],
 )
 def test_what_was_said_decides_which_nights_are_usual(
@@ -57,6 +56,13 @@ def test_what_was_said_decides_which_nights_are_usual(
     # Night 11 is later than tonight.
     nights = [night(number) for number in (*EVERY, 11)]
     assert usual(nights, events, key=key) == expected
+
+
+def test_nights_of_a_move_that_is_acknowledged_are_the_new_level() -> None:
+    nights = [night(number, canary_moved="all tasks" if number >= 6 else "") for number in EVERY]
+    assert usual(nights, [MOVED]) == (1, 2, 3, 4, 5)
+    # Night 9 is later than the alarm: what moved then may have been something else.
+    assert usual(nights, [MOVED, Acknowledged(2, "", "ann")]) == (6, 7, 8)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.nightly.folder import SuiteFolder, suites
 from benchctl.nightly.model import Finding, SeriesKey
-from benchctl.results.model import ANSWERS_VERSION, KeptAnswer, VariantAnswers
 from full_disk import nearly_full
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
@@ -115,17 +114,3 @@ def test_suites_are_the_folders_with_nights(tmp_path: Path):
         SuiteFolder(home.nightly / name).begin(name, NOW)
     (home.nightly / "site").mkdir()
     assert [suite.root.name for suite in suites(home)] == ["a", "b"]
-
-
-def test_answers_come_back_as_they_were(suite: SuiteFolder):
-    night = suite.begin("big5", NOW)
-    assert suite.answers(night.id) == {}
-    answer = KeptAnswer(
-        "range", "q", total=7, returned=1, scores=(0.1,), aggregations={"days": [1, "a", None]}
-    )
-    answers = {"es": VariantAnswers(ANSWERS_VERSION, "es", anew=True, answers=(answer,))}
-    suite.write_answers(night.id, answers)
-    assert suite.answers(night.id) == answers
-    (suite.night_path(night.id) / "answers.json").write_text("[1]")
-    with pytest.raises(BenchctlError, match=r"answers\.json is damaged"):
-        suite.answers(night.id)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from benchctl.nightly.folder import COLUMNS, FigureRow, SuiteFolder, write_figures
+from benchctl.nightly.folder import FigureRow, SuiteFolder, write_figures
 from benchctl.nightly.model import SeriesKey
 
 KEY = SeriesKey("es", "big5", "range", "throughput")
@@ -20,11 +20,7 @@ def refused(message: str) -> None:
 def row(night: int = 1, fork: int = 0, value: float = 1.0, **changes: object) -> FigureRow:
     usual = FigureRow(
         night=night,
-        night_id=f"{night:05d}-20261121-0300",
-        run=f"r{night}",
-        started="2026-11-21T03:05:00+00:00",
         variant="es",
-        version="8.11.0",
         challenge="big5",
         task="range",
         metric="throughput",
@@ -32,8 +28,6 @@ def row(night: int = 1, fork: int = 0, value: float = 1.0, **changes: object) ->
         higher_is_better=True,
         fork=fork,
         value=value,
-        samples=100,
-        disturbed=False,
     )
     return usual._replace(**changes)
 
@@ -54,12 +48,12 @@ def suite(tmp_path: Path) -> SuiteFolder:
 
 def test_a_file_holds_every_field_with_its_type(tmp_path: Path):
     path = tmp_path / "figures.parquet"
-    write_figures([row(3, 1, 2.5, disturbed=True)], path)
+    write_figures([row(3, 1, 2.5)], path)
     with duckdb.connect() as connection:
         found = connection.execute("SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-        assert found == [tuple(row(3, 1, 2.5, disturbed=True))]
+        assert found == [tuple(row(3, 1, 2.5))]
         types = connection.execute("DESCRIBE SELECT * FROM read_parquet(?)", [str(path)]).fetchall()
-        assert [kind for _, kind, *_ in types] == [kind for kind, _ in COLUMNS.values()]
+        assert [kind for _, kind, *_ in types] == ["BIGINT", *["VARCHAR"] * 5, "BOOLEAN", "BIGINT", "DOUBLE"]
 
 
 def test_figures_become_series_sorted_by_night_then_fork(suite: SuiteFolder):

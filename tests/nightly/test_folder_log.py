@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
 from benchctl.nightly.folder import append_event, read_events
-from benchctl.nightly.model import Acknowledged, Annotated, Event, Raised, Recovered, SeriesKey
+from benchctl.nightly.model import Acknowledged, Event, Raised, Recovered, SeriesKey
 from full_disk import nearly_full
 
 AT = "2026-11-21T03:00:00+00:00"
@@ -33,7 +33,6 @@ def test_events_of_every_kind_come_back_in_order(path: Path):
         raised,
         acknowledged(1, "two\nlines \N{SNOWMAN}"),
         Recovered(1, AT, "00002-20261122-0300"),
-        Annotated(AT, "", 3, "new disk", rebase=True),
     ]
     for event in events:
         append_event(path, event)

@@ -17,7 +17,7 @@ from benchctl.nightly.folder import (
 )
 
 SUITE = "variants: [es]\nchallenges: [range-only]\n"
-KNOWN = Known("search", "Search", "/suites/search.yml", "/site", "/runs", {"throughput": 0.1})
+KNOWN = Known("/suites/search.yml", "/runs")
 
 
 @pytest.fixture

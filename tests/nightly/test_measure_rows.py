@@ -6,7 +6,7 @@ import pytest
 from benchctl.nightly.folder import FigureRow
 from benchctl.nightly.measure import figure_rows, task_names
 from benchctl.results.figures import Quantiles
-from benchctl.results.model import EngineFacts, HostProbe, RunRecord
+from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.track.model import Challenge, Task
 from builders import NS_PER_MS, make_fork, make_plan, make_record, make_summary
 
@@ -14,7 +14,7 @@ FACTS = EngineFacts("es", "8.11.0", "b", "9.8.0", "sha", "Temurin", (), ())
 
 
 def rows(record: RunRecord, **labels: str) -> list[FigureRow]:
-    return list(figure_rows(record, night=7, night_id="00007-x", labels=labels or {"es": "es"}))
+    return list(figure_rows(record, night=7, labels=labels or {"es": "es"}))
 
 
 def run(*tasks: Task, **summary: object) -> RunRecord:
@@ -33,11 +33,7 @@ def test_a_row_says_whose_figure_it_is():
     throughput, service = rows(run(Task("range")), es="es@latest")
     assert throughput == FigureRow(
         night=7,
-        night_id="00007-x",
-        run="r",
-        started="2026-11-21T03:05:00Z",
         variant="es@latest",
-        version="8.11.0",
         challenge="c",
         task="range",
         metric="throughput",
@@ -45,8 +41,6 @@ def test_a_row_says_whose_figure_it_is():
         higher_is_better=True,
         fork=0,
         value=500.0,
-        samples=200,
-        disturbed=False,
     )
     assert (service.metric, service.unit, service.higher_is_better) == ("service_time_p90", "ms", False)
     assert service.value == pytest.approx(2.2)
@@ -93,11 +87,3 @@ def test_failed_forks_hidden_tasks_and_other_variants_have_none():
     record = msgspec.structs.replace(record, forks=(*record.forks, failed, hidden, other))
     assert {(one.variant, one.fork) for one in rows(record)} == {("es", 0)}
     assert {one.variant for one in rows(record, os="os", gone="gone")} == {"os"}
-
-
-def test_forks_around_which_the_host_was_off_are_marked():
-    def probed(block: int, cpu_ns: int) -> object:
-        return make_fork("es", block, make_summary("range", 2.0), probes=(HostProbe(cpu_ns, 10),))
-
-    record = make_record(forks=tuple(probed(block, ns) for block, ns in enumerate((100, 101, 120))))
-    assert {one.fork: one.disturbed for one in rows(record)} == {0: False, 1: False, 2: True}

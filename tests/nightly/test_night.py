@@ -48,7 +48,6 @@ def test_a_first_night_says_that_it_has_nothing_to_be_held_against(world: World)
     record = world.night().record
     assert (record.status, record.number, record.findings, record.forks_done) == ("done", 1, (), 5)
     assert "no earlier nights to compare this one with" in record.caveats
-    assert world.asked == [True]
 
 
 def test_nights_that_are_alike_are_quiet(usual: World) -> None:
@@ -199,21 +198,6 @@ def test_without_time_to_confirm_the_forks_that_it_takes_are_said(usual: World) 
     assert reason.startswith("the budget leaves time for 0 forks per variant")
 
 
-def test_a_changed_answer_is_an_alarm_of_its_own_and_recovers(usual: World) -> None:
-    usual.hits = 999
-    ended = usual.night()
-    assert {(one.kind, one.key.variant) for one in ended.raised} == {
-        ("answer", "candidate"),
-        ("answer", "steady"),
-    }
-    assert "999 hits" in ended.raised[0].title
-    assert usual.night().raised == []
-    usual.hits = 1000
-    back = usual.night()
-    assert back.raised == []
-    assert {alarm.state for alarm in alarms_of(back.events)} == {"recovered"}
-
-
 def test_a_night_that_was_killed_is_gone_on_with(usual: World) -> None:
     usual.fail = kill
     with pytest.raises(Killed):
@@ -225,16 +209,6 @@ def test_a_night_that_was_killed_is_gone_on_with(usual: World) -> None:
     assert (record.number, record.status, record.forks_done) == (3, "done", 5)
     assert record.run == usual.runs[-1].id
     assert usual.night().record.number == 4
-
-
-def test_damaged_answers_of_an_earlier_night_are_held_against_nothing(usual: World) -> None:
-    (usual.folder.night_path(usual.folder.nights(str)[-1].id) / "answers.json").write_text("[")
-    usual.hits = 999
-    ended = usual.night()
-    assert (ended.record.status, {one.since for one in ended.record.answers}) == (
-        "done",
-        {usual.folder.nights(str)[0].id},
-    )
 
 
 def test_what_cannot_be_gone_on_with_is_measured_anew(usual: World) -> None:
@@ -390,36 +364,6 @@ def test_a_failure_is_a_broken_night_and_the_next_one_is_held_against_those_befo
     assert (ended.record.status, ended.record.reason) == ("failed", "no space is left; free some")
     usual.fail = lambda _plan: None
     assert len(usual.night(flags=SLOW_FLAG).raised) == 2
-
-
-def test_pages_and_run_pages_are_written(usual: World) -> None:
-    ended = usual.night(flags=SLOW_FLAG)
-    assert ended.index is not None
-    assert ended.index.is_file()
-    for run in ended.record.runs:
-        assert (usual.site / "suite" / "runs" / f"{run}.html").is_file()
-    assert (usual.site / "index.html").is_file()
-
-
-def test_a_bug_in_a_page_comes_after_what_is_to_be_told(
-    usual: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def bug(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("division by zero")
-
-    monkeypatch.setattr("benchctl.nightly.site.publish.write_site", bug)
-    ended = usual.night(flags=SLOW_FLAG)
-    assert (ended.record.status, len(ended.raised), ended.index) == ("done", 2, None)
-    assert isinstance(ended.bug, ZeroDivisionError)
-    assert ended.trouble == ("the pages could not be written: division by zero",)
-
-
-def test_pages_that_cannot_be_written_do_not_undo_a_night(usual: World) -> None:
-    usual.site.rename(usual.root / "old")
-    usual.site.write_text("in the way")
-    ended = usual.night()
-    assert (ended.record.status, ended.index) == ("done", None)
-    assert "the pages could not be written" in ended.trouble[0]
 
 
 def test_what_is_told_keeps_to_its_schema(usual: World) -> None:

@@ -32,7 +32,7 @@ def measured(home: Home, number: int, **fields: object) -> NightRecord:
 
 def with_raw(home: Home, name: str, *tags: str) -> StoredRun:
     run = stored(home.runs, name)
-    for folder in ("boots/000-es/boot-0", "telemetry", "evidence/000-es/boot-0"):
+    for folder in ("boots/000-es/boot-0", "telemetry"):
         (run.folder.path / folder).mkdir(parents=True)
         (run.folder.path / folder / "file").write_bytes(b"x" * 2**20)
     forks = tuple(
@@ -50,7 +50,7 @@ def applied(home: Home, nights: list[NightRecord], *alarms: Alarm, **keep: objec
 
 def raw(home: Home) -> list[str]:
     """Runs that still have some, all kinds of it or none."""
-    kinds = ("forks", "telemetry", "boots", "evidence")
+    kinds = ("forks", "telemetry", "boots")
     found = {path.name: {kind for kind in kinds if (path / kind).exists()} for path in home.runs.iterdir()}
     assert all(len(there) in {0, len(kinds)} for there in found.values())
     return sorted(name for name, there in found.items() if there)
@@ -60,7 +60,7 @@ def test_samples_and_logs_of_old_nights_go_and_the_rest_stays(home: Home):
     nights = [measured(home, number) for number in (1, 2, 3, 4)]
     told = applied(home, nights)
     assert raw(home) == ["r3", "r4"]
-    assert [text.split(", 3.0 MiB")[0] for text in told] == [
+    assert [text.split(", 2.0 MiB")[0] for text in told] == [
         f"samples and logs of night {night(number).id}, run r{number}, removed" for number in (1, 2)
     ]
     record = RunFolder(home.runs / "r1").load()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
 from benchctl.nightly.detection import Baselines, Detector
@@ -13,8 +12,6 @@ from benchctl.nightly.folder import read_series, write_figures
 from benchctl.nightly.measure import figure_rows
 from benchctl.nightly.model import Series
 from benchctl.nightly.screening import Screened, canary_moved, nights_of, screen
-from benchctl.nightly.site.charts import sparkline
-from benchctl.nightly.site.history import change_points, history_of
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 from night_records import KEY, night
@@ -41,7 +38,7 @@ def test_zeros_are_kept_on_disk_where_a_metric_may_be_0_and_nowhere_else(tmp_pat
         plan=make_plan(schedules=(Challenge("c", (Task("range"),)),), metrics="gc,cpu"),
         forks=(make_fork("es", 0, *summaries),),
     )
-    rows = list(figure_rows(record, night=1, night_id="00001-x", labels={"es": "es"}))
+    rows = list(figure_rows(record, night=1, labels={"es": "es"}))
     assert [(one.metric, one.value) for one in rows] == [("gc", 0.0)]
     path = tmp_path / "figures.parquet"
     write_figures([*rows, rows[0]._replace(metric="cpu")], path)
@@ -75,7 +72,6 @@ def test_a_night_without_any_leaves_nothing_to_screen_and_is_counted(rare: int):
     known = [night(number) for number in range(1, 7)]
     found = Detector(known, known[-1], Baselines.of(known, (), known[-1]), {}).detect([pauses(*nights)])
     assert (found.findings, found.watched, found.rare) == ((), 0, 1)
-    assert change_points(nights_of(pauses(*(nights * 4)))) == ()
 
 
 def test_a_canary_that_pauses_more_moves_as_a_whole():
@@ -88,12 +84,3 @@ def test_a_canary_that_pauses_more_moves_as_a_whole():
     (whole,) = found.moves
     assert whole.tasks == 2
     assert whole.screened.effect_percent == pytest.approx(402, abs=2)
-
-
-def test_histories_with_zeros_are_drawn():
-    found = history_of(pauses([0.0, 3.0], [0.0, 0.0]))
-    assert (found.means.tolist(), found.lows.tolist()) == (pytest.approx([1.5, 0.0]), [0.0, 0.0])
-    for values in (found.means, np.zeros(2)):
-        text = sparkline(found.numbers, values, span=(1, 2), label="", position=0)
-        assert "nan" not in text
-        assert "inf" not in text

@@ -38,7 +38,6 @@ def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
     assert suite.budget_s is None
     assert suite.canaries == ()
     assert suite.margins == {}
-    assert suite.report is None
     assert suite.runs is None
 
 
@@ -81,7 +80,7 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
         "  - other=es,distribution:https://host/es.zip,jdk:21\n"
         "challenges: [range-only, sub/mine, mine.json, own-of-track]\n"
         "warmup-challenges: [./warm.json]\n"
-        "track: here\ncorpus: docs.json\ncorpus-dirs: [more, /data]\nreport: site\nruns: ../runs\n"
+        "track: here\ncorpus: docs.json\ncorpus-dirs: [more, /data]\nruns: ../runs\n"
         "hosts: hosts.yml\n"
     )
     suite = suite_of(tmp_path, text)
@@ -102,7 +101,6 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert named.corpus == f"logs={tmp_path / 'docs.json'}"
     assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
     assert suite.hosts == str(tmp_path / "hosts.yml")
-    assert suite.report == str(tmp_path / "site")
     assert suite.runs == str(tmp_path / "../runs")
 
 
@@ -217,7 +215,7 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
     ]
     # All that a suite has is in the template, but for what it refuses.
     assert {name for name in text.replace("#", " ").split() if name.endswith(":")} >= {
-        f"{field}:" for field in _keys(Suite) if field != "sweep"
+        f"{field}:" for field in _keys(Suite) if field not in {"sweep", "evidence"}
     }
 
 

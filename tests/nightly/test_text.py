@@ -19,7 +19,6 @@ LOG = (
     make_raised(1),
     Recovered(2, "2026-07-12T04:00:00Z", night_id(42), "two nights as before"),
 )
-SITE = "site/big5/index.html"
 
 
 def night(**changes: Any) -> str:
@@ -27,10 +26,10 @@ def night(**changes: Any) -> str:
 
 
 SCENES: dict[str, str] = {
-    "a quiet night": summary(make_night(7), (), site=SITE),
+    "a quiet night": summary(make_night(7), ()),
     "an alarm": summary(make_night(42, forks_done=3), LOG),
     "alarms are open, and somebody holds the lock": status_text(
-        "big5", eventful_nights()[54], eventful_log(), holder="ann, pid 12, since 03:00", site=SITE
+        "big5", eventful_nights()[54], eventful_log(), holder="ann, pid 12, since 03:00"
     ),
     "a suite that never ran": status_text("big5", None, ()),
     "a start that only waits": status_text(
@@ -41,7 +40,7 @@ SCENES: dict[str, str] = {
     "the host moved": night(canary_moved="pinned was 7% slower", findings=(make_finding(status="held"),)),
     "a noisy host, and what could not be confirmed": night(noise=("load",), findings=(make_finding(),)),
     "a change without an alarm": night(changes=(Change("kernel", "6.1", "6.2"),)),
-    "a word that is too long": night(changes=(Change("annotation", "", "w" * 400),)),
+    "a word that is too long": night(changes=(Change("kernel", "", "w" * 400),)),
     "a command too long for a screen": summary(
         make_night(42), (make_raised(command=f"benchctl run {'--variant es ' * 60}"),)
     ),

@@ -10,7 +10,7 @@ from nightly_suites import eventful_log, eventful_nights, make_night, night_id
 
 def test_a_message_reads_back_as_it_was_written():
     for night in eventful_nights():
-        message = message_of(night, eventful_log(), site="site/big5/index.html")
+        message = message_of(night, eventful_log())
         assert msgspec.json.decode(msgspec.json.encode(message), type=Message) == message
 
 
@@ -18,7 +18,7 @@ def test_its_keys_are_those_that_scripts_rely_on():
     found = msgspec.json.decode(msgspec.json.encode(message_of(eventful_nights()[41], eventful_log())))
     assert list(found) == [
         "schema-version", "id", "suite", "night", "number", "started", "status", "subject", "text", "raised",
-        "recovered", "open", "findings", "not-watched", "run", "site", "wall-s",
+        "recovered", "open", "findings", "not-watched", "run", "wall-s",
     ]  # fmt: skip
     assert found["id"] == f"big5/{night_id(42)}"
     assert found["status"] == "alarm"

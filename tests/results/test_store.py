@@ -14,12 +14,9 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.command_line import command
 from benchctl.results.figures import Course
 from benchctl.results.model import (
-    ANSWERS_VERSION,
     RECORD_VERSION,
     ForkRecord,
-    KeptAnswer,
     RunRecord,
-    VariantAnswers,
 )
 from benchctl.results.samples import Columns, empty_columns
 from benchctl.results.store import RunFolder, RunStore, contradiction, new_run_id, reference
@@ -98,29 +95,6 @@ def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
     monkeypatch.undo()
     assert folder.load().status == "running"
     assert sorted(path.name for path in folder.path.iterdir()) == ["forks", "run.json"]
-
-
-def test_answers_are_kept_by_variant(store: RunStore):
-    folder = store.create("x")
-    assert folder.read_answers("es@8.19.0") is None
-    answers = VariantAnswers(
-        ANSWERS_VERSION, "es@8.19.0", anew=True, answers=(KeptAnswer("range", "q", 7, 1, [[5]]),)
-    )
-    folder.write_answers(answers)
-    assert folder.read_answers("es@8.19.0") == answers
-    assert [path.name for path in (folder.path / "answers").iterdir()] == ["es@8.19.0.json"]
-
-
-def test_damaged_and_foreign_answers_are_named(store: RunStore):
-    folder = store.create("x")
-    folder.write_answers(VariantAnswers(ANSWERS_VERSION + 1, "es", anew=True, answers=()))
-    with pytest.raises(BenchctlError, match=r"es\.json: unsupported answers version 2"):
-        folder.read_answers("es")
-    (folder.path / "answers" / "es.json").write_text('{"answers-version": 1}', encoding="utf-8")
-    with pytest.raises(BenchctlError, match=r"es\.json is damaged"):
-        folder.read_answers("es")
-    with pytest.raises(BenchctlError, match="not in the run's directory"):
-        folder.read_answers("../../es")
 
 
 def test_missing_forks_are_the_planned_ones_that_are_not_done(

@@ -102,17 +102,17 @@ def subject(tmp_path: Path) -> Subject:
     )
 
 
-def remembers(subject: AnySubject, *, ask_anew: bool = False) -> bool:
+def remembers(subject: AnySubject) -> bool:
     """Whether a variant need not be asked what it was asked before."""
     (operation,) = operations_used(*planned())
-    return _book(subject, ask_anew=ask_anew).get(operation) is not None
+    return _book(subject).get(operation) is not None
 
 
 @pytest.fixture
 def asked(subject: Subject) -> Subject:
     """A variant that was asked in an earlier run."""
     (operation,) = operations_used(*planned())
-    book = _book(subject, ask_anew=False)
+    book = _book(subject)
     book.add(operation, Answer(total=7))
     book.save()
     return subject
@@ -144,15 +144,6 @@ def test_an_index_of_an_older_version_has_the_answers_of_each_that_reads_it(aske
     assert not remembers(dataclasses.replace(asked, installation=newer))
 
 
-def test_who_asks_anew_remembers_nothing_and_leaves_what_others_remember(asked: Subject):
-    assert not remembers(asked, ask_anew=True)
-    (operation,) = operations_used(*planned())
-    book = _book(asked, ask_anew=True)
-    book.add(operation, Answer(total=8))
-    book.save()
-    assert _book(asked, ask_anew=False).get(operation) == Answer(total=7)
-
-
 def test_a_cluster_is_asked_every_time(asked: Subject):
     cluster = TargetSubject(
         asked.spec, Address("es", Endpoint.of("http://a:1")), cast("ClusterFacts", None), 1, INDEX
@@ -160,11 +151,10 @@ def test_a_cluster_is_asked_every_time(asked: Subject):
     assert not remembers(cluster)
 
 
-def test_what_is_remembered_is_kept_with_the_run_and_said_to_be_old(asked: Subject, home: Home):
+def test_what_is_remembered_is_not_asked_again(asked: Subject, home: Home):
     observer = Stages()
-    answered = check_answers([asked, changed(asked, name="os")], *planned(), home, observer)
-    assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", False), ("os", False)]
-    assert answered.check.exact_hits == {"range": {"es": 7, "os": 7}}
+    check = check_answers([asked, changed(asked, name="os")], *planned(), home, observer)
+    assert check.exact_hits == {"range": {"es": 7, "os": 7}}
     assert observer.told == []
 
 
@@ -174,25 +164,18 @@ def test_pollution_that_a_node_refuses_is_named_once_and_left_out_for_all(asked:
     other = changed(asked, name="os", settings={"a": 1})
     answers = {lacking: Answer(unsupported="unknown query [x]"), failing: Answer(failed="fielddata")}
     for subject in (asked, other):
-        book = _book(subject, ask_anew=False)
+        book = _book(subject)
         for operation in operations_used(plan, track):
             answer = answers.get(operation.name) if subject is other else None
             book.add(operation, answer or Answer(total=7))
         book.save()
     observer = Notes()
-    check = check_answers([asked, other], plan, track, home, observer).check
+    check = check_answers([asked, other], plan, track, home, observer)
     assert plan.polluting & check.refused == {lacking, failing}
     (note,) = observer.told
     assert lacking in note
     assert failing in note
     assert not any(name in note for name in others)
-
-
-def test_what_the_node_that_filled_the_index_was_asked_is_new(asked: Subject, home: Home):
-    assert asked.index is not None
-    built = dataclasses.replace(asked, index=dataclasses.replace(asked.index, facts=INDEX))
-    answered = check_answers([built], *planned(), home, SilentObserver(), ask_anew=True)
-    assert [(kept.variant, kept.anew) for kept in answered.kept] == [("es", True)]
 
 
 def test_the_largest_heap_of_all_variants_has_to_fit():

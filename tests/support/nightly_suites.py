@@ -10,8 +10,6 @@ import numpy as np
 from benchctl.nightly.model import (
     NIGHT_VERSION,
     Acknowledged,
-    Annotated,
-    AnswerChange,
     Change,
     Confirmation,
     Event,
@@ -23,7 +21,6 @@ from benchctl.nightly.model import (
     Series,
     SeriesKey,
 )
-from benchctl.nightly.site.history import SuitePages
 from benchctl.results.model import EngineFacts
 from builders import ES, OS, make_environment
 
@@ -152,7 +149,6 @@ def eventful_nights(count: int = 70) -> list[NightRecord]:
         52: {"noise": ("the load before the night was 1.4 on 2 CPUs",), "forks_done": 3},
         55: {"status": "interrupted", "reason": "the power went", "run": ""},
         60: {"changes": (Change("memory", "16 GiB", "24 GiB"),)},
-        69: {"answers": (AnswerChange("os@latest", "range", "1,000 hits", "1,001 hits", night_id(68)),)},
     }
     return [
         make_night(number, era="f" if number >= 60 else "e", **edits.get(number, {}))
@@ -161,14 +157,14 @@ def eventful_nights(count: int = 70) -> list[NightRecord]:
 
 
 def eventful_log() -> tuple[Event, ...]:
-    """Four alarms, two of them open, and an annotation."""
-    answer = make_raised(
+    """Four alarms, two of them open."""
+    unwatched = make_raised(
         2,
         at="2026-08-08T04:00:00+00:00",
         night=night_id(69),
-        kind="answer",
-        title="range on os@latest answers otherwise: 1,001 hits, not 1,000",
-        key=SeriesKey("os@latest", "", "range", ""),
+        kind="unwatched",
+        title="os@latest has been off in 5 successive nights, never confirmed: range",
+        key=SeriesKey("os@latest", "", "", ""),
         **dict.fromkeys(("direction", "effect_percent", "low_percent", "high_percent", "confirmation")),
         since=night_id(69),
         last_good=night_id(68),
@@ -189,17 +185,16 @@ def eventful_log() -> tuple[Event, ...]:
         key=SeriesKey("es@latest", "big5", "range", "throughput"),
     )
     return (
-        Annotated("2026-06-15T10:00:00+00:00", night_id(15), 15, "new memory in the host", "ann"),
         recovering,
         Recovered(3, "2026-07-08T04:00:00+00:00", night_id(38), "two nights within 1% of before"),
         make_raised(),
         known,
         Acknowledged(4, "2026-07-13T09:00:00+00:00", "bea", "the new default; see the release notes"),
-        answer,
+        unwatched,
     )
 
 
-def eventful_suite(tasks: Sequence[str] = TASKS) -> SuitePages:
+def eventful_series(tasks: Sequence[str] = TASKS) -> list[Series]:
     """Seventy nights of two watched variants and a canary; on one, `range` is slower since night 40."""
     nights = eventful_nights()
     there = [night.number for night in nights if night.number not in MISSING]
@@ -210,5 +205,4 @@ def eventful_suite(tasks: Sequence[str] = TASKS) -> SuitePages:
                 step = (40, factor) if (variant, task) == ("es@latest", "range") else None
                 key = SeriesKey(variant, "big5", task, metric)
                 series.append(make_series(key, there, typical=40.0 + 7 * place, step=step))
-    margins = {"throughput": 0.03, "service_time_p90": 0.05}
-    return SuitePages("big5", "big5 every night", nights, series, eventful_log(), margins)
+    return sorted(series, key=lambda one: one.key)

@@ -1,8 +1,7 @@
-"""Answers of engines to each operation: asked on an unmeasured node start, compared, and kept."""
+"""Answers of engines to each operation: asked on an unmeasured node start, and compared."""
 
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +11,7 @@ import msgspec
 
 from benchctl.disk import disk_errors, replacing, stored
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.results.model import (
-    ANSWERS_VERSION,
-    AnswerCheck,
-    AnswerFinding,
-    Cut,
-    KeptAnswer,
-    TopHits,
-    VariantAnswers,
-)
+from benchctl.results.model import AnswerCheck, AnswerFinding
 from benchctl.track.operations.common import Asking, Operation, Varying, names_unknown
 from benchctl.track.operations.search import (
     CompositeAgg,
@@ -32,19 +23,8 @@ from benchctl.track.operations.search import (
     composites,
 )
 
-TOP_HITS = 10
-DIGEST_LENGTH = 16
-BEGINNING_LENGTH = 120
-
-# Scores are 32-bit floats, and a sum of a few of them may differ in its last bits.
-SCORE_TOLERANCE = 1e-6
-
-_DEFAULT_SIZE = 10
-_CONTENT = ("_source", "fields")
 # Sort fields that tell where a document is in the index, not what it holds.
 _PLACES_IN_INDEX = frozenset({"_doc", "_shard_doc"})
-# With these, the top documents depend on chance, or on how the index was built.
-_UNSETTLING = frozenset({"collapse", "knn", "rank", "rescore", "retriever", "terminate_after", "timeout"})
 
 Hit = Mapping[str, Any]
 
@@ -66,87 +46,12 @@ def sort_values(body: Mapping[str, Any], hits: Sequence[Hit]) -> list[Any]:
     return [hit["sort"][:columns] for hit in hits if "sort" in hit]
 
 
-def scores(hits: Sequence[Hit]) -> tuple[float, ...]:
-    """Return scores of the first hits; empty where a sort orders them."""
-    found = [hit.get("_score") for hit in hits[:TOP_HITS] if "sort" not in hit]
-    return tuple(float(score) for score in found if score is not None)
-
-
-def top_hits(
-    body: Mapping[str, Any], params: Mapping[str, str], total: int | None, hits: Sequence[Hit]
-) -> tuple[TopHits, ...]:
-    """Return the first hits in groups of equal sort values, without groups that may be cut off.
-
-    `body` and `params` are as asked; `total` is the number of matching documents, as far as counted.
-
-    Returns:
-        Groups that begin among the first ten hits. None where the order of hits is arbitrary, or hits come
-        without their content.
-    """
-    # Whether the top documents depend on anything but their content.
-    unsettled = _settled_columns(body) == 0 or not _UNSETTLING.isdisjoint({*body, *params})
-    unsettled = unsettled or any(key == "knn" for key, _ in _pairs(body.get("query"))) or "sort" in params
-    if unsettled or not all(any(key in hit for key in _CONTENT) for hit in hits):
-        return ()
-    groups = list(_groups(body, hits))
-    page = {"size": _DEFAULT_SIZE, **body, **params}
-    if groups and len(hits) >= int(page["size"]) and total != len(hits):
-        # Hits beyond the last one may sort like it.
-        groups.pop()
-    if groups and page.get("from"):
-        groups.pop(0)
-    return tuple(
-        TopHits(
-            first=first + 1,
-            documents=len(group),
-            by=_key(body, group[0]),
-            digest=_digest(group),
-            begins=_beginning(group[0]) if first == 0 and len(group) == 1 else "",
-        )
-        for first, group in groups
-        if first < TOP_HITS
-    )
-
-
 def _sort_names(sort: object) -> list[str]:
     if isinstance(sort, list):
         return [name for key in sort for name in _sort_names(key)]
     if isinstance(sort, Mapping):
         return list(sort)
     return [sort] if isinstance(sort, str) else []
-
-
-def _key(body: Mapping[str, Any], hit: Hit) -> Any:
-    """Return what a hit is sorted by."""
-    return hit["sort"][: _settled_columns(body)] if "sort" in hit else hit.get("_score")
-
-
-def _groups(body: Mapping[str, Any], hits: Sequence[Hit]) -> Iterator[tuple[int, list[Hit]]]:
-    """Neighbours that sort alike, each group with the position of its first hit."""
-    first = 0
-    for place in range(1, len(hits) + 1):
-        if place == len(hits) or not _alike(_key(body, hits[place - 1]), _key(body, hits[place])):
-            yield first, list(hits[first:place])
-            first = place
-
-
-def _alike(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=SCORE_TOLERANCE)
-    return one == other
-
-
-def _digest(group: Sequence[Hit]) -> str:
-    contents = ({key: hit[key] for key in _CONTENT if key in hit} for hit in group)
-    parts = sorted(
-        hashlib.sha256(msgspec.json.encode(content, order="sorted")).digest() for content in contents
-    )
-    return hashlib.sha256(b"".join(parts)).hexdigest()[:DIGEST_LENGTH]
-
-
-def _beginning(hit: Hit) -> str:
-    shown = next(hit[key] for key in _CONTENT if key in hit)
-    return msgspec.json.encode(shown).decode()[:BEGINNING_LENGTH]
 
 
 # Exact counting visits every match, and the first request finds cold caches.
@@ -162,10 +67,6 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # order.
     sort_values: list[Any] = []
     aggregations: Any = None
-    # of the first hits, unless a sort orders them. Scoring is up to the engine, so these are compared only
-    # between answers of the same engine; so is `top`.
-    scores: tuple[float, ...] = ()
-    top: tuple[TopHits, ...] = ()  # the first hits by their content, as far as their order is determined
     unsupported: str | None = None  # the node's reason when it cannot do the operation
     failed: str | None = None  # the node's reason when it refuses the request for another cause
 
@@ -218,8 +119,6 @@ def _together(answers: list[Answer]) -> Answer:
         returned=sum(answer.returned for answer in answers),
         sort_values=[values for answer in answers for values in answer.sort_values],
         aggregations=[answer.aggregations for answer in answers],
-        scores=tuple(score for answer in answers for score in answer.scores),
-        top=tuple(hits for answer in answers for hits in answer.top),
     )
 
 
@@ -228,7 +127,6 @@ class _Total(msgspec.Struct):
 
 
 class _Hit(msgspec.Struct):
-    score: float | None = msgspec.field(default=None, name="_score")
     sort: list[Any] = []
 
 
@@ -269,8 +167,6 @@ def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[
         returned=len(rows),
         sort_values=sort_values(asked, rows),
         aggregations=found.get("aggregations"),
-        scores=scores(rows),
-        top=top_hits(asked, params, matched, rows),
     )
 
 
@@ -495,113 +391,6 @@ def same(expected: object, found: object, tolerance: float = RELATIVE_TOLERANCE)
     if isinstance(expected, numbers) and isinstance(found, numbers):
         return math.isclose(expected, found, rel_tol=tolerance)
     return expected == found
-
-
-WHOLE_BYTES = 32 * 1024
-"""Larger sort values and aggregations are kept as a digest."""
-# Answers that agree must have the same digest: numbers are rounded to steps on a logarithmic scale, wide
-# compared with the tolerance. The offset keeps round numbers off the edges between two steps.
-_STEP = 1e-6
-_OFFSET = 0.4142135
-
-_SCORES = "scores"
-_BOUNDS = frozenset({"gte", "gt", "lte", "lt", "from", "to"})
-_NOW = re.compile(r"now([-+/|]|$)")
-_NOW_IN_WORDS = re.compile(r"(?:[\[{]|\bTO )now\b")
-
-
-def keep_answers(
-    variant: str, operations: Iterable[Operation], book: AnswerBook, *, shards: int, anew: bool
-) -> VariantAnswers:
-    """Reduce a variant's answers to what a run keeps.
-
-    Args:
-        variant: its label.
-        operations: what it was asked, in order.
-        book: complete for them.
-        shards: of the index; with several, scores and some aggregations depend on how documents are spread.
-        anew: whether it was asked for this run.
-    """
-    answers = [keep(operation, book.get(operation) or Answer(), shards) for operation in operations]
-    return VariantAnswers(ANSWERS_VERSION, variant, anew, tuple(answers))
-
-
-def keep(operation: Operation, answer: Answer, shards: int) -> KeptAnswer:
-    """Return one answer in the form that is kept; see `keep_answers`."""
-    asked = operation.templates if isinstance(operation, Varying) else {}
-    estimated = estimates(asked, shards)
-    # Every shard scores by its own term frequencies.
-    unlike_scores = shards > 1 and bool(answer.scores)
-    aggregations = without(estimated, answer.aggregations)
-    sort_values_cut = cut(answer.sort_values)
-    aggregations_cut = cut(aggregations)
-    return KeptAnswer(
-        operation=operation.name,
-        question=_operation_digest(operation),
-        total=answer.total,
-        returned=answer.returned,
-        sort_values=[] if sort_values_cut else answer.sort_values,
-        sort_values_cut=sort_values_cut,
-        aggregations=None if aggregations_cut else aggregations,
-        aggregations_cut=aggregations_cut,
-        scores=() if unlike_scores else answer.scores,
-        top=() if unlike_scores else answer.top,
-        left_out=(*sorted(estimated), *([_SCORES] if unlike_scores else [])),
-        unsteady=unsteady(asked),
-        unsupported=answer.unsupported,
-        failed=answer.failed,
-    )
-
-
-def cut(found: Any) -> Cut | None:
-    """Return the digest of something large; None for what is kept as it is."""
-    return digested(found) if len(msgspec.json.encode(found)) > WHOLE_BYTES else None
-
-
-def digested(found: Any) -> Cut:
-    """Return the digest of sort values or aggregations."""
-    encoded = msgspec.json.encode(found)
-    settled = msgspec.json.encode(_settled(found), order="sorted")
-    return Cut(
-        size_bytes=len(encoded),
-        entries=len(found) if isinstance(found, list) else entries(found),
-        digest=hashlib.sha256(settled).hexdigest()[:DIGEST_LENGTH],
-        begins=encoded[:BEGINNING_LENGTH].decode(errors="ignore"),
-    )
-
-
-def entries(aggregations: Any) -> int:
-    """Count buckets at all depths."""
-    if isinstance(aggregations, list):
-        return sum(entries(aggregation) for aggregation in aggregations)
-    if not isinstance(aggregations, dict):
-        return 0
-    buckets = aggregations.get("buckets")
-    own = len(buckets) if isinstance(buckets, dict | list) else 0
-    return own + sum(entries(aggregation) for aggregation in aggregations.values())
-
-
-def _settled(found: Any) -> Any:
-    """A canonical form: equal for two answers that agree."""
-    if isinstance(found, dict):
-        return None if _says_estimated(found) else {key: _settled(value) for key, value in found.items()}
-    if isinstance(found, list):
-        return [_settled(tie) for tie in _without_ties(found)]
-    if isinstance(found, float) and found:
-        return [found > 0, math.floor(math.log(abs(found)) / _STEP + _OFFSET)]
-    return found
-
-
-def unsteady(asked: Any) -> str:
-    """Return why an answer may change although documents and engine do not; empty when it cannot."""
-    for key, value in _pairs(asked):
-        if key == "random_score":
-            return "random scores"
-        if isinstance(value, str) and (
-            (key in _BOUNDS and _NOW.match(value)) or _NOW_IN_WORDS.search(value) is not None
-        ):
-            return "asks for what is relative to now"
-    return ""
 
 
 def _pairs(asked: Any) -> Iterator[tuple[str, Any]]:

@@ -9,10 +9,8 @@ import msgspec
 
 from benchctl.nightly.detection import Baselines, number_of
 from benchctl.nightly.model import (
-    ANNOTATED,
     Alarm,
     AlarmKind,
-    AnswerChange,
     Change,
     Direction,
     Event,
@@ -24,7 +22,6 @@ from benchctl.nightly.model import (
     Series,
     SeriesKey,
     alarms_of,
-    annotations_of,
 )
 from benchctl.nightly.screening import CanaryReport, is_nearer, nights_of, recovered
 from benchctl.report.numbers import counted, interval, signed_percent
@@ -33,7 +30,6 @@ from benchctl.stats.metrics import metric_of
 NIGHTS_UNTIL_BLIND = 5
 """Number of successive nights with the canary off after which the suite counts as unwatched."""
 
-_SHOWN = 3
 # Neither an alarm nor cleared: night after night the same finding, which never becomes usual.
 _OPEN: frozenset[FindingStatus] = frozenset({"held", "unconfirmed"})
 
@@ -97,21 +93,15 @@ class Desk:
                     returns[history.key] = Return(alarm, level, ended)
         return returns
 
-    def recovered(
-        self, returning: Mapping[SeriesKey, Return], answered: Callable[[Raised], bool]
-    ) -> list[Recovered]:
+    def recovered(self, returning: Mapping[SeriesKey, Return]) -> list[Recovered]:
         """Return recoveries of alarms of all kinds, in their order.
 
-        Args:
-            returning: of figures; what ended ends whatever was raised about them since.
-            answered: whether searches are answered as before an alarm about them.
+        Of `returning` figures, what ended ends whatever was raised about them since.
         """
-        texts = ((alarm.raised.alarm, self._end(alarm, returning, answered)) for alarm in self._lasting)
+        texts = ((alarm.raised.alarm, self._end(alarm, returning)) for alarm in self._lasting)
         return [Recovered(number, self.now, self.tonight.id, text) for number, text in texts if text]
 
-    def _end(
-        self, alarm: Alarm, returning: Mapping[SeriesKey, Return], answered: Callable[[Raised], bool]
-    ) -> str:
+    def _end(self, alarm: Alarm, returning: Mapping[SeriesKey, Return]) -> str:
         """Return why an alarm ends tonight; empty if it lasts."""
         raised, variant = alarm.raised, alarm.raised.key.variant
         present = self.tonight.variant(variant) is not None
@@ -126,9 +116,6 @@ class Desk:
                 text = f"back at the level from before, {math.exp(back.level):,.4g}"
                 first = back.alarm.raised.alarm
                 return text if raised.alarm == first else f"with alarm {first}: {text}"
-            case "answer":
-                again = f"answered as in night {number_of(raised.last_good)} again"
-                return again if answered(raised) else ""
             case "host":
                 return "" if self.tonight.canary_moved else "the canary is at its level again"
             case "unwatched":
@@ -136,13 +123,10 @@ class Desk:
                 quiet = self.tonight.forks_done and present and variant not in off
                 return "values are back to their usual levels, or were acknowledged" if quiet else ""
 
-    def raised(
-        self, findings: Iterable[Finding], answers: Iterable[AnswerChange], back: Iterable[Recovered] = ()
-    ) -> list[Raised]:
-        """Return new alarms of all kinds; what recovers tonight, `back`, explains changes of answers."""
+    def raised(self, findings: Iterable[Finding]) -> list[Raised]:
+        """Return new alarms of all kinds."""
         new = (
             *(self._of_finding(finding) for finding in findings if finding.status == "confirmed"),
-            *self._of_answers(answers, {alarm.alarm for alarm in back}),
             *self._of_host(),
             *self._of_unwatched(),
         )
@@ -150,20 +134,15 @@ class Desk:
         return [msgspec.structs.replace(alarm, alarm=number) for number, alarm in enumerate(new, first)]
 
     def changes_between(self, last_good: str, since: str, variant: str) -> tuple[Change, ...]:
-        """Return changes after one night up to another that bear on a variant; annotations included."""
+        """Return changes after one night up to another that bear on a variant."""
         first, last = number_of(last_good), number_of(since)
-        changes = [
+        changes = (
             change
             for night in (*self._earlier, self.tonight)
             if first < night.number <= last
             for change in night.changes
             if change.variant in ("", variant)
-        ]
-        changes += [
-            Change(ANNOTATED, "", note.text)
-            for note in annotations_of(self.events)
-            if first < note.number <= last
-        ]
+        )
         return tuple(dict.fromkeys(changes))
 
     @property
@@ -205,40 +184,6 @@ class Desk:
             command="" if confirmation is None else confirmation.command,
         )
 
-    def _of_answers(self, answers: Iterable[AnswerChange], back: set[int]) -> Iterator[Raised]:
-        """Yield one alarm a variant: a version that answers everything differently is one piece of news."""
-        lasting = {
-            (alarm.raised.key.variant, operation)
-            for alarm in self._lasting
-            if alarm.raised.alarm in back and alarm.raised.kind == "answer"
-            for operation in alarm.raised.operations
-        }
-        new = sorted(
-            (answer for answer in answers if (answer.variant, answer.operation) not in lasting),
-            key=lambda change: change.variant,
-        )
-        for variant, group in groupby(new, key=lambda change: change.variant):
-            changes = list(group)
-            since = changes[0].since
-            shown = [
-                f"{change.operation}: {change.after}, {change.before} before" for change in changes[:_SHOWN]
-            ]
-            more = f"; and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-            searches = counted(len(changes), "search") if len(changes) == 1 else f"{len(changes)} searches"
-            yield self._raise(
-                "answer",
-                f"{variant} answers {searches} otherwise than in night {number_of(since)}: "
-                f"{'; '.join(shown)}{more}",
-                SeriesKey(variant, "", "", ""),
-                operations=tuple(change.operation for change in changes),
-                since=self.tonight.id,
-                last_good=since,
-                command=f"benchctl show {self.tonight.run}",
-                detail="\n".join(
-                    f"{change.operation}: {change.before} -> {change.after}" for change in changes
-                ),
-            )
-
     def _of_host(self) -> Iterator[Raised]:
         """Yield an alarm that the canary has been off for so long that all findings are held."""
         moved = list(takewhile(lambda night: night.canary_moved, self._measured))
@@ -251,8 +196,8 @@ class Desk:
             SeriesKey("", "", "", ""),
             since=since.id,
             changes=since.changes,
-            detail=f"{self.tonight.canary_moved}; once the host is as it will stay, begin new levels: "
-            f"benchctl nightly annotate {self.tonight.suite} --rebase TEXT",
+            detail=f"{self.tonight.canary_moved}; if the host stays as it is, begin new levels: "
+            f"benchctl nightly ack {self.tonight.suite} ALARM",
         )
 
     def _of_unwatched(self) -> Iterator[Raised]:

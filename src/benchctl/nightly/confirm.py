@@ -10,7 +10,7 @@ import msgspec
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.changes import track_changes
 from benchctl.nightly.detection import night_of, number_of, same_engine
-from benchctl.nightly.measure import only_about, profile_shifts, task_names
+from benchctl.nightly.measure import only_about, task_names
 from benchctl.nightly.model import Confirmation, Finding, FindingStatus, NightRecord, NightVariant
 from benchctl.nightly.screening import DEFAULT_MARGIN
 from benchctl.nightly.suite import ConfirmLimits
@@ -89,8 +89,8 @@ class Confirmer:
         )
         try:
             extras = Extras(tags=self.tags, left_s=self.left_s)
-            folder, record = self.start(self.bench, plan, self.track, extras)
-            return self._judged(findings, folder, record), record.id
+            _, record = self.start(self.bench, plan, self.track, extras)
+            return self._judged(findings, record), record.id
         except BenchctlError as err:
             if err.exit_code == ExitCode.INTERRUPTED:
                 raise
@@ -124,11 +124,10 @@ class Confirmer:
         )
         return msgspec.structs.replace(plan, stop=stop)
 
-    def _judged(self, findings: Sequence[Finding], folder: RunFolder, record: RunRecord) -> list[Finding]:
+    def _judged(self, findings: Sequence[Finding], record: RunRecord) -> list[Finding]:
         compared = self._comparisons(record)
         stop = record.plan.stop and msgspec.structs.replace(record.plan.stop, budget_s=None)
         again = command(msgspec.structs.replace(record.plan, stop=stop))
-        places = {name: place for place, name in task_names(record.plan).items()}
         judged = []
         for finding in findings:
             row = compared.get((*_task(finding), finding.key.metric))
@@ -147,9 +146,6 @@ class Confirmer:
                 high_percent=comparison.high_percent,
                 p_adjusted=comparison.p_adjusted,
                 command=again,
-                shifts=profile_shifts(folder, record, places[_task(finding)], LAST_GOOD, TONIGHT)
-                if status == "confirmed"
-                else (),
             )
             judged.append(
                 msgspec.structs.replace(

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchctl.nightly.model import (
+    Acknowledged,
     Alarm,
     Event,
     Finding,
     FindingStatus,
     NightRecord,
     NightVariant,
+    Raised,
+    Recovered,
     Role,
     Series,
     SeriesKey,
     alarms_of,
-    annotations_of,
 )
 from benchctl.nightly.screening import (
     DEFAULT_MARGIN,
@@ -45,22 +47,17 @@ class Baselines:
     """Every night of a suite and what happened to its series, as of one night."""
 
     night: int  # number of that night
-    # Numbers of the earlier complete nights under the same conditions, since levels were last declared anew.
+    # Numbers of the earlier complete nights under the same conditions, since a move of the host was accepted.
     comparable: tuple[int, ...]
     alarms: tuple[Alarm, ...]  # as they stand
     # Series -> night number -> what became of a finding.
     findings: Mapping[SeriesKey, Mapping[int, FindingStatus]]
-    moved: frozenset[int]  # numbers of the nights in which the canary moved as a whole
+    moved: frozenset[int]  # numbers of the nights in which the canary moved, and nobody accepted that
 
     @classmethod
     def of(cls, nights: Sequence[NightRecord], events: Sequence[Event], tonight: NightRecord) -> "Baselines":
         """Build the baselines from all nights, in any order, and all events, in theirs."""
-        rebased = (
-            annotation.number
-            for annotation in annotations_of(events)
-            if annotation.rebase and annotation.number <= tonight.number
-        )
-        first = max(rebased, default=0)
+        first, last = _rebased(events)
         earlier = [
             night
             for night in nights
@@ -75,7 +72,7 @@ class Baselines:
             comparable=tuple(sorted(night.number for night in earlier)),
             alarms=alarms_of(events),
             findings=findings,
-            moved=frozenset(night.number for night in earlier if night.canary_moved),
+            moved=frozenset(night.number for night in earlier if night.canary_moved and night.number > last),
         )
 
     def usual(self, key: SeriesKey, before: Alarm | None = None) -> tuple[int, ...]:
@@ -130,6 +127,28 @@ class Baselines:
 
     def _with_status(self, key: SeriesKey, statuses: Collection[FindingStatus]) -> set[int]:
         return {number for number, status in self.findings.get(key, {}).items() if status in statuses}
+
+
+def _rebased(events: Iterable[Event]) -> tuple[int, int]:
+    """Return the first and last night of the level of the host that was accepted last; (0, 0) for none.
+
+    An alarm about the host has to be acknowledged while the host is off: once it has recovered, the level is
+    another one.
+    """
+    lasting: dict[int, Raised] = {}
+    accepted = (0, 0)
+    for event in events:
+        match event:
+            case Raised() if event.kind == "host":
+                lasting[event.alarm] = event
+            case Acknowledged() if event.alarm in lasting:
+                alarm = lasting[event.alarm]
+                accepted = (number_of(alarm.since), number_of(alarm.night))
+            case Recovered():
+                lasting.pop(event.alarm, None)
+            case _:
+                pass
+    return accepted
 
 
 def number_of(night: str) -> int:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -23,11 +23,9 @@ from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
-from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Event, NightRecord, Series, SeriesKey, TaskProfile
-from benchctl.results.figures import about, described_fields
+from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.metrics import METRIC_KINDS
-from benchctl.results.model import VariantAnswers
 from benchctl.results.samples import DuckDiskError, DuckError, database, quoted
 
 if TYPE_CHECKING:
@@ -40,63 +38,48 @@ if TYPE_CHECKING:
 
 
 FIGURES_NAME: Final = "figures.parquet"
-FIGURES_VERSION: Final = 1
+FIGURES_VERSION: Final = 2
 
 
 class FigureRow(NamedTuple):
     """A figure of one fork."""
 
-    night: Annotated[int, about("number of the night, from 1")]
-    night_id: Annotated[str, about("id of the night: its number, and when it began")]
-    run: Annotated[str, about("id of the run")]
-    started: Annotated[str, about("start of the fork, wall clock, ISO 8601")]
-    variant: Annotated[str, about("label of the variant in the suite")]
-    version: Annotated[str, about("of its engine, as the node said; empty when unknown")]
-    challenge: Annotated[str, about("title of the challenge")]
-    task: Annotated[str, about("label of the task, with its number where there are several of that label")]
-    metric: Annotated[str, about("machine name, such as throughput or service_time_p90")]
-    unit: Annotated[str, about("of the value")]
-    higher_is_better: Annotated[bool, about("which way is faster")]
-    fork: Annotated[int, about("number of the fork within its variant, from 0")]
-    value: Annotated[float, about("the figure, in the unit")]
-    samples: Annotated[int, about("measured requests that it rests on")]
-    disturbed: Annotated[bool, about("a host probe around the fork was off")]
+    night: int  # its number, from 1
+    variant: str  # label in the suite
+    challenge: str  # its title
+    task: str  # label, with its number where there are several of that label
+    metric: str  # machine name, such as `throughput` or `service_time_p90`
+    unit: str
+    higher_is_better: bool
+    fork: int  # its number within its variant, from 0
+    value: float  # in the unit
 
 
 _SQL_TYPES: Final = {str: "VARCHAR", bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE"}
-COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    name: (_SQL_TYPES[kind], meaning) for name, (kind, meaning) in described_fields(FigureRow).items()
-}
-"""The columns of a file in their order: DuckDB's type, and meaning."""
+_COLUMNS: Final = {name: _SQL_TYPES[kind] for name, kind in FigureRow.__annotations__.items()}
+"""The columns of a file in their order: name -> DuckDB's type."""
 
 # Names of metrics that may be 0.
 _ADDITIVE: Final = frozenset(figure.name for figure in METRIC_KINDS if figure.additive)
 
 _KEY: Final = "variant, challenge, task, metric, unit, higher_is_better"
-_NAMES: Final = ", ".join(COLUMNS)
 
 
 def write_figures(rows: Iterable[FigureRow], path: Path) -> None:
     """Replace a file of figures, atomically; without rows, it has columns only."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    types = ", ".join(f"unnest(?::{sql_type}[]) AS {name}" for name, (sql_type, _) in COLUMNS.items())
+    columns = list(zip(*rows, strict=True)) or [()] * len(_COLUMNS)
+    types = ", ".join(f"unnest(?::{sql_type}[]) AS {name}" for name, sql_type in _COLUMNS.items())
     with disk_errors(f"write {path}"), replacing(path, durable=True) as partial:
         try:
             with database(threads=1) as connection:
                 values = [list(column) for column in columns]
                 connection.execute(f"CREATE TABLE figures AS SELECT {types}", values)
-                copy_figures(connection, "figures", partial)
+                form = (
+                    f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{figures_version: '{FIGURES_VERSION}'}}"
+                )
+                connection.execute(f"COPY figures TO {quoted(partial)} ({form})")
         except DuckDiskError as err:
             raise BenchctlError(f"cannot write {path}: {err}", hint="free some space") from err
-
-
-def copy_figures(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
-    """Write a relation that has COLUMNS to a file, not atomically.
-
-    `source` is a table of the connection, or a query in brackets; never a user's text.
-    """
-    form = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{figures_version: '{FIGURES_VERSION}'}}"
-    connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({form})")  # noqa: S608 - ours
 
 
 def read_series(
@@ -183,9 +166,7 @@ class SuiteBusy(BenchctlError):  # noqa: N818 - a state that callers wait for or
 
 
 NIGHT_NAME: Final = "night.json"
-ANSWERS_NAME: Final = "answers.json"
 KNOWN_NAME: Final = "suite.json"
-PROFILES_NAME: Final = "profiles.json"
 _NIGHT_ID: Final = re.compile(r"(?P<number>[0-9]{5,})-[0-9]{8}-[0-9]{4}")
 
 # The log of a suite's events: a line each, only ever added to; a line that was torn is passed over.
@@ -327,7 +308,7 @@ class SuiteFolder:
         a time zone.
         """
         self._make()
-        # Damaged nights count: their numbers may stand in figures, alarms and annotations.
+        # Damaged nights count: their numbers may stand in figures and alarms.
         number = 1 + max((number for number, _ in self._folders(_ignored)), default=0)
         record = NightRecord(
             night_version=NIGHT_VERSION,
@@ -395,33 +376,6 @@ class SuiteFolder:
         self._make()
         append_event(self.events_path, event)
 
-    def answers(self, night_id: str) -> dict[str, VariantAnswers]:
-        """Return the answers of a night by variant label; empty when nobody asked."""
-        return self._read(self.night_path(night_id) / ANSWERS_NAME, dict[str, VariantAnswers]) or {}
-
-    def write_answers(self, night_id: str, answers: Mapping[str, VariantAnswers]) -> None:
-        """Replace the answers of a night, atomically."""
-        write_versioned(self.night_path(night_id) / ANSWERS_NAME, answers)
-
-    def profiles(self, night_id: str) -> tuple[TaskProfile, ...]:
-        """Return where the nodes of a night spent their time; empty when nobody looked."""
-        return self._read(self.night_path(night_id) / PROFILES_NAME, tuple[TaskProfile, ...]) or ()
-
-    def write_profiles(self, night_id: str, profiles: Sequence[TaskProfile]) -> None:
-        """Replace the profiles of a night, atomically."""
-        write_versioned(self.night_path(night_id) / PROFILES_NAME, profiles)
-
-    def _read(self, path: Path, form: Any) -> Any:
-        """Return what a file of a night holds; None when it does not exist."""
-        try:
-            return msgspec.json.decode(read_file(path), type=form)
-        except FileNotFoundError:
-            return None
-        except OSError as err:
-            raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
-        except (msgspec.DecodeError, UnicodeDecodeError) as err:
-            raise BenchctlError(f"{path} is damaged: {err}") from err
-
     def _make(self) -> None:
         with disk_errors(f"create {self.nights_folder}"):
             self.nights_folder.mkdir(parents=True, exist_ok=True)
@@ -459,13 +413,8 @@ def suites(home: Home) -> list[SuiteFolder]:
 class Known(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A suite as it was when it last ran."""
 
-    name: str
-    title: str
     file: str  # absolute path of the suite file
-    site: str  # absolute path of the folder of pages
     runs: str  # absolute path of the run store
-    # Metric -> relative change that nobody is to be woken for, where it is not the default.
-    margins: dict[str, float] = {}
 
 
 def remember(folder: SuiteFolder, known: Known) -> None:

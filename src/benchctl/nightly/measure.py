@@ -3,11 +3,9 @@
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -17,29 +15,17 @@ from benchctl.engine.maven import latest_version
 from benchctl.engine.variant import LATEST
 from benchctl.engine.variant_file import with_newest
 from benchctl.errors import BenchctlError
-from benchctl.evidence.profile import (
-    Choice,
-    Counted,
-    ForkProfile,
-    count_fork,
-    differences,
-    fork_profiles,
-    shares,
-    without_lines,
-)
-from benchctl.evidence.profile_report import LEAST_SAMPLES
 from benchctl.home import Home
 from benchctl.micro.conduct import plan_micro
 from benchctl.network import Progress
 from benchctl.nightly.changes import era_of, own_warmups
 from benchctl.nightly.folder import FigureRow, SuiteFolder
-from benchctl.nightly.model import CUT_OFF, NightRecord, NightVariant, Shift, TaskProfile
+from benchctl.nightly.model import CUT_OFF, NightRecord, NightVariant
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import EngineName, EvidenceSpec, Place, Plan, VariantSpec
-from benchctl.results.reading import UnknownTimesError
+from benchctl.results.plan import EngineName, Place, Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.calibrate import calibration_of
@@ -50,15 +36,12 @@ from benchctl.run.open_run import NotResumable
 from benchctl.run.orchestrate import Extras, resume_run, start_run
 from benchctl.run.plan import RunSpec, plan_run, reload_track
 from benchctl.run.stopping import within
-from benchctl.stats.disturbed import disturbances
 from benchctl.stats.history import metrics_of
 from benchctl.stats.metrics import Metric, challenge_title, places, task_at
 from benchctl.track.model import Challenge, Track
 
 
-def figure_rows(
-    record: RunRecord, *, night: int, night_id: str, labels: Mapping[str, str]
-) -> Iterator[FigureRow]:
+def figure_rows(record: RunRecord, *, night: int, labels: Mapping[str, str]) -> Iterator[FigureRow]:
     """Return the figures of every finished fork, in the order of variants, tasks, metrics and forks.
 
     Without rows for what tables do not show, what a node cannot do and what has no value. The record may
@@ -68,8 +51,6 @@ def figure_rows(
     plan = record.plan
     names = task_names(plan)
     done = {spec.name: record.compared(spec.name) for spec in plan.variants}
-    off = {(disturbance.variant, disturbance.block) for disturbance in disturbances(done)}
-    versions = {facts.variant: facts.version for facts in record.engines}
     for name, label in labels.items():
         for place, metric, fork, summary in _figures(plan, done.get(name, ())):
             value = metric.value(summary)
@@ -78,11 +59,7 @@ def figure_rows(
                 continue
             yield FigureRow(
                 night=night,
-                night_id=night_id,
-                run=record.id,
-                started=fork.started,
                 variant=label,
-                version=versions.get(name, ""),
                 challenge=names[place][0],
                 task=names[place][1],
                 metric=metric.key,
@@ -90,8 +67,6 @@ def figure_rows(
                 higher_is_better=metric.higher_is_better,
                 fork=fork.block,
                 value=value,
-                samples=summary.samples,
-                disturbed=(name, fork.block) in off,
             )
 
 
@@ -128,9 +103,6 @@ def _figures(
                 if place in summaries:
                     yield place, metric, fork, summaries[place]
 
-
-_METHODS_KEPT: Final = 10
-_SHIFTS: Final = 5
 
 CONFIRM_TAG = "confirm"
 RESUME_WITHIN_H = 12.0
@@ -199,7 +171,7 @@ def night_plan(
         forks=suite.forks,
         seed=night_seed(suite, night),
         stop=None,
-        evidence=EvidenceSpec.of(suite.evidence),
+        evidence=None,
         progress=progress,
     )
     return plan, reload_track(plan), FileOptions()
@@ -297,7 +269,7 @@ class Measuring:
             raise NotResumable("the suite, or a file that it names, has been edited since")
         folder, begun = run
         track = reload_track(begun.plan)
-        return folder, self.laboratory.resume(self.bench, folder, track, ask_anew=True), track, variants
+        return folder, self.laboratory.resume(self.bench, folder, track), track, variants
 
     def _new(self, record: NightRecord, tags: tuple[str, ...]) -> _Run:
         variants = resolve(self.suite, latest_version)
@@ -310,7 +282,6 @@ class Measuring:
             tags=(*tags, *self.suite.tags),
             files=files,
             left_s=self.left_s,
-            ask_anew=True,
         )
         folder, run = self.laboratory.start(self.bench, plan, track, extras)
         return folder, run, track, variants
@@ -425,52 +396,3 @@ def _silent(_what: str, _done: int, _total: int) -> None:
 def _reason(run: RunRecord) -> str:
     failed = [fork for fork in run.forks if fork.status == "failed"]
     return failed[-1].reason if failed else "none began"
-
-
-def night_profiles(folder: RunFolder, run: RunRecord) -> tuple[TaskProfile, ...]:
-    """Return the profiles of a run, variant by variant and task by task, those without a sample left out."""
-    with_methods = []
-    for spec in run.plan.variants if "profile" in run.plan.evidence_kinds else ():
-        profiles = _profiles(folder, run, spec.name)
-        for place, (challenge, task) in task_names(run.plan).items():
-            forks = list(_counted(folder, profiles, place))
-            listed = shares(forks)[:_METHODS_KEPT]
-            if listed:
-                samples = sum(fork.samples for fork in forks)
-                methods = tuple((share.stack[0], share.share) for share in listed)
-                with_methods.append(TaskProfile(spec.name, challenge, task, samples, methods))
-    return tuple(with_methods)
-
-
-def profile_shifts(
-    folder: RunFolder, run: RunRecord, place: Place, baseline: str, contender: str
-) -> tuple[Shift, ...]:
-    """Return the methods whose share of a task differs most between two variants, beyond sampling.
-
-    None where either has too few samples to rank methods.
-    """
-    sides = [list(_counted(folder, _profiles(folder, run, name), place)) for name in (baseline, contender)]
-    if any(sum(count.samples for count in side) < LEAST_SAMPLES for side in sides):
-        return ()
-    beyond = [
-        difference for difference in differences(*sides) if abs(difference.difference) > difference.noise
-    ]
-    return tuple(
-        Shift(difference.stack[0], difference.baseline.share, difference.contender.share)
-        for difference in beyond[:_SHIFTS]
-    )
-
-
-def _profiles(folder: RunFolder, run: RunRecord, variant: str) -> list[ForkProfile]:
-    """Return readable profiles; damaged ones are left out: a night is judged by its figures."""
-    try:
-        return fork_profiles(folder, run, variant)
-    except BenchctlError:
-        return []
-
-
-def _counted(folder: RunFolder, profiles: Sequence[ForkProfile], place: Place) -> Iterator[Counted]:
-    for profile in profiles:
-        # Nor do samples count of which nobody knows when they were taken.
-        with suppress(UnknownTimesError):
-            yield without_lines(count_fork(profile, Choice(), folder=folder, tasks=[place]))

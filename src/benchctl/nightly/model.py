@@ -63,9 +63,6 @@ class Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     variant: str = ""  # whose it is; empty for the host and benchctl
 
 
-ANNOTATED: Final = "annotation"
-"""Change that a note describes: its text is `after`."""
-
 FindingStatus = Literal["confirmed", "refuted", "unconfirmed", "held", "same engine", "known"]
 """Outcome of a finding.
 
@@ -76,14 +73,6 @@ held: the canary moved too: it was the host.
 same engine: nothing of the variant has changed since last-good, so it cannot be slower by itself.
 known: an alarm is about it already, and it recovers.
 """
-
-
-class Shift(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A method that takes another share of a task than it did; shares of samples, 0 to 1."""
-
-    method: str
-    before: float
-    now: float
 
 
 class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -100,8 +89,6 @@ class Confirmation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     # In spite of all looks at the run, by Benjamini and Hochberg over its tasks; None without a test.
     p_adjusted: float | None
     command: str
-    # Of the profiles of its forks for evidence, the largest first; empty without any.
-    shifts: tuple[Shift, ...] = ()
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -119,26 +106,6 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     status: FindingStatus
     reason: str  # of the status, in a sentence
     confirmation: Confirmation | None = None
-
-
-class AnswerChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A search that is answered otherwise than in an earlier night, on the same documents."""
-
-    variant: str
-    operation: str
-    before: str  # such as `1,000 hits`
-    after: str
-    since: str  # id of the night that it is compared with
-
-
-class TaskProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Hottest methods while a task was measured."""
-
-    variant: str  # as in the night's figures
-    challenge: str
-    task: str
-    samples: int  # of all forks that carried a profile
-    methods: tuple[tuple[str, float], ...]  # (method, share of the samples, 0 to 1), the largest first
 
 
 class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -170,7 +137,6 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     caveats: tuple[str, ...] = ()  # what else a reader should know
     changes: tuple[Change, ...] = ()
     findings: tuple[Finding, ...] = ()  # in order of the schedule
-    answers: tuple[AnswerChange, ...] = ()  # what was answered otherwise than before
     canary_moved: str = ""  # why the canary says that the host moved; empty when it does not
     wall_s: float = 0.0  # from start to end, on a clock that does not jump
     budget_s: float = 0.0  # what it was to keep within
@@ -203,8 +169,8 @@ class Series:
 # What became of findings, in the order in which it happened: an append-only log, and its state.
 
 
-AlarmKind = Literal["figure", "answer", "host", "unwatched"]
-"""A figure that changed; an answer that changed; a canary off for so long that nobody watches; figures
+AlarmKind = Literal["figure", "host", "unwatched"]
+"""A figure that changed; a canary off for so long that nobody watches; figures
 that were held or unconfirmed for so long that nobody watches those."""
 
 AlarmState = Literal["open", "acknowledged", "recovered"]
@@ -220,7 +186,7 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     title: str  # one line: what, how much, since when
     # The series; of an alarm that is not about a figure, as much of it as there is, else empty texts.
     key: SeriesKey
-    direction: Direction | None = None  # which way; None for answers and hosts
+    direction: Direction | None = None  # which way; None for hosts
     # `effect_percent`, `low_percent`, `high_percent`: as confirmed, with the 95% interval; None likewise.
     effect_percent: float | None = None
     low_percent: float | None = None
@@ -228,16 +194,14 @@ class Raised(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     since: str = ""
     last_good: str = ""
     changes: tuple[Change, ...] = ()
-    confirmation: Confirmation | None = None  # the run that confirmed it; None for answers and hosts
+    confirmation: Confirmation | None = None  # the run that confirmed it; None for hosts
     command: str = ""
     detail: str = ""
-    operations: tuple[str, ...] = ()  # of an alarm about answers, the names of the operations
 
     def concerns(self, key: SeriesKey) -> bool:
         """Return whether it is about a series, too; fields that its key leaves empty match any."""
         pairs = zip(msgspec.structs.astuple(self.key), msgspec.structs.astuple(key), strict=True)
-        named = not self.operations or key.task in self.operations
-        return named and all(wanted in ("", found) for wanted, found in pairs)
+        return all(wanted in ("", found) for wanted, found in pairs)
 
 
 class Acknowledged(
@@ -260,18 +224,7 @@ class Recovered(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     text: str = ""
 
 
-class Annotated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", tag="annotated"):
-    """An event that somebody noted."""
-
-    at: str  # wall clock of the note
-    night: str  # id of the first night that it bears on; empty for the next one
-    number: int
-    text: str
-    who: str = ""
-    rebase: bool = False  # the usual level of every series is found anew from that night on
-
-
-Event = Raised | Acknowledged | Recovered | Annotated
+Event = Raised | Acknowledged | Recovered
 
 
 class Alarm(msgspec.Struct, frozen=True):
@@ -307,12 +260,7 @@ def alarms_of(events: Iterable[Event]) -> tuple[Alarm, ...]:
     return tuple(alarms.values())
 
 
-def annotations_of(events: Iterable[Event]) -> tuple[Annotated, ...]:
-    """Return the annotations, in the order in which they were made."""
-    return tuple(event for event in events if isinstance(event, Annotated))
-
-
-MESSAGE_VERSION: Final = 1
+MESSAGE_VERSION: Final = 2
 
 MessageStatus = Literal["quiet", "alarm", "broken"]
 
@@ -338,5 +286,4 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     findings: dict[FindingStatus, int] = {}  # how many series left their usual range, by what became of that
     not_watched: tuple[str, ...] = ()
     run: str = ""  # id of the night's run; empty when there is none
-    site: str = ""  # path of the suite's page; empty when none is written
     wall_s: float = 0.0

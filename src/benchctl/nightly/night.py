@@ -10,7 +10,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.nightly.alarms import Desk, mark_known
-from benchctl.nightly.changes import answer_changes, answered_again, changes, keep_answers, track_changes
+from benchctl.nightly.changes import changes, track_changes
 from benchctl.nightly.confirm import Confirmer
 from benchctl.nightly.detection import Baselines, Detected, Detector
 from benchctl.nightly.folder import SuiteFolder
@@ -21,7 +21,6 @@ from benchctl.nightly.measure import (
     Measuring,
     cut_off,
     figure_rows,
-    night_profiles,
     unmeasured,
 )
 from benchctl.nightly.model import (
@@ -33,7 +32,6 @@ from benchctl.nightly.model import (
     alarms_of,
 )
 from benchctl.nightly.retention import apply_retention
-from benchctl.nightly.site.publish import Publisher
 from benchctl.nightly.suite import Suite
 from benchctl.nightly.text import change_text
 from benchctl.quantities import SIZE
@@ -54,7 +52,6 @@ class Shift:
     path: Path
     folder: SuiteFolder  # where its nights are kept
     bench: Bench
-    site: Path  # folder of the pages
     laboratory: Laboratory = field(default_factory=Laboratory)
     now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone()  # the wall clock; for labels only
     clock: Callable[[], float] = time.monotonic  # seconds on a monotonic clock
@@ -66,7 +63,6 @@ class Ended:
 
     record: NightRecord
     events: Sequence[Event]
-    index: Path | None  # the suite's page; None when the pages could not be written
     trouble: tuple[str, ...] = ()  # what went wrong beside the night itself
     bug: Exception | None = None  # an exception that ended the night, to be raised again once it is reported
 
@@ -109,7 +105,7 @@ class _Night:
         self._started = self.shift.clock()
 
     def run(self) -> Ended:
-        """Run the night, with pages and clean-up."""
+        """Run the night, with clean-up."""
         try:
             self._save(budget_s=self.shift.suite.budget_s or 0.0)
             self._measure_and_look()
@@ -163,11 +159,8 @@ class _Night:
         self._save()
         shift = self.shift
         labels = {variant.label: variant.label for variant in self.record.variants}
-        rows = figure_rows(measured.run, night=self.record.number, night_id=self.record.id, labels=labels)
+        rows = figure_rows(measured.run, night=self.record.number, labels=labels)
         shift.folder.write_figures(self.record.id, rows)
-        keep_answers(shift.folder, self.record, measured.folder)
-        if profiles := night_profiles(measured.folder, measured.run):
-            shift.folder.write_profiles(self.record.id, profiles)
         before = self._last
         if before is not None:
             self._save(changes=changes(before, self.record))
@@ -189,12 +182,9 @@ class _Night:
         desk = Desk(records, self.record, events, self._now)
         returning = desk.returning(baselines, series, detected.canary, detector.margin)
         findings = self._confirmed(measured, mark_known(detected.findings, returning))
-        answers = answer_changes(shift.folder, self.nights, self.record)
-        self._save(findings=tuple(findings), answers=answers)
+        self._save(findings=tuple(findings))
         desk = Desk(records, self.record, events, self._now)
-        back = desk.recovered(returning, answered_again(shift.folder, self.record))
-        raised = desk.raised(findings, answers, back)
-        for event in _unsaid([*back, *raised], events):
+        for event in _unsaid([*desk.recovered(returning), *desk.raised(findings)], events):
             shift.folder.append(event)
         self._say_what_is_not_watched(detected, len(baselines.comparable))
 
@@ -244,12 +234,11 @@ class _Night:
             self._save(caveats=(*self.record.caveats, *texts))
 
     def _finish(self) -> Ended:
-        """Clean up and write pages, whose failure must not undo a night that was measured."""
+        """Clean up, whose failure must not undo a night that was measured."""
         shift = self.shift
         note = shift.bench.observer.note
         events = shift.folder.events(note)
         nights = [*self.nights, self.record]
-        index = None
         try:
             removed = apply_retention(
                 shift.folder,
@@ -263,16 +252,7 @@ class _Night:
                 note(line)
         except (BenchctlError, OSError) as err:
             self._say_trouble("old data could not be removed", err)
-        try:
-            index = Publisher(
-                shift.folder, shift.bench.store, shift.site, shift.suite.title, shift.suite.margins, note
-            ).publish(nights, events, new_runs=self.record.runs)
-        except (BenchctlError, OSError) as err:
-            self._say_trouble("the pages could not be written", err)
-        except Exception as err:  # noqa: BLE001 - a bug in a page must not keep an alarm from being told
-            self._say_trouble("the pages could not be written", err)
-            return Ended(self.record, events, index, tuple(self._trouble), err)
-        return Ended(self.record, events, index, tuple(self._trouble))
+        return Ended(self.record, events, tuple(self._trouble))
 
     def _say_trouble(self, what: str, err: Exception) -> None:
         text = f"{what}: {err.message if isinstance(err, BenchctlError) else err}"

@@ -31,7 +31,6 @@ from benchctl.yaml_file import Document, Step, Typed, read_typed
 MOST_FORKS: Final = 1000
 
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,59}", re.ASCII)
-_RESERVED: Final = frozenset({"site"})  # the folder of pages lies beside those of suites
 _VARIANTS: Final = Meta(min_length=1, description="a list of variants such as [es@8.19.0]")
 
 
@@ -50,7 +49,6 @@ class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_on
     """
 
     name: str = ""  # name of its directory in benchctl's home; by default the file's, without the extension
-    title: str = ""  # title on pages and in messages
     # Watched variants, as on the command line; `es@latest` is the newest release at each night.
     variants: Annotated[tuple[Text, ...], _VARIANTS]
     # One or several variants that never change; when they get slower, the host did.
@@ -68,7 +66,6 @@ class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_on
     on_cut_off: Literal["resume", "discard"] = "resume"  # what to do with an interrupted night
     host: HostLimits = HostLimits()  # limits for a host that is quiet enough
     retention: Retention = Retention()  # how long large files are kept
-    report: Text | None = None  # directory of the pages; by default in benchctl's home
     runs: Text | None = None  # directory of the runs; by default in benchctl's home
     notify: tuple[Notifier, ...] = ()  # where messages of nights are sent
 
@@ -127,11 +124,9 @@ def load_suite(path: Path) -> Suite:
 
 
 def _check_name(name: str, typed: Typed[Suite]) -> None:
-    if _NAME.fullmatch(name) and name not in _RESERVED:
+    if _NAME.fullmatch(name):
         return
     hint = "use at most 60 lower-case letters, digits and . _ - after a letter or digit"
-    if name in _RESERVED:
-        hint = f"choose another: '{name}' is the directory of the pages"
     if typed.value.name:
         raise typed.document.refuse(("name",), f"'{name}' cannot be the name of a suite", hint=hint)
     raise UsageError(
@@ -216,10 +211,10 @@ def _check_amounts(typed: Typed[Suite]) -> None:
         ),
         (suite.budget_s == 0, ("budget",), "must be more than 0s", ""),
         (
-            suite.micro is not None and suite.evidence is not None and suite.evidence.kinds != ("inlining",),
-            ("evidence", "kinds"),
-            "the evidence of microbenchmarks is inlining",
-            "",
+            suite.evidence is not None,
+            ("evidence",),
+            "a night collects no evidence",
+            "add --evidence to the command of an alarm",
         ),
         (
             suite.index_builds > suite.forks,
@@ -260,7 +255,6 @@ def _absolute(suite: Suite, folder: Path) -> Suite:
         challenges=challenges,
         warmup_challenges=warmups,
         micro=micro and msgspec.structs.replace(micro, source=absolute(micro.source, folder)),
-        report=suite.report and absolute(suite.report, folder),
         runs=suite.runs and absolute(suite.runs, folder),
     )
 

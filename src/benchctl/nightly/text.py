@@ -1,4 +1,4 @@
-"""Status of a suite, in words: printed, mailed and shown of a night."""
+"""Status of a suite, in words: printed, mailed and shown on its page."""
 
 import shlex
 import textwrap
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from benchctl.nightly.model import (
-    ANNOTATED,
     Alarm,
     Change,
     Event,
@@ -17,7 +16,6 @@ from benchctl.nightly.model import (
     Raised,
     Recovered,
     SeriesKey,
-    Shift,
     alarms_of,
 )
 from benchctl.report.numbers import counted, duration, interval, p_value, signed_percent, visible
@@ -39,12 +37,6 @@ def standing(record: NightRecord, events: Iterable[Event]) -> Standing:
         return "alarm"
     measured = record.forks_done or not record.forks_planned
     return "quiet" if record.status == "done" and measured else "broken"
-
-
-def look(record: NightRecord, events: Iterable[Event]) -> Standing | Literal["unwatched"]:
-    """Return how pages show a night: as it is, or that quiet means little, as the host moved or was noisy."""
-    state = standing(record, events)
-    return "unwatched" if state == "quiet" and (record.canary_moved or record.noise) else state
 
 
 def headline(record: NightRecord, events: Sequence[Event]) -> str:
@@ -82,7 +74,6 @@ def marks(record: NightRecord) -> tuple[str, ...]:
         notes.append(f"{record.forks_done} of {record.forks_planned} forks")
     counts = Counter(finding.status for finding in record.findings)
     notes += [f"{count} {status}" for status, count in counts.items()]
-    notes += [f"{counted(len(record.answers), 'answer')} changed"] if record.answers else []
     return tuple(notes)
 
 
@@ -148,16 +139,8 @@ def effect_text(one: Raised | Finding) -> str:
 
 def change_text(change: Change) -> str:
     """Return a change as `es: version 8.11.0 -> 8.12.0`; long hashes are shortened."""
-    if change.what == ANNOTATED:
-        return f"{ANNOTATED}: {change.after}"
     before, after = (_short(text) for text in (change.before, change.after))
     return f"{change.what} {before or 'none'} \N{RIGHTWARDS ARROW} {after or 'none'}"
-
-
-def shift_text(shift: Shift) -> str:
-    """Return a shift as `BKDReader.addAll 3.1 -> 15.4%`, with the class alone, not its package."""
-    method = ".".join(shift.method.split(".")[-2:])
-    return f"{method} {100 * shift.before:.1f} \N{RIGHTWARDS ARROW} {100 * shift.now:.1f}%"
 
 
 def moment(wall_clock: str) -> str:
@@ -217,7 +200,6 @@ def summary(
     record: NightRecord,
     events: Sequence[Event],
     *,
-    site: str = "",
     width: int = WIDTH,
     lines: int = LINES,
 ) -> str:
@@ -226,7 +208,6 @@ def summary(
     Args:
         record: of the night.
         events: of the suite, all of them.
-        site: path of the suite's page; empty for none.
         width: columns; only lines with a longer path or word exceed it.
         lines: at most; 16 or more. What does not fit is counted.
 
@@ -234,7 +215,7 @@ def summary(
         Text without control characters except line feeds, and with one at its end.
     """
     for size in _SIZES:
-        parts = _summary(record, events, site, width, size)
+        parts = _summary(record, events, width, size)
         # Empty lines between the parts where there is room.
         rows = sum(map(len, parts))
         gap = [""] if rows + len(parts) - 1 <= lines else []
@@ -251,7 +232,6 @@ def status_text(
     *,
     holder: str = "",
     waits_for: str = "",
-    site: str = "",
     width: int = WIDTH,
 ) -> str:
     """Return the state of a suite: its last night, who runs it now, and open alarms.
@@ -262,7 +242,6 @@ def status_text(
         events: of the suite.
         holder: who holds its lock, in words; empty when nobody does.
         waits_for: who is measuring, if the holder waits for that; empty when it is at work itself.
-        site: path of its page; empty for none.
         width: columns.
     """
     lines = _wrapped(f"{suite}: no night yet" if record is None else subject(record, events), width)
@@ -285,12 +264,11 @@ def status_text(
         text = f"#{alarm.raised.alarm}  {alarm.raised.title} ({alarm_sentence(alarm)})"
         lines += _wrapped(text, width, _INDENT)
     lines += _listed("To know", [] if record is None else not_watched(record), width, 12, 2)
-    lines += [f"Page:        {visible(site)}"] if site else []
     return "".join(f"{line}\n" for line in lines)
 
 
 def _summary(
-    record: NightRecord, events: Sequence[Event], site: str, width: int, size: tuple[int, int, int]
+    record: NightRecord, events: Sequence[Event], width: int, size: tuple[int, int, int]
 ) -> list[list[str]]:
     """Return the parts of the screen, those without anything to say left out."""
     detailed, most, wrapped = size
@@ -312,7 +290,7 @@ def _summary(
         _wrapped(subject(record, events), width)[: 1 + wrapped],
         *(_alarm_lines(event, width, wrapped) for event in raised[:detailed]),
         *(_listed(title, entries, width, most, wrapped) for title, entries in lists),
-        _end(record, site, width),
+        _end(record, width),
     ]
     return [part for part in parts if part]
 
@@ -329,24 +307,22 @@ def _alarm_lines(event: Raised, width: int, wrapped: int) -> list[str]:
     if (confirmation := event.confirmation) is not None:
         forks = f"{confirmation.forks_good} + {confirmation.forks_tonight} forks"
         texts.append(f"Confirmed by run {confirmation.run}: {forks}, p {p_value(confirmation.p_adjusted)}")
-        shifts = "; ".join(map(shift_text, confirmation.shifts))
-        texts += [f"Profile, last good to tonight: {shifts}"] if shifts else []
     return [
         *_wrapped(f"#{event.alarm}  {event.title}", width, most=wrapped),
         *(line for text in texts for line in _wrapped(text, width, _INDENT, wrapped)),
-        *_command_lines(event.command, width),
+        *_command_lines(event, width),
     ]
 
 
-def _command_lines(line: str, width: int) -> list[str]:
-    """Return a command as a shell takes it, over some lines; a longer one is on the alarm's page."""
+def _command_lines(event: Raised, width: int) -> list[str]:
+    """Return a command as a shell takes it, over some lines; a longer one is on the suite's page."""
     try:
-        words = shlex.split(line)
+        words = shlex.split(event.command)
     except ValueError:  # no shell would take it, either: it is shown as it is
-        words = line.split()
+        words = event.command.split()
     lines = list(map(visible, command_lines(words, width, lead=_INDENT)))
     if len(lines) > _MOST_COMMAND_LINES:
-        return [f"{_INDENT}The command that reproduces it is long: see the page of alarms."]
+        return [f"{_INDENT}The command that reproduces it is long: see benchctl nightly status --html"]
     return lines if words else []
 
 
@@ -359,11 +335,10 @@ def _listed(title: str, entries: Sequence[str], width: int, most: int, wrapped: 
     return [f"{title}:", *lines, *more]
 
 
-def _end(record: NightRecord, site: str, width: int) -> list[str]:
+def _end(record: NightRecord, width: int) -> list[str]:
     took = f", {duration(record.wall_s)}" if record.wall_s else ""
     run = f", run {record.run}" if record.run else ""
-    lines = _wrapped(f"Night {record.id}: {moment(record.started)}{took}{run}", width)
-    return [*lines, *([f"Page: {visible(site)}"] if site else [])]
+    return _wrapped(f"Night {record.id}: {moment(record.started)}{took}{run}", width)
 
 
 def _title(event: Raised) -> str:
@@ -395,9 +370,7 @@ def _wrapped(text: str, width: int, indent: str = "", most: int | None = None) -
     )
 
 
-def message_of(
-    record: NightRecord, events: Sequence[Event], *, site: str = "", width: int = WIDTH
-) -> Message:
+def message_of(record: NightRecord, events: Sequence[Event], *, width: int = WIDTH) -> Message:
     """Return the message about a finished night, from all events of the suite, the night's own included."""
     state = standing(record, events)
     alarms = alarms_of(events)
@@ -410,7 +383,7 @@ def message_of(
         started=record.started,
         status="broken" if state == "running" else state,
         subject=" ".join(visible(subject(record, events)).split()),
-        text=summary(record, events, site=site, width=width),
+        text=summary(record, events, width=width),
         raised=tuple(alarm for alarm in alarms if alarm.raised.night == record.id),
         recovered=tuple(
             alarm for alarm in alarms if alarm.recovered is not None and alarm.recovered.night == record.id
@@ -419,6 +392,5 @@ def message_of(
         findings=dict(Counter(finding.status for finding in record.findings)),
         not_watched=tuple(not_watched(record)),
         run=record.run,
-        site=site,
         wall_s=record.wall_s,
     )

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby, zip_longest
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from rich.cells import cell_len
@@ -48,8 +48,6 @@ class Column(msgspec.Struct, frozen=True):
     kind: Kind = "figure"
     fold: int = 0  # characters that a name is folded to before anything else gets too narrow
     grouped: bool = False  # whether digits of whole numbers are grouped
-    swatch: int | None = None  # on pages, the position of the variant's colour beside its title
-    html_class: str = ""
 
     @property
     def flush_left(self) -> bool:
@@ -89,10 +87,6 @@ class Cell(msgspec.Struct, frozen=True):
     above: bool = False  # it is empty because the cell above stands for its line, too
     aside: str = ""  # what stands in brackets behind its words, or below them
     link: str = ""  # on pages, what its words lead to
-    label: str = ""  # of the link, for those who hear it alone
-    mark: str = ""  # on pages, the class of a mark in front of its words
-    badge: str = ""  # on pages, what stands out behind its words
-    drawing: Any = None  # on pages, a small picture in front of its words
 
     @property
     def words_text(self) -> str:
@@ -439,7 +433,6 @@ class Verdict(msgspec.Struct, frozen=True):
     """The answer of a report."""
 
     text: str
-    look: str = ""  # on pages, the class of its colour
 
 
 class Command(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from itertools import count, islice
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -554,59 +554,3 @@ def unanswered(record: RunRecord) -> tuple[str, ...]:
         if fork.status == "done" and summary.samples == 0 and summary.failures and summary.unsupported is None
     ]
     return tuple(dict.fromkeys(reasons))
-
-
-ANSWERS_VERSION: Final = 1
-
-
-class TopHits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """Hits at the top that share a place, by content: ids differ from one index build to the next.
-
-    Documents that sort alike come in any order, so that of several only their set is known.
-    """
-
-    first: int  # place of the first of them among the hits, from 1
-    documents: int
-    by: Any
-    digest: str  # of their sources and fields, in no order
-    begins: str = ""
-
-
-class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """The rest of something that is too large to keep."""
-
-    size_bytes: int
-    entries: int
-    digest: str  # equal for answers that agree: numbers that are not integers go in as about six digits
-    begins: str  # its beginning, as JSON
-
-
-class KeptAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
-    """A variant's answer to one operation."""
-
-    operation: str
-    question: str  # digest of what was asked: answers to different questions are not compared
-    total: int | None = None  # documents matched, counted exactly; None when the engine gave none
-    returned: int = 0
-    sort_values: list[Any] = []  # of the returned hits, in order; empty where they are cut
-    sort_values_cut: Cut | None = None  # what is left of them when they are large; None when they are whole
-    aggregations: Any = None  # as answered; None where they are cut
-    aggregations_cut: Cut | None = None  # what is left of them when they are large; None when they are whole
-    scores: tuple[float, ...] = ()  # of the first hits, where nothing else sorts them
-    top: tuple[TopHits, ...] = ()  # the first hits as far as their order is settled
-    # What is not kept, because right answers may differ in it: names of aggregations, `scores`.
-    left_out: tuple[str, ...] = ()
-    unsteady: str = ""  # why the answer may change although nothing has; empty when it may not
-    unsupported: str | None = None  # the node's reason when it cannot do the operation
-    failed: str | None = None  # the node's reason when it refuses the request for another cause
-
-
-class VariantAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Responses of one variant. Written as `answers/<variant>.json` in the folder of a run."""
-
-    answers_version: int
-    variant: str
-    # Whether it was asked for this run, on a node start of its own; else answers may be those that an
-    # earlier run got of the same index, JVM flags and settings.
-    anew: bool
-    answers: tuple[KeptAnswer, ...]  # one an operation, in order of first use

@@ -21,12 +21,10 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.figures import Course, TaskSummary
 from benchctl.results.folders import LATEST, Shelf, read_versioned, readable
 from benchctl.results.model import (
-    ANSWERS_VERSION,
     RECORD_VERSION,
     ForkRecord,
     RunRecord,
     StoredFile,
-    VariantAnswers,
 )
 from benchctl.results.plan import Plan, is_long
 from benchctl.results.samples import Columns, DuckDiskError, parquet_rows, write_parquet, write_telemetry
@@ -238,24 +236,6 @@ class RunFolder:
         ]
         if wrong:
             raise damaged_files(self.path, wrong)
-
-    def write_answers(self, answers: VariantAnswers) -> None:
-        """Write a variant's answers, replacing earlier ones.
-
-        Raises:
-            BenchctlError: If the disk is full or cannot be written.
-        """
-        with _writing(self.inside(f"answers/{answers.variant}.json")) as partial:
-            partial.write_bytes(msgspec.json.encode(answers))
-
-    def read_answers(self, variant: str) -> VariantAnswers | None:
-        """Return a variant's answers; None when it was not asked.
-
-        Raises:
-            BenchctlError: If the file cannot be read, is damaged, or of another version.
-        """
-        path = self.inside(f"answers/{variant}.json")
-        return read_versioned(path, VariantAnswers, "answers", ANSWERS_VERSION)
 
 
 def damaged_files(run: Path, wrong: Sequence[str]) -> BenchctlError:

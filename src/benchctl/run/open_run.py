@@ -122,11 +122,9 @@ class OpenRun:
         track: Track,
         subjects: Sequence[AnySubject],
         *,
-        ask_anew: bool = False,
         fork_s: float | None = None,
     ) -> None:
         self._bench = bench
-        self._ask_anew = ask_anew
         self._folder = folder
         self._record = record
         self._track = track
@@ -190,14 +188,9 @@ class OpenRun:
             return
         clock = time.monotonic()
         bench, subjects = self._bench, list(self._subjects.values())
-        answered = check_answers(
-            subjects, self._record.plan, self._track, bench.home, bench.observer, ask_anew=self._ask_anew
-        )
+        check = check_answers(subjects, self._record.plan, self._track, bench.home, bench.observer)
         timings["answers-s"] = time.monotonic() - clock
-        # Before the record refers to them: a run that ends in between asks again.
-        for kept in answered.kept:
-            self._folder.write_answers(kept)
-        self._update(answers=answered.check)
+        self._update(answers=check)
 
     def jobs(self, number: int = 0) -> list[ForkJob]:
         """The missing forks, in the order in which they run; `number` is the run's in its study."""

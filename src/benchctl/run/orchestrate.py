@@ -223,7 +223,6 @@ class Extras:
     files: FileOptions = field(default_factory=FileOptions)
     # For forks, evaluated after preparation; None for the plan's limits.
     left_s: Callable[[], float] | None = None
-    ask_anew: bool = False  # ask all searches, even those with cached answers
     forecast: bool = True  # announce what to expect from earlier runs
 
 
@@ -330,7 +329,7 @@ def open_run(
         tags=extras.tags,
     )
     folder.save(record)
-    return OpenRun(bench, folder, record, track, subjects, ask_anew=extras.ask_anew, fork_s=fork_s), timings
+    return OpenRun(bench, folder, record, track, subjects, fork_s=fork_s), timings
 
 
 def resume_run(
@@ -338,12 +337,11 @@ def resume_run(
     folder: RunFolder,
     track: Track,
     *,
-    ask_anew: bool = False,
     budget_s: float | None = None,
 ) -> RunRecord:
     """Run the forks that a record is missing; none if it ended early by its own rule.
 
-    If it was interrupted before its answers were known, they are asked, with `ask_anew` as in `start_run`.
+    If it was interrupted before its answers were known, they are asked.
     `budget_s` is for these forks, instead of what its rule leaves; None for that.
 
     Raises:
@@ -354,7 +352,7 @@ def resume_run(
     if record.stopped and not record.missing():
         bench.observer.note(f"run {record.id} is complete: it {record.stopped}; nothing is measured")
         return record
-    run = reopen_run(bench, folder, track, ask_anew=ask_anew)
+    run = reopen_run(bench, folder, track)
     if budget_s is not None:
         stop = within(record.plan.stop, budget_behind(record, budget_s), instead=True)
         run.extend(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, stop=stop)))
@@ -427,7 +425,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
     return msgspec.structs.replace(longer, caveats=caveats, looks=looks)
 
 
-def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool = False) -> OpenRun:
+def reopen_run(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
     """Prepare an existing run again, so that it can go on.
 
     Raises:
@@ -445,7 +443,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track, *, ask_anew: bool 
     _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
     subjects = started_as_before(record.engines, subjects, bench.observer)
     _, track = with_terms(bench, plan, track, subjects)
-    return OpenRun(bench, folder, record, track, subjects, ask_anew=ask_anew)
+    return OpenRun(bench, folder, record, track, subjects)
 
 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import psutil
 
 from benchctl.corpus.generated import Corpus, ensure_corpus
 from benchctl.disk import RESERVE_BYTES, free_bytes
-from benchctl.engine.answers import AnswerBook, compare_answers, keep_answers
+from benchctl.engine.answers import AnswerBook, compare_answers
 from benchctl.engine.client import SearchClient
 from benchctl.engine.declared import places, with_settings
 from benchctl.engine.distribution import Installation
@@ -29,7 +29,7 @@ from benchctl.engine.prepared_index import (
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.model import AnswerCheck, EngineFacts, VariantAnswers
+from benchctl.results.model import AnswerCheck, EngineFacts
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run.bench import Observer, SharedObserver, side_by_side
 from benchctl.run.building import Workshop, build_index, logs_kept_of_failure
@@ -48,7 +48,7 @@ _CPUS_A_BUILD = 2
 # JVMs with larger heaps have wider pointers, and share no classes with those that have not.
 _MOST_COMPRESSED_MB = 31 * 1024
 # Of answer books beside prepared indices: raised when the form of answers changes.
-BOOK_VERSION = 3
+BOOK_VERSION = 4
 
 
 def prepare_corpus(
@@ -296,26 +296,16 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
     return [dataclasses.replace(first, build=build) for build in range(plan.index_builds)]
 
 
-@dataclass(frozen=True)
-class Answered:
-    """Comparison of the answers, and the answers as the run keeps them, one per variant."""
-
-    check: AnswerCheck
-    kept: tuple[VariantAnswers, ...]
-
-
 def check_answers(
     subjects: Sequence[AnySubject],
     plan: Plan,
     track: Track,
     home: Home,
     observer: Observer,
-    *,
-    ask_anew: bool = False,
-) -> Answered:
+) -> AnswerCheck:
     """Compare the engines' answers to every search; what was not asked yet is, on unmeasured node starts.
 
-    A prepared index is frozen, so its answers are kept beside it and asked again only on request. All of its
+    A prepared index is frozen, so its answers are kept beside it. All of its
     builds hold the same documents: the first one answers for them. A running cluster is asked every time.
     """
     operations = operations_used(plan, track)
@@ -326,10 +316,9 @@ def check_answers(
         for subject in subjects
     }
     books = {}
-    kept = []
     for subject in subjects:
         name = subject.spec.name
-        book = _book(subject, ask_anew=ask_anew)
+        book = _book(subject)
         missing = book.missing(operations)
         if missing:
             asked = "1 operation" if len(missing) == 1 else f"{len(missing)} operations"
@@ -344,9 +333,6 @@ def check_answers(
                 ):
                     book.fill(client, missing, default_target(plan, track))
         books[name] = book
-        built = subject.index_facts is not None and not subject.index_facts.cached
-        anew = built or len(missing) == len(operations)
-        kept.append(keep_answers(name, operations, book, shards=shards[name], anew=anew))
     checks = []
     for count in dict.fromkeys(plan.of(subject.spec).corpus.documents for subject in subjects):
         group = [subject for subject in subjects if plan.of(subject.spec).corpus.documents == count]
@@ -374,12 +360,12 @@ def check_answers(
             "left out of the pollution of all variants, since a node refuses them: "
             f"{', '.join(sorted(left_out))}"
         )
-    return Answered(check, tuple(kept))
+    return check
 
 
-def _book(subject: AnySubject, *, ask_anew: bool) -> AnswerBook:
+def _book(subject: AnySubject) -> AnswerBook:
     """A variant's earlier answers, if they are still valid: for the same index, on a JVM set up alike."""
-    if not isinstance(subject, Subject) or subject.index is None or (ask_anew and subject.index.facts.cached):
+    if not isinstance(subject, Subject) or subject.index is None:
         return AnswerBook()
     return AnswerBook(subject.index.root / _book_name(subject))
 

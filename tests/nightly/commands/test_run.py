@@ -111,7 +111,7 @@ def test_a_night_is_resumed_by_its_id_or_its_run_unless_it_is_over(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
     done, path = last(world), world.write_suite()
-    remember(world.folder, Known("suite", "suite", str(path), str(path.parent), str(world.home.runs)))
+    remember(world.folder, Known(str(path), str(world.home.runs)))
     ended = CliRunner().invoke(root, ["resume", done.id])
     assert ended.exception is None
     assert f"night {done.id} of {world.folder.root.name} is done" in ended.stderr

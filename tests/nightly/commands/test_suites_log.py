@@ -1,4 +1,4 @@
-"""`benchctl nightly ack`, `annotate`, `status` and `report`: suites as they are kept, no node."""
+"""`benchctl nightly ack` and `status`: suites as they are kept, no node."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl import home as boundary_home
-from benchctl.errors import UsageError
 from benchctl.nightly.commands import nightly_group
 from benchctl.nightly.folder import Known, remember
-from benchctl.nightly.model import alarms_of, annotations_of
+from benchctl.nightly.model import alarms_of
 from golden import Cases
 from nightly.laboratory import SLOW_FLAG, World
 
@@ -24,7 +23,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for flags in ("", "", SLOW_FLAG):
         found.night(flags=flags)
     store = str(found.home.runs)
-    remember(found.folder, Known("suite", "Suite", str(tmp_path / "suite.yml"), str(found.site), store))
+    remember(found.folder, Known(str(tmp_path / "suite.yml"), store))
     return found
 
 
@@ -53,36 +52,26 @@ def test_what_is_not_there_is_told(cases: Cases, world: World, tmp_path: Path):
     assert states(world) == {1: "open", 2: "open"}
 
 
-def test_an_annotation_bears_on_the_next_night_or_a_named_one(world: World) -> None:
-    assert "from night 4 on" in call("annotate", "suite", "new disk").stdout
-    assert "levels restart" in call("annotate", "suite", "new host", "--night", "2", "--rebase").stdout
-    found = annotations_of(world.folder.events(pytest.fail))
-    assert [(one.text, one.number, one.night, one.rebase) for one in found] == [
-        ("new disk", 4, "", False),
-        ("new host", 2, "00002-20261102-0300", True),
-    ]
-
-
-def test_the_status_says_when_and_what_is_alarming(world: World) -> None:
+@pytest.mark.usefixtures("world")
+def test_the_status_says_when_and_what_is_alarming() -> None:
     text = call("status").stdout
     assert text == call("status", "suite").stdout
     assert "suite night 3: 2 alarms raised" in text
     assert "2 alarms open" in text
-    assert str(world.site) in text
 
 
 def test_without_a_night_the_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
     assert "no suite has had a night" in call("status").stdout
-    with pytest.raises(UsageError, match="no suite has had a night"):
-        call("report")
 
 
-def test_pages_are_written_anew_wherever_they_are_wanted(world: World) -> None:
-    target = world.root / "elsewhere"
-    assert call("report", "--html", str(target)).stdout == f"Report: {target}/suite/index.html\n"
-    assert (target / "suite" / "alarms.html").is_file()
-    assert not (target / "suite" / "runs").exists()
-    call("report", "suite", "--html", str(target), "--runs")
-    assert len(list((target / "suite" / "runs").glob("*.html"))) == 4
+def test_a_page_of_the_nights_is_written_beside_that_of_the_last_run(world: World) -> None:
+    target = world.root / "page"
+    assert call("status", "suite", "--html", str(target)).stdout == f"Report: {target}/index.html\n"
+    night = world.folder.nights(pytest.fail)[-1]
+    text = (target / "index.html").read_text()
+    assert f'href="{night.run}.html"' in text
+    assert (target / f"{night.run}.html").is_file()
+    assert "suite night 3: 2 alarms raised" in text
+    assert text.count('class="plot"') == 2

@@ -17,11 +17,6 @@ _COMMANDS = {
         "benchctl.nightly.commands.suites:ack_command",
         "Acknowledge alarms and accept their level as the baseline.",
     ),
-    "annotate": (
-        "benchctl.nightly.commands.suites:annotate_command",
-        "Add a note to a suite's history and charts.",
-    ),
-    "report": ("benchctl.nightly.commands.suites:report_command", "Regenerate the HTML reports of suites."),
     "install": (
         "benchctl.nightly.commands.install:install_command",
         "Print a crontab line or systemd units for a suite.",

@@ -210,26 +210,17 @@ def _night(
     suite: Suite, path: Path, home: Home, folder: SuiteFolder, observer: Observer, *, waiting: bool
 ) -> tuple[Ended, Message]:
     store = _store(suite, home)
-    site = home.nightly / "site" if suite.report is None else Path(suite.report)
-    registration = Known(
-        suite.name, suite.title, str(path.absolute()), str(site), str(store.root), suite.margins
-    )
     with host_lock(
         wait=waiting, on_wait=lambda holder: observer.note(f"waiting for another benchctl: {holder}")
     ):
         try:
-            if site.resolve() == home.nightly.resolve():  # both have files of the same names
-                raise UsageError(f"{site} is where nights are kept", hint="choose another `report` directory")
-            remember(folder, registration)
-            ended = run_night(
-                Shift(suite, path, folder, Bench(home, store, observer, threading.Event()), site)
-            )
+            remember(folder, Known(str(path.absolute()), str(store.root)))
+            ended = run_night(Shift(suite, path, folder, Bench(home, store, observer, threading.Event())))
         except BenchctlError as err:
             if err.exit_code == ExitCode.INTERRUPTED:
                 raise
             ended = _not_begun(suite, err)
-    index = "" if ended.index is None else str(ended.index)
-    return ended, message_of(ended.record, ended.events, site=index)
+    return ended, message_of(ended.record, ended.events)
 
 
 def _store(suite: Suite, home: Home) -> RunStore:
@@ -247,7 +238,7 @@ def _not_begun(suite: Suite, err: BenchctlError) -> Ended:
         status="failed",
         reason=f"it could not begin: {err.message}",
     )
-    return Ended(record, (), None)
+    return Ended(record, ())
 
 
 def _conclude(ended: Ended, message: Message, trouble: list[str], late: Sequence[Message]) -> None:

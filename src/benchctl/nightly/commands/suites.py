@@ -1,4 +1,4 @@
-"""`benchctl nightly init`, `status`, `ack`, `annotate` and `report`: suites, without a node."""
+"""`benchctl nightly init`, `status` and `ack`: suites, without a node."""
 
 import getpass
 from datetime import datetime
@@ -11,12 +11,10 @@ from benchctl.cli.streams import emit, note, say
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import resolve_home
 from benchctl.lock import measuring_pid, process_words
-from benchctl.nightly.folder import SuiteFolder, find_suite, recall, suites
-from benchctl.nightly.model import Acknowledged, Annotated, NightRecord, alarms_of
-from benchctl.nightly.site.publish import Publisher, without_page
+from benchctl.nightly.folder import SuiteFolder, find_suite, suites
+from benchctl.nightly.model import Acknowledged, alarms_of
 from benchctl.nightly.text import status_text
 from benchctl.report.numbers import visible
-from benchctl.results.store import RunStore
 
 
 @click.command("init")
@@ -42,7 +40,14 @@ def init_command(path: Path | None) -> None:
 
 @click.command("status")
 @click.argument("names", nargs=-1, metavar="[SUITE]...")
-def status_command(names: tuple[str, ...]) -> None:
+@click.option(
+    "--html",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write a page of one suite's history, with that of its last run, instead.",
+)
+def status_command(names: tuple[str, ...], target: Path | None) -> None:
     """Show last run and open alarms of suites.
 
     A SUITE is a name or the path of a suite file (default: all suites).
@@ -51,6 +56,14 @@ def status_command(names: tuple[str, ...]) -> None:
     folders = [find_suite(home, name) for name in names] or suites(home)
     if not folders:
         say(f"no suite has had a night in {home.nightly}")
+        return
+    if target is not None:
+        if len(folders) > 1:
+            raise UsageError("--html requires a SUITE", hint=f"such as {folders[0].root.name}")
+        # Imported here, since pages are slow to import.
+        from benchctl.nightly.page import write_page  # noqa: PLC0415
+
+        say(f"Report: {write_page(folders[0], target, note)}")
         return
     say("\n".join(_status(folder) for folder in folders), nl=False)
 
@@ -64,10 +77,6 @@ def _status(folder: SuiteFolder) -> str:
         key=lambda record: record.number,
         default=None,
     )
-    try:
-        site = f"{recall(folder).site}/{name}/index.html"
-    except BenchctlError:
-        site = ""
     holder, measuring = measuring_pid(folder.lock_name), measuring_pid()
     waits = holder is not None and measuring not in (None, holder)
     return status_text(
@@ -76,7 +85,6 @@ def _status(folder: SuiteFolder) -> str:
         folder.events(note),
         holder="" if holder is None else process_words(holder),
         waits_for=process_words(measuring) if waits else "",
-        site=site,
     )
 
 
@@ -115,56 +123,6 @@ def ack_command(suite: str, numbers: tuple[int, ...], text: str, *, all_open: bo
         say(f"alarm {number} is acknowledged: {title}")
 
 
-@click.command("annotate")
-@_SUITE
-@click.argument("text")
-@click.option(
-    "--night",
-    "night",
-    type=int,
-    default=None,
-    metavar="NUMBER",
-    help="First night that it applies to.  [default: the next one]",
-)
-@click.option("--rebase", is_flag=True, help="Start new baselines with that night.")
-def annotate_command(suite: str, text: str, night: int | None, *, rebase: bool) -> None:
-    """Add a note to a suite's history and charts.
-
-    Such as a new power supply: alarms that begin in that night show it.
-    """
-    if not text.strip():
-        raise UsageError("there is nothing to write down", hint="give a text")
-    folder = find_suite(resolve_home(), suite)
-    number, record = _night(folder, night)
-    folder.append(
-        Annotated(
-            at=_now(),
-            night="" if record is None else record.id,
-            number=number,
-            text=text,
-            who=_user(),
-            rebase=rebase,
-        )
-    )
-    since = f"night {number}" if record is None else f"night {record.id}"
-    begins = "; levels restart there" if rebase else ""
-    say(f"written down for {folder.root.name}, from {since} on{begins}")
-
-
-def _night(folder: SuiteFolder, number: int | None) -> tuple[int, NightRecord | None]:
-    nights = folder.nights(note)
-    if number is None:
-        return 1 + max((night.number for night in nights), default=0), None
-    record = next((night for night in nights if night.number == number), None)
-    if record is None:
-        newest = max((night.number for night in nights), default=0)
-        raise UsageError(
-            f"{folder.root.name} has no night {number}",
-            hint=f"nights so far: up to {newest}; without --night, the next one",
-        )
-    return number, record
-
-
 def _now() -> str:
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
@@ -174,36 +132,3 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name
         return "somebody"
-
-
-@click.command("report")
-@click.argument("names", nargs=-1, metavar="[SUITE]...")
-@click.option(
-    "--html",
-    "target",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Directory of the pages.  [default: that of the suite]",
-)
-@click.option("--runs", "with_runs", is_flag=True, help="Also write the pages of runs that have none yet.")
-def report_command(names: tuple[str, ...], target: Path | None, *, with_runs: bool) -> None:
-    """Regenerate the HTML reports of suites.
-
-    No node is started. A SUITE is a name or the path of a suite file (default: all suites).
-    """
-    home = resolve_home()
-    folders = [find_suite(home, name) for name in names] or suites(home)
-    if not folders:
-        raise UsageError(
-            f"no suite has had a night in {home.nightly}", hint="run one: benchctl nightly run SUITE.yml"
-        )
-    for folder in folders:
-        registration = recall(folder)
-        site = Path(registration.site) if target is None else target
-        store = RunStore(Path(registration.runs))
-        nights = folder.nights(note)
-        new = without_page(site, folder.root.name, nights, store) if with_runs else []
-        index = Publisher(folder, store, site, registration.title, registration.margins, note).publish(
-            nights, folder.events(note), new
-        )
-        say(f"Report: {index}")

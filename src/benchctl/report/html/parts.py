@@ -114,7 +114,6 @@ class Group(msgspec.Struct, frozen=True):
     title: str
     blocks: "tuple[PageBlock, ...]"
     key: str = ""  # its anchor
-    look: str = ""  # a class
     folded: bool | None = None  # None for what cannot be folded
 
 
@@ -231,17 +230,14 @@ def rendered(
     inline: bool = False,
     scripted: bool = True,
     folder: str = FOLDER,
-    links: Sequence[tuple[str, str]] | None = None,
-    feed: str = "",
 ) -> str:
     """Return a page, without parts that are empty.
 
     Style and scripts are `inline`, or in `folder`, relative to the page; a page that is not `scripted` is one
-    file without any. `links` are (address, title) at the top, of the parts by default; `feed` is an address.
+    file without any.
     """
     shown = [part for part in parts if part.blocks]
-    if links is None:
-        links = [(f"#{part.key}", part.heading) for part in shown if part.heading]
+    links = [(f"#{part.key}", part.heading) for part in shown if part.heading]
     inline = inline or not scripted
     context: dict[str, object] = {}
     if inline:
@@ -257,7 +253,6 @@ def rendered(
             subtitle=subtitle,
             parts=shown,
             links=links,
-            feed=feed,
             plots=any(_has_plots(part.blocks) for part in shown),
             folder=folder,
             inline=inline,

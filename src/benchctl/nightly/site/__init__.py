@@ -1,1 +1,0 @@
-"""The pages of suites: a static site and a feed."""
