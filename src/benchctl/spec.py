@@ -299,14 +299,6 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
         ),
     ] = ""
     workers: Annotated[Workers, _WORKERS] = 1
-    paired: Annotated[
-        bool,
-        _said(
-            "Analyze the forks of a block as pairs, which cancels host drift. Fixed before the run.",
-            "Execution and output",
-            option="--paired/--unpaired",
-        ),
-    ] = True
     warmup: Annotated[Warmup, _WARMUP] = "as-written"
     tags: Annotated[
         tuple[Tag, ...],

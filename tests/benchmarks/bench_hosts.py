@@ -30,7 +30,6 @@ from benchctl.results.samples import ROW_DTYPE, RowFile, RowOwner
 from namespaces import certify
 
 FORECAST = 100
-NODES = 1000
 _DASK = [sys.executable, "-P", "-m", "dask"]
 _PORT = 18786
 _READY_S = 60.0

@@ -35,7 +35,7 @@ def test_what_is_not_given_has_its_default():
     assert form_of() == RunForm()
 
 
-@pytest.mark.parametrize("arguments", [("--pin",), ("--pin", "--paired"), ("--seed", "3", "--pin")])
+@pytest.mark.parametrize("arguments", [("--pin",), ("--seed", "3", "--pin")])
 def test_pin_alone_is_left_to_benchctl(arguments: tuple[str, ...]):
     assert form_of(*arguments).pin == "auto"
 
@@ -96,16 +96,12 @@ def test_a_number_or_a_word_is_nothing_else(words: tuple[str, ...]):
 
 def test_options_take_precedence_over_the_file(tmp_path: Path):
     file = tmp_path / "run.yml"
-    file.write_text(
-        "variants: [os]\ndocs: 2m\nheap: 2g\nseed: 7\npaired: false\n"
-        "evidence: {kinds: [inlining], forks: all}\n"
-    )
+    file.write_text("variants: [os]\ndocs: 2m\nheap: 2g\nseed: 7\nevidence: {kinds: [gc], forks: all}\n")
+        "variants: [os]\ndocs: 2m\nheap: 2g\nseed: 7\nevidence: {kinds: [inlining], forks: all}\n"
     whole = form_of("--config", str(file))
-    found = (whole.variants, whole.docs, whole.heap, whole.seed, whole.paired)
-    assert found == (("os",), "2m", "2g", 7, False)
-    mixed = form_of(
-        "--config", str(file), "--docs", "5k", "--paired", "--variant", "es", "--evidence", "profile"
-    )
-    assert (mixed.variants, mixed.docs, mixed.heap, mixed.paired) == (("es",), "5k", "2g", True)
+    assert (whole.variants, whole.docs, whole.heap, whole.seed) == (("os",), "2m", "2g", 7)
+    mixed = form_of("--config", str(file), "--docs", "5k", "--variant", "es", "--evidence", "jit")
+    assert (mixed.variants, mixed.docs, mixed.heap) == (("es",), "5k", "2g")
+    mixed = form_of("--config", str(file), "--docs", "5k", "--variant", "es", "--evidence", "profile")
     assert mixed.evidence == EvidenceEntry(("profile",), "all")
     assert form_of("--config", str(file), "--evidence-forks", "2").evidence == EvidenceEntry(("inlining",), 2)

@@ -140,17 +140,6 @@ def test_several_indices_are_asked_at_once(client: SearchClient, node: FakeNode)
     assert client.translog_operations("a,b") == 9
 
 
-def test_bytes_of_fields_are_those_of_all_indices(client: SearchClient, node: FakeNode):
-    def usage(**fields: int) -> dict[str, Any]:
-        return {
-            "fields": {name: {"total_in_bytes": size, "points_in_bytes": 1} for name, size in fields.items()}
-        }
-
-    found = {"_shards": {"total": 2}, "a": usage(x=5, y=7), "b": usage(x=9)}
-    node.answers["POST", "/a,b/_disk_usage"] = (200, found)
-    assert list(client.field_bytes("a,b").items()) == [("x", 14), ("y", 7)]
-
-
 def test_counters_are_those_of_all_nodes(client: SearchClient, node: FakeNode):
     searches = [{"indices": {"search": {"query_total": count}}} for count in (12, 5)]
     node.answers["GET", "/_nodes/stats/indices/search"] = (
@@ -158,13 +147,13 @@ def test_counters_are_those_of_all_nodes(client: SearchClient, node: FakeNode):
         {"nodes": dict(zip("xy", searches, strict=True))},
     )
     merges = {"indices": {"merges": {"current": 2, "total_time_in_millis": 700, "total": 9}}}
-    buffers = {"jvm": {"buffer_pools": {"direct": {"used_in_bytes": 45}, "mapped": {"used_in_bytes": 7}}}}
-    nodes = {"x": {"name": "node-1", **merges, **buffers}, "y": {"name": "node-2", **merges}}
-    node.answers["GET", "/_nodes/stats/indices,jvm/merge"] = (200, {"nodes": nodes})
+    used = {"process": {"cpu": {"total_in_millis": 45}}}
+    nodes = {"x": {"name": "node-1", **merges, **used}, "y": {"name": "node-2", **merges}}
+    node.answers["GET", "/_nodes/stats/indices,process/merge"] = (200, {"nodes": nodes})
     assert client.node_search_count() == 17
-    found = client.statistics("merges_current", "merge_ms", "direct_bytes")
-    assert (found["node-1"]["direct_bytes"], "direct_bytes" in found["node-2"]) == (45, False)
-    assert totals(found) == {"merges_current": 4, "merge_ms": 1400}
+    found = client.statistics("merge_ms", "cpu_ms")
+    assert (found["node-1"]["cpu_ms"], "cpu_ms" in found["node-2"]) == (45, False)
+    assert totals(found) == {"merge_ms": 1400}
 
 
 Step = Callable[[SearchClient], None]

@@ -1,4 +1,4 @@
-"""Files of Lucene by what they are for; compound ones as Lucene 8 and 9 write them."""
+"""Files of Lucene; compound ones as Lucene 8 and 9 write them."""
 
 import os
 import struct
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.engine.prepared_index import bytes_by_kind, compound_entries, content_digest
+from benchctl.engine.prepared_index import compound_entries, content_digest
 
 
 def entries(codec: str, order: str, files: dict[str, int]) -> bytes:
@@ -37,28 +37,6 @@ def test_what_is_in_a_compound_file(codec: str, order: str, files: dict[str, int
 @given(st.binary(max_size=200))
 def test_what_is_no_compound_file_has_nothing(data: bytes):
     list(compound_entries(data))
-
-
-def test_bytes_are_counted_by_what_they_are_for(tmp_path: Path):
-    folder = tmp_path / "indices" / "x" / "0" / "index"
-    folder.mkdir(parents=True)
-    plain = {"_0.fdt": 30, "_0_Lucene90_0.dvd": 20, "_0_Lucene90_0.tim": 7, "_0.kdd": 5, "segments_2": 1}
-    for name, size in plain.items():
-        (folder / name).write_bytes(bytes(size))
-    (folder / "_1.cfs").write_bytes(bytes(100))
-    within = {".fdt": 60, "_Lucene90_0.dvd": 30, ".nvd": 2}
-    (folder / "_1.cfe").write_bytes(made := entries("Lucene90CompoundEntries", "<", within))
-    log = folder.with_name("translog")
-    log.mkdir()
-    for name, size in {"translog-3.tlog": 55, "translog.ckp": 8}.items():
-        (log / name).write_bytes(bytes(size))
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "other.fdt").write_bytes(bytes(999))
-    assert bytes_by_kind(tmp_path) == {
-        "stored fields": 90, "doc values": 50, "postings": 7, "points": 5, "norms": 2,
-        "translog": 63, "other": 1 + 8 + len(made),
-    }  # fmt: skip
-    assert next(iter(bytes_by_kind(tmp_path))) in ("stored fields", "other")
 
 
 def file_of(segment: bytes, content: bytes, codec: bytes = b"Codec") -> bytes:

@@ -111,7 +111,6 @@ def test_every_setting_of_runs_is_the_files_or_the_measurements_own(tmp_path: Pa
         ("workers: 3", "workers", 3),
         ("seed: 77", "seed", 77),
         ("heap: 700m", "heap_mb", 700),
-        ("paired: false", "paired", False),
     ],
 )
 def test_so_is_what_else_a_plan_holds(tmp_path: Path, said: str, field: str, value: object):

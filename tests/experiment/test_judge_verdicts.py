@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind, ttest_rel
+from scipy.stats import ttest_rel
 
 from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow
 from benchctl.experiment.judge import analyse_experiment
@@ -67,14 +67,6 @@ def resummarised(run: RunRecord, **changes: Any) -> RunRecord:
 
 
 class TestComparisons:
-    def test_forks_of_different_runs_are_compared_by_welchs_t_on_logarithms(self):
-        row = first_row(made_runs(TIMES))
-        expected = ttest_ind(np.log(1 / np.array(SLOW)), np.log(1 / np.array(FAST)), equal_var=False)
-        assert row.comparison.p == pytest.approx(expected.pvalue)
-        assert not row.comparison.paired
-        assert row.comparison.verdict == "slower"
-        assert [side.variant for side in row.figures] == ["fresh/os", "after/os"]
-
     def test_two_tasks_of_the_same_forks_are_pairs(self):
         plan = made_plan(
             Challenge("debug", (Task("range", iterations=300),)),
@@ -101,15 +93,13 @@ class TestComparisons:
         assert found.rows[0].comparison.p == pytest.approx(expected.pvalue)
         assert found.expectations[0].p == pytest.approx(expected.pvalue)
 
-    def test_the_sides_of_a_block_are_a_pair_where_runs_were_declared_so(self):
-        runs = {
-            name: msgspec.structs.replace(run, plan=msgspec.structs.replace(run.plan, paired=True))
-            for name, run in made_runs(TIMES).items()
-        }
-        row = first_row(runs)
+    def test_the_sides_of_a_block_are_a_pair(self):
+        row = first_row(made_runs(TIMES))
         expected = ttest_rel(np.log(1 / np.array(SLOW)), np.log(1 / np.array(FAST[::-1])))
         assert row.comparison.paired
         assert row.comparison.p == pytest.approx(expected.pvalue)
+        assert row.comparison.verdict == "slower"
+        assert [side.variant for side in row.figures] == ["fresh/os", "after/os"]
 
     def test_p_values_are_adjusted_within_a_tables_metric(self):
         p90 = comparison("p90", "fresh/es/range", "after/es/range", metric="service_time_p90")
@@ -417,9 +407,9 @@ ES_COSTS = ((12.0, 10.1), (13.1, 11.0), (11.2, 9.3), (12.6, 10.4), (11.9, 10.0))
 OS_COSTS = ((13.2, 10.0), (14.0, 10.9), (12.4, 9.5), (13.7, 10.6), (13.1, 10.1))
 
 
-def cost_runs(*, paired: bool = True, **changes: Any) -> dict[str, RunRecord]:
+def cost_runs(**changes: Any) -> dict[str, RunRecord]:
     tasks = (Task("with", iterations=300), Task("without", iterations=300))
-    plan = made_plan(Challenge("costs", tasks), forks=5, paired=paired, **changes)
+    plan = made_plan(Challenge("costs", tasks), forks=5, **changes)
     runs = made_runs({"fresh": TIMES["fresh"]})
     forks = (*sums(*ES_COSTS), *sums(*OS_COSTS, variant="os"))
     return edited(runs, "fresh", plan=plan, forks=forks)
@@ -449,11 +439,6 @@ class TestDerived:
         )
         assert comparison.verdict == "slower"
 
-    def test_sides_that_share_forks_are_pairs_even_where_blocks_are_not(self):
-        shared = ("fresh/os/with", "fresh/es/without")
-        row = first_row(cost_runs(paired=False), cost_row(contender=shared))
-        assert row.comparison.paired
-
     def test_a_fork_without_one_of_the_tasks_has_no_sum(self):
         runs = cost_runs()
         first, *others = runs["fresh"].forks
@@ -480,11 +465,10 @@ class TestDerived:
         (judged,) = found.judged
         assert judged.comparison.difference == pytest.approx(1.1, abs=0.05)
 
-    @pytest.mark.parametrize("paired", [True, False])
-    def test_ratios_of_costs_are_judged_like_others(self, *, paired: bool):
+    def test_ratios_of_costs_are_judged_like_others(self):
         row = cost_row(compared_as="ratio-of-sums")
         record = made_record([row], [expect("dearer", "slower", "cost"), expect("alike", "alike", "cost")])
-        found = analyse_experiment(record, cost_runs(paired=paired))
+        found = analyse_experiment(record, cost_runs())
         assert [one.outcome for one in found.expectations] == ["confirmed", "refuted"]
 
     def test_no_ratio_to_what_is_not_clearly_above_0(self):
@@ -523,8 +507,11 @@ class TestRedlines:
     def rates(self, **changes: Any) -> ExperimentRow:
         forks = tuple(
             redline_fork(variant, block, rate * factor, **changes)
-            for variant, factor in (("es", 1.0), ("os", 1.4))
-            for block, rate in enumerate((100.0, 103.0, 97.0, 101.0, 99.0))
+            for variant, factor, rates in (
+                ("es", 1.0, (100.0, 103.0, 97.0, 101.0, 99.0)),
+                ("os", 1.4, (97.0, 101.0, 99.0, 100.0, 103.0)),
+            )
+            for block, rate in enumerate(rates)
         )
         runs = edited(made_runs({"fresh": TIMES["fresh"]}), "fresh", plan=redline_plan(forks=5), forks=forks)
         return first_row(runs, comparison("rate", "fresh/es/range", "fresh/os/range", metric="redline"))
@@ -571,7 +558,7 @@ class TestBuilds:
             name: tuple(built(rate, int(2e6 + rate), **changes) for rate in rates)
             for name, rates in RATES.items()
         }
-        plan = msgspec.structs.replace(made_plan(index_builds=4, paired=True), schedules=(), forks=0)
+        plan = msgspec.structs.replace(made_plan(index_builds=4), schedules=(), forks=0)
         indices = {name: own[0] for name, own in builds.items()}
         runs = made_runs({"fresh": TIMES["fresh"]})
         return edited(runs, "fresh", plan=plan, forks=(), builds=builds, indices=indices)
@@ -634,7 +621,11 @@ class TestBuilds:
 
 def paused(sides: dict[str, tuple[float, ...]]) -> dict[str, RunRecord]:
     """Runs of which every fork of a measurement's OpenSearch paused so long."""
-    runs = made_runs(TIMES)
+    blocks = len(next(iter(sides.values())))
+    times = {
+        name: {label: (own * 2)[:blocks] for label, own in engines.items()} for name, engines in TIMES.items()
+    }
+    runs = made_runs(times)
     for name, pauses in sides.items():
         forks = tuple(
             msgspec.structs.replace(
@@ -663,5 +654,5 @@ class TestWhatMayBe0:
 
     def test_without_a_ratio_there_may_be_a_verdict(self):
         """No fork of one side paused, and every fork of the other did."""
-        found = self.judged((0.0,) * 5, (10.0, 11.0, 9.0, 10.0, 10.0))
+        found = self.judged((0.0,) * 6, (10.0, 11.0, 9.0, 10.0, 10.0, 10.5))
         assert (found.outcome, found.judged[0].comparison.verdict) == ("confirmed", "slower")

@@ -33,9 +33,9 @@ def wobbling(mean_ms: float, shift: int) -> list[float]:
 def runs_of(*measurements: str) -> dict[str, RunRecord]:
     return made_runs(
         {
-            name: {engine: wobbling(mean, len(name) + len(engine) * place) for place, (engine, mean) in
+            name: {engine: wobbling(mean, number + 2 * place) for place, (engine, mean) in
                    enumerate(MEANS[name].items())}
-            for name in measurements
+            for number, name in enumerate(measurements)
         }
     )  # fmt: skip
 
@@ -123,26 +123,6 @@ def test_forks_that_went_to_what_was_open_are_counted():
     spec = msgspec.structs.replace(record.spec, until_decided=True)
     text = rendered(msgspec.structs.replace(record, spec=spec), runs, "text")
     assert "9 forks, 4 to 5 of each of 2 sides" in text
-
-
-@pytest.mark.parametrize(
-    ("sides", "words"),
-    [
-        ((("fresh/es", "fresh/os"),), "Interval and p: Welch's t over forks, on logarithms"),
-        ((("fresh/es", "fresh/es"),), "Interval and p: paired t over blocks, on logarithms"),
-        (
-            (("fresh/es", "fresh/os"), ("fresh/es", "fresh/es")),
-            "Interval and p: paired t over blocks or Welch's t over forks, on logarithms",
-        ),
-    ],
-)
-def test_the_legend_names_the_tests_that_rows_had(sides: tuple[tuple[str, str], ...], words: str):
-    rows = [
-        comparison(f"c{number}", f"{one}/range", f"{other}/range")
-        for number, (one, other) in enumerate(sides)
-    ]
-    text = rendered(made_record(rows, measurements=("fresh",)), runs_of("fresh"), "markdown")
-    assert words in text
 
 
 def test_json_holds_all_of_it_in_full_precision():
@@ -234,7 +214,13 @@ def test_another_format_is_refused():
 
 
 def measured_by(forks: int, **times: float) -> dict[str, RunRecord]:
-    return made_runs({"fresh": {name: wobbling(time, len(name))[:forks] for name, time in times.items()}})
+    return made_runs(
+        {
+            "fresh": {
+                name: wobbling(time, 2 * place)[:forks] for place, (name, time) in enumerate(times.items())
+            }
+        }
+    )
 
 
 @pytest.mark.parametrize(("forks", "doubt"), [(3, "?"), (5, "")])

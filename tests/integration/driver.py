@@ -112,7 +112,7 @@ class Driver:
                 if isinstance(item, Together):
                     # One after the other: that they run beside each other is for the unit tests.
                     answers = [self._follow(one) for one in item.scripts]
-                    reply = Reply(Exchange(0, 0, 0, 0, 0, b"", 0), first_failure(answers))
+                    reply = Reply(Exchange(0, 0, 0, 0, b"", 0), first_failure(answers))
                 elif isinstance(item, Driven):
                     item.run(self._ask, lambda: False)
                 else:

@@ -106,6 +106,6 @@ def test_the_run_tells_that_the_runtime_lacks_simd(record: RunRecord):
 def test_graphs_are_of_the_same_size(record: RunRecord):
     """Both are of Lucene's code, and the same parameters; versions of its format differ a little."""
     es, os = (record.indices[name] for name in ("es", "os-knn"))
-    sizes = [index.files["vectors"] for index in (es, os)]
+    sizes = [index.store_bytes for index in (es, os)]
     assert sizes[0] == pytest.approx(sizes[1], rel=0.1)
     assert sizes[0] > DOCUMENTS * 128 * 4

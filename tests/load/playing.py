@@ -81,7 +81,7 @@ def play(script: Script, node: Node) -> Played:
                 played.requests += [request for part in parts for request in part.requests]
                 played.pauses += [pause for part in parts for pause in part.pauses]
                 answers = [part.answer or Answer(Outcome.OK) for part in parts]
-                reply = Reply(Exchange(0, 0, 0, 1, 0, b"", 0), first_failure(answers))
+                reply = Reply(Exchange(0, 0, 1, 0, b"", 0), first_failure(answers))
                 continue
             if not isinstance(item, Request):
                 played.pauses.append(item)
@@ -90,7 +90,7 @@ def play(script: Script, node: Node) -> Played:
             played.requests.append(item)
             status, body = node(item)
             raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-            exchange = Exchange(0, 0, 0, 1, status, raw, len(raw))
+            exchange = Exchange(0, 0, 1, status, raw, len(raw))
             reply = Reply(exchange, item.judge(status, raw))
     except StopIteration as end:
         played.answer = end.value

@@ -63,12 +63,12 @@ class FaultyWire:
         self._now_ns = 0
 
     def connect(self) -> Exchange:
-        return Exchange(0, 0, 0, 0, 200, b"", 0)
+        return Exchange(0, 0, 0, 200, b"", 0)
 
     def send(self, _request: Request) -> Exchange:
         number = next(self._count)
         self._now_ns += 1000
-        clock = (self._now_ns, 0, 0, self._now_ns + 500)
+        clock = (self._now_ns, 0, self._now_ns + 500)
         reason = b'{"error":{"type":"t","reason":"%d"}}' % number
         match number % 6:
             case 0:

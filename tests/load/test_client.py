@@ -63,7 +63,7 @@ class FakeWire:
 
     def connect(self) -> Exchange:
         """Only a node that has lost all that it was asked is greeted again, and then it is gone."""
-        return Exchange(0, 0, 0, 0, 0, b"", 0, Outcome.REFUSED, "lost")
+        return Exchange(0, 0, 0, 0, b"", 0, Outcome.REFUSED, "lost")
 
     def interrupt(self) -> None:
         raise NotImplementedError
@@ -77,7 +77,7 @@ class FakeWire:
         start_ns = self.timer.now
         self.timer.now += one.service_ns
         body = b"" if one.failure else one.body
-        return Exchange(start_ns, 0, 0, self.timer.now, one.status, body, len(body), one.failure, "lost")
+        return Exchange(start_ns, 0, self.timer.now, one.status, body, len(body), one.failure, "lost")
 
 
 @dataclass
@@ -237,7 +237,6 @@ def test_every_search_of_a_measured_batch_keeps_its_own_time_and_they_their_sum(
     task = Task("range", warmup_iterations=1, iterations=3, target_throughput=rate)
     failed = Served(MS // 2, 200, b'{"took": 1, "responses": [{"status": 400, "error": "no"}]}')
     made = run(task, took(900, 900), took(10, 20), failed, took(10, 25), work=request)
-    assert made.client.tally.sent_bytes == 2 * len(b"two lines")
     assert made.client.tally.tooks == [{30: 1, 35: 1}, {10: 2}, {20: 1, 25: 1}]
     assert [failure.outcome for failure in made.client.tally.failures] == [Outcome.HTTP_ERROR]
 
@@ -262,20 +261,20 @@ def test_profiles_of_measured_searches_add_up_those_of_parts_included(rate: floa
         assert made.client.tally.profile_ns == found
 
 
-def of_quality(_status: int, body: bytes) -> Answer:
-    return Answer(Outcome.OK, 7, quality=(0.5, 0.25) if body == SEARCH_BODY else None)
+def of_recall(_status: int, body: bytes) -> Answer:
+    return Answer(Outcome.OK, 7, recall=0.5 if body == SEARCH_BODY else None)
 
 
 @pytest.mark.parametrize("rate", [None, 100.0])
 def test_recall_is_that_of_measured_searches_that_have_one(rate: float | None):
-    request = msgspec.structs.replace(REQUEST, judge=of_quality)
+    request = msgspec.structs.replace(REQUEST, judge=of_recall)
     task = Task("range", warmup_iterations=1, iterations=3, target_throughput=rate)
     served = [Served(MS // 2), Served(MS // 2), Served(MS // 2, body=b"{}"), Served(MS // 2)]
     made = run(task, *served, work=request)
-    assert made.client.tally.quality == (1.0, 0.5, 2)
-    whole = Tally(quality=(1.0, 1.0, 1))
+    assert made.client.tally.recall == (1.0, 2)
+    whole = Tally(recall=(1.0, 1))
     whole.add(made.client.tally)
-    assert whole.quality == (2.0, 1.5, 3)
+    assert whole.recall == (2.0, 3)
 
 
 def in_a_row() -> Script:

@@ -28,7 +28,6 @@ EXCHANGES = st.builds(
     Exchange,
     start_ns=INT64,
     connect_ns=INT64,
-    first_byte_ns=INT64,
     end_ns=INT64,
     status=st.integers(0, 999),
     body=st.just(b""),
@@ -52,7 +51,7 @@ OWN = st.fixed_dictionaries(
     }
 )
 ROWS = st.lists(st.tuples(EXCHANGES, ANSWERS, INT64, OWN), max_size=30)
-EXCHANGE = Exchange(5, 0, 1, 9, 200, b"", 0)
+EXCHANGE = Exchange(5, 0, 9, 200, b"", 0)
 PLACE = RowOwner(origin_ns=0, schedule=0, task=0, boot=0, client=0)
 
 Fill = Callable[[Recorder], None]
@@ -113,7 +112,6 @@ def test_columns_are_what_was_appended(
             "intended_ns": intended_ns - origin_ns,
             "start_ns": exchange.start_ns - origin_ns,
             "connect_ns": exchange.connect_ns,
-            "first_byte_ns": exchange.first_byte_ns,
             "end_ns": exchange.end_ns - origin_ns,
             "status": exchange.status,
             "outcome": answer.outcome,

@@ -87,7 +87,6 @@ def test_all_clients_start_together(serve: Serve, run: Run):
 def test_service_time_lasts_to_the_last_byte(serve: Serve, run: Run):
     columns = run(serve(default=Reply(tail_delay_s=0.02)), iterations=3).columns
     assert (service_ns(columns) >= 20 * MS).all()
-    assert (columns["first_byte_ns"] < service_ns(columns)).all()
 
 
 def test_a_node_that_dies_in_the_middle_is_gone(serve: Serve, run: Run):

@@ -819,7 +819,7 @@ def test_the_first_of_a_list_that_fails_ends_it():
     assert next(script).path == "/a"
     refused = Answer(Outcome.HTTP_ERROR)
     with pytest.raises(StopIteration) as ended:
-        script.send(workload.Reply(Exchange(0, 0, 0, 0, 400, b"{}", 0), refused))
+        script.send(workload.Reply(Exchange(0, 0, 0, 400, b"{}", 0), refused))
     assert ended.value.value is refused
 
 

@@ -270,7 +270,7 @@ class InterruptedBetween:
 
     def send(self, _request: Request) -> Exchange:
         self.interrupted = True
-        return Exchange(1, 0, 0, 2, 200, found(5), 1)
+        return Exchange(1, 0, 2, 200, found(5), 1)
 
     def interrupt(self) -> None:
         raise NotImplementedError

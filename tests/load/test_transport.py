@@ -92,8 +92,7 @@ def test_clocks_are_those_of_the_node_and_in_order(serve: Serve):
         after_ns = time.monotonic_ns()
     search = server.searches[0]
     assert before_ns <= answer.start_ns <= search.arrived_ns
-    assert answer.first_byte_ns >= 20 * MS
-    assert answer.start_ns + answer.first_byte_ns <= answer.end_ns <= after_ns
+    assert answer.end_ns <= after_ns
     # libcurl counts microseconds, from a moment after the driver's own start stamp.
     assert answer.end_ns - answer.start_ns >= 20 * MS
     assert answer.body == Reply().body
@@ -105,7 +104,7 @@ def test_the_clock_ends_at_the_last_byte_of_the_body(serve: Serve):
     with WireClient(server.url) as wire:
         wire.connect()
         answer = wire.send(SEARCH)
-    assert answer.first_byte_ns < 50 * MS <= answer.end_ns - answer.start_ns
+    assert answer.end_ns - answer.start_ns >= 50 * MS
     assert answer.response_bytes == len(Reply().body)
 
 
@@ -180,7 +179,7 @@ def test_connecting_takes_as_long_as_the_handshake(serve: Serve, ca: Path):
         greeting = wire.connect()
         # A signature takes longer than a handshake of TCP on loopback.
         assert greeting.connect_ns >= 200_000
-        assert greeting.connect_ns <= greeting.first_byte_ns
+        assert greeting.connect_ns <= greeting.end_ns - greeting.start_ns
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What a result of JMH's says: figures of forks, and its own table."""
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -91,16 +90,6 @@ def test_a_rate_is_a_second_and_sampled_times_have_quantiles():
     found = figures_of(0, "sum", one("sample", "us/op", rawDataHistogram=[[[[1.0, 30], [4.0, 70]]]]))
     assert found.service_time is not None
     assert (found.samples, found.service_time.p90, found.service_time.p99) == (100, 4000.0, 4000.0)
-
-
-def test_what_a_profiler_says_of_allocation_is_a_figure_and_nonsense_is_none():
-    def told(score: object) -> dict[str, float]:
-        key = "·gc.alloc.rate.norm"
-        text = json.dumps([{**ENTRIES[0], "secondaryMetrics": {key: {"score": score}, "·stack": {}}}])
-        return figures_of(0, "sum", msgspec.json.decode(text, type=list[JmhEntry])[0]).meters
-
-    assert told(416.0) == {"allocated": 0.416}
-    assert told("NaN") == {}
 
 
 @given(st.lists(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=5), min_size=1, max_size=5))

@@ -90,7 +90,6 @@ def confirmation(
             tonight[:forks].tolist(),
             higher_is_better=False,
             margin=DEFAULT_MARGIN,
-            paired=True,
             sequential=True,
         )
         if found.verdict in DECIDED:

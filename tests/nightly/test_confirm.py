@@ -107,7 +107,7 @@ def test_a_change_that_fresh_nodes_show_is_confirmed_by_the_challenges_that_it_i
     (plan,) = runs.plans
     assert [spec.name for spec in plan.variants] == [LAST_GOOD, TONIGHT]
     assert [challenge.name for challenge in plan.schedules] == ["short"]
-    assert (plan.paired, plan.forks) == (True, ConfirmLimits().most_forks)
+    assert plan.forks == ConfirmLimits().most_forks
     assert plan.stop == StopSpec(
         decided=True, least_forks=FIRST_LOOK, margin=DEFAULT_MARGIN, only=((0, 0, "throughput"),)
     )

@@ -32,12 +32,10 @@ def measured(home: Home, number: int, **fields: object) -> NightRecord:
 
 def with_raw(home: Home, name: str, *tags: str) -> StoredRun:
     run = stored(home.runs, name)
-    for folder in ("boots/000-es/boot-0", "telemetry"):
+    for folder in ("boots/000-es/boot-0",):
         (run.folder.path / folder).mkdir(parents=True)
         (run.folder.path / folder / "file").write_bytes(b"x" * 2**20)
-    forks = tuple(
-        msgspec.structs.replace(fork, telemetry="telemetry/file", boots=(BOOT,)) for fork in run.record.forks
-    )
+    forks = tuple(msgspec.structs.replace(fork, boots=(BOOT,)) for fork in run.record.forks)
     run.folder.save(msgspec.structs.replace(run.record, tags=tags, forks=forks))
     return run
 
@@ -50,7 +48,7 @@ def applied(home: Home, nights: list[NightRecord], *alarms: Alarm, **keep: objec
 
 def raw(home: Home) -> list[str]:
     """Runs that still have some, all kinds of it or none."""
-    kinds = ("forks", "telemetry", "boots")
+    kinds = ("forks", "boots")
     found = {path.name: {kind for kind in kinds if (path / kind).exists()} for path in home.runs.iterdir()}
     assert all(len(there) in {0, len(kinds)} for there in found.values())
     return sorted(name for name, there in found.items() if there)
@@ -67,7 +65,7 @@ def test_samples_and_logs_of_old_nights_go_and_the_rest_stays(home: Home):
     before = RunFolder(home.runs / "r4").load()
     assert [fork.summaries for fork in record.forks] == [fork.summaries for fork in before.forks]
     for fork in record.forks:
-        assert (fork.samples, fork.telemetry, fork.boots[0].logs) == (None, None, "")
+        assert (fork.samples, fork.boots[0].logs) == (None, "")
     assert applied(home, nights) == []
 
 

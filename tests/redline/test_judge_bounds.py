@@ -196,7 +196,7 @@ def decided_by_clients(ratio: float, cv: float, runs: int = 150) -> float:
         limits = [rng.uniform(6, 30) * np.exp(rng.normal(0, cv, 5))]
         limits.append(limits[0].mean() * ratio * np.exp(rng.normal(0, cv, 5)))
         sides = dict(zip(("es", "os"), (by_clients("x", *np.floor(one)) for one in limits), strict=True))
-        (row, _) = analyse(sides, redline_plan(CLIENTS, paired=True)).rows
+        (row, _) = analyse(sides, redline_plan(CLIENTS)).rows
         found += row.comparisons[0].verdict in {"faster", "slower", "different"}
     return found / runs
 

@@ -86,10 +86,11 @@ def complete_record(
     """A complete run of `big5rangedebug`; `edit` may change each summary."""
     records = []
     for block in range(forks):
-        for name in variants:
+        for place, name in enumerate(variants):
             summaries = []
             for task, label in enumerate(TASKS):
-                mean_ms = TYPICAL_MS.get(name, TYPICAL_MS["es"])[label] * WOBBLE[(block + task) % 5]
+                wobble = WOBBLE[(block + task + 2 * place) % 5]
+                mean_ms = TYPICAL_MS.get(name, TYPICAL_MS["es"])[label] * wobble
                 summary = make_summary(label, mean_ms, task=task, samples=300, effective_samples=300.0)
                 summaries.append(edit(summary, name, block) if edit else summary)
             records.append(complete_fork(name, block, *summaries))

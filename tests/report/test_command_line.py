@@ -33,7 +33,6 @@ UNUSUAL: dict[str, Any] = {
     "warmup_challenges": (Challenge("warmup", ()),),
     "restart": "never",
     "segments": 4,
-    "paired": True,
     "params": {"query": "a b"},
 }
 PROD = TargetSpec(("https://a:1", "https://b:2"), file="/c/targets.yml")

@@ -58,7 +58,6 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
     "ingest_client": (("--client", "official"),),
     "seed": (("--seed", "7"),),
     "corpus_seed": (("--corpus-seed", "5"),),
-    "paired": (("--paired",),),
     "index_builds": (("--index-builds", "3"),),
     "pin": (("--pin",), ("--pin", "node=0-1,driver=3")),
     "corpus": (
@@ -185,7 +184,7 @@ FILES: Final = {
     "hosts.yml": "load: [here]\nlocal: here\n",
     "es.zip": "",
     "run.yml": "variants: [os, new=es@8.19.0]\nchallenges: [own challenge.json]\nheap: 2g\ndocs: 2k\n"
-    "jdks: [os=17]\nevidence: {kinds: [profile], forks: 2}\nwarmup: as-written\nbudget: 1h\npaired: false\n",
+    "jdks: [os=17]\nevidence: {kinds: [profile], forks: 2}\nwarmup: as-written\nbudget: 1h\n",
 }
 
 

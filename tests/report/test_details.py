@@ -90,7 +90,7 @@ def test_builds_have_their_part_of_the_spread(build: Callable[..., RunRecord]):
 def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecord]):
     record = on_builds(build(), 3)
     words = " ".join(render(analyse_run(record), plan=record.plan).split())
-    assert "Interval and p: Welch's t over index builds, on logarithms" in words
+    assert "Interval and p: paired t over pairs of index builds, on logarithms" in words
     assert "Precision of the noisiest row: minimum detectable effect" in words
     assert "with 3 index builds, " in words
     assert " with 6; " in words
@@ -102,9 +102,9 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     ("evidence", "words"),
     [
         (None, ""),
-        (EvidenceSpec(("inlining", "profile"), 1), "--evidence inlining,profile --unpaired --forks"),
-        (EvidenceSpec(("profile",), 3), "--evidence profile --evidence-forks 3 --unpaired --forks"),
-        (EvidenceSpec(("profile",), 0), "--evidence profile --evidence-forks all --unpaired --forks"),
+        (EvidenceSpec(("inlining", "profile"), 1), "--evidence inlining,profile --forks"),
+        (EvidenceSpec(("profile",), 3), "--evidence profile --evidence-forks 3 --forks"),
+        (EvidenceSpec(("profile",), 0), "--evidence profile --evidence-forks all --forks"),
     ],
 )
 def test_a_command_that_repeats_a_run_collects_the_same(evidence: EvidenceSpec | None, words: str):

@@ -30,7 +30,6 @@ GOLDEN = Path(__file__).parent / "golden" / "facts.txt"
 PLAIN = complete_record()
 FILE = CorpusFile(path="/f", documents=300, held=1_000, raw_bytes=1, sha256="s", index="a")
 WHOLE = msgspec.structs.replace(FILE, documents=1_000)
-FIELDS = {"message": 8 * 2**20, "host": 2**20, "tag": 2**16, "_id": 2**15}
 OWN = ("-Xms4g", "-Xmx4g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=50", "-Da=2", "-Db", "-ea")
 OVERRULED = ("-Xms1g", "-Xmx1g", "-Xss1m", "-XX:-UseG1GC", "-XX:MaxGCPauseMillis=9", "-Da=1", "-Db=x")
 REPEATED = ("-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,a.b", "--add-opens", "x", "--add-opens")
@@ -92,8 +91,6 @@ def found(kind: str, detail: str, operation: str = "a") -> RunRecord:
 
 SCENES: dict[str, Callable[[], RunRecord]] = {
     "several builds of an index, whose first is asked": built_twice,
-    "an index by field": lambda: index(store_bytes=10_000_000, fields=FIELDS),
-    "an engine does not tell the fields": lambda: index(fields_unknown="no handler found"),
     "pinned CPUs": lambda: planned(pin=PinSpec((0, 1, 2), (3,))),
     "a share of a file": lambda: planned(corpus=CorpusSpec(0, 300, 0, "abc", (FILE,))),
     "two files": lambda: planned(corpus=CorpusSpec(0, 2_000, 0, "abc", (WHOLE, WHOLE))),

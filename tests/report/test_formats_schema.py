@@ -16,10 +16,10 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "74a76ddf24f307cb",
-    "run": "c46552d07dff8ee2",
-    "message": "6b8b00108b615d04",
-    "config": "1aa1f054210f6201",
+    "analysis": "ef72db0ef96f12be",
+    "run": "401a56d1d97610e6",
+    "message": "aaab58db4550356b",
+    "config": "aaa63fec4b9a14bc",
 }
 
 

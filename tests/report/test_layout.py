@@ -69,8 +69,8 @@ def costing(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
 
 
 def holding(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
-    heap = {"es": 100.0, "os": 60.0}[variant] + block
-    return msgspec.structs.replace(summary, meters={"heap": heap, "cpu": heap / 10})
+    size = {"es": 100.0, "os": 60.0}[variant] + block
+    return msgspec.structs.replace(summary, meters={"index_size": size, "cpu": size / 10})
 
 
 def stalling(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
@@ -134,8 +134,8 @@ SCENES: dict[str, Callable[[], Analysis]] = {
     "CPU answers for the open task": lambda: judged(plain(edit=costing), "slower", "slower", "inconclusive"),
     "CPU of several contenders": lambda: judged(plain(variants=THREE, edit=costing), "inconclusive"),
     "CPU of few forks": lambda: judged(plain(edit=costing, forks=3), "inconclusive"),
-    "what a node holds is neither fast nor slow": lambda: held("heap"),
-    "times and what a node holds": lambda: held("heap,cpu"),
+    "what a node holds is neither fast nor slow": lambda: held("index_size"),
+    "times and what a node holds": lambda: held("index_size,cpu"),
     "metrics that disagree": lambda: first_row(judged(plain(), "faster"), "slower"),
     "what is open by one metric is not equal": lambda: first_row(
         judged(plain(), "equivalent"), "inconclusive"

@@ -116,9 +116,9 @@ def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord])
     grid = precision_table(analysis)
     assert grid is not None
     assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
-    # Forks of 20 s on either side, which differ by 2%: three are enough.
-    assert (analysis.costs[0].forks.forks, analysis.costs[0].pair_s) == (3, 40.0)
-    assert grid.texts[0][-3:] == ("3 (3 to 4)", "2.0", "6.0 (2.0 to 12.0)")
+    # Forks of 20 s on either side, which differ by 2%: four are enough.
+    assert (analysis.costs[0].forks.forks, analysis.costs[0].pair_s) == (4, 40.0)
+    assert grid.texts[0][-3:] == ("4 (3 to 5)", "2.7", "6.7 (2.7 to 13.3)")
     unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
     assert unknown is not None
     assert unknown.titles[-1] == "MDE %"
@@ -169,7 +169,6 @@ def test_the_legend_names_the_test_that_holds_at_all_looks(
 def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunRecord]):
     """A slow fork whose partner is missing is in no pair, and in no value beside a change of pairs."""
     record = build()
-    plan = msgspec.structs.replace(record.plan, paired=True)
     forks = tuple(fork for fork in record.forks if (fork.block, fork.variant) != (1, "os"))
     slow = next(fork for fork in forks if fork.block == 1)
     summaries = tuple(
@@ -179,7 +178,7 @@ def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunR
     forks = tuple(
         msgspec.structs.replace(fork, summaries=summaries) if fork is slow else fork for fork in forks
     )
-    analysis = analyse_run(msgspec.structs.replace(record, plan=plan, forks=forks))
+    analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
     for row in (one for one in analysis.rows if one.metric == "throughput"):
         (one,) = row.comparisons
         shown = [float(value_text(side, one).replace(",", "")) for side in row.figures]

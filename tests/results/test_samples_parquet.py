@@ -5,24 +5,18 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.errors import BenchctlError
 from benchctl.results.samples import (
-    GC_DTYPES,
     SAMPLE_DTYPES,
-    SERIES_DTYPES,
     Columns,
     DuckDiskError,
     DuckError,
     concatenate,
     database,
     empty_columns,
-    gc_events,
-    read_telemetry,
     write_parquet,
-    write_telemetry,
 )
 from stored import read_parquet
 
@@ -82,70 +76,3 @@ def test_what_one_breaks_is_whole_for_the_next():
         connection.execute("SELECT nothing FROM nowhere")
     with database(threads=1) as connection:
         assert connection.execute("SELECT current_setting('threads')").fetchone() == (1,)
-
-
-READINGS = [name for name in SERIES_DTYPES if name not in {"boot", "t_ns"}]
-
-
-def series_of(times: list[int], reading: float = 1.0) -> Columns:
-    rows = len(times)
-    columns: Columns = {"boot": np.zeros(rows, np.int16), "t_ns": np.array(times, np.int64)}
-    return columns | {name: np.full(rows, reading) for name in READINGS}
-
-
-def pauses_of(times: list[int]) -> Columns:
-    rows = len(times)
-    return {
-        "boot": np.ones(rows, np.int16),
-        "t_ns": np.array(times, np.int64),
-        "pause_ns": np.arange(rows, dtype=np.int64),
-        "what": np.array([f"Young '{number}'" for number in range(rows)], object),
-    }
-
-
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    times=st.lists(st.integers(-(2**62), 2**62), unique=True, max_size=6).map(sorted),
-    readings=st.lists(st.one_of(st.just(np.nan), st.floats(0, 2.0**53)), min_size=6, max_size=6),
-    pauses=st.lists(st.integers(-(2**62), 2**62), unique=True, max_size=4).map(sorted),
-)
-def test_both_kinds_are_read_back_as_written(
-    tmp_path: Path, times: list[int], readings: list[float], pauses: list[int]
-):
-    series, events = series_of(times), pauses_of(pauses)
-    for place, name in enumerate(READINGS):
-        series[name] = np.roll(readings, place)[: len(times)]
-    write_telemetry(series, events, tmp_path / "t.parquet")
-    for written, read, dtypes in (
-        (series, read_telemetry(tmp_path / "t.parquet"), SERIES_DTYPES),
-        (events, gc_events(tmp_path / "t.parquet"), GC_DTYPES),
-    ):
-        assert list(read) == list(dtypes)
-        for name, dtype in dtypes.items():
-            assert read[name].dtype == dtype
-            np.testing.assert_array_equal(read[name], written[name])
-
-
-def test_sql_sees_the_unknown_as_null_and_kinds_apart(tmp_path: Path):
-    file = tmp_path / "a 'quoted' name.parquet"
-    series = series_of([1, 2], 4.0)
-    series["merge_ms"] = np.array([np.nan, 8.0])
-    write_telemetry(series, pauses_of([1]), file)
-    with duckdb.connect() as connection:
-        found = connection.execute(
-            "SELECT kind, count(*), count(merge_ms), avg(merge_ms), any_value(what) FROM read_parquet(?) "
-            "GROUP BY kind ORDER BY kind",
-            [str(file)],
-        ).fetchall()
-    assert found == [("gc", 1, 0, None, "Young '0'"), ("series", 2, 1, 8.0, None)]
-
-
-@pytest.mark.parametrize("read", [read_telemetry, gc_events])
-def test_what_is_no_telemetry_is_named(tmp_path: Path, read: "type[object]"):
-    with pytest.raises(BenchctlError, match="cannot read the telemetry"):
-        read(tmp_path / "none.parquet")
-    other = tmp_path / "other.parquet"
-    with duckdb.connect() as connection:
-        connection.execute(f"COPY (SELECT 'gc' AS kind, 1 AS t_ns) TO '{other}' (FORMAT parquet)")
-    with pytest.raises(BenchctlError, match="lacks the columns boot, "):
-        read(other)

@@ -9,10 +9,10 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.results.figures import Calibration, PacedLag, ReadingCost
+from benchctl.results.figures import Calibration, PacedLag
 from benchctl.results.model import RunRecord
 from benchctl.run.bench import SilentObserver
-from benchctl.run.calibrate import calibrate, keep_calibration, kept_calibration, measure_readings
+from benchctl.run.calibrate import calibrate, keep_calibration, kept_calibration
 from builders import make_driver, make_fork, make_record, make_summary
 
 
@@ -34,19 +34,9 @@ def test_a_calibration_that_is_stopped_leaves_no_server_behind():
     assert not any("benchctl.load.floor_stub" in command for command in children)
 
 
-def test_readings_are_those_of_a_process_of_so_many_threads():
-    few, many = measure_readings(2, 20), measure_readings(200, 20)
-    assert (few.threads, many.threads) == (2, 200)
-    # Every thread has files of its own.
-    assert many.bound_p50_ns > 2 * few.bound_p50_ns > 0
-    assert many.telemetry_p50_ns > 2 * few.telemetry_p50_ns > 0
-    assert many.share == pytest.approx(many.telemetry_p50_ns / 1e9, rel=1.0)
-    assert not any("threading.Event" in " ".join(child.cmdline()) for child in psutil.Process().children())
-
-
 def test_a_record_keeps_the_calibration_and_what_the_driver_did():
-    paced, reading = (PacedLag(100.0, 1, 2, 3),), ReadingCost(150, 1, 2, 3, 4, 0.001)
-    calibration = Calibration(41_000, 95_000, 28_400, 14_800.5, 8, 30_120.0, paced, 2.9, reading)
+    paced = (PacedLag(100.0, 1, 2, 3),)
+    calibration = Calibration(41_000, 95_000, 28_400, 14_800.5, 8, 30_120.0, paced, 2.9)
     fork = make_fork("es", 0, make_summary("range", 5.0, driver=make_driver(possible_per_s=100.0)))
     record = make_record(calibration=calibration, forks=(fork,))
     assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record

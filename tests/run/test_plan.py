@@ -133,8 +133,8 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ),
         ({"metrics": "cpu,cpus"}, "unknown metric 'cpus'"),
         (
-            {"metrics": "took,answer,heap", "variants": (ES, RUNNING)},
-            "--metric heap: not available for running clusters.*the collector's log",
+            {"metrics": "took,gc,cpu_search", "variants": (ES, RUNNING)},
+            "--metric cpu_search: not available for running clusters.*the node's process",
         ),
         ({"page_cache": "cold", "variants": (ES, RUNNING)}, "--page-cache: benchctl does not start the node"),
         ({"pin": PinSpec((0,), (1,)), "variants": (RUNNING,)}, "--pin: benchctl has no say in the CPUs"),
@@ -250,8 +250,6 @@ def test_a_metric_that_no_task_has_is_refused(tmp_path: Path):
         UsageError, match="--metric throughput: no task reports it; 'term': the task is throt"
     ):
         planned("throughput", **{"target-throughput": 5})
-    with pytest.raises(UsageError, match="--metric index_fields: only Elasticsearch tells"):
-        planned("index_fields")
     with pytest.raises(UsageError, match=r"profile_query: no task reports it; 'term': no search is prof"):
         planned("profile_query")
     assert planned("latency", **{"target-throughput": 5}).metrics == "latency"

@@ -20,10 +20,8 @@ from benchctl.run.steps import (
     EndedNode,
     Load,
     MeasuredTask,
-    allocated_bytes,
     index_meters,
     meters,
-    sent_per_s,
     told,
 )
 from benchctl.stats.metrics import metric
@@ -39,86 +37,50 @@ ORIGIN_NS = 7_000 * MS
 
 
 def result(starts_ms: list[int], *, warmups: int = 0, failed: int = 0, took_ms: int = -1) -> TaskResult:
-    """Requests that began so long after the fork, each answered by 2 kB."""
+    """Requests that began so long after the fork, each answered in 15 ms."""
     columns = empty_columns(len(starts_ms))
     columns["start_ns"][:] = np.array(starts_ms) * MS
     columns["warmup"][:] = np.arange(len(starts_ms)) < warmups
     columns["part"][:] = 0
     columns["outcome"][:] = Outcome.OK
     columns["outcome"][len(starts_ms) - failed :] = Outcome.HTTP_ERROR
-    columns["response_bytes"][:] = 2_000
     columns["took_ms"][:] = took_ms
     columns["end_ns"][:] = columns["start_ns"] + 15 * MS
     return TaskResult(samples=[columns], driver_cpu_s=0.01, wall_s=1.0)
 
 
-def reading(
-    at_ms: int,
-    cpu_ms: int,
-    threads: dict[int, int],
-    read_bytes: int | None = 0,
-    compiled: tuple[int, int] | None = (10, 7),
-) -> Reading:
+def reading(at_ms: int, cpu_ms: int, threads: dict[int, int]) -> Reading:
     times_ns = {one: ms * MS for one, ms in threads.items()}
-    return Reading(ORIGIN_NS + at_ms * MS, cpu_ms * MS, times_ns, read_bytes, 3, compiled, 130)
+    return Reading(ORIGIN_NS + at_ms * MS, cpu_ms * MS, times_ns)
 
 
 def test_figures_are_those_of_an_operation():
     ends = (
         reading(100, 50, {1: 20, 2: 30}),
-        reading(900, 130, {1: 60, 2: 40, 3: 10}, 8_000, (12, 7 + 20 * MS)),
+        reading(900, 130, {1: 60, 2: 40, 3: 10}),
     )
     pauses = [GcPause(50 * MS, 100 * MS, "Young"), GcPause(500 * MS, 4 * MS, "Young")]
-    node = EndedNode({1: "search", 2: "compilers", 3: "collector"}, pauses)
+    node = EndedNode({1}, pauses)
     found = meters(ends, result([0, 50, 150, 200, 300, 400], warmups=2, failed=1), ORIGIN_NS, node, {})
-    assert found == pytest.approx(
-        {
-            "cpu": 20, "cpu_search": 10, "cpu_compilers": 2.5, "cpu_collector": 2.5, "cpu_write": 0,
-            "cpu_other": 5, "storage_read": 2, "major_faults": 0, "gc": 54 / 4, "answer": 2,
-            "cpu_driver": 10 / 6, "collections": 1 / 4, "compilations": 2 / 4, "compiling": 20 / 4,
-            "open_files": 130,
-        }
-    )  # fmt: skip
+    assert found == pytest.approx({"cpu": 20, "cpu_search": 10, "gc": 54 / 4})
 
 
 def test_every_figure_is_declared():
     declared = {figure.name for figure in METRIC_KINDS if not figure.field and figure.of_tasks}
-    bulk = make_summary("index", 10.0, unit="docs", driver=DriverFigures(3, window_s=2.0))
-    node = EndedNode({1: "search"}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)], 5_000_000)
+    node = EndedNode({1}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)])
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
-    written = dict.fromkeys(("indexing", "throttled", "refresh", "merge", "flush"), 6)
+    written = dict.fromkeys(("indexing", "refresh", "merge", "flush"), 6)
     profile_ns = dict.fromkeys(("query", "aggs"), 6 * MS)
     batch = replace(result([5, 6, 7], took_ms=10), tooks=({12: 3},), profile_ns=profile_ns)
-    batch = replace(batch, quality=(1.5, 1.2, 2))
+    batch = replace(batch, recall=(1.5, 2))
     found = meters(ends, batch, ORIGIN_NS, node, written)
-    held = dict.fromkeys(("open_files", "segments", "heap_used_bytes", "direct_bytes"), 1.0)
-    of_target = told((None, cluster(9, 9, a=held, b=held)), result([5]), ORIGIN_NS, 0.0)
-    index = index_meters([SegmentFacts(1, 2_000_000, "9.8.0")], {"points": 2_000_000, "translog": 9})
-    at_the_end = {**sent_per_s(bulk, 4_000_000), **index, "force_merge": 1.0, **of_target}
+    of_target = told((cluster(0, 100), cluster(900, 500)), result([5]), ORIGIN_NS, 0.0)
+    index = index_meters([SegmentFacts(1, 2_000_000, "9.8.0")])
+    at_the_end = {**index, "force_merge": 1.0, **of_target}
     assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
     assert found["profile_aggs"] == 2
-    assert (found["recall"], found["ndcg"]) == (0.75, 0.6)
-    assert found["direct_buffers"] == 5
-
-
-def test_the_heap_is_that_of_the_last_collection_before_the_end():
-    ends = [reading(100, 1, {}), reading(200, 2, {})]
-    pauses = [GcPause(at * MS, MS, "Young", 9_000_000, at * 100_000) for at in (40, 120, 180, 230)]
-    for number, expected in ((1, 4), (3, 18), (4, 18)):
-        found = meters(ends, result([150]), ORIGIN_NS, EndedNode({}, pauses[:number]), {})
-        assert found["heap"] == expected
-    unsized = [*pauses[:1], GcPause(150 * MS, MS, "Remark")]
-    assert meters(ends, result([150]), ORIGIN_NS, EndedNode({}, unsized), {})["heap"] == 4
-    assert "heap" not in meters(ends, result([150]), ORIGIN_NS, EndedNode({}, pauses[3:]), {})
-
-
-def test_what_a_node_is_asked_at_its_end_is_its_last_task_s():
-    job = Job(Task("range"), Search(name="range", body={}), 0, 0, measured=True)
-    ends = reading(1, 1, {}), reading(9, 9, {})
-    load = Load(outcomes=[MeasuredTask(job, result([5]), 0.0, ends) for _ in range(3)])
-    found = load.summaries(ORIGIN_NS, EndedNode({}, None, 5_000_000))
-    assert [one.meters.get("direct_buffers") for one in found] == [None, None, 5]
+    assert found["recall"] == 0.75
 
 
 VARYING = Search(
@@ -149,7 +111,7 @@ def test_documents_that_change_under_the_same_requests_are_noted(
             answers.samples[0]["hits_exact"][:] = True
             job = Job(Task(one.name, group=group), one, 0, 0, measured=True)
             tasks.append(MeasuredTask(job, answers, 0.0, ends))
-    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, EndedNode({}, None))
+    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, EndedNode(None, None))
     assert (found.hits_least, found.hits_most) == expected
 
 
@@ -167,7 +129,7 @@ def test_warm_up_is_held_against_what_the_operation_needs():
         if not alone:
             other = Job(Task("other"), Search(name="other", body={}), 0, len(warmups), measured=True)
             load.outcomes.append(MeasuredTask(other, result([5, 6, 7, 8]), 0.0, ends))
-        summaries = load.summaries(ORIGIN_NS, EndedNode({}, None))
+        summaries = load.summaries(ORIGIN_NS, EndedNode(None, None))
         return [summary.lacking_warmup for summary in summaries][: len(warmups)]
 
     assert lacking(3) == [3]
@@ -190,109 +152,61 @@ def test_the_index_that_a_challenge_filled_is_its_last_bulk_task_s_with_what_mer
     fill, merge = Bulk(name="fill", bulk_size=10), ForceMerge(name="merge")
     tasks = [(fill, "docs"), (fill, "docs"), (merge, "ops"), (Search(name="range", body={}), "")]
     load = Load(outcomes=[done(*one) for one in tasks])
-    index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")], FILES_HELD)
-    found = load.summaries(ORIGIN_NS, EndedNode({}, None), index)
+    index = index_meters([SegmentFacts(7, 600_000, "9.8.0"), SegmentFacts(3, 400_000, "9.8.0")])
+    found = load.summaries(ORIGIN_NS, EndedNode(None, None), index)
     assert [one.meters.get("index_size") for one in found] == [None, 1.0, None, None]
     last = found[1].meters
-    assert (last["index_segments"], last["index_points"], last["index_norms"]) == (2.0, 0.9, 0.0)
     assert last["force_merge"] == pytest.approx(found[2].mean_ns / 1e9)
 
 
-FILES_HELD = {"points": 900_000, "other": 99_000, "translog": 5_000_000}
-
-
-def test_files_that_no_segment_accounts_for_leave_their_kinds_unknown():
-    segments = [SegmentFacts(7, 600_000, "9.8.0")]
-    assert index_meters(segments, FILES_HELD) == {"index_size": 0.6, "index_segments": 1.0}
-    assert index_meters([], FILES_HELD) == {}
-
-
 def test_what_cannot_be_known_is_left_out():
-    node = EndedNode({}, None)
-    assert meters([], result([5]), ORIGIN_NS, node, {}).keys() == {"answer"}
-    assert meters([None, None], result([5]), ORIGIN_NS, node, {}).keys() == {"answer", "cpu_driver"}
-    ends = [reading(1, 1, {}, None, None), reading(9, 9, {}, None, None)]
-    known = {"answer", "cpu_driver", "cpu", "major_faults", "open_files"}
-    assert meters(ends, result([5]), ORIGIN_NS, node, {}).keys() == known
+    node = EndedNode(None, None)
+    assert meters([], result([5]), ORIGIN_NS, node, {}) == {}
+    assert meters([None, None], result([5]), ORIGIN_NS, node, {}) == {}
+    assert index_meters([]) == {}
+    ends = [reading(1, 1, {}), reading(9, 9, {})]
+    assert meters(ends, result([5]), ORIGIN_NS, node, {}).keys() == {"cpu"}
     assert meters(ends, result([]), ORIGIN_NS, node, {}) == {}
 
 
-@given(
-    rate=st.floats(0.1, 10),
-    times=st.lists(st.integers(1, 10**9), min_size=3, max_size=20, unique=True),
-    inside=st.tuples(st.floats(0, 0.4), st.floats(0.6, 1)),
-)
-def test_an_even_allocation_is_found_whatever_the_collections(
-    rate: float, times: list[int], inside: tuple[float, float]
-):
-    times = sorted(times)
-    full = [rate * (later - earlier) for earlier, later in zip([0, *times], times, strict=False)]
-    pauses = [GcPause(at, 0, "Young", round(100 + grown), 100) for at, grown in zip(times, full, strict=True)]
-    length = times[-1] - times[0]
-    window = tuple(times[0] + round(share * length) for share in inside)
-    found = allocated_bytes(pauses, window)
-    assert found == pytest.approx(rate * (window[1] - window[0]), abs=len(times) + 1, rel=1e-6)
-
-
-def test_too_few_collections_tell_nothing_of_allocation():
-    pauses = [GcPause(at, 0, "Young", 50, 10) for at in (0, 49)]
-    assert allocated_bytes(pauses, (0, 100)) is None
-    assert allocated_bytes(pauses[:1], (0, 10)) is None
-    assert allocated_bytes([pauses[0], GcPause(80, 0, "Remark")], (0, 80)) is None
-
-
 def test_the_time_outside_the_engine_is_what_took_leaves_of_slow_answers():
-    slow = meters([], result([5, 6, 7], warmups=1, took_ms=10), ORIGIN_NS, EndedNode({}, None), {})
+    slow = meters([], result([5, 6, 7], warmups=1, took_ms=10), ORIGIN_NS, EndedNode(None, None), {})
     assert (slow["engine_time"], slow["client_time"]) == (10, 5)
     for took_ms in (9, 16):
-        quick = meters([], result([5, 6, 7], took_ms=took_ms), ORIGIN_NS, EndedNode({}, None), {})
-        assert quick.keys() == {"answer", "engine_time"}
+        quick = meters([], result([5, 6, 7], took_ms=took_ms), ORIGIN_NS, EndedNode(None, None), {})
+        assert quick.keys() == {"engine_time"}
 
 
 def test_searches_run_at_a_time_as_their_own_times_exceed_that_of_their_batch():
     batch = replace(
         result([5, 60, 90], warmups=1, took_ms=14), tooks=({40: 1, 50: 1}, {20: 2}, {20: 1, 30: 1})
     )
-    assert meters([], batch, ORIGIN_NS, EndedNode({}, None), {})["parallelism"] == 90 / (2 * 15)
-
-
-def test_data_sent_is_known_of_what_indexes_documents():
-    driver = DriverFigures(3, window_s=2.0)
-    assert sent_per_s(make_summary("index", 10.0, unit="docs", driver=driver), 4_000_000) == {"sent": 2.0}
-    assert sent_per_s(make_summary("range", 10.0, driver=driver), 4_000_000) == {}
-    assert sent_per_s(make_summary("index", 10.0, unit="docs", driver=DriverFigures(3)), 4_000_000) == {}
+    assert meters([], batch, ORIGIN_NS, EndedNode(None, None), {})["parallelism"] == 90 / (2 * 15)
 
 
 @given(st.integers(1, 50), st.integers(1, 5_000), st.floats(0.1, 100))
 def test_costs_of_bulk_tasks_are_those_of_a_thousand_documents(requests: int, each: int, window_s: float):
     summary = make_summary(
         "index", 10.0, unit="docs", samples=requests, throughput_per_s=requests * each / window_s,
-        meters={"cpu": 30.0, "sent": 5.0}, driver=DriverFigures(requests, window_s=window_s),
+        meters={"cpu": 30.0}, driver=DriverFigures(requests, window_s=window_s),
     )  # fmt: skip
     cpu = metric("cpu").counting("docs")
     assert cpu.value(summary) == pytest.approx(30_000 / each)
     assert cpu.unit == "ms/1k docs"
-    assert metric("sent").value(summary) == 5.0
     assert cpu.value(msgspec.structs.replace(summary, unit="queries")) == 30.0
     assert cpu.value(msgspec.structs.replace(summary, driver=None)) is None
 
 
-def cluster(at_ms: int, cpu_ms: float, *, unsure_ms: int = 1, **nodes: dict[str, float]) -> ClusterReading:
+def cluster(at_ms: int, cpu_ms: float, *, unsure_ms: int = 1) -> ClusterReading:
     """What two nodes said, which share the CPU time."""
-    values = {
-        name: {"cpu_ms": cpu_ms / 2, "gc_ms": cpu_ms / 10, **nodes.get(name, {})} for name in ("a", "b")
-    }
-    return ClusterReading(0, ORIGIN_NS + at_ms * MS, unsure_ms * MS, values)
+    values = {name: {"cpu_ms": cpu_ms / 2, "gc_ms": cpu_ms / 10} for name in ("a", "b")}
+    return ClusterReading(ORIGIN_NS + at_ms * MS, unsure_ms * MS, values)
 
 
 def test_a_cluster_tells_costs_of_the_requests_between_its_own_looks():
     done = result([-50, 50, 150, 200, 300, 950], warmups=1)
-    held = {"heap_used_bytes": 3e6, "open_files": 60.0, "segments": 4.0}
-    ends = (cluster(0, 100), cluster(900, 500, a=held, b=held))
-    assert told(ends, done, ORIGIN_NS, 0.0) == pytest.approx(
-        {"cpu": 400 / 4, "gc": 2 * 40 / 4, "heap_used": 6, "open_files": 120, "segments": 8}
-    )
-    assert "heap_used" not in told((ends[0], cluster(900, 500, a=held)), done, ORIGIN_NS, 0.0)
+    ends = (cluster(0, 100), cluster(900, 500))
+    assert told(ends, done, ORIGIN_NS, 0.0) == pytest.approx({"cpu": 400 / 4, "gc": 2 * 40 / 4})
 
 
 @pytest.mark.parametrize(
@@ -312,7 +226,7 @@ def test_costs_that_a_cluster_cannot_tell_apart_are_left_out(
     ends: tuple[ClusterReading | None, ...], gap_s: float
 ):
     done = dataclasses.replace(result([50, 150, 200]), start_ns=ORIGIN_NS)
-    assert not told(ends, done, ORIGIN_NS, gap_s).keys() & {"cpu", "gc", "collections"}
+    assert not told(ends, done, ORIGIN_NS, gap_s)
 
 
 def test_idle_time_before_a_task_is_nobody_elses():

@@ -26,10 +26,13 @@ STEADY = (1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0)
 def forks(blocks: int, factors: tuple[float, ...] = STEADY, wall_s: float = 10.0) -> tuple[ForkRecord, ...]:
     return tuple(
         make_fork(
-            variant, block, make_summary("range", mean_ms * factors[block % len(factors)]), wall_s=wall_s
+            variant,
+            block,
+            make_summary("range", mean_ms * factors[(block + shift) % len(factors)]),
+            wall_s=wall_s,
         )
         for block in range(blocks)
-        for variant, mean_ms in (("es", 10.0), ("os", 12.0))
+        for variant, mean_ms, shift in (("es", 10.0, 0), ("os", 12.0, 2))
     )
 
 
@@ -217,29 +220,29 @@ def pairs(blocks: int, factor: float) -> tuple[ForkRecord, ...]:
 
 
 def test_a_verdict_on_everything_ends_a_run_from_the_fifth_block_on():
-    assert reason_to_stop(record(DECIDED, pairs(4, 2.0), paired=True), 4) == ""
-    text = reason_to_stop(record(DECIDED, pairs(5, 2.0), paired=True), 5)
+    assert reason_to_stop(record(DECIDED, pairs(4, 2.0)), 4) == ""
+    text = reason_to_stop(record(DECIDED, pairs(5, 2.0)), 5)
     assert text.startswith(
         "ended after 5 of at most 50 forks per variant, because --until-decided is reached: "
     )
 
 
 def test_what_is_open_goes_on_and_says_what_it_lacks():
-    running = record(DECIDED, pairs(6, 1.02), paired=True)
+    running = record(DECIDED, pairs(6, 1.02))
     assert reason_to_stop(running, 6) == ""
     assert "are open: p90 service time of range (1 (1 to 2) more)" in shortfall(running)
 
 
 def test_a_wider_margin_makes_the_same_forks_equivalent():
     wide = msgspec.structs.replace(DECIDED, margin=0.15)
-    assert reason_to_stop(record(wide, pairs(9, 1.04), paired=True), 9)
+    assert reason_to_stop(record(wide, pairs(9, 1.04)), 9)
 
 
 def test_looks_make_intervals_wider_and_verdicts_rarer():
     """The same forks: one look finds a difference, where several do not yet."""
-    one_look = analyse_run(record(None, pairs(5, 1.06), paired=True)).rows[0].comparisons[0]
-    many = analyse_run(record(DECIDED, pairs(5, 1.06), paired=True)).rows[0].comparisons[0]
-    again = analyse_run(msgspec.structs.replace(record(None, pairs(5, 1.06), paired=True), looks=2))
+    one_look = analyse_run(record(None, pairs(5, 1.06))).rows[0].comparisons[0]
+    many = analyse_run(record(DECIDED, pairs(5, 1.06))).rows[0].comparisons[0]
+    again = analyse_run(msgspec.structs.replace(record(None, pairs(5, 1.06)), looks=2))
     twice = again.rows[0].comparisons[0]
     assert twice == many
     assert one_look.p < many.p

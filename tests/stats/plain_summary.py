@@ -47,7 +47,6 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "latency": plain_quantiles(ok["end_ns"] - ok["intended_ns"], lost) if throttled else None,
         "took": plain_quantiles(ok["took_ms"][ok["took_ms"] >= 0].astype(np.int64) * 1_000_000, lost),
         "processing_time": plain_quantiles(ok["processing_ns"][ok["processing_ns"] > 0], lost),
-        "first_byte": plain_quantiles(ok["first_byte_ns"][ok["first_byte_ns"] > 0], lost),
         "pages": plain_quantiles((sent["end_ns"] - sent["start_ns"])[page], lost_pages),
         **_first_two(select(samples, samples["part"] == 0)),
         "mean_ns": float(service_ns.mean()) if n else None,

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.engine import prepared_index, usage
-from benchctl.results.metrics import FILES, METRIC_KINDS, THREADS
+from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import IndexFacts, RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Row
@@ -31,7 +30,7 @@ def compared(record: RunRecord, *names: str) -> dict[str, Row]:
 
 def test_builds_are_compared_by_default_and_rates_on_the_log_scale():
     found = analyse_run(built_record(es=builds(*ES), os=builds(*OS)))
-    assert [row.metric for row in found.rows] == ["build_rate", "build_cpu", "force_merge", "index_size"]
+    assert [row.metric for row in found.rows] == ["build_rate", "force_merge", "index_size"]
     assert (found.builds, found.forks) == ({"es": 5, "os": 5}, {"es": 0, "os": 0})
     (one,) = found.rows[0].comparisons
     expected = ttest_rel(-np.log(OS), -np.log(ES))
@@ -47,10 +46,10 @@ def test_fewer_than_five_builds_are_provisional():
     assert (row.comparisons[0].verdict, row.comparisons[0].provisional) == ("slower", True)
 
 
-@pytest.mark.parametrize("why", ["cached", "unpaired", "uneven"])
+@pytest.mark.parametrize("why", ["cached", "uneven"])
 def test_builds_that_were_not_made_in_turns_are_no_pairs(why: str):
     cached = builds(*OS, cached=True) if why == "cached" else builds(*OS[: 4 if why == "uneven" else 5])
-    record = built_record({"paired": why != "unpaired"}, es=builds(*ES), os=cached)
+    record = built_record(es=builds(*ES), os=cached)
     row = compared(record)["build_rate"]
     (one,) = row.comparisons
     assert not one.paired
@@ -65,7 +64,7 @@ def test_builds_that_were_not_made_in_turns_are_no_pairs(why: str):
 
 
 def test_p_is_adjusted_over_the_rows_of_the_table_and_usual_rows_do_not_depend_on_others():
-    record = built_record(es=builds(*ES, cpu_s=3.0), os=builds(*OS, cpu_s=3.1))
+    record = built_record(es=builds(*ES, took_s=30.0), os=builds(*OS, took_s=31.0))
     usual, every = (
         {row.metric: row.comparisons[0].p_adjusted for row in analyse_run(record, metrics=asked).build_rows}
         for asked in (None, EVERY)
@@ -116,30 +115,14 @@ def test_variants_that_share_one_index_do_not_differ_in_it():
 
 
 def test_what_was_not_kept_of_a_build_leaves_no_verdict_and_says_how_to_get_it():
-    old = (built(20.0), *builds(*OS[1:], cpu_s=4.0))
-    row = compared(built_record(es=builds(*ES, cpu_s=3.0), os=old))["build_cpu"]
+    old = (built(20.0), *builds(*OS[1:], took_s=40.0))
+    row = compared(built_record(es=builds(*ES, took_s=30.0), os=old), "build_took")["build_took"]
     assert row.figures[1].values[0] is None
     assert row.comparisons[0].verdict == "insufficient"
     assert row.caveats[0].text == (
         "not kept of 1 of 5 index builds of os, which were interrupted; what "
         "is deleted from indices/ in benchctl's home is built again"
     )
-
-
-def test_parts_of_an_index_have_rows_of_their_own():
-    def sizes(*each: int, **files: int) -> tuple[IndexFacts, ...]:
-        fields = [{"a": size, "small": 19_999, "b": 10**6} for size in each]
-        return tuple(built(own["a"] / 1e5, fields=own, files={"points": own["a"], **files}) for own in fields)
-
-    record = built_record(es=sizes(10**6, 10**6 + 9), os=sizes(2 * 10**6, 2 * 10**6 + 5, vectors=10**6))
-    found = analyse_run(record, metrics=EVERY)
-    rows = {(row.metric, row.label): row for row in found.build_rows}
-    fields = [label for key, label in rows if key == "index_fields"]
-    assert fields == ["a", "b"]
-    assert rows["index_fields", "a"].comparisons[0].effect_percent == pytest.approx(100, abs=0.01)
-    assert rows["index_points", "index build"].figures[0].values == (1.0, 1.000009)
-    # Of a kind that one side has, the other has nothing.
-    assert [side.value for side in rows["index_vectors", "index build"].figures] == [0.0, 1.0]
 
 
 def test_an_index_that_was_found_was_not_filled():
@@ -178,13 +161,8 @@ def test_intervals_of_every_figure_exclude_what_its_p_excludes(
         assert excluded == (one.p < 0.05), row.metric
 
 
-def test_kinds_of_threads_and_files_are_those_that_nodes_are_read_by():
-    assert usage.KINDS == THREADS
-    assert {*prepared_index.KINDS, "translog", "other"} == set(FILES)
-
-
 def test_every_figure_of_builds_is_found_where_it_says():
-    facts = built(10.0, cpu_s=3.0, files={"points": 1})
-    values = {one.name: facts.value_of(one) for one in METRIC_KINDS if one.built and not one.named}
+    facts = built(10.0, took_s=30.0)
+    values = {one.name: facts.value_of(one) for one in METRIC_KINDS if one.built}
     assert None not in values.values()
-    assert (values["build_rate"], values["build_cpu"], values["index_points"]) == (100.0, 4_000.0, 1e-6)
+    assert (values["build_rate"], values["build_took"], values["index_size"]) == (100.0, 30.0, 2.0)

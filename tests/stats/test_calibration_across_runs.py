@@ -74,7 +74,7 @@ def test_a_recorded_run_against_itself_split_by_time_is_never_decided(name: str)
     series = dict(recorded())[name]
     half = len(series) // 2
     begin, end = series[:half], series[half:]
-    plan = plan_of(Task("range"), paired=True)
+    plan = plan_of(Task("range"))
     apart = {"es": forks_of("es", begin[:, 0], 0), "os": forks_of("os", end[:, 1], 1)}
     together = {
         label: [*forks_of(label, begin[:, side], 0), *forks_of(label, end[:, side], 1)]

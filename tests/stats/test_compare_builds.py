@@ -120,7 +120,7 @@ def test_an_analysis_uses_builds_where_there_are_several():
 
 def test_pairs_of_builds_in_an_analysis_are_of_blocks_that_both_finished():
     made = {"es": forks("es", ES_MS), "os": forks("os", OS_MS)[:-1]}
-    found = analyse(made, make_plan(index_builds=3, paired=True), runs=["r"])
+    found = analyse(made, make_plan(index_builds=3), runs=["r"])
     one = found.rows[0].comparisons[0]
     assert (one.paired, one.replicates, one.n_baseline) == (True, (3, 3), 5)
     speeds = [1000 / np.array(times[:5]) for times in (OS_MS, ES_MS)]
@@ -135,7 +135,6 @@ def test_forks_that_failed_make_it_uneven_and_the_note_says_so():
 
 
 def test_one_side_with_one_build_gets_no_verdict():
-    made = {"es": forks("es", ES_MS), "os": forks("os", OS_MS, (0,) * 6)}
-    assert several_builds(made)
-    one = analyse(made, make_plan()).rows[0].comparisons[0]
+    assert several_builds({"es": forks("es", ES_MS), "os": forks("os", OS_MS, (0,) * 6)})
+    one = compared(replicate="build", units=(BUILDS, (0,) * 6))
     assert (one.verdict, one.replicates) == ("insufficient", (3, 1))

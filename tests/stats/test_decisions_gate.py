@@ -32,7 +32,9 @@ def analysis(
                 variant,
                 block,
                 *(
-                    make_summary(name, 10 * sides[side][block], task=place, **options)
+                    make_summary(
+                        name, 10 * sides[side][(block - 2 * side) % len(sides[side])], task=place, **options
+                    )
                     for place, (name, sides) in enumerate(zip(names, tasks, strict=True))
                 ),
             )
@@ -154,7 +156,7 @@ def throttled_beside(metrics: Sequence[Metric] | None, *others: Task) -> Analysi
     """Task a is throttled, the others are not."""
     forks: dict[str, list[Any]] = {"es": [], "os": []}
     for variant, made in forks.items():
-        for block, factor in enumerate(FLAT):
+        for block, factor in enumerate(FLAT if variant == "es" else FLAT[2:] + FLAT[:2]):
             plain = make_summary("a", 10 * factor, throughput_per_s=20.0, target_per_s=20.0)
             first = msgspec.structs.replace(plain, latency=plain.service_time)
             rest = [
@@ -215,7 +217,7 @@ def test_what_never_happened_passes_and_what_began_to_happen_does_not():
     assert judged(0.0) == GateResult("pass", ("no regression in 1 comparison: 1 equal",))
     worse = judged(2.0)
     assert worse.outcome == "regression"
-    assert worse.reasons[0] == "os in a, collector pauses: slower, 0 ms against 7 ms, p 0.0022"
+    assert worse.reasons[0] == "os in a, collector pauses: slower, 0 ms against 7 ms, p 0.031"
 
 
 @pytest.mark.parametrize("code", ["test-mode", "unfinished"])

@@ -1,7 +1,7 @@
 """Which doubts forks raise: one table of rows, and one of each thing that a whole run is asked for."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
+    targets_among,
     unfit_values,
 )
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
@@ -44,11 +45,15 @@ def made(ms: float = 10.0, *, wait_ms: float | None = None, error: float | None 
 
 
 def doubts(
-    *summaries: TaskSummary, of: Metric = THROUGHPUT, task: Task = CLOSED, answers: AnswerCheck | None = None
+    *summaries: TaskSummary,
+    of: Metric = THROUGHPUT,
+    task: Task = CLOSED,
+    answers: AnswerCheck | None = None,
+    targets: Collection[str] = (),
 ) -> list[Caveat]:
     found = {"es": list(enumerate(summaries))}
     return [
-        *row_doubts(of, task, found, answers),
+        *row_doubts(of, task, found, answers, targets),
         *settling_doubts(task, found, steadiness({"es": summaries})),
     ]
 
@@ -58,7 +63,6 @@ STOOD = {"driver": make_driver(window_s=44.0), "stalled": 2, "stalled_s": 20.0, 
 CLAIMED = {"took": Quantiles(4e7, 4e7, 4e7), "driver": make_driver()}
 PLUG_IN = Task("range", iterations=10, scheduler="lazily")
 DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "different", "buckets 7 and 8"),))
-TARGET = {"meters": {"gc": 1.0, "heap_used": 3.0}}
 FOUR_CLIENTS = Task("range", iterations=100, clients=4)
 
 
@@ -139,8 +143,8 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
         ([made(driver=make_driver())], {"task": Task("range", iterations=400, group=1)}, "", ""),
         ([made(driver=make_driver(), unit="docs")], {"task": FOUR_CLIENTS}, "", ""),
         (
-            [made(meters={"heap_used": 3.0})],
-            {"of": metric("cpu")},
+            [made(meters={})],
+            {"of": metric("cpu"), "targets": {"es"}},
             "missing-values",
             "is not known: a running cluster looks at itself once a second, which takes a task of several",
         ),
@@ -167,15 +171,30 @@ def test_forks_that_did_not_stand_still_say_what_they_say():
         (THROUGHPUT, {}, {"unit": "ops"}, "unlike-units"),
         (THROUGHPUT, {}, {"throughput_per_s": 200.0}, "unlike-units"),
         (SERVICE_TIME, {}, {"unit": "ops"}, ""),
-        (metric("gc"), {}, TARGET, "other-clocks"),
-        (metric("gc"), TARGET, TARGET, ""),
-        (metric("answer"), {}, {"meters": {"answer": 2.0, "heap_used": 3.0}}, ""),
     ],
 )  # fmt: skip
 def test_doubts_of_two_variants(of: Metric, es: dict[str, Any], os: dict[str, Any], code: str):
-    usual = {"driver": make_driver(window_s=2.0), "meters": {"gc": 1.0, "answer": 2.0}}
+    usual = {"driver": make_driver(window_s=2.0)}
     sides = {"es": [(0, made(**usual | es))], "os": [(0, made(**usual | os))]}
     assert [doubt.code for doubt in row_doubts(of, CLOSED, sides, None)] == [code][: bool(code)]
+
+
+@pytest.mark.parametrize(
+    ("name", "targets", "code"),
+    [("gc", {"os"}, "other-clocks"), ("gc", {"es", "os"}, ""), ("engine_time", {"os"}, "")],
+)
+def test_what_targets_tell_by_their_own_statistics_is_not_what_is_read(
+    name: str, targets: set[str], code: str
+):
+    own = made(driver=make_driver(window_s=2.0), meters={"gc": 1.0, "engine_time": 2.0})
+    found = row_doubts(metric(name), CLOSED, {"es": [(0, own)], "os": [(0, own)]}, None, targets)
+    assert [doubt.code for doubt in found] == [code][: bool(code)]
+
+
+def test_a_variant_whose_nodes_were_not_started_is_a_target():
+    boots = {"es": (msgspec.structs.replace(BOOT, origin_ns=-5),), "os": (BOOT,), "micro": ()}
+    done = {label: [make_fork(label, 0, made(), boots=own)] for label, own in boots.items()}
+    assert targets_among(done) == {"os"}
 
 
 @pytest.mark.parametrize(

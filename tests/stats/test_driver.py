@@ -194,8 +194,8 @@ def analysed(task: Task, calibration: Calibration | None = None, **sides: TaskSu
         )
 
     forks = {
-        name: [make_fork(name, block, varied(one, block)) for block in range(5)]
-        for name, one in sides.items()
+        name: [make_fork(name, block, varied(one, (block + 2 * place) % 5)) for block in range(5)]
+        for place, (name, one) in enumerate(sides.items())
     }
     plan = make_plan(schedules=(Challenge("c", (task,)),))
     return analyse(forks, plan, calibration=calibration)

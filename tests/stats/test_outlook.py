@@ -170,10 +170,10 @@ def test_a_detectable_effect_is_found_in_four_cases_of_five_though_the_sides_are
     assert found == pytest.approx(0.8, abs=0.06)
 
 
-def test_both_sides_together_have_the_mean_of_their_variances():
+def test_both_sides_together_have_the_sum_of_their_variances():
     found = prospects(history([(0.10, 0.20)]), PLAN)
     assert [one.metric for one in found] == ["throughput", "service_time_p90"]
-    assert found[0].sd == pytest.approx(math.sqrt((0.01 + 0.04) / 2))
+    assert found[0].sd == pytest.approx(math.sqrt(0.01 + 0.04))
     # Satterthwaite: between the degrees of freedom of one side and those of both.
     assert 9 < found[0].df < 18
     assert prospects(history([(0.1, 0.1)]), PLAN)[0].df == pytest.approx(18)
@@ -188,24 +188,20 @@ def test_a_task_without_earlier_forks_is_named_not_guessed():
 
 
 def test_pairs_have_the_spread_of_earlier_differences_or_that_of_both_sides():
-    paired = msgspec.structs.replace(PLAN, paired=True)
     known = history([(0.15, 0.15)])
-    assert prospects(known, paired)[0].spread.sd == pytest.approx(
-        math.sqrt(2) * prospects(known, PLAN)[0].spread.sd
-    )
+    assert prospects(known, PLAN)[0].sd == pytest.approx(0.15 * math.sqrt(2))
     pairs = {((0, 0), "throughput", (kind_of(ES), kind_of(OS))): Noise(0.04, 7, 8, "same")}
     known = msgspec.structs.replace(known, noises={**known.noises, **pairs})
-    assert (prospects(known, paired)[0].sd, prospects(known, paired)[0].df) == (0.04, 7)
-    assert prospects(known, PLAN)[0].sd == pytest.approx(0.15)
+    assert (prospects(known, PLAN)[0].sd, prospects(known, PLAN)[0].df) == (0.04, 7)
     # Values that are equal to the last digit are no measurement of how much they differ.
     pairs = {key: msgspec.structs.replace(noise, sd=0.0) for key, noise in pairs.items()}
     known = msgspec.structs.replace(known, noises={**known.noises, **pairs})
-    assert prospects(known, paired)[0].sd == pytest.approx(0.15 * math.sqrt(2))
+    assert prospects(known, PLAN)[0].sd == pytest.approx(0.15 * math.sqrt(2))
 
 
 def test_a_plan_sees_what_its_forks_can_see():
     (seen,) = visible([prospect(0.02)], 5, PLAN)
-    expected = least_effect(Spread(0.02, 9).of_coming_run, Rule(math.log(1.03), paired=False), 5)
+    expected = least_effect(Spread(0.02, 9).of_coming_run, Rule(math.log(1.03), paired=True), 5)
     assert seen == pytest.approx(math.expm1(expected))
     seen = list(visible([prospect(0.02), prospect(0.02)], 5, PLAN))
     assert seen[0] == seen[1] > math.expm1(expected)
@@ -232,8 +228,8 @@ def test_a_stop_rule_decides_how_many_forks_are_expected(
 
 def test_the_widest_interval_decides_on_precision():
     plan = msgspec.structs.replace(PLAN, forks=90, stop=StopSpec(precision=0.05))
-    rule, noisy = Rule(0.0, paired=False, sequential=True), [prospect(0.01), prospect(0.10)]
+    rule, noisy = Rule(0.0, paired=True, sequential=True), [prospect(0.01), prospect(0.10)]
     forks = expected_forks(noisy, plan, None)
-    halves = [rule.critical(count) * 0.10 * math.sqrt(2 / count) for count in (forks - 1, forks)]
+    halves = [rule.critical(count) * 0.10 * math.sqrt(1 / count) for count in (forks - 1, forks)]
     assert halves[0] > math.log(1.05) >= halves[1]
     assert expected_forks(noisy[:1], plan, None) == 8

@@ -128,7 +128,6 @@ CELL = st.fixed_dictionaries(
         "pause_ns": st.integers(0, 5_000),
         "late_ns": st.integers(0, 3_000),
         "service_us": st.integers(1, 20),
-        "first_byte_ns": st.integers(0, 900),
         "processing_ns": st.integers(0, 9_000),
         "took_ms": st.integers(-1, 4),
         "hits": st.sampled_from([7, 7, 7, 7, 8, -1]),

@@ -25,8 +25,8 @@ def draw_run(
     draw = np.random.default_rng(1)
     done = []
     for block in range(forks):
-        for variant, typical_ms in TYPICAL_MS.items():
-            mean_ms = typical_ms * (1 + 0.02 * ((block * 3 + len(variant)) % 5))
+        for place, (variant, typical_ms) in enumerate(TYPICAL_MS.items()):
+            mean_ms = typical_ms * (1 + 0.02 * ((block * 3 + place) % 5))
             chunks = [_samples(draw, mean_ms, task) for task in range(len(tasks))]
             done.append(
                 make_fork(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import linregress, ttest_1samp, ttest_ind
+from scipy.stats import linregress, ttest_1samp
 
 from benchctl.stats.analysis import SweepAxis, SweepCurve
 from benchctl.sweep.curve import ByBlock, sweep_curve
@@ -59,14 +59,11 @@ def test_means_have_the_interval_that_they_have_everywhere():
     assert curve.lines[0].forks == (BLOCKS,) * 4
 
 
-def test_exponents_are_compared_within_blocks_or_as_welch_does():
+def test_exponents_are_compared_within_blocks():
     es, os = forks(lambda x: x**0.9, sd=0.1), forks(lambda x: x**0.5, seed=2, sd=0.03)
     paired = fitted(es, os).pairs[0].growth
     within = ttest_1samp(np.subtract(slopes(os), slopes(es)), 0).confidence_interval(0.95)
     assert (paired.exponent.low, paired.exponent.high) == pytest.approx((within.low, within.high))
-    apart = fitted(es, os, paired=False).pairs[0].growth
-    welch = ttest_ind(slopes(os), slopes(es), equal_var=False).confidence_interval(0.95)
-    assert (apart.exponent.low, apart.exponent.high) == pytest.approx((welch.low, welch.high))
 
 
 @given(LOGS, LOGS, st.lists(st.floats(-3, 3), min_size=7, max_size=7))
@@ -128,11 +125,10 @@ def test_a_block_with_a_failed_fork_does_not_count_and_is_counted():
     assert (pair.growth.blocks, pair.growth.left_out) == (BLOCKS - 1, 1)
 
 
-@pytest.mark.parametrize("paired", [True, False])
-def test_a_point_that_most_blocks_lack_is_left_out_and_named(paired: bool):  # noqa: FBT001 - drawn
+def test_a_point_that_most_blocks_lack_is_left_out_and_named():
     points = forks(lambda x: x)
     points[3] = {0: 8.0}
-    curve = fitted(forks(lambda x: 2 * x, seed=3), points, paired=paired)
+    curve = fitted(forks(lambda x: 2 * x, seed=3), points)
     law = curve.lines[1].growth
     assert (law.without, law.blocks, law.steps[-1][1]) == (("8",), BLOCKS, "4")
     assert curve.pairs[0].growth.without == ("8",)

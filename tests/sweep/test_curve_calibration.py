@@ -48,7 +48,6 @@ def swept(
     truths: dict[str, np.ndarray], repetitions: int, seed: tuple[int, ...], blocks: int, **how: float
 ) -> list[SweepCurve]:
     generator = np.random.default_rng(seed)
-    paired = not how.pop("unpaired", False)
     spreads = {"drift": 0.1, "node": 0.0} | how
     return [
         sweep_curve(
@@ -56,7 +55,6 @@ def swept(
             AXIS,
             task="range",
             metric="service_time_p90",
-            paired=paired,
         )
         for _ in range(repetitions)
     ]
@@ -70,8 +68,8 @@ def powers() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("blocks", [3, 10])
 @pytest.mark.parametrize(
     "how",
-    [{"drift": 0.1}, {"drift": 0.02, "node": 0.05}, {"drift": 0.0, "unpaired": True}],
-    ids=["drift", "one-node", "unpaired"],
+    [{"drift": 0.1}, {"drift": 0.02, "node": 0.05}],
+    ids=["drift", "one-node"],
 )
 def test_intervals_hold_the_truth_as_often_as_promised(
     calibration: Table, blocks: int, how: dict[str, float]

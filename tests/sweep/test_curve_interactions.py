@@ -211,8 +211,7 @@ def analysed(plan: Plan, milliseconds: Mapping[tuple[str, Place], float], blocks
 
 
 def test_an_operation_after_different_tasks_is_a_curve_without_a_sweep():
-    plan = msgspec.structs.replace(PLAN, paired=True)
-    found = analysed(plan, {("os", (0, 1)): 1.3})
+    found = analysed(PLAN, {("os", (0, 1)): 1.3})
     assert [(curve.task, curve.metric) for curve in found.curves] == [
         ("range", "throughput"),
         ("range", "service_time_p90"),
@@ -224,12 +223,6 @@ def test_an_operation_after_different_tasks_is_a_curve_without_a_sweep():
     assert [verdicts(line.changes) for line in curve.lines] == [["equivalent"], ["slower"]]
     # Its rows are in the tables of tasks as those of any run are.
     assert not any(row.swept for row in found.rows)
-
-
-def test_values_of_a_fork_are_pairs_whatever_was_declared():
-    curve = analysed(PLAN, {}).curves[0]
-    assert not curve.pairs[0].interactions[0].paired
-    assert all(change.paired for line in curve.lines for change in line.changes)
 
 
 def test_places_that_ask_unequally_often_say_so():

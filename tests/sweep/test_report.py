@@ -124,7 +124,7 @@ HELD = {"es": forks(lambda x: 100 * x), "os": forks(lambda x: 200 * x, seed=2)}
 FROM_0 = {"es": forks(lambda x: x - 1), "os": forks(lambda x: x, seed=2)}
 SCENES: dict[str, SweepCurve] = {
     "two laws": two_laws(),
-    "what is held is less, and not faster": make_curve(HELD, metric="heap"),
+    "what is held is less, and not faster": make_curve(HELD, metric="index_size"),
     "each further variant has its answer and lines": three(),
     "points that are no numbers": by_name(),
     "one variant that is no power law": alone(forks(lambda x: 100 * x / (x + 3))),

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from benchctl.cli.comparison import Measures, by_option, by_values, compared, require_pairs
+from benchctl.cli.comparison import Measures, by_option, by_values, compared
 from benchctl.cli.options import (
     AmountType,
     check_html,
@@ -46,7 +46,6 @@ _DECIDING = frozenset(
         "diff",
         "quantiles",
         "margin",
-        "paired",
         "force",
     }
 )
@@ -95,7 +94,6 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     type=AmountType(PERCENT),
     help="Difference that does not matter.  [default: 3% of throughput, 5% of times]",
 )
-@click.option("--paired", is_flag=True, help="Require paired analysis; fails if the run did not declare it.")
 @click.option(
     "--gate",
     "gating",
@@ -122,7 +120,6 @@ def compare_command(
     output_format: Format,
     html: Path | None,
     *,
-    paired: bool,
     gating: bool,
     force: bool,
     verbose: bool,
@@ -143,8 +140,6 @@ def compare_command(
     selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
     if point:
         selection = at_point(selection, point)
-    if paired:
-        require_pairs(selection)
     analysis = compared(
         archive,
         selection,

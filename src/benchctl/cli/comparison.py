@@ -169,11 +169,6 @@ def _lacking(metric: Metric) -> str:
         return f"no task has a {title}: only throttled tasks have one; for others, use service_time"
     if metric.kind.of_tasks:
         return f"no task has any {title}"
-    if metric.kind.named:
-        return (
-            f"{title}: field sizes are reported only by Elasticsearch, so variants cannot be compared; "
-            "see field sizes with: benchctl show RUN --host"
-        )
     return f"no index builds, or the same ones on all sides: no {title}"
 
 
@@ -296,24 +291,6 @@ def by_values(archive: Archive, key: str, sides: Sequence[str]) -> tuple[str, ..
     if len(sides) > 1:
         raise UsageError("--by cannot be used with several sides", hint="name one variant: es --by KEY")
     return tuple(sides_by(archive, key, *sides))
-
-
-def require_pairs(selection: Selection) -> None:
-    """Refuse to pair blocks unless that was declared before they were measured.
-
-    Raises:
-        UsageError: If it was not declared.
-    """
-    if len({frozenset(run.id for run in side.runs) for side in selection.sides}) > 1:
-        raise UsageError(
-            "--paired requires every side in the same runs: blocks of different runs are no pairs"
-        )
-    for run in selection.sides[0].runs:
-        if not run.plan.paired:
-            raise UsageError(
-                f"run {run.id} was declared as unpaired, and pairs are declared before a run",
-                hint="remove --unpaired next time",
-            )
 
 
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:

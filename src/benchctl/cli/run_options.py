@@ -88,7 +88,7 @@ PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds", "ind
 SUBJECT = (
     *("variants", "variants_file", "docs", "corpus", "corpus_dirs", "track", "heap"),
     *("track_repository", "track_revision"),
-    *("jdks", "seed", "corpus_seed", "pin", "paired"),
+    *("jdks", "seed", "corpus_seed", "pin"),
 )
 """Options of the measurement."""
 TARGETS = ("targets", "targets_file", "allow_writes", "keep_target_data")

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
@@ -104,24 +103,15 @@ class EngineClocks:
 
 STATISTICS: Mapping[str, str] = {
     "cpu_ms": "process.cpu.total_in_millis",
-    "open_files": "process.open_file_descriptors",
-    "heap_used_bytes": "jvm.mem.heap_used_in_bytes",
-    "direct_bytes": "jvm.buffer_pools.direct.used_in_bytes",
     "searches": "indices.search.query_total",
     "indexing_ms": "indices.indexing.index_time_in_millis",
-    "throttled_ms": "indices.indexing.throttle_time_in_millis",
     "refresh_ms": "indices.refresh.total_time_in_millis",
     "merge_ms": "indices.merges.total_time_in_millis",
-    "merges_current": "indices.merges.current",
     "flush_ms": "indices.flush.total_time_in_millis",
-    "segments": "indices.segments.count",
-    "store_bytes": "indices.store.size_in_bytes",
-    "disk_available_bytes": "fs.total.available_in_bytes",
-    "disk_total_bytes": "fs.total.total_in_bytes",
 }
 """Values of a node's statistics, and where they are; times and counts are since the node was started."""
 
-WRITE_CLOCKS = ("indexing_ms", "throttled_ms", "refresh_ms", "merge_ms", "flush_ms")
+WRITE_CLOCKS = ("indexing_ms", "refresh_ms", "merge_ms", "flush_ms")
 """Keys of STATISTICS in milliseconds of writing threads."""
 
 
@@ -320,18 +310,13 @@ class SearchClient:
             deadline_s=timeout_s,
             max_bytes=self._max_bytes,
         )
-        self._answered.answer_bytes, self._answered.status = len(answer.body), answer.status
+        self._answered.status = answer.status
         if "warning" in answer.headers:
             _log.info("%s %s: the node warns: %s", method, target, answer.headers["warning"])
         if not answer.headers.get("content-type", "").startswith("text/"):
             return answer
         # The clients decode texts, such as a gateway's page, as UTF-8 whatever their charset.
         return answer._replace(body=answer.body.decode("utf-8", "replace").encode())
-
-    @property
-    def answer_bytes(self) -> int:
-        """Size of the last answer that this thread got, unpacked."""
-        return int(getattr(self._answered, "answer_bytes", 0))
 
     def info(self) -> NodeInfo:
         """Return version, build and process id; from the nodes API, since core builds refuse `GET /`."""
@@ -443,24 +428,6 @@ class SearchClient:
         )
         return [segment for index in order for segment in _segments_of(by_index[index].shards)]
 
-    def field_bytes(self, name: str) -> dict[str, int]:
-        """Return bytes of every field of indices, the most first; the node reads all of them.
-
-        Only Elasticsearch from 7.15 on does it.
-        """
-        usages = self.request(
-            "POST",
-            f"/{_part(name)}/_disk_usage",
-            # A flush would write another commit.
-            params={"run_expensive_tasks": "true", "flush": "false"},
-            timeout_s=FORCE_MERGE_TIMEOUT_S,
-        )
-        sizes: Counter[str] = Counter()
-        for index, usage in usages.items():
-            if index != "_shards":
-                sizes.update({field: size["total_in_bytes"] for field, size in usage["fields"].items()})
-        return dict(sizes.most_common())
-
     def search(
         self,
         index: str,
@@ -474,9 +441,9 @@ class SearchClient:
         )
         return answer
 
-    def statistics(self, *names: str, timeout_s: float = REQUEST_TIMEOUT_S) -> dict[str, dict[str, float]]:
+    def statistics(self, *names: str) -> dict[str, dict[str, float]]:
         """Return values of STATISTICS by node; what a node does not report is missing."""
-        nodes = self.read(statistics_path(names), Nodes, timeout_s=timeout_s).nodes
+        nodes = self.read(statistics_path(names), Nodes).nodes
         return statistics_of(nodes, names)
 
     def node_search_count(self) -> int:

@@ -34,16 +34,7 @@ from benchctl.engine.launch import (
 from benchctl.engine.prepared_index import entries, link
 from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
-from benchctl.engine.usage import (
-    GcPause,
-    LogClock,
-    Meter,
-    ProcessGauge,
-    Reading,
-    read_pauses,
-    thread_kinds,
-    wait_idle,
-)
+from benchctl.engine.usage import GcPause, LogClock, Meter, Reading, read_pauses, search_threads, wait_idle
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
 from benchctl.slices import hook
@@ -370,11 +361,6 @@ class Node:
         return True
 
     @cached_property
-    def gauge(self) -> ProcessGauge:
-        """A gauge of its process."""
-        return ProcessGauge(self.pid)
-
-    @cached_property
     def _meter(self) -> Meter:
         return self._held.enter_context(Meter(self.pid))
 
@@ -382,9 +368,9 @@ class Node:
         """Return its process's usage; None if it cannot be read."""
         return self._meter.read()
 
-    def thread_kinds(self) -> Mapping[int, str]:
-        """Return purposes of its threads; see `usage.thread_kinds`."""
-        return thread_kinds(self.pid, self.stdout)
+    def search_threads(self) -> frozenset[int] | None:
+        """Return its threads that search; see `usage.search_threads`."""
+        return search_threads(self.pid, self.stdout)
 
     def pauses(self, logs: Path, origin_ns: int) -> list[GcPause]:
         """Return the pauses in its logs, wherever they are now, since `origin_ns` on the monotonic clock."""

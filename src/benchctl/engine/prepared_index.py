@@ -10,7 +10,6 @@ import shutil
 import struct
 import time
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -375,7 +374,6 @@ def keep(home: Home, name: str, built: Path, facts: IndexFacts) -> PreparedIndex
     with disk_errors(f"keep the prepared index {root}"):
         for lock in (built / "data").rglob("node.lock"):
             lock.unlink()
-        facts = msgspec.structs.replace(facts, files=bytes_by_kind(built / "data"))
         (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
         shutil.rmtree(root, ignore_errors=True)
         built.replace(root)
@@ -427,40 +425,10 @@ def _linked(entry: Entry) -> bool:
     return True
 
 
-# Of org.apache.lucene.codecs, versions 8 to 10, and of Elasticsearch's own formats.
-KINDS = {
-    "postings": "tim tip tmd doc pos pay psm",
-    "bloom filters": "bfi bfm",
-    "points": "kdd kdi kdm dim dii",
-    "doc values": "dvd dvm dvs",
-    "stored fields": "fdt fdx fdm",
-    "norms": "nvd nvm",
-    "vectors": "vec vem vex vemf veq vemq vemb veb",
-    "term vectors": "tvd tvx tvm",
-}
-_KIND = {suffix: kind for kind, suffixes in KINDS.items() for suffix in suffixes.split()}
 _NOT_CONTENT = {".si", ".cfe", ".lock"}
 _ID_BYTES = 16
 _HEADER_BYTES = 256
 _MOST_ENTRIES_BYTES = 1024 * 1024
-
-
-def bytes_by_kind(data: Path) -> dict[str, int]:
-    """Return bytes in a node's data folder by purpose, the most first, translogs included.
-
-    Args:
-        data: of a node that is stopped.
-
-    Raises:
-        OSError: If a file cannot be read.
-    """
-    sizes: Counter[str] = Counter()
-    for folder in _shards(data):
-        for name, size in _files(folder):
-            sizes[_KIND.get(name.rpartition(".")[2], "other")] += size
-        for file in (folder.parent / "translog").glob("translog*"):
-            sizes["translog"] += file.stat(follow_symlinks=False).st_size
-    return dict(sizes.most_common())
 
 
 def _shards(data: Path) -> Iterator[Path]:
@@ -468,18 +436,6 @@ def _shards(data: Path) -> Iterator[Path]:
     for folder in data.rglob("index"):
         if folder.parent.name.isdigit() and folder.is_dir():
             yield folder
-
-
-def _files(folder: Path) -> Iterator[tuple[str, int]]:
-    for file in folder.iterdir():
-        size = file.stat(follow_symlinks=False).st_size
-        if file.suffix == ".cfs":
-            with open_regular(file.with_suffix(".cfe"), follow=False) as entries:
-                within = list(compound_entries(entries.read(_MOST_ENTRIES_BYTES)))
-            yield from ((name, length) for name, _, length in within)
-            yield "", size - sum(length for _, _, length in within)  # padding
-        else:
-            yield file.name, size
 
 
 def compound_entries(data: bytes) -> Iterator[tuple[str, int, int]]:

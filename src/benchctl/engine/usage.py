@@ -1,22 +1,16 @@
 """Resource usage of a node's processes, and the pauses of its JVM."""
 
 import io
-import math
 import os
 import re
 import signal
-import struct
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from io import BufferedReader
 from pathlib import Path
 from typing import Self
-
-import psutil
 
 from benchctl.disk import disk_errors, open_regular
 
@@ -29,21 +23,8 @@ _MOST_DUMP_BYTES = 4 * 1024 * 1024
 _END_OF_DUMP = "JNI global ref"
 # Up to JDK 20 a thread's number in the kernel is hexadecimal, from 21 on decimal.
 _THREAD = re.compile(r'^"(?P<name>.*)" .*\bnid=(?P<number>0x[0-9a-f]+|\d+) ', re.MULTILINE)
-# The names of Elasticsearch's and OpenSearch's thread pools, and of HotSpot's own threads.
-_KINDS = {
-    "search": re.compile(r"\[(system_(critical_)?)?(search(_\w+)?|index_searcher|get|esql_worker)\]"),
-    "write": re.compile(r"\[(system_(critical_)?)?(write|refresh|flush|force_merge|merge)\]|Lucene Merge"),
-    "collector": re.compile(r"^(G1 |GC Thread|Parallel|ParGC|[XZ](Worker|Driver|Director)|Shenandoah|CMS)"),
-    "compilers": re.compile(r"^(C[12]|JVMCI) Compiler"),
-}
-KINDS = (*_KINDS, "other")
-
-# HotSpot maps a file for its counters, unless it has -XX:-UsePerfData or -XX:+PerfDisableSharedMem.
-_COUNTERS_FILE = re.compile(r" (?P<path>/\S*/hsperfdata_[^/\s]+/\d+)$", re.MULTILINE)
-_MOST_COUNTERS_BYTES = 1024 * 1024
-_COUNTER_BYTES = 8
-# Both compilers together; the time is the compiling threads' from begin to end, on the monotonic clock.
-_COMPILATIONS, _COMPILING_NS = "sun.ci.totalCompiles", "java.ci.totalTime"
+# The names of Elasticsearch's and OpenSearch's thread pools.
+_SEARCHES = re.compile(r"\[(system_(critical_)?)?(search(_\w+)?|index_searcher|get|esql_worker)\]")
 
 
 @dataclass(frozen=True)
@@ -54,11 +35,6 @@ class Reading:
     cpu_ns: int  # CPU time, those of threads that have ended included
     # kernel's number of a thread -> its CPU time in nanoseconds; that of a running one is up to a tick old
     threads: Mapping[int, int]
-    read_bytes: int | None  # read from storage; None where the kernel does not say
-    major_faults: int  # page faults that had to read from storage
-    # methods that a JVM has compiled, and the nanoseconds that this took; None where it keeps no counters
-    compiled: tuple[int, int] | None = None
-    open_files: int | None = None  # that it has now, sockets included; None where the kernel does not say
 
 
 @dataclass
@@ -71,36 +47,23 @@ class Meter:
 
     pid: int
     _open: dict[int, int] = field(default_factory=dict)
-    _counters: BufferedReader | None = None
-    _places: tuple[int, int] = (0, 0)
 
     def __enter__(self) -> Self:
-        with suppress(OSError, KeyError):
-            file = _open_counters(self.pid)
-            self._counters = file
-            places = counter_places(file.read(_MOST_COUNTERS_BYTES))
-            self._places = places[_COMPILATIONS], places[_COMPILING_NS]
         return self
 
     def __exit__(self, *_: object) -> None:
         for descriptor in self._open.values():
             os.close(descriptor)
         self._open.clear()
-        if self._counters is not None:
-            self._counters.close()
 
     def read(self) -> Reading | None:
         """Read the current usage; None for a process that is gone or not readable."""
         try:
             cpu_ns = time.clock_gettime_ns((~self.pid << 3) | _CPUCLOCK_SCHED)
             threads = self._threads()
-            fields = Path(f"/proc/{self.pid}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
             return None
-        now_ns = time.monotonic_ns()
-        return Reading(
-            now_ns, cpu_ns, threads, self._storage(), int(fields[9]), self._compiled(), self._open_files()
-        )
+        return Reading(time.monotonic_ns(), cpu_ns, threads)
 
     def _threads(self) -> dict[int, int]:
         folder = f"/proc/{self.pid}/task"
@@ -114,62 +77,9 @@ class Meter:
             os.close(self._open.pop(gone))
         return spent_ns
 
-    def _storage(self) -> int | None:
-        try:
-            text = Path(f"/proc/{self.pid}/io").read_bytes()
-        except OSError:
-            return None
-        return int(text.partition(b"\nread_bytes: ")[2].split(maxsplit=1)[0])
 
-    def _compiled(self) -> tuple[int, int] | None:
-        if self._counters is None or 0 in self._places:
-            return None
-        # Not mapped: a file that its owner cuts off would end benchctl.
-        counters = [os.pread(self._counters.fileno(), _COUNTER_BYTES, place) for place in self._places]
-        compilations, spent_ns = (int.from_bytes(counter, sys.byteorder, signed=True) for counter in counters)
-        return compilations, spent_ns
-
-    def _open_files(self) -> int | None:
-        folder = f"/proc/{self.pid}/fd"
-        try:
-            # Linux 6.2 and newer count them here; older ones say 0.
-            return os.stat(folder).st_size or len(os.listdir(folder))  # noqa: PTH116, PTH208 - twice as fast
-        except OSError:
-            return None
-
-
-def _open_counters(pid: int) -> BufferedReader:
-    """The file of counters that a JVM has mapped: another one of its name may be an earlier process's."""
-    mapped = _COUNTERS_FILE.search(Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace"))
-    if mapped is None:
-        raise KeyError(pid)
-    return open_regular(Path(mapped["path"]), follow=False)
-
-
-def counter_places(data: bytes) -> dict[str, int]:
-    """Return offsets of a HotSpot's 64-bit counters in its file of them, by name.
-
-    The form is version 2.0 of `perfMemory.hpp`: a prologue, and entries of a name and a value. What is not
-    of this form is empty.
-
-    Args:
-        data: of the file.
-    """
-    places = {}
-    with suppress(struct.error, ValueError):
-        magic, major, accessible, at, entries = struct.unpack_from("=4sxBxB16xii", data)
-        if (magic, major, accessible) != (b"\xca\xfe\xc0\xc0", 2, 1):
-            return {}
-        for _ in range(entries):
-            length, name, elements, kind, value = struct.unpack_from("=iiicxxxi", data, at)
-            if kind == b"J" and elements == 0:
-                places[data[at + name : data.index(b"\0", at + name)].decode()] = at + value
-            at += length
-    return places
-
-
-def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
-    """Return the purpose of each thread of a JVM, of KINDS.
+def search_threads(pid: int, stdout: Path) -> frozenset[int] | None:
+    """Return the threads of a JVM that search.
 
     The kernel keeps 15 letters of a name, in which all threads of Elasticsearch are alike; so the JVM is told
     to dump its threads, which stops it for a moment. That is for when nothing is measured any more.
@@ -179,7 +89,7 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
         stdout: file that its standard output is appended to.
 
     Returns:
-        By the kernel's number; empty where the JVM does not answer.
+        Their numbers in the kernel; None where the JVM does not answer.
     """
     try:
         before = stdout.stat().st_size
@@ -188,10 +98,10 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
             for task in Path(f"/proc/{pid}/task").iterdir()
         }
         if not _catches(pid, signal.SIGQUIT):
-            return {}
+            return None
         os.kill(pid, signal.SIGQUIT)
     except OSError:
-        return {}
+        return None
     patience = time.monotonic() + _DUMP_S
     text = ""
     while _END_OF_DUMP not in text and time.monotonic() < patience:
@@ -200,12 +110,9 @@ def thread_kinds(pid: int, stdout: Path) -> dict[int, str]:
             file.seek(before)
             text = file.read(_MOST_DUMP_BYTES).decode(errors="replace")
     if _END_OF_DUMP not in text:
-        return {}
+        return None
     names |= {int(match["number"], 0): match["name"] for match in _THREAD.finditer(text)}
-    return {
-        thread: next((kind for kind, pattern in _KINDS.items() if pattern.search(name)), "other")
-        for thread, name in names.items()
-    }
+    return frozenset(thread for thread, name in names.items() if _SEARCHES.search(name))
 
 
 def _catches(pid: int, wanted: signal.Signals) -> bool:
@@ -214,30 +121,14 @@ def _catches(pid: int, wanted: signal.Signals) -> bool:
     return bool(int(status.partition("\nSigCgt:")[2].split(maxsplit=1)[0], 16) >> (wanted - 1) & 1)
 
 
-def cpu_by_kind(begin: Reading, end: Reading, kinds: Mapping[int, str]) -> dict[str, int]:
-    """Return CPU nanoseconds between two readings by kind; `other` is that of threads that ended."""
-    by_kind = dict.fromkeys(KINDS, 0)
-    for thread, used in end.threads.items():
-        before = begin.threads.get(thread, 0)
+def cpu_of(begin: Reading, end: Reading, threads: Collection[int]) -> int:
+    """Return CPU nanoseconds of some threads between two readings, without those that ended."""
+    spent_ns = 0
+    for thread in end.threads.keys() & threads:
+        used, before = end.threads[thread], begin.threads.get(thread, 0)
         # A number that counts from the beginning again is another thread's.
-        by_kind[kinds.get(thread, "other")] += used - before if used >= before else used
-    by_kind["other"] += max(end.cpu_ns - begin.cpu_ns - sum(by_kind.values()), 0)
-    return by_kind
-
-
-_SWITCHES = b"voluntary_ctxt_switches:"
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Resources used by a process since it started; NaN where they cannot be read."""
-
-    cpu_s: float = math.nan
-    rss_bytes: float = math.nan
-    read_bytes: float = math.nan
-    write_bytes: float = math.nan
-    context_switches: float = math.nan
-    major_faults: float = math.nan
+        spent_ns += used - before if used >= before else used
+    return spent_ns
 
 
 def wait_idle(
@@ -262,85 +153,6 @@ def wait_idle(
         if before is None or after is None or after - before < cores * (now - since) or now - start >= max_s:
             return now - start
         before, since = after, now
-
-
-class ProcessGauge:
-    """A reader of a local process; one that is gone, or another user's, reads as NaN."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._switches: dict[str, int] = {}
-        self._switched = 0
-        self._process: psutil.Process | None = None
-        with suppress(psutil.NoSuchProcess):
-            self._process = psutil.Process(pid)
-
-    def read(self) -> Usage:
-        """Read the current usage."""
-        if self._process is None:
-            return Usage()
-        try:
-            with self._process.oneshot():
-                times = self._process.cpu_times()
-                rss_bytes = self._process.memory_info().rss
-                major_faults = _major_faults(self._pid)
-            read_bytes, write_bytes = storage_bytes(self._process)
-            switches = self._context_switches()
-        except (psutil.Error, OSError):
-            return Usage()
-        return Usage(
-            cpu_s=times.user + times.system,
-            rss_bytes=rss_bytes,
-            read_bytes=read_bytes,
-            write_bytes=write_bytes,
-            context_switches=switches,
-            major_faults=major_faults,
-        )
-
-    def _context_switches(self) -> int:
-        """Switches, voluntary or not, of every thread that was alive at a reading.
-
-        For a process, the kernel reports only those of its main thread.
-        """
-        now = {}
-        with os.scandir(f"/proc/{self._pid}/task") as threads:
-            for thread in threads:
-                with suppress(FileNotFoundError, ProcessLookupError):
-                    now[thread.name] = _switches_of(thread.path)
-        for name, count in now.items():
-            before = self._switches.get(name, 0)
-            # A counter that was reset: the thread id was reused.
-            self._switched += count - before if count >= before else count
-        self._switches = now
-        return self._switched
-
-
-def storage_bytes(process: psutil.Process) -> tuple[float, float]:
-    """Return bytes read and written; NaN where the kernel hides them from other users."""
-    try:
-        counters = process.io_counters()
-    except (psutil.AccessDenied, NotImplementedError):
-        return math.nan, math.nan
-    return counters.read_bytes, counters.write_bytes
-
-
-def _switches_of(task: str) -> int:
-    """Context switches of a thread, voluntary or not, by its folder in /proc."""
-    descriptor = os.open(f"{task}/status", os.O_RDONLY)
-    try:
-        status = os.read(descriptor, 8192)
-    finally:
-        os.close(descriptor)
-    # The line of involuntary ones follows, and ends with the same words.
-    return sum(int(part.split(maxsplit=1)[0]) for part in status.split(_SWITCHES)[1:])
-
-
-def _major_faults(pid: int) -> int:
-    """Page faults of a process that had to read from storage."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - once a second
-        # After the program's name, which may contain anything.
-        fields = file.read().rpartition(")")[2].split()
-    return int(fields[9])
 
 
 _NS_PER_S = 1_000_000_000

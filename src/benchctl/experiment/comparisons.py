@@ -16,7 +16,6 @@ from benchctl.experiment.record import (
     SeenReceiver,
     Side,
     TaskRef,
-    forks_of,
     is_derived,
     side_text,
 )
@@ -266,7 +265,7 @@ class _Sum(msgspec.Struct, frozen=True):
     """A side of a comparison: a task, or several whose values are combined block by block.
 
     They are added and subtracted; of ratios, they are multiplied. In blocks, what the host does to all of
-    them is in all of them; of forks that are not paired, any partner is as good as another.
+    them is in all of them.
     """
 
     reference: Side
@@ -363,8 +362,7 @@ def compare_row(
     `noisy` are forks around which the host's probes stand out; with `published` figures to compare with, the
     distance from the blog's scale is part of the row.
 
-    All measurements take turns block after block: the two sides of a block are a pair, unless the runs
-    were declared to be unpaired. Two tasks of the same forks are pairs in any case.
+    All measurements take turns block after block: the two sides of a block are a pair.
 
     Raises:
         UsageError: If a measurement has no such task.
@@ -384,7 +382,7 @@ def compare_row(
     )
     doubts = list(dict.fromkeys(_doubts(metric, sides, runs, noisy)))
     unfit = unfit_values(metric, _by_name(tasks)) if any(task.found for task in tasks) else {}
-    blocked = bool(measured) and all(run.plan.paired for run in measured)
+    paired = True
     several = several_builds({task.label: task.forks for task in tasks})
     replicate: Replicate = "build" if several else "fork"
     of_builds = not spec.refs[0].task
@@ -394,14 +392,13 @@ def compare_row(
             for ref in spec.refs
             if ref.measurement in runs
         }
-        turns = blocked and len({ref.measurement for ref in spec.refs}) == 1
-        replicate, (blocked, further) = "build", pairs_of_builds(builds, paired=turns)
+        in_turns = len({ref.measurement for ref in spec.refs}) == 1
+        replicate, (paired, further) = "build", pairs_of_builds(builds, in_turns=in_turns)
         doubts += [*further, *shared_builds(builds)]
     comparison = compare_sides(
         metric,
         *(side.values(metric) for side in sides),
-        # Values of both sides that come from the same node starts are pairs in any case.
-        paired=blocked or bool(forks_of(spec.sides[0]) & forks_of(spec.sides[1])),
+        paired=paired,
         judged=_judged(metric, tasks, doubts),
         replicate=replicate,
         sequential=not of_builds and sequential(measured),

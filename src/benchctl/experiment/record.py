@@ -163,11 +163,6 @@ def is_derived(side: Side) -> bool:
     return len(side) > 1 or side[0].minus
 
 
-def forks_of(side: Side) -> frozenset[tuple[str, str]]:
-    """Return (measurement, variant) of every node start that a side depends on."""
-    return frozenset((term.ref.measurement, term.ref.variant) for term in side)
-
-
 def side_text(side: Side) -> str:
     """Return a side as text, such as `m/es/with - m/es/without`."""
     text = "".join(f" {'-' if term.minus else '+'} {term.ref}" for term in side)

@@ -470,7 +470,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
 
 def _tests(analysis: ExperimentAnalysis) -> str:
     paired = {row.comparison.paired for row in analysis.rows}
-    names = {True: "paired t over blocks", False: "Welch's t over forks"}
+    names = {True: "paired t over blocks", False: "Welch's t over index builds"}
     return " or ".join(name for test, name in names.items() if test in paired)
 
 

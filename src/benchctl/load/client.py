@@ -84,18 +84,17 @@ class Tally:
     tooks: Sequence[Counter[int]] = ()  # of batches of searches, successful and measured, as `Tooks`
     # Of profiled and measured searches, by names as in `Answer`.
     profile_ns: Counter[str] = field(default_factory=Counter)
-    # Recall and ndcg of measured searches, summed, and how many have them.
-    quality: tuple[float, float, int] = (0.0, 0.0, 0)
-    sent_bytes: int = 0  # bodies of measured requests that succeeded
+    # Recall of measured searches, summed, and how many have it.
+    recall: tuple[float, int] = (0.0, 0)
 
     def fail(self, outcome: Outcome, detail: str) -> None:
         """Count one failed request."""
         failed = Failure(outcome, 1, (detail,) if detail else ())
         self.failures = merge_failures((self.failures, (failed,)))
 
-    def count_quality(self, recall: float, ndcg: float, searches: int = 1) -> None:
-        """Add the sums of so many searches."""
-        self.quality = self.quality[0] + recall, self.quality[1] + ndcg, self.quality[2] + searches
+    def count_recall(self, recall: float, searches: int = 1) -> None:
+        """Add the sum of so many searches."""
+        self.recall = self.recall[0] + recall, self.recall[1] + searches
 
     def add(self, other: "Tally") -> None:
         """Add what others came to."""
@@ -107,8 +106,7 @@ class Tally:
         self.unit = self.unit or other.unit
         self.tooks = merge_tooks((self.tooks, other.tooks))
         self.profile_ns = self.profile_ns + other.profile_ns
-        self.count_quality(*other.quality)
-        self.sent_bytes += other.sent_bytes
+        self.count_recall(*other.recall)
 
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -192,7 +190,6 @@ class Recorder:
             intended_ns,
             exchange.start_ns,
             exchange.connect_ns,
-            exchange.first_byte_ns,
             exchange.end_ns,
             exchange.response_bytes,
             answer.hits,
@@ -506,7 +503,6 @@ class Client:
             if answer.outcome is not Outcome.OK:
                 tally.fail(answer.outcome, answer.reason)
             elif not warmup:
-                tally.sent_bytes += len(request.body)
                 count_tooks(self._tooks, answer.tooks_ms)
                 self._count_contents(answer)
         self._operations += len(waiting)
@@ -516,8 +512,8 @@ class Client:
     def _count_contents(self, answer: Answer) -> None:
         if answer.profile_ns:
             self.tally.profile_ns.update(answer.profile_ns)
-        if answer.quality is not None:
-            self.tally.count_quality(*answer.quality)
+        if answer.recall is not None:
+            self.tally.count_recall(answer.recall)
 
     def _ask(
         self,
@@ -558,7 +554,6 @@ class Client:
             if answer.outcome is Outcome.OK:
                 self._lost_in_a_row = 0
                 if not warmup:
-                    self.tally.sent_bytes += len(request.body)
                     self._count_contents(answer)
                     if part == 0:
                         count_tooks(self._tooks, answer.tooks_ms)
@@ -674,7 +669,7 @@ class Client:
             if isinstance(branch.recorder, Notes):
                 # The last sample is the branch's total.
                 notes.append(branch.recorder.rows[:-1])
-        exchange = Exchange(began_ns, 0, 0, self._timer.now_ns(), 0, b"", 0)
+        exchange = Exchange(began_ns, 0, self._timer.now_ns(), 0, b"", 0)
         return Reply(exchange, first_failure(answers)), in_order(notes, part)
 
     def _keep(self, note: Note, *, warmup: bool) -> None:

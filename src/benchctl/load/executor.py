@@ -311,12 +311,6 @@ class WorkerPool:
         self._workers: list[Worker] = []
         self._steps = 0
 
-    @property
-    def pids(self) -> list[int]:
-        """The ids of the processes on this host."""
-        local = (worker.process for worker in self._workers if isinstance(worker, LocalWorker))
-        return [process.pid for process in local if process.pid is not None]
-
     def __enter__(self) -> Self:
         try:
             self._begin()

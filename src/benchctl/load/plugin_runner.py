@@ -107,7 +107,7 @@ _LOOK_S = 0.05
 _MOST_32_BITS, _MOST_64_BITS = 2**31 - 1, 2**63 - 1  # what samples hold
 
 _NOT_DONE = Answer(Outcome.OK)
-_NOTHING = Exchange(0, 0, 0, 0, 0, b"", 0)
+_NOTHING = Exchange(0, 0, 0, 0, b"", 0)
 
 
 # What a plug-in's runner gets: an engine's official client, whose methods can be awaited.

@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     # Of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of these as
     # `aggs.NAME`; else None.
     profile_ns: Mapping[str, int] | None = None
-    quality: tuple[float, float] | None = None  # recall and ndcg of nearest vectors; None where unknown
+    recall: float | None = None  # of nearest vectors; None where unknown
 
 
 Judge = Callable[[int, bytes], Answer]
@@ -56,7 +56,6 @@ class Exchange(msgspec.Struct, frozen=True, gc=False):
 
     start_ns: int  # just before it was handed to libcurl, on the monotonic clock
     connect_ns: int  # time to connect; 0 on the kept-alive connection
-    first_byte_ns: int  # from start to the first byte of the response; 0 when there was none
     end_ns: int  # the last byte of the body, or the failure
     status: int  # HTTP status; 0 when there was no response
     body: bytes  # as far as it came

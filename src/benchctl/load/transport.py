@@ -31,7 +31,6 @@ _FRESH_NS = 300_000
 # AWS accepts a signature for five minutes.
 _SIGNED_NS = 60_000_000_000
 _TOTAL_TIME = pycurl.TOTAL_TIME_T
-_FIRST_BYTE_TIME = pycurl.STARTTRANSFER_TIME_T
 _STATUS = pycurl.RESPONSE_CODE
 
 _E_TOO_LARGE = 100  # pycurl has no name for it
@@ -154,7 +153,6 @@ class WireClient(_Closing):
         return Exchange(
             start_ns,
             connect_ns,
-            getinfo(_FIRST_BYTE_TIME) * _NS_PER_US,
             end_ns,
             getinfo(_STATUS),
             body,

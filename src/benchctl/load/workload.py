@@ -280,12 +280,11 @@ class ScriptTotal:
         `now_ns` is the end of one that sent nothing.
         """
         if self._decisive is None:
-            return Exchange(self._began_ns, 0, 0, now_ns, 0, b"", 0)
+            return Exchange(self._began_ns, 0, now_ns, 0, b"", 0)
         parts = [reply.exchange for reply in self._replies]
         return Exchange(
             start_ns=parts[0].start_ns,
             connect_ns=sum(part.connect_ns for part in parts),
-            first_byte_ns=parts[0].first_byte_ns,
             end_ns=max(part.end_ns for part in parts),
             status=self._decisive.status,
             body=self._decisive.body,

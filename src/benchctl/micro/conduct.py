@@ -188,7 +188,6 @@ def plan_micro(
         track_digest=micro.digest,
         corpus=CorpusSpec(seed=0, documents=0, generator_version=0, digest=""),
         params={},
-        paired=True,
         stop=stop,
         origin="empty",
         evidence=evidence,

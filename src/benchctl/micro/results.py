@@ -22,8 +22,6 @@ MOST_RESULT_BYTES = 64 << 20
 """Largest result, in bytes."""
 _NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
 _CONFIDENCE = 0.999
-# Of JMH's profilers: the figure that it is, and how many of its units that has.
-_METERS = {"gc.alloc.rate.norm": ("allocated", 1000.0)}
 
 
 # JMH writes what is not finite as text: "NaN", "+INF", "-INF".
@@ -36,10 +34,6 @@ class _Primary(msgspec.Struct, frozen=True, rename="camel"):
     raw_data_histogram: tuple[tuple[tuple[tuple[_Score, int], ...], ...], ...] = ()
 
 
-class _Secondary(msgspec.Struct, frozen=True):
-    score: _Score = "NaN"
-
-
 class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
     """A benchmark with one set of parameters, measured by one JVM."""
 
@@ -47,7 +41,6 @@ class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
     mode: str
     threads: int
     primary_metric: _Primary
-    secondary_metrics: dict[str, _Secondary] = {}
     params: dict[str, str] = {}
 
     def scores(self) -> list[tuple[float, int]]:
@@ -145,12 +138,6 @@ def figures_of(place: int, label: str, entry: JmhEntry) -> TaskSummary:
         throughput_per_s=mean * 1e9 / unit_ns if rate else None,
         mean_ns=None if rate else mean * unit_ns,
         service_time=quantiles,
-        meters={
-            name: score / per_unit
-            for key, metric in entry.secondary_metrics.items()
-            for name, per_unit in [_METERS.get(key.lstrip("·"), ("", 1.0))]
-            if name and math.isfinite(score := float(metric.score))
-        },
     )
 
 

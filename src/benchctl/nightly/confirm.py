@@ -113,7 +113,6 @@ class Confirmer:
             schedules=only_about(plan, {_task(finding) for finding in findings}),
             forks=self.limits.most_forks,
             index_builds=min(plan.index_builds, self.limits.most_forks),
-            paired=True,
         )
         places = {name: place for place, name in task_names(plan).items()}
         stop = StopSpec(

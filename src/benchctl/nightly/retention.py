@@ -67,8 +67,8 @@ def night_of_run(tags: Collection[str], nights: Sequence[NightRecord]) -> NightR
 
 Nights = Annotated[int, msgspec.Meta(ge=1)]
 
-_RAW_FOLDERS: Final = ("forks", "telemetry", "boots")
-"""Raw parts of a run's directory: samples, resource usage, and logs of nodes."""
+_RAW_FOLDERS: Final = ("forks", "boots")
+"""Raw parts of a run's directory: samples, and logs of nodes."""
 
 
 _MANIFEST: Final = "manifest.json"
@@ -240,7 +240,7 @@ def _leftover(manifest: Path, *paths: Path) -> Iterator[Leftover]:
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """For how many measured nights things are kept."""
 
-    raw_nights: Nights | None = 30  # nights of samples, telemetry and node logs; `null` keeps all
+    raw_nights: Nights | None = 30  # nights of samples and node logs; `null` keeps all
     engine_nights: Nights | None = 30  # nights of engines and prepared indices; `null` keeps all
 
 
@@ -292,5 +292,5 @@ def _strip_runs(store: RunStore, old: Sequence[NightRecord]) -> Iterator[str]:
 
 
 def _fork_without_raw(fork: ForkRecord) -> ForkRecord:
-    boots = tuple(msgspec.structs.replace(boot, logs="", readings=None) for boot in fork.boots)
-    return msgspec.structs.replace(fork, samples=None, telemetry=None, boots=boots, files={})
+    boots = tuple(msgspec.structs.replace(boot, logs="") for boot in fork.boots)
+    return msgspec.structs.replace(fork, samples=None, boots=boots, files={})

@@ -79,7 +79,6 @@ def command(
         workers=AS_MANY_WORKERS_AS_NEEDED if plan.workers == 1 else plan.workers,
         heap=SIZE.text(plan.heap_mb),
         pin="" if plan.pin is None else f"node={cpu_list(plan.pin.node)},driver={cpu_list(plan.pin.driver)}",
-        paired=plan.paired,
         warmup="as-written" if _as_written(plan, given) else "auto",
     )
     if plan.redline is not None:

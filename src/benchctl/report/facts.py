@@ -10,16 +10,15 @@ from benchctl.report.layout import collect_notes, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes
 from benchctl.report.sentences import builds_legend, comparison_text
 from benchctl.report.table import Items
-from benchctl.results.figures import Calibration, ReadingCost
+from benchctl.results.figures import Calibration
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import EngineFacts, Environment, IndexFacts, LoadHostFacts, RunRecord, stray_boots
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used, disturbances
-from benchctl.stats.metrics import LEAST_SHARE, metric
+from benchctl.stats.metrics import metric
 from benchctl.track.operations.common import remedy
 
-_BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
 _NS_PER_MS = 1e6
 _SEVERAL = 2
@@ -66,7 +65,6 @@ def fact_sections(record: RunRecord) -> list[Items]:
         Items("Index builds compared", tuple(_build_lines(record))),
         Items("Answers", tuple(_answer_lines(record))),
         Items("Forks", tuple(_fork_lines(record))),
-        Items("Other requests to targets", tuple(_asked_lines(record))),
         Items("Time", tuple(_time_lines(record))),
     ]
     return [section for section in sections if section.lines]
@@ -82,9 +80,8 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield record.stopped
     yield from _measured_lines(plan)
     yield from _warmup_lines(plan)
-    analyzed = "analyzed as pairs" if plan.paired else "not paired"
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
-    yield f"{_forks(record)} of every variant, order seed {plan.seed}, {analyzed}{heap}"
+    yield f"{_forks(record)} of every variant, order seed {plan.seed}{heap}"
     yield from _beside_lines(record)
     yield from _cache_lines(record)
     if plan.pin is not None:
@@ -337,29 +334,7 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
             f"{f', content {facts.content[:12]}' if facts.content else ''}"
             f"{', from the cache' if facts.cached else ''}"
         )
-        if facts.files:
-            kinds = ", ".join(f"{kind} {megabytes(size)}" for kind, size in facts.files.items())
-            yield f"  files: {kinds}"
-        yield f"  fields: {_fields(facts)}"
         yield from (f"  {line}" for line in _ingest_lines(facts))
-
-
-def _fields(facts: IndexFacts) -> str:
-    """`message 37.5 MB, @timestamp 2.0 MB, 12 more 0.4 MB`; or why not."""
-    if facts.fields_unknown:
-        return f"the engine does not tell: {facts.fields_unknown}"
-    if not facts.fields and not facts.key:
-        return "not asked of an index that benchctl did not fill"
-    if not facts.fields:
-        where = f"indices/*-{facts.key[:12]}* in benchctl's home"
-        return f"not kept by the version that built it; delete {where}, and the next run builds it again"
-    large = {name: size for name, size in facts.fields.items() if size >= LEAST_SHARE * facts.store_bytes}
-    words = [f"{name} {megabytes(size)}" for name, size in large.items()]
-    rest = len(facts.fields) - len(large)
-    if rest:
-        left = sum(facts.fields.values()) - sum(large.values())
-        words.append(f"{rest} {'more' if large else 'small ones'} {megabytes(left)}")
-    return ", ".join(words)
 
 
 def _segments(facts: IndexFacts) -> str:
@@ -397,15 +372,7 @@ def _build_lines(record: RunRecord) -> Iterator[str]:
     if record.plan.index_builds < _SEVERAL:
         return
     analysis = analyse_run(record, metrics=[metric(figure.name) for figure in METRIC_KINDS if figure.built])
-    least = LEAST_SHARE * max(
-        (build.store_bytes for own in record.builds.values() for build in own), default=0
-    )
-    # Smaller files are many, and decide nothing.
-    rows = tuple(
-        row
-        for row in analysis.build_rows
-        if row.unit != "MB" or _BYTES_PER_MB * max(side.value or 0.0 for side in row.figures) >= least
-    )
+    rows = analysis.build_rows
     notes = collect_notes(msgspec.structs.replace(analysis, rows=rows))
     for row in rows:
         numbers = f" [{marks}]" if (marks := notes.cell(row.caveats).text) else ""
@@ -478,49 +445,6 @@ def _other_lines(record: RunRecord) -> Iterator[str]:
         yield f"CPU of other processes: unknown for forks of {', '.join(unknown)}"
 
 
-def _asked_lines(record: RunRecord) -> Iterator[str]:
-    """Yield what running clusters were asked while they were measured, and what their nodes used."""
-    for spec in record.plan.variants:
-        boots = [boot for fork in record.compared(spec.name) for boot in fork.boots if boot.asked]
-        for what in dict.fromkeys(name for boot in boots for name in boot.asked):
-            costs = [boot.asked[what] for boot in boots if what in boot.asked]
-            calls, failed = sum(cost.calls for cost in costs), sum(cost.failed for cost in costs)
-            mean_ms = sum(cost.total_ns for cost in costs) / calls / _NS_PER_MS
-            longest_ms = max(cost.longest_ns for cost in costs) / _NS_PER_MS
-            mean_kb = sum(cost.total_bytes for cost in costs) / calls / _BYTES_PER_KB
-            sampling = ", sampling for 500 ms of it" if what == "hot threads" else ""
-            silent = f", {failed:,} without an answer" if failed else ""
-            yield (
-                f"{spec.name}: {what} {calls:,} x, {figure(mean_ms)} ms a call{sampling}, the longest "
-                f"{figure(longest_ms)} ms, {figure(mean_kb)} kB{silent}"
-            )
-        for name in dict.fromkeys(name for boot in boots for name in boot.nodes):
-            nodes = [boot.nodes[name] for boot in boots if name in boot.nodes]
-            yield f"  node {name}: {', '.join(_node_words(nodes))}"
-        files = [boot.readings for boot in boots if boot.readings is not None]
-        if files:
-            more = f" and {counted(len(files) - 1, 'more file')} with it" if len(files) > 1 else ""
-            yield f"  all that it told: {files[0]}{more}"
-
-
-def _node_words(nodes: Sequence[dict[str, float]]) -> Iterator[str]:
-    """Yield what a node used in all forks, and what it had at the end of the last."""
-    for key, title in (("cpu_s", "CPU"), ("gc_s", "collections")):
-        if any(key in node for node in nodes):
-            yield f"{title} {figure(sum(node.get(key, 0.0) for node in nodes))} s"
-    last = nodes[-1]
-    for key, title in (
-        ("heap_used_bytes", "heap"),
-        ("store_bytes", "shards"),
-        ("disk_available_bytes", "free disk"),
-    ):
-        if key in last:
-            yield f"{title} {mebibytes(int(last[key]))}"
-    for key, title in (("segments", "segment"), ("open_files", "open file")):
-        if key in last:
-            yield counted(int(last[key]), title)
-
-
 def _time_lines(record: RunRecord) -> Iterator[str]:
     for spec in record.plan.variants:
         forks = record.compared(spec.name)
@@ -548,8 +472,6 @@ def _mean(seconds: Iterable[float]) -> str:
 
 
 _NS_PER_US = 1e3
-MOST_READING_SHARE = 0.005
-"""Of one CPU: beyond it, readings disturb what they are there for."""
 
 
 def calibration_lines(found: Calibration | None) -> Iterator[str]:
@@ -575,18 +497,6 @@ def calibration_lines(found: Calibration | None) -> Iterator[str]:
             f"open loop at {paced.rate_per_s:g}/s: sent late by {_us(paced.lag_p50_ns)} us (p50), "
             f"{_us(paced.lag_p99_ns)} us (p99), {_us(paced.lag_max_ns)} us (most)"
         )
-    if found.reading is not None:
-        yield reading_line(found.reading)
-
-
-def reading_line(found: ReadingCost) -> str:
-    """Return what readings cost, in a sentence, with a warning where that is too much."""
-    disturbing = "" if found.share <= MOST_READING_SHARE else ", which disturbs what is measured"
-    return (
-        f"readings of a node of {found.threads} threads take {100 * found.share:.2f}% of a CPU during a task"
-        f"{disturbing}: {_us(found.telemetry_p50_ns)} us (p50), {_us(found.telemetry_p99_ns)} us (p99) each; "
-        f"before and after it {_us(found.bound_p50_ns)} us (p50), {_us(found.bound_p99_ns)} us (p99)"
-    )
 
 
 def _us(span_ns: int) -> str:

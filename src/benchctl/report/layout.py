@@ -326,9 +326,8 @@ def _tenths(value: float | None) -> str:
 
 
 def metric_title(row: Row) -> str:
-    """Return what tables call the metric of a row; with the part of an index that it is of."""
-    metric = metric_of(row.metric)
-    return f"{metric.title} {row.label}" if metric.kind.named else metric.title
+    """Return what tables call the metric of a row."""
+    return metric_of(row.metric).title
 
 
 def line_name(row: Row) -> str:

@@ -180,9 +180,6 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     processing_time: Annotated[
         Quantiles | None, about("send until the driver had read the answer; None where that is not known")
     ] = None
-    first_byte: Annotated[
-        Quantiles | None, about("the time to the first byte; None where that is not known")
-    ] = None
     pages: Annotated[
         Quantiles | None,
         about("service time of the single requests of operations that have several; None for others"),
@@ -376,17 +373,6 @@ class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     lag_max_ns: int
 
 
-class ReadingCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The driver's cost of reading a process: CPU time on this machine, nanoseconds."""
-
-    threads: int
-    bound_p50_ns: int
-    bound_p99_ns: int
-    telemetry_p50_ns: int
-    telemetry_p99_ns: int
-    share: float  # of one CPU, for the latter, 0 to 1
-
-
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The driver's costs on this machine, against a server that does nothing: no figure can be better."""
 
@@ -400,7 +386,5 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     clients_per_s: float  # the most requests a second by so many; the server shares the machine with them
     paced: tuple[PacedLag, ...]
     seconds: float
-    # Of a process with as many threads as a node; None where the process cannot be read.
-    reading: ReadingCost | None = None
     # The same on each host that load comes from, by name; this is then the costliest of them.
     hosts: "dict[str, Calibration]" = {}

@@ -102,7 +102,7 @@ def joined(plans: Sequence[Plan]) -> tuple[Plan, list[dict[Place, Place]]]:
 class JoinedRuns:
     """Runs laid side by side: a plan with the tasks of all, and their forks and files as those of one run."""
 
-    plan: Plan  # paired where all are
+    plan: Plan
     places: Mapping[str, Mapping[Place, Place]]  # run -> where each of its tasks is in that plan
     # Run -> the number of its block 0: another for each where a side has several, so that blocks differ.
     first_blocks: Mapping[str, int]
@@ -113,7 +113,6 @@ class JoinedRuns:
         sides = list(sides)
         by_id = {run.id: run for runs in sides for run in runs}
         plan, places = joined([run.plan for run in by_id.values()])
-        plan = msgspec.structs.replace(plan, paired=all(run.plan.paired for run in by_id.values()))
         pooled = any(len(runs) > 1 for runs in sides)
         lengths = [
             1 + max((fork.block for fork in run.forks), default=0) if pooled else 0 for run in by_id.values()

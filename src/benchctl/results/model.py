@@ -53,18 +53,6 @@ class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         return self.used / self.cpus
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The cost of asking a running cluster for one thing, again and again, while it was measured."""
-
-    calls: int
-    # From sending to the answer, over all calls, nanoseconds; that of hot threads has the half second in it
-    # for which every node looks at them.
-    total_ns: int
-    longest_ns: int
-    total_bytes: int
-    failed: int = 0  # calls without an answer
-
-
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A node start of a fork, or one use of a cluster that ran already."""
 
@@ -86,14 +74,6 @@ class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     # it was.
     resident: float | None = None
     resident_begun: float | None = None  # the same when its first task began
-    # What a running cluster was asked while it was measured, and what that cost; empty for a node that
-    # benchctl started.
-    asked: dict[str, Asked] = {}
-    # Name of a node of a running cluster -> what it used from the first reading to the last (`cpu_s`,
-    # `gc_s`), and what it had at the last, such as `heap_used_bytes`.
-    nodes: dict[str, dict[str, float]] = {}
-    # The file of all that it told, relative to the run; None where it told nothing.
-    readings: str | None = None
 
 
 ForkStatus = Literal["done", "failed"]
@@ -132,10 +112,6 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         about("the steps of a red-line search, in order; empty for everything else"),
     ] = ()
     index_build: Annotated[int, about("which build of the prepared index it ran on, from 0")] = 0
-    telemetry: Annotated[
-        str | None,
-        about("the Parquet file of what its nodes used, relative to the run; None when not kept"),
-    ] = None
     evidence: Annotated[
         tuple[EvidenceKind, ...],
         about("collected with its figures, in the run's `evidence/BLOCK-VARIANT/boot-N`"),
@@ -146,7 +122,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     ] = None
     files: Annotated[
         dict[str, StoredFile],
-        about("its samples, telemetry and evidence as they were written, by their path relative to the run"),
+        about("its samples and evidence as they were written, by their path relative to the run"),
     ] = {}
 
     @classmethod
@@ -178,8 +154,6 @@ class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     took_s: float  # the engine's own seconds, summed up
     answered_s: float
-    # CPU seconds of the node meanwhile, by what its threads are for; empty where it was not read.
-    cpu_s: dict[str, float] = {}
     # The client's own: to read and frame bodies, which senders need not wait for, or to encode documents
     # and decode answers; None where it was not read.
     client_s: float | None = None
@@ -214,25 +188,9 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
         return self.documents / self.ingest_s if self.ingest_s > 0 else 0.0
 
     @property
-    def mb_per_s(self) -> float:
-        """Megabytes of bodies a second of sending; 0 where nothing was sent."""
-        return self.body_bytes / 1e6 / self.ingest_s if self.ingest_s > 0 else 0.0
-
-    @property
     def rest_s(self) -> float | None:
         """Return the engine's own seconds beyond indexing; None where nothing was sent."""
         return None if self.costs is None else max(self.costs.took_s - self.engine_indexing_s, 0.0)
-
-    @property
-    def cpu_by_kind_ms(self) -> dict[str, float]:
-        """CPU milliseconds of the node for 1,000 documents, by kind of thread; empty where unknown."""
-        used = {} if self.costs is None or not self.documents else self.costs.cpu_s
-        return {kind: seconds * 1e6 / self.documents for kind, seconds in used.items()}
-
-    @property
-    def cpu_ms(self) -> float | None:
-        """Total over all threads; None where unknown."""
-        return sum(self.cpu_by_kind_ms.values()) or None
 
 
 class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -255,19 +213,10 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     segments: tuple[SegmentFacts, ...]
     ingest: IngestReport  # how it was filled; with 0 clients for one that benchctl did not fill
     cached: Annotated[bool, about("it was there before the run")] = False
-    # Bytes by what they are for, such as `doc values`, the most first; empty where only a cluster has the
-    # files.
-    files: dict[str, int] = {}
-    fields: dict[str, int] = {}  # bytes of every field, the most first; empty where the engine does not tell
-    fields_unknown: str = ""  # why the engine does not tell, in its words; empty when it does
+    # Of the several nodes that hold it; empty for a single node.
     # Digest of what is in its segments, for one that was to be the same in every build; see
     # `content_digest`.
     content: str = ""
-
-    @property
-    def segment_count(self) -> int:
-        """Segments of all shards."""
-        return len(self.segments)
 
     def value_of(self, figure: MetricKind) -> float | None:
         """Return a figure of index builds, in its unit; None where it was not kept."""
@@ -275,11 +224,7 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
             return None
         value: Any = self
         for name in figure.built.split("."):
-            if isinstance(value, dict):
-                # Where others of its kind are known, there is nothing of a kind that is not among them.
-                value = value.get(name, 0) if value else None
-            elif value is not None:
-                value = getattr(value, name)
+            value = None if value is None else getattr(value, name)
         return None if value is None else float(value) / figure.per_unit
 
 

@@ -379,7 +379,6 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     param_file: str = ""
     # Challenge name -> path, for challenges that were given as files.
     sources: dict[str, str] = msgspec.field(default_factory=dict)
-    paired: Annotated[bool, about("blocks are analysed as pairs, as declared before the run")] = False
     workers: int = 1
     redline: RedlineSpec | None = None
     pin: PinSpec | None = None  # CPUs of nodes and driver; None to leave them to the kernel

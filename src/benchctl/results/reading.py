@@ -78,7 +78,6 @@ CHART_COLUMNS = (
     "warmup",
     "intended_ns",
     "start_ns",
-    "first_byte_ns",
     "end_ns",
     "outcome",
     "took_ms",

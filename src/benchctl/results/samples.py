@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # A fork's samples: one row a request, of primitive types; packed while it runs, columns afterwards.
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -64,7 +64,6 @@ class Sample:
     intended_ns: Annotated[np.int64, "when it was due, ns from the fork's origin; start_ns in a closed loop"]
     start_ns: Annotated[np.int64, "when it was sent, ns from the fork's origin"]
     connect_ns: Annotated[np.int64, "time to connect, ns; 0 on a connection that was kept"]
-    first_byte_ns: Annotated[np.int64, "from start to the first byte of the answer, ns"]
     end_ns: Annotated[np.int64, "last byte of the answer, ns from the fork's origin"]
     response_bytes: Annotated[np.int64, "size of the answer"]
     hits: Annotated[np.int64, "total hits; -1 unknown"]
@@ -455,26 +454,6 @@ def _silence(connection: "DuckDBPyConnection") -> None:
     connection.execute("SET enable_progress_bar = false")
 
 
-def typed(
-    found: Mapping[str, npt.NDArray[Any]], dtypes: Mapping[str, np.dtype[Any]], path: Path
-) -> dict[str, npt.NDArray[Any]]:
-    """Return a result of `fetchnumpy` as the columns of `dtypes` and no others, shape (n,).
-
-    `path` is that of the queried file, for messages.
-
-    Raises:
-        BenchctlError: If a column is missing.
-    """
-    missing = dtypes.keys() - found.keys()
-    if missing:
-        raise BenchctlError(f"{path} lacks the columns {', '.join(sorted(missing))}")
-    # DuckDB gives a masked array where there are NULLs, which only floating-point numbers may be.
-    return {
-        name: np.ma.filled(found[name].astype(dtype), np.nan if dtype.kind == "f" else None)
-        for name, dtype in dtypes.items()
-    }
-
-
 def quoted(path: Path | str) -> str:
     """Return a path as a literal, where a query takes no parameter."""
     return "'" + str(path).replace("'", "''") + "'"
@@ -537,90 +516,3 @@ def _at_least_one(chunks: Iterable[Columns]) -> Iterator[Columns]:
 def _copy(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
     # Fixed column names and our own file names; a table function takes no parameters here.
     connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({_FORMAT}, {_METADATA})")  # noqa: S608 - no name is a user's
-
-
-# What a fork's node and the driver used, once a second, and the node's garbage collections.
-#
-# Rows are of two kinds, told apart by the column `kind`: `series` rows are readings, which `read_telemetry`
-# returns, and `gc` rows are pauses, which `gc_events` returns.
-
-
-TELEMETRY_VERSION = 2
-
-# Times are nanoseconds on the clock of the fork's samples, from its origin. What was not asked or could not
-# be read is NaN here and NULL in the file.
-SERIES_DTYPES: Mapping[str, np.dtype[Any]] = {
-    "boot": np.dtype(np.int16),  # which node start of the fork
-    "t_ns": np.dtype(np.int64),  # when it was read
-    "node_cpu_percent": np.dtype(np.float64),  # since the reading before; 100 is one CPU
-    "driver_cpu_percent": np.dtype(np.float64),  # benchctl with its workers, likewise
-    "load1": np.dtype(np.float64),  # the host's one-minute load average
-    "rss_bytes": np.dtype(np.float64),  # of the server process, as is what follows
-    "read_bytes": np.dtype(np.float64),  # from storage, since the server process started
-    "write_bytes": np.dtype(np.float64),  # to storage, likewise
-    "context_switches": np.dtype(np.float64),  # of its living threads, since each of them started
-    "major_faults": np.dtype(np.float64),  # since it started
-    "merges_current": np.dtype(np.float64),  # merges that run now; asked only while a step indexes
-    "merge_ms": np.dtype(np.float64),  # in merges since it started; asked only while a step indexes
-}
-
-GC_DTYPES: Mapping[str, np.dtype[Any]] = {
-    "boot": np.dtype(np.int16),
-    "t_ns": np.dtype(np.int64),  # when the pause began
-    "pause_ns": np.dtype(np.int64),  # how long it was
-    "what": np.dtype(np.object_),  # in the JVM's words, such as `Young (Normal) (G1 Evacuation Pause)`
-}
-
-# Of a NaN, DuckDB makes a NULL when it reads an array.
-_WRITE = """
-COPY (
-    SELECT 'series' AS kind, * FROM series
-    UNION ALL BY NAME
-    SELECT 'gc' AS kind, * REPLACE (what::VARCHAR AS what) FROM pauses
-    ORDER BY kind DESC, t_ns
-) TO %s (FORMAT parquet, COMPRESSION zstd, KV_METADATA {telemetry_version: %d})
-"""
-
-
-def write_telemetry(series: Columns, pauses: Columns, path: Path) -> None:
-    """Write all kinds of rows to one file, each in order of time.
-
-    Readings have the columns of SERIES_DTYPES, each of shape (n,), pauses those of GC_DTYPES, each of
-    shape (m,).
-
-    Raises:
-        DuckDiskError: If the disk is full or cannot be written.
-    """
-    with database(threads=1) as connection:
-        connection.register("series", {name: series[name].astype(d) for name, d in SERIES_DTYPES.items()})
-        connection.register("pauses", {name: pauses[name].astype(d) for name, d in GC_DTYPES.items()})
-        connection.execute(_WRITE % (quoted(path), TELEMETRY_VERSION))
-
-
-def read_telemetry(path: Path) -> Columns:
-    """Return the readings of a fork: columns of SERIES_DTYPES, each of shape (n,), in order of time.
-
-    Raises:
-        BenchctlError: If the file is missing or no telemetry of this benchctl.
-    """
-    return _read(path, "series", SERIES_DTYPES)
-
-
-def gc_events(path: Path) -> Columns:
-    """Return the garbage collections of a fork: columns of GC_DTYPES, each of shape (m,), in order of time.
-
-    Raises:
-        BenchctlError: If the file is missing or no telemetry of this benchctl.
-    """
-    return _read(path, "gc", GC_DTYPES)
-
-
-def _read(path: Path, kind: str, dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
-    try:
-        with database(threads=1) as connection:
-            result = connection.execute(
-                "SELECT * FROM read_parquet(?) WHERE kind = ?", [str(path), kind]
-            ).fetchnumpy()
-    except DuckError as err:
-        raise BenchctlError(f"cannot read the telemetry in {path}: {err}") from err
-    return typed(result, dtypes, path)

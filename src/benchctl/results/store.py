@@ -27,7 +27,7 @@ from benchctl.results.model import (
     StoredFile,
 )
 from benchctl.results.plan import Plan, is_long
-from benchctl.results.samples import Columns, DuckDiskError, parquet_rows, write_parquet, write_telemetry
+from benchctl.results.samples import Columns, DuckDiskError, parquet_rows, write_parquet
 
 RECORD_NAME = "run.json"
 _TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"
@@ -158,28 +158,6 @@ class RunFolder:
         """Return the folder of the evidence of one node start of a fork."""
         return self.path / "evidence" / f"{block:03d}-{variant}" / f"boot-{boot}"
 
-    def write_telemetry(self, series: Columns, pauses: Columns, variant: str, block: int) -> str:
-        """Write what the node and the driver of one fork used; return the path relative to the run.
-
-        Raises:
-            BenchctlError: If the disk is full or cannot be written.
-        """
-        target = self.path / "telemetry" / f"{block:03d}-{variant}.parquet"
-        with _writing(target) as partial:
-            write_telemetry(series, pauses, partial)
-        return str(target.relative_to(self.path))
-
-    def write_readings(self, lines: bytes, variant: str, block: int, boot: int) -> str:
-        """Write what a running cluster told during one use of it; return the path relative to the run.
-
-        Raises:
-            BenchctlError: If the disk is full or cannot be written.
-        """
-        target = self.path / "telemetry" / f"{block:03d}-{variant}-{boot}.jsonl"
-        with _writing(target) as partial:
-            partial.write_bytes(lines)
-        return str(target.relative_to(self.path))
-
     def described(self, fork: ForkRecord) -> ForkRecord:
         """Return the record of a fork that has just ended, with facts about its files.
 
@@ -187,8 +165,7 @@ class RunFolder:
             BenchctlError: If a file cannot be read.
         """
         evidence = self.evidence_folder(fork.variant, fork.block, 0).parent
-        written = (fork.samples, fork.telemetry, *(boot.readings for boot in fork.boots))
-        paths = [self.inside(relative) for relative in written if relative is not None]
+        paths = [] if fork.samples is None else [self.inside(fork.samples)]
         with disk_errors(f"read what was written to {self.path}"):
             paths += [path for path in evidence.rglob("*") if path.is_file() and not path.is_symlink()]
             files = {str(path.relative_to(self.path)): _described(path) for path in sorted(paths)}
@@ -231,7 +208,7 @@ class RunFolder:
             problem
             for fork in record.forks
             if fork.status == "done"
-            for relative in dict.fromkeys(filter(None, (fork.samples, fork.telemetry, *fork.files)))
+            for relative in dict.fromkeys(filter(None, (fork.samples, *fork.files)))
             if (problem := self.damage(fork, relative, content=False))
         ]
         if wrong:

@@ -1,7 +1,7 @@
 """Building a prepared index: a node on a scratch folder, filled, stopped, its data kept."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from benchctl.engine.prepared_index import (
     content_digest,
     keep,
 )
-from benchctl.engine.usage import Reading, cpu_by_kind
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.ingest import Cuts, Stream, ingest
@@ -248,7 +247,6 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
         client.health(key.places.target, SETTLE_TIMEOUT_S)
         shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
         try:
-            begin = node.reading()
             sent = send_parcels(
                 shop.parcels,
                 endpoint=node.endpoint,
@@ -257,20 +255,12 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
                 on_progress=lambda sent: shop.observer.progress("documents", sent, key.corpus.documents),
                 refresh=(lambda: client.refresh(key.places.target)) if key.deterministic else None,
             )
-            end = node.reading()
         except BenchctlError:
             # The process tells more than the connection about why it is gone.
             node.check_alive(within_s=NODE_DEATH_S)
             raise
-        sent = with_cpu(sent, begin, end, node.thread_kinds())
         shop.observer.stage(f"{title}: refresh, force-merge, flush")
         facts = finish(client, key, declared, sent)
-        shop.observer.stage(f"{title}: measuring the size of every field")
-        try:
-            # Only this node is asked: no fork uses it.
-            facts = msgspec.structs.replace(facts, fields=client.field_bytes(key.places.target))
-        except NodeRequestError as err:
-            facts = msgspec.structs.replace(facts, fields_unknown=err.reason)
         if shop.ask is not None:
             shop.observer.stage(f"{title}: collecting results to compare")
             try:
@@ -285,14 +275,6 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
             facts = msgspec.structs.replace(facts, content=content_digest(root / "data"))
     report = msgspec.structs.replace(facts.ingest, beside=shop.beside)
     return msgspec.structs.replace(facts, ingest=report)
-
-
-def with_cpu(sent: Sent, begin: Reading | None, end: Reading | None, kinds: Mapping[int, str]) -> Sent:
-    """With the CPU time of the node between two readings, if these and the kinds of threads are known."""
-    if begin is None or end is None or not kinds:
-        return sent
-    cpu_s = {kind: used / 1e9 for kind, used in cpu_by_kind(begin, end, kinds).items()}
-    return replace(sent, costs=msgspec.structs.replace(sent.costs, cpu_s=cpu_s))
 
 
 def _summary(title: str, facts: IndexFacts) -> str:

@@ -1,32 +1,25 @@
-"""The driver's floor on this machine, what readings cost, and how many processes a plan's clients need."""
+"""The driver's floor on this machine, and how many processes a plan's clients need."""
 
 import math
 import platform
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable
 
 import msgspec
-import numpy as np
 import psutil
 
 import benchctl
-from benchctl.engine.usage import Meter, ProcessGauge
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.floor import floor_stub, measure_floor
-from benchctl.results.figures import Calibration, ReadingCost
+from benchctl.results.figures import Calibration
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.checks import checked_hosts
-from benchctl.run.telemetry import INTERVAL_S
 
 
 def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = None) -> Calibration:
-    """Measure the driver against the built-in server, and what readings cost, for about four seconds.
+    """Measure the driver against the built-in server, for about four seconds.
 
     Nothing else may be measuring on this host: call it with the host lock held. Setting `stop` ends it with
     an error. Where the load of the plan comes from other hosts, it is their drivers that are measured.
@@ -48,11 +41,11 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
         by_host[next(iter(local), "")] = here
     costliest = max(by_host.values(), key=lambda calibration: calibration.error_p50_ns)
     by_name = {name: one for name, one in by_host.items() if name}
-    return msgspec.structs.replace(costliest, reading=measure_readings(), hosts=by_name)
+    return msgspec.structs.replace(costliest, hosts=by_name)
 
 
 _KEPT_NAME = "calibration.json"
-_KEPT_VERSION = 1
+_KEPT_VERSION = 2
 
 
 class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -94,54 +87,6 @@ def calibration_of(bench: Bench, plan: Plan, *, is_needed: bool = False) -> Cali
         calibration = calibrate(bench.observer, bench.stop, plan)
         keep_calibration(bench.home, calibration)
     return calibration
-
-
-# A node has 40 on two CPUs, and pools that grow with the CPUs.
-_THREADS = 150
-_READINGS = 100
-_STAND_IN = """
-import sys, threading
-end = threading.Event()
-for _ in range(int(sys.argv[1]) - 1):
-    threading.Thread(target=end.wait, daemon=True).start()
-print(flush=True)
-sys.stdin.read()
-"""
-
-
-def measure_readings(threads: int = _THREADS, readings: int = _READINGS) -> ReadingCost:
-    """Read an idle process as a node is read, and count the CPU time."""
-    command = [sys.executable, "-I", "-S", "-c", _STAND_IN, str(threads)]
-    with (
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
-        Meter(process.pid) as meter,
-    ):
-        if process.stdout is not None:
-            process.stdout.readline()
-        bound_ns = _cpu_ns(meter.read, readings)
-        telemetry_ns = _cpu_ns(ProcessGauge(process.pid).read, readings)
-        # It ends with its standard input.
-        process.communicate()
-    low, high = (np.quantile([bound_ns, telemetry_ns], at, axis=1).round().astype(int) for at in (0.5, 0.99))
-    return ReadingCost(
-        threads=threads,
-        bound_p50_ns=int(low[0]),
-        bound_p99_ns=int(high[0]),
-        telemetry_p50_ns=int(low[1]),
-        telemetry_p99_ns=int(high[1]),
-        share=float(np.mean(telemetry_ns)) / 1e9 / INTERVAL_S,
-    )
-
-
-def _cpu_ns(read: Callable[[], object], times: int) -> list[int]:
-    """CPU time of this thread for each of several calls, after one that opens what later ones keep open."""
-    read()
-    spent_ns = []
-    for _ in range(times):
-        begin_ns = time.thread_time_ns()
-        read()
-        spent_ns.append(time.thread_time_ns() - begin_ns)
-    return spent_ns
 
 
 # One process of clients sent ten times as many requests a second on every machine tried.

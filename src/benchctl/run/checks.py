@@ -197,13 +197,6 @@ def check_metrics(plan: Plan, track: Track) -> None:
     tasks = [task for schedule in plan.schedules for task in schedule.schedule]
     shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
     for figure in map(metric, metric_names(plan.metrics)):
-        tell = [spec.engine for spec in plan.variants if spec.engine == "elasticsearch"]
-        if figure.kind.named and len(tell) < min(2, len(plan.variants)):
-            raise UsageError(
-                f"--metric {figure.kind.name}: only Elasticsearch tells the size of fields, so there would "
-                "be nothing to compare",
-                hint="see field sizes with: benchctl show RUN --host",
-            )
         if figure.kind.built and plan.origin == "prepared":
             continue
         reasons = [figure.lacking(task, track.operations[task.operation]) for task in shown]
@@ -307,11 +300,6 @@ def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
         (
             stop.decided and stop.precision is not None,
             "--until-decided cannot be used with --precision",
-            "",
-        ),
-        (
-            stop.decided and not options.paired,
-            "--until-decided cannot be used with --unpaired",
             "",
         ),
         (

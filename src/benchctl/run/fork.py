@@ -17,12 +17,11 @@ import msgspec
 import zstandard
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.client import totals
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.filling import settle
 from benchctl.engine.node import Collector, Node, Scene
-from benchctl.engine.prepared_index import bytes_by_kind, prepare_page_cache, resident_share
-from benchctl.engine.readings import ClusterMeter
+from benchctl.engine.prepared_index import prepare_page_cache, resident_share
+from benchctl.engine.readings import STATISTICS, ClusterMeter
 from benchctl.engine.settings import BootFolders
 from benchctl.engine.target import Target
 from benchctl.errors import BenchctlError
@@ -48,7 +47,6 @@ from benchctl.run.documents import streams_made
 from benchctl.run.host import look, probe_host, thread_on, used_by_others
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
 from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
-from benchctl.run.telemetry import MERGES_TIMEOUT_S, DriverClock, NodeWatch, Telemetry
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
 from benchctl.track.model import Track
@@ -214,7 +212,6 @@ class _Progress:
     facts: EngineFacts | None = None
     curve: tuple[CurvePoint, ...] = ()
     samples: str | None = None
-    telemetry: str | None = None
 
 
 @dataclass(frozen=True)
@@ -227,7 +224,6 @@ class _Place:
     block: int
     origin_ns: int  # what its samples count from, on the monotonic clock
     spool: SampleSpool
-    telemetry: Telemetry
 
 
 def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
@@ -312,7 +308,6 @@ class ForkRunner:
             samples=progress.samples,
             curve=progress.curve,
             index_build=self._build(job),
-            telemetry=progress.telemetry,
             evidence=self._plan.evidence_in(job.block),
             others=None if before is None else used_by_others(before, look(), os.getpid()),
         )
@@ -328,17 +323,12 @@ class ForkRunner:
         with subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
             origin_ns = time.monotonic_ns()
-            pool = self._workers
-            telemetry = Telemetry(origin_ns, driver=DriverClock(lambda: pool.pids if pool else ()))
             with SampleSpool(workspace / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
-                place = _Place(subject, name, workspace, job.block, origin_ns, spool, telemetry)
+                place = _Place(subject, name, workspace, job.block, origin_ns, spool)
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
-            progress.telemetry = self._folder.write_telemetry(
-                telemetry.series(), telemetry.pauses(), variant, job.block
-            )
         self._probe(progress)
 
     def _build(self, job: ForkJob) -> int:
@@ -373,10 +363,7 @@ class ForkRunner:
                 if node is not None:
                     node.reading()  # opens what later ones need
                     load.read = node.reading
-                with (
-                    place.telemetry.watching(number, None if node is None else _watch(node, load)),
-                    _asking(serving) as load.asking,
-                ):
+                with _asking(serving) as load.asking:
                     if node is not None:
                         evidence.begin(node)
                     idle_s = serving.wait_idle()
@@ -388,9 +375,8 @@ class ForkRunner:
                 segments = () if node is None else _filled(node, load)
                 # Not where a JVM's output is evidence: a thread dump would stand in its middle.
                 collected = bool(self._plan.evidence_in(place.block))
-                kinds = {} if node is None or collected else node.thread_kinds()
+                searching = None if node is None or collected else node.search_threads()
                 counted = serving.searches_counted()
-                direct = [] if node is None else [*node.client.statistics("direct_bytes").values()]
                 plain = () if node is None else stand_ins(node.client, self._streams)
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
@@ -399,18 +385,11 @@ class ForkRunner:
         ended = None
         if node is not None:
             pauses = node.pauses(BootFolders(path).logs, place.origin_ns)
-            place.telemetry.add_pauses(number, pauses)
-            ended = EndedNode(kinds, pauses, direct[0].get("direct_bytes") if direct else None)
-        asking, readings = load.asking, None
-        if asking is not None and asking.readings:
-            place.telemetry.add_readings(number, asking.readings)
-            readings = self._folder.write_readings(
-                asking.lines(place.origin_ns), subject.spec.name, place.block, number
-            )
+            ended = EndedNode(searching, pauses)
         progress.requests_s += load.requests_s
         if search is None:
-            index = index_meters(segments, bytes_by_kind(root / "data") if segments else {})
-            progress.summaries += with_kept_logs(load.summaries(place.origin_ns, ended, index), folder, path)
+            summaries = load.summaries(place.origin_ns, ended, index_meters(segments))
+            progress.summaries += with_kept_logs(summaries, folder, path)
         else:
             progress.curve += search.curve
             progress.summaries += search.summaries()
@@ -428,9 +407,6 @@ class ForkRunner:
                 stand_ins=plain,
                 resident=resident,
                 resident_begun=begun,
-                asked={} if asking is None else asking.asked,
-                nodes={} if asking is None else asking.nodes,
-                readings=readings,
             )
         )
 
@@ -489,15 +465,6 @@ def _filled(node: Node, load: Load) -> Sequence[SegmentFacts]:
     return ()
 
 
-def _watch(node: Node, load: Load) -> NodeWatch:
-    """Return what of a node can be watched."""
-    return NodeWatch(
-        node.gauge,
-        lambda: totals(node.client.statistics("merges_current", "merge_ms", timeout_s=MERGES_TIMEOUT_S)),
-        load.indexing.is_set,
-    )
-
-
 def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -> list[TaskSummary]:
     """Summaries whose reasons, such as why a node did not come back, name where its logs are now."""
     return [
@@ -510,8 +477,9 @@ def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -
 
 
 def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
-    """Return what asks a target; nodes are read where they are."""
-    return ClusterMeter(serving.client, serving.withheld) if isinstance(serving, Target) else nullcontext()
+    """Return what asks a target that answers; nodes are read where they are."""
+    asked = isinstance(serving, Target) and STATISTICS not in serving.withheld
+    return ClusterMeter(serving.client) if asked else nullcontext()
 
 
 def _needed_share(plan: Plan) -> float:

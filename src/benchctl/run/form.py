@@ -117,7 +117,6 @@ def run_spec(
         ),
         files=files_of(form, at_most=at_most),
         params=form.params,
-        paired=form.paired,
         workers=workers,
         free_builds=form.index_builds == AS_MANY_BUILDS_AS_NEEDED,
         pin=pin_of_form(form, workers),

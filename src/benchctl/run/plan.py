@@ -99,7 +99,6 @@ class RunSpec(RunSettings, frozen=True, kw_only=True):
     track_source: TrackSource | None = None
     corpus: CorpusSpec
     params: Mapping[str, Any]
-    paired: bool = True
     workers: int = 1
     pin: PinSpec | None = None
     stop: StopSpec | None = None
@@ -454,7 +453,6 @@ def freeze(
         corpus=corpus,
         params=dict(options.params),
         sources=dict(sources),
-        paired=options.paired,
         workers=options.workers,
         pin=options.pin,
         stop=options.stop,

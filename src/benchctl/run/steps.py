@@ -1,14 +1,13 @@
-"""The tasks of one node start: warm-ups, then step by step, and what they come to: times, costs, levels."""
+"""The tasks of one node start: warm-ups, then step by step, and what they come to: times and costs."""
 
 import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from types import MappingProxyType
 
 import msgspec
@@ -17,7 +16,7 @@ import numpy as np
 from benchctl.engine.client import WRITE_CLOCKS, totals
 from benchctl.engine.node import Node
 from benchctl.engine.readings import ClusterMeter, ClusterReading
-from benchctl.engine.usage import GcPause, Reading, cpu_by_kind
+from benchctl.engine.usage import GcPause, Reading, cpu_of
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
@@ -25,7 +24,6 @@ from benchctl.load.executor import WorkerPool, run_step
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
 from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
-from benchctl.results.metrics import FILES
 from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
@@ -48,27 +46,22 @@ _LEAST_STOP_S = 0.5
 
 
 _NS_PER_MS = 1e6
-_BYTES_PER_KB = 1e3
 _BYTES_PER_MB = 1e6
 # Of which half a millisecond, by which took is off, is 5%.
 _LEAST_TOOK_NS = 10_000_000
-# Between its first and its last collection: outside of these nobody knows what is allocated.
-_LEAST_COVERED = 0.5
-_MOST_UNCLAIMED = 0.02
 _MOST_FOREIGN = 0.05
 # A JVM counts its CPU time in ticks of the kernel: of this much, one is 5%.
 _LEAST_CPU_MS = 200
-_COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0), ("collections", "collections", 0))
+_COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0))
 
 
 @dataclass(frozen=True)
 class EndedNode:
     """Facts about a node that has ended."""
 
-    kinds: Mapping[int, str]  # of threads, by their numbers in the kernel; empty if it was not asked
+    searching: Collection[int] | None  # threads, by their numbers in the kernel; None if it was not asked
     # Of the collector, on the clock of the samples; None without a log of them.
     pauses: Sequence[GcPause] | None
-    direct_bytes: float | None = None  # of direct buffers, after the task; None if it was not asked
 
 
 @dataclass(frozen=True)
@@ -102,8 +95,6 @@ class Load:
     needed_share: float = 1.0
     searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
-    # Set while a step that indexes is running, for whoever watches the node.
-    indexing: threading.Event = field(default_factory=threading.Event)
     read: Callable[[], Reading | None] | None = None
     asking: ClusterMeter | None = None
 
@@ -114,10 +105,9 @@ class Load:
 
         Args:
             origin_ns: what the samples count from, on the monotonic clock.
-            node: what is known of it; what it was asked when the last task was over is that task's.
+            node: what is known of it.
             index: figures of what they had indexed then; empty where that is not known.
         """
-        earlier = None if node is None else replace(node, direct_bytes=None)
         summaries = [_summary(outcome, _still(outcome.job, self.outcomes)) for outcome in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
@@ -131,11 +121,9 @@ class Load:
             sent[operation.name] = before + summary.samples
             needed = 0 if operation.name in self.warmed else operation.settles_after(0, alone=alone)
             lacking = math.ceil(needed * self.needed_share) - before
-            known = node if place == len(summaries) - 1 else earlier
             figures = (
-                meters(one.readings, one.result, origin_ns, known, one.written)
+                meters(one.readings, one.result, origin_ns, node, one.written)
                 | told(one.told, one.result, origin_ns, one.gap_s)
-                | sent_per_s(summary, one.result.sent_bytes)
                 | (left if place in indexing[-1:] else {})
             )
             found.append(
@@ -237,8 +225,6 @@ class StepRunner:
         bounds = _Bounds(load.read, load.asking)
         writes = any(isinstance(job.operation, Bulk | BulkVectors) for job in jobs)
         before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
-        if writes:
-            load.indexing.set()
 
         def on_progress(done: int) -> None:
             self._observer.progress("requests", done, expected)
@@ -257,8 +243,6 @@ class StepRunner:
             # The process tells more than the connection about why it is gone.
             serving.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
-        finally:
-            load.indexing.clear()
         serving.glance()
         written = _spent(before, _write_clocks(serving, load)) if before else {}
         readings, answers = tuple(bounds.readings), bounds.answers()
@@ -438,7 +422,7 @@ def requests_of(jobs: Sequence[Job]) -> int:
     return sum(task.clients * ((task.iterations or 1) + (task.warmup_iterations or 0)) for task in tasks)
 
 
-# The cost of a task on its nodes and the levels after it, from readings at its bounds and the GC log.
+# The cost of a task on its nodes, from readings at its bounds and the GC log.
 
 
 def meters(
@@ -463,19 +447,18 @@ def meters(
     """
     first, last = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
     since_ns = 0 if first is None else first.at_ns - origin_ns
-    sent = measured = answered = answer_bytes = timed = took_ns = service_ns = 0
+    sent = measured = answered = timed = took_ns = service_ns = 0
     for chunk in result.samples:
         whole = chunk["part"] == 0
         done = whole & ~chunk["warmup"] & (chunk["outcome"] == Outcome.OK)
         sent += int(whole.sum())
         measured += int((whole & (chunk["start_ns"] >= since_ns)).sum())
         answered += int(done.sum())
-        answer_bytes += int(chunk["response_bytes"][done].sum())
         known = done & (chunk["took_ms"] >= 0)
         timed += int(known.sum())
         took_ns += int(chunk["took_ms"][known].sum()) * round(_NS_PER_MS)
         service_ns += int((chunk["end_ns"] - chunk["start_ns"])[known].sum())
-    found = {"answer": answer_bytes / _BYTES_PER_KB / answered} if answered else {}
+    found: dict[str, float] = {}
     if timed:
         found["engine_time"] = took_ns / _NS_PER_MS / timed
     # Whole milliseconds say nothing about what is left of quicker answers.
@@ -486,16 +469,14 @@ def meters(
         found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
     if answered:
         found |= {f"profile_{kind}": ns / _NS_PER_MS / answered for kind, ns in result.profile_ns.items()}
-    recall, ndcg, judged = result.quality
+    recall, judged = result.recall
     if judged:
-        found |= {"recall": recall / judged, "ndcg": ndcg / judged}
+        found["recall"] = recall / judged
     if readings and sent:
-        found["cpu_driver"] = result.driver_cpu_s * 1e3 / sent
         found |= {name: spent / sent for name, spent in written.items()}
     # What several clients sent as a warm-up while another one was measured already cost the node as much.
     if measured and node is not None and first is not None and last is not None:
         found |= {name: total / measured for name, total in _totals(first, last, origin_ns, node).items()}
-        found |= _levels(last, origin_ns, node)
     return found
 
 
@@ -517,11 +498,7 @@ def told(
     begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
     if end is None:
         return {}
-    levels = (("heap_used", "heap_used_bytes", 1e6), ("direct_buffers", "direct_bytes", 1e6))
-    found = {
-        name: end.total(field) for name, field in (("open_files", "open_files"), ("segments", "segments"))
-    }
-    found |= {name: value / unit for name, field, unit in levels if (value := end.total(field)) is not None}
+    found: dict[str, float] = {}
     if begin is not None and begin.nodes.keys() == end.nodes.keys():
         window_ns = end.at_ns - begin.at_ns
         foreign_ns = max(result.start_ns - gap_s * 1e9 - begin.at_ns, 0) + begin.unsure_ns + end.unsure_ns
@@ -535,95 +512,23 @@ def told(
                 before, after = begin.total(field), end.total(field)
                 if before is not None and after is not None and after - before >= least:
                     found[name] = (after - before) / sent
-    return {name: value for name, value in found.items() if value is not None}
+    return found
 
 
-def _levels(end: Reading, origin_ns: int, node: EndedNode) -> dict[str, float]:
-    """Return what a node held when a task was over, however many operations that had."""
-    heaps = [
-        pause.after_bytes
-        for pause in node.pauses or ()
-        if pause.after_bytes and pause.start_ns < end.at_ns - origin_ns
-    ]
-    known = {
-        "heap": heaps[-1] / _BYTES_PER_MB if heaps else None,
-        "direct_buffers": None if node.direct_bytes is None else node.direct_bytes / _BYTES_PER_MB,
-        "open_files": end.open_files,
-    }
-    return {name: value for name, value in known.items() if value}
-
-
-def sent_per_s(summary: TaskSummary, sent_bytes: int) -> dict[str, float]:
-    """Return how fast documents came in; nothing for tasks that index none."""
-    window_s = None if summary.driver is None else summary.driver.window_s
-    if summary.unit != DOCUMENTS or not window_s or not sent_bytes:
-        return {}
-    return {"sent": sent_bytes / _BYTES_PER_MB / window_s}
-
-
-def index_meters(segments: Sequence[SegmentFacts], files: Mapping[str, int]) -> dict[str, float]:
-    """Return the metrics of an index that a challenge has filled.
-
-    Args:
-        segments: of all its shards; none where that is not known.
-        files: bytes by what they are for, translogs included.
-    """
-    if not segments:
-        return {}
+def index_meters(segments: Sequence[SegmentFacts]) -> dict[str, float]:
+    """Return the metrics of an index that a challenge has filled, of all its shards; none where unknown."""
     size = sum(segment.size_bytes for segment in segments)
-    found = {"index_size": size / _BYTES_PER_MB, "index_segments": float(len(segments))}
-    # Of a merge that was under way, there are files that belong to no segment yet.
-    if abs(sum(files.values()) - files.get("translog", 0) - size) > _MOST_UNCLAIMED * size:
-        return found
-    return found | {f"index_{kind.replace(' ', '_')}": files.get(kind, 0) / _BYTES_PER_MB for kind in FILES}
+    return {"index_size": size / _BYTES_PER_MB} if segments else {}
 
 
 def _totals(begin: Reading, end: Reading, origin_ns: int, node: EndedNode) -> dict[str, float]:
     window = begin.at_ns - origin_ns, end.at_ns - origin_ns
-    found: dict[str, float] = {
-        "cpu": (end.cpu_ns - begin.cpu_ns) / _NS_PER_MS,
-        "major_faults": end.major_faults - begin.major_faults,
-    }
-    if node.kinds:
-        by_kind = cpu_by_kind(begin, end, node.kinds)
-        found |= {f"cpu_{kind}": used / _NS_PER_MS for kind, used in by_kind.items()}
-    if begin.read_bytes is not None and end.read_bytes is not None:
-        found["storage_read"] = (end.read_bytes - begin.read_bytes) / _BYTES_PER_KB
-    if begin.compiled is not None and end.compiled is not None:
-        found["compilations"] = end.compiled[0] - begin.compiled[0]
-        found["compiling"] = (end.compiled[1] - begin.compiled[1]) / _NS_PER_MS
+    found = {"cpu": (end.cpu_ns - begin.cpu_ns) / _NS_PER_MS}
+    if node.searching is not None:
+        found["cpu_search"] = cpu_of(begin, end, node.searching) / _NS_PER_MS
     if node.pauses is not None:
-        found["collections"] = sum(window[0] <= pause.start_ns < window[1] for pause in node.pauses)
         found["gc"] = sum(_within(_span(pause), window) for pause in node.pauses) / _NS_PER_MS
-        allocated = allocated_bytes(node.pauses, window)
-        if allocated is not None:
-            found["allocated"] = allocated / _BYTES_PER_KB
     return found
-
-
-def allocated_bytes(pauses: Sequence[GcPause], window: tuple[int, int]) -> float | None:
-    """Estimate what a JVM allocated in a time, from how full its heap was before and after collections.
-
-    Between two of them allocation counts as even, and before the first and behind the last as between.
-
-    Args:
-        pauses: in order.
-        window: from and to, on the clock of the pauses.
-
-    Returns:
-        None where collections cover less than half of the time.
-    """
-    found = covered = 0.0
-    for first, second in pairwise(pauses):
-        between = _span(first)[1], second.start_ns
-        if first.after_bytes is None or second.before_bytes is None or between[1] <= between[0]:
-            continue
-        inside = _within(between, window)
-        covered += inside
-        # Concurrent collectors free memory between pauses, too: then less is known than was allocated.
-        found += max(second.before_bytes - first.after_bytes, 0) * inside / (between[1] - between[0])
-    length = window[1] - window[0]
-    return found * length / covered if covered > _LEAST_COVERED * length else None
 
 
 def _span(pause: GcPause) -> tuple[int, int]:

@@ -39,6 +39,7 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
+    targets_among,
     unfit_values,
     unsupported_reason,
 )
@@ -78,7 +79,6 @@ _KINDS: Mapping[TimeKind, Callable[[TaskSummary], Quantiles | None]] = {
     "second": lambda summary: _single(summary.second_ns),
     "took": lambda summary: summary.took,
     "took sum": lambda summary: summary.took_sum,
-    "first byte": lambda summary: summary.first_byte,
     "service": lambda summary: summary.service_time,
     "processing": lambda summary: summary.processing_time,
     "latency": lambda summary: summary.latency,
@@ -182,7 +182,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     several = len(runs) > 1
     replicate: Replicate = "run" if several else "build" if several_builds(done) else "fork"
     in_runs = [{fork.index_build for fork in group} for group in done.values()] if several else [{0}]
-    paired = plan.paired and all(own == in_runs[0] for own in in_runs)
+    paired = all(own == in_runs[0] for own in in_runs)
     own_margin = None if plan.stop is None else plan.stop.margin
     noisy = disturbances(done)
     row_of = partial(
@@ -213,7 +213,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         for group in groups
         if _all_have(metric, group, plan, place)
     ]
-    built_rows = _build_rows(asked, own, built_in if several else {}, plan, groups, paired=paired)
+    built_rows = _build_rows(asked, own, built_in if several else {}, plan, groups)
     busy = busy_host(fork for group in done.values() for fork in group)
     rows = _adjusted([*rows, *built_rows], method, busy)
     tasks = [row for row in rows if row.level == "task"]
@@ -222,9 +222,7 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     if not several:
         own_margins = {metric.key: metric.margin for metric in asked}
         curves = tuple(
-            hook("swept_curves")(
-                tasks, plan, margins=own_margins, method=method, paired=paired, sequential=sequential
-            )
+            hook("swept_curves")(tasks, plan, margins=own_margins, method=method, sequential=sequential)
         )
     if not any(not curve.axis.derived for curve in curves):
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
@@ -322,8 +320,6 @@ def _build_rows(
     runs: Mapping[str, Sequence[int]],
     plan: Plan,
     groups: Sequence[Mapping[str, object]],
-    *,
-    paired: bool,
 ) -> Iterator[Row]:
     """Metric by metric, then part by part of the index: one value a build, where forks have one each."""
     # Those that stand in one table are a family of tests.
@@ -333,9 +329,9 @@ def _build_rows(
             if len(own) < min(len(group), _SIDES):
                 continue
             whole, forks = builds_as_forks(plan, own, runs)
-            pairs, doubts = pairs_of_builds(own, paired=paired and not runs)
+            pairs, doubts = pairs_of_builds(own, in_turns=not runs)
             for place in places(whole):
-                if place[0] == len(plan.schedules) and (place[1] > 0) == metric.kind.named:
+                if place[0] == len(plan.schedules):
                     unit: Replicate = "run" if runs else "build"
                     row = _row(metric, forks, whole, place, paired=pairs, replicate=unit)
                     lacking = (
@@ -497,7 +493,7 @@ def task_doubts(
     """
     task = task_at(plan, place)
     doubts = (
-        *row_doubts(metric, task, found, answers),
+        *row_doubts(metric, task, found, answers, targets_among({label: done[label] for label in found})),
         *([] if metric.kind.of_start else settling_doubts(task, found, steady)),
         *(hits_apart(found) if answers is None and plan.swept is None else ()),
         *host_doubts(metric, found, noisy),

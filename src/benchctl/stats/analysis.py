@@ -187,7 +187,6 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pairs: tuple[SweepPair, ...]
     # By point, every further line against the first, as anywhere else.
     comparisons: tuple[tuple[Comparison, ...], ...] = ()
-    paired: bool = True
     caveats: tuple[tuple[Caveat, ...], ...] = ()  # by point, doubts about what was measured there
     at_recall: tuple[AtRecall, ...] = ()  # where recall rises along the axis
 
@@ -321,11 +320,9 @@ class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lag_max_ns: int | None
 
 
-TimeKind = Literal[
-    "first", "second", "took", "took sum", "first byte", "service", "processing", "latency", "page"
-]
+TimeKind = Literal["first", "second", "took", "took sum", "service", "processing", "latency", "page"]
 """The service time of the first and the second request of a task; of the measured ones then the engine's own
-time, and the driver's: to the first byte, to the last, until it was read, from when it was due; a page is one
+time, and the driver's: to the last byte, until it was read, from when it was due; a page is one
 of the requests of an operation that has several, a took sum is over the searches of a batch."""
 
 

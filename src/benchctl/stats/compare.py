@@ -339,7 +339,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         contender_values: the same; in the order of the pairs when paired.
         higher_is_better: which way is faster.
         margin: relative difference that does not matter in practice, above 0.
-        paired: use the differences within pairs, as declared before the run.
+        paired: use the differences within pairs.
         judged: False to show the figures without a verdict.
         metric: machine name.
         baseline: name of the first variant.

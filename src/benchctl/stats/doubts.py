@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median, stdev
 from types import MappingProxyType
 
@@ -56,20 +56,32 @@ _MEDIAN = 0.5
 
 
 def row_doubts(
-    metric: Metric, task: Task, found: Mapping[str, ForkSummaries], answers: AnswerCheck | None
+    metric: Metric,
+    task: Task,
+    found: Mapping[str, ForkSummaries],
+    answers: AnswerCheck | None,
+    targets: Collection[str] = (),
 ) -> list[Caveat]:
-    """Doubts about one task and metric, variant by variant, the baseline first."""
+    """Doubts about one task and metric, variant by variant, the baseline first.
+
+    `targets` are the variants whose nodes benchctl did not start.
+    """
     doubts = [*unit_doubts(metric, found), *_load_doubts(metric, task, found)]
     baseline = next(iter(found))
     for label, forks in found.items():
-        doubts += _variant_doubts(metric, label, forks)
+        doubts += _variant_doubts(metric, label, forks, is_target=label in targets)
         doubts += [
             answers_differ(label, finding.baseline or baseline, finding.detail)
             for finding in (answers.findings if answers else ())
             if (finding.operation, finding.variant, finding.kind) == (task.operation, label, "different")
         ]
         doubts += _cut_short(task, label, forks)
-    return [*doubts, *_coarse(metric, found), *_sample_doubts(metric, found), *_clocks(metric, found)]
+    return [
+        *doubts,
+        *_coarse(metric, found),
+        *_sample_doubts(metric, found),
+        *_clocks(metric, found, targets),
+    ]
 
 
 def settling_doubts(
@@ -260,17 +272,21 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
         )
 
 
-def _of_target(summary: TaskSummary) -> bool:
-    # Only targets tell it.
-    return "heap_used" in summary.meters
+def targets_among(done: Mapping[str, Sequence[ForkRecord]]) -> frozenset[str]:
+    """Return the variants whose nodes benchctl did not start: it does not know when they were started."""
+    return frozenset(
+        label
+        for label, forks in done.items()
+        if any(boot.origin_ns is None for fork in forks for boot in fork.boots)
+    )
 
 
-def _clocks(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
+def _clocks(metric: Metric, found: Collection[str], targets: Collection[str]) -> Iterator[Caveat]:
     """Yield what targets tell by their own statistics is not quite what is read from other nodes."""
     figure = metric.kind
     if not (figure.target and figure.own_nodes):
         return
-    labels = [label for label, forks in found.items() if any(_of_target(summary) for _, summary in forks)]
+    labels = [label for label in found if label in targets]
     if labels and len(labels) < len(found):
         yield Caveat(
             "other-clocks",
@@ -440,7 +456,7 @@ def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | 
             )
 
 
-def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries, *, is_target: bool) -> Iterator[Caveat]:
     summaries = [summary for _, summary in forks]
     reason = unsupported_reason(forks)
     if reason is not None:
@@ -474,9 +490,9 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
         yield from _stall_doubts(label, forks)
     has_values = any(metric.value(summary) is not None for summary in measured)
     if not has_values and not metric.kind.usual and metric.kind.level != "build":
-        is_targeted = bool(metric.kind.target) and any(map(_of_target, measured))
         why = ": a running cluster looks at itself once a second, which takes a task of several"
-        yield Caveat("missing-values", f"{metric.title} of {label} is not known{why if is_targeted else ''}")
+        told = why if is_target and metric.kind.target else ""
+        yield Caveat("missing-values", f"{metric.title} of {label} is not known{told}")
 
 
 def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:

@@ -223,8 +223,6 @@ def kept_metric_of(name: str) -> Metric:
         ValueError: If there is none, it takes samples, or it has several values.
     """
     found = metric(name) if name in _KINDS else metric_of(name)
-    if found.kind.named:
-        raise ValueError(f"'{name}' is not one value, but one of every {found.title}")
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
         raise ValueError(f"'{name}' is not kept of forks, only {kept} are")
@@ -233,8 +231,6 @@ def kept_metric_of(name: str) -> Metric:
 
 def used_by(kind: MetricKind) -> tuple[str, ...]:
     """Return what takes it as a metric; suites as `run`, but for what only index builds have."""
-    if kind.named:
-        return "run", "compare"
     if kind.loop == "search":
         return "redline", "experiment"
     return "run", "compare", "experiment"
@@ -244,7 +240,7 @@ METRIC_NAMES: Final = tuple(kind.name for kind in METRIC_KINDS if kind.loop != "
 """Metrics of challenges."""
 
 
-HELD: Final = frozenset(kind.name for kind in METRIC_KINDS if kind.level in ("node", "index"))
+HELD: Final = frozenset(kind.name for kind in METRIC_KINDS if kind.level == "index")
 """Metrics of size, not of speed."""
 
 
@@ -398,8 +394,6 @@ def collect(done: Mapping[str, Sequence[ForkRecord]], place: Place, task: Task) 
 
 INDEX_BUILDS: Final = "index builds"
 """Selected challenge."""
-LEAST_SHARE: Final = 0.01
-"""Of an index, below which a part of it is not worth a row."""
 _BUILD: Final = "index build"
 Builds = Mapping[str, Sequence[IndexFacts]]
 """Index builds by label."""
@@ -410,18 +404,10 @@ def builds_as_forks(
 ) -> tuple[Plan, dict[str, list[ForkRecord]]]:
     """Return the plan with index builds as its last challenge, and these by label, a fork and a block each.
 
-    Fields are those that all builds of all sides have, unless they are less than a hundredth of each index.
     Where runs are the unit, `runs` has the number of each build's run.
     """
-    every = [facts for group in builds.values() for facts in group]
-    fields = [
-        name
-        for name in (every[0].fields if every else ())
-        if all(name in facts.fields for facts in every)
-        and any(facts.fields[name] >= LEAST_SHARE * facts.store_bytes for facts in every)
-    ]
     place = len(plan.schedules)
-    challenge = Challenge(INDEX_BUILDS, tuple(map(Task, (_BUILD, *fields))))
+    challenge = Challenge(INDEX_BUILDS, (Task(_BUILD),))
     # A sweep does not go on over them.
     swept = plan.swept and msgspec.structs.replace(
         plan.swept, schedules=(*plan.swept.schedules, Swept(INDEX_BUILDS))
@@ -430,7 +416,7 @@ def builds_as_forks(
     return made, {
         label: [
             msgspec.structs.replace(
-                ForkRecord.of_figures(label, number, tuple(_build_summaries(facts, place, fields))),
+                ForkRecord.of_figures(label, number, (_build_summary(facts, place),)),
                 index_build=runs[label][number] if runs else number,
             )
             for number, facts in enumerate(group)
@@ -460,29 +446,25 @@ def shared_builds(builds: Builds) -> Iterator[Caveat]:
         yield Caveat("same-builds", f"{names} have the same index builds: none are compared")
 
 
-def pairs_of_builds(builds: Builds, *, paired: bool) -> tuple[bool, tuple[Caveat, ...]]:
+def pairs_of_builds(builds: Builds, *, in_turns: bool) -> tuple[bool, tuple[Caveat, ...]]:
     """Return if builds are pairs, and the warnings: a run makes its builds in turns, cached ones are not.
 
-    `paired` says whether blocks are pairs where there are forks.
+    `in_turns` says whether they are of one run.
     """
     cached = any(facts.cached for group in builds.values() for facts in group)
     alike = len({len(group) for group in builds.values()}) == 1
     text = "some index builds are from the cache: a drift of the host is in the difference"
     doubts = (Caveat("cached-builds", text),) if cached and len(builds) > 1 else ()
-    return paired and alike and not cached, doubts
+    return in_turns and alike and not cached, doubts
 
 
-def _build_summaries(facts: IndexFacts, place: int, fields: Sequence[str]) -> Iterator[TaskSummary]:
+def _build_summary(facts: IndexFacts, place: int) -> TaskSummary:
     known = {
         kind.name: value
         for kind in METRIC_KINDS
-        if kind.built and not kind.named and (value := facts.value_of(kind)) is not None
+        if kind.built and (value := facts.value_of(kind)) is not None
     }
-    yield TaskSummary(place, 0, _BUILD, _BUILD, samples=1, unit="builds", meters=known)
-    (kind,) = (one for one in METRIC_KINDS if one.named)
-    for task, name in enumerate(fields, 1):
-        meters = {kind.name: facts.fields[name] / kind.per_unit}
-        yield TaskSummary(place, task, name, name, samples=1, unit="builds", meters=meters)
+    return TaskSummary(place, 0, _BUILD, _BUILD, samples=1, unit="builds", meters=known)
 
 
 def unit_of(found: Iterable[ForkSummaries]) -> str:

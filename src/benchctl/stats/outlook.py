@@ -185,8 +185,7 @@ def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None 
 class Prospect(ComparedTask, frozen=True, forbid_unknown_fields=True):
     """The noise that one comparison of a plan is going to have."""
 
-    # `sd`, `df`: as earlier runs had it, of natural logarithms: of differences within pairs when paired, else
-    # of a side, if both had the same.
+    # `sd`, `df`: as earlier runs had it, of natural logarithms: of differences within pairs.
     sd: float
     df: float
     match: Match
@@ -207,12 +206,12 @@ def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = N
             for baseline, contender in compared_pairs(plan):
                 sides = [history.noise(place, metric, spec) for spec in (baseline, contender)]
                 noises = [side for side in sides if side is not None]
-                pairs = history.noise(place, metric, baseline, contender) if plan.paired else None
+                pairs = history.noise(place, metric, baseline, contender)
                 if pairs is not None and pairs.sd > NO_SPREAD:
                     sd, df, noises = pairs.sd, float(pairs.df), [pairs]
                 elif len(noises) == len(sides):
                     # Without blocks of both, as if a block had nothing in common: that only makes it smaller.
-                    sd, df = summed_noise(noises, 1.0 if plan.paired else 0.5)
+                    sd, df = summed_noise(noises)
                 else:
                     continue
                 match: Match = "same" if {noise.match for noise in noises} == {"same"} else "similar"
@@ -247,7 +246,7 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
         return most
     if stop.precision is not None and found:
         widest = max(found, key=lambda prospect: prospect.sd)
-        rule = Rule(0.0, plan.paired, sequential=True)
+        rule = Rule(0.0, paired=True, sequential=True)
         wanted = forks_for_width(math.log1p(stop.precision), widest.sd, rule, stop.least_forks)
         most = min(most, wanted)
     if stop.budget_s is not None and block_s:
@@ -257,9 +256,9 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
     return most
 
 
-def summed_noise(sides: Sequence[Noise], share: float = 1.0) -> tuple[float, float]:
-    """Return SD and degrees of freedom of a sum whose variance is a share of theirs."""
-    variances = [(share * side.sd**2, side.df) for side in sides]
+def summed_noise(sides: Sequence[Noise]) -> tuple[float, float]:
+    """Return SD and degrees of freedom of a sum."""
+    variances = [(side.sd**2, side.df) for side in sides]
     return math.sqrt(math.fsum(variance for variance, _ in variances)), _satterthwaite(variances)
 
 
@@ -278,7 +277,8 @@ def _rules(found: Sequence[Prospect], plan: Plan) -> Iterator[Rule]:
     }
     for prospect in found:
         margin = (plan.stop and plan.stop.margin) or metric_of(prospect.metric).margin
-        yield Rule(math.log1p(margin), plan.paired, _is_sequential(plan.stop), sizes[prospect.metric])
+        weight = sizes[prospect.metric]
+        yield Rule(math.log1p(margin), paired=True, sequential=_is_sequential(plan.stop), weight=weight)
 
 
 def _is_sequential(stop: StopSpec | None) -> bool:

@@ -149,7 +149,6 @@ TIMES: Mapping[str, Callable[[Columns], Integers]] = {
     "latency": lambda ok: ok["end_ns"] - ok["intended_ns"],
     "took": lambda ok: ok["took_ms"][ok["took_ms"] >= 0].astype(np.int64) * _NS_PER_MS,
     # No answer takes no time: 0 is what a recorder keeps when it does not know.
-    "first_byte": lambda ok: ok["first_byte_ns"][ok["first_byte_ns"] > 0],
 }
 
 _Times = dict[str, ValueCounts]

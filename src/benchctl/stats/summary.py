@@ -151,7 +151,6 @@ _FIGURES = (
     "client",
     "intended_ns",
     "start_ns",
-    "first_byte_ns",
     "end_ns",
     "took_ms",
     "hits",
@@ -238,7 +237,6 @@ def summarise(
         latency=quantiles(tally.latency, failed) if throttled else None,
         took=quantiles(tally.took, failed),
         processing_time=quantiles(tally.processing, failed),
-        first_byte=quantiles(tally.first_byte, failed),
         pages=quantiles(tally.pages, tally.failed_pages),
         first_ns=first.service_ns,
         second_ns=None if first.service_ns is None else second.service_ns,
@@ -292,7 +290,7 @@ class _Tally:
         self.warmup = self.cancelled = self.retries = self.ignored_errors = self.failed_pages = 0
         self.failures: Counter[Outcome] = Counter()
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
-        self.processing, self.first_byte, self.pages = ValueCounts(), ValueCounts(), ValueCounts()
+        self.processing, self.pages = ValueCounts(), ValueCounts()
         self._failed = ValueCounts()
         self.starts, self.all_starts = start_counts(), start_counts()
         self.least_ns: float | None = None
@@ -409,7 +407,6 @@ class _Tally:
         if self._throttled:
             self.latency.add(TIMES["latency"](ok))
         self.took.add(TIMES["took"](ok))
-        self.first_byte.add(TIMES["first_byte"](ok))
         self.processing.add(ok["processing_ns"][ok["processing_ns"] > 0])
         least_ns, most_ns = float(service_ns.min()), float(service_ns.max())
         self.least_ns = least_ns if self.least_ns is None else min(self.least_ns, least_ns)

@@ -72,7 +72,6 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     comparisons: Sequence[Sequence[Comparison]] = (),
     caveats: Sequence[tuple[Caveat, ...]] = (),
     margin: float | None = None,
-    paired: bool = True,
     within: bool = True,
     sequential: bool = False,
     replicate: Replicate = "fork",
@@ -92,9 +91,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         comparisons: by point, every further variant against the first.
         caveats: by point, doubts about what was measured there.
         margin: relative difference that does not matter; None for the metric's own.
-        paired: compare within blocks, as declared before the run; otherwise blocks of different lines have
-            nothing in common.
-        within: whether a fork has all points, whose values are then pairs in any case.
+        within: whether a fork has all points.
         sequential: whether the figures were looked at more than once.
         replicate: what the keys of the values count.
         recalls: as `values`, the recall of the same searches; empty where they have none.
@@ -111,7 +108,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     known = msgspec.structs.replace(
         known, margin=known.margin if margin is None else margin, compared_as=compared_as
     )
-    fitted = _Fit(axis, known, comparisons, caveats, paired, within, sequential, replicate)
+    fitted = _Fit(axis, known, comparisons, caveats, within, sequential, replicate)
     of_recall = msgspec.structs.replace(fitted, metric=RECALL)
     numbers = {name: _numbers(line) for name, line in values.items()}
     reached = {name: _numbers(line) for name, line in recalls.items()}
@@ -133,7 +130,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
                 variant=name,
                 means=tuple(fitted.mean(list(point.values())) for point in numbers[name]),
                 forks=tuple(map(len, points)),
-                growth=fitted.growth([points]),
+                growth=fitted.growth(points),
                 changes=tuple(fitted.change(numbers[name], place) for place in changing),
                 recall=tuple(of_recall.mean(list(point.values())) for point in reached.get(name, ())),
             )
@@ -153,7 +150,6 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
             for name in others
         ),
         comparisons=tuple(tuple(point) for point in comparisons),
-        paired=paired,
         caveats=tuple(caveats),
         at_recall=tuple(fitted.at_recall(target, numbers, reached) for target in TARGETS if reached),
     )
@@ -190,7 +186,6 @@ class _Fit(msgspec.Struct, frozen=True):
     metric: Metric
     comparisons: Sequence[Sequence[Comparison]]
     caveats: Sequence[tuple[Caveat, ...]]
-    paired: bool
     within: bool
     sequential: bool
     replicate: Replicate
@@ -217,7 +212,7 @@ class _Fit(msgspec.Struct, frozen=True):
         zeros = any(value == 0 for point in points for value in point.values())
         metric = msgspec.structs.replace(self.metric, zeros=zeros)
         sides = {self.axis.labels[at]: points[at] for at in (0, place)}
-        return self._compared(metric, sides, (0, place), paired=self.within or self.paired)
+        return self._compared(metric, sides, (0, place))
 
     def interaction(self, lines: Mapping[str, _Points], place: int) -> Comparison:
         """Compare two lines by their ratios of a point to the first one."""
@@ -231,7 +226,7 @@ class _Fit(msgspec.Struct, frozen=True):
         }
         # A ratio of ratios is none of differences, whatever readers are told at the points.
         metric = msgspec.structs.replace(self.metric, compared_as="ratio")
-        return self._compared(metric, sides, (0, place), paired=self.paired)
+        return self._compared(metric, sides, (0, place))
 
     def at_recall(
         self, target: float, lines: Mapping[str, _Points], recalls: Mapping[str, _Points]
@@ -248,7 +243,7 @@ class _Fit(msgspec.Struct, frozen=True):
             labels = {label for line, _ in sides.values() for label in line.between}
             values = {side: values for side, (_, values) in sides.items()}
             places = [place for place, label in enumerate(self.axis.labels) if label in labels]
-            comparisons.append(self._compared(self.metric, values, places, paired=self.paired))
+            comparisons.append(self._compared(self.metric, values, places))
         return AtRecall(target, tuple(line for line, _ in found.values()), tuple(comparisons))
 
     def _compared(
@@ -256,8 +251,6 @@ class _Fit(msgspec.Struct, frozen=True):
         metric: Metric,
         sides: Mapping[str, Mapping[int, float]],
         places: Collection[int],
-        *,
-        paired: bool,
     ) -> Comparison:
         # Builds have one value each, and are numbered by themselves.
         first, other = (
@@ -270,7 +263,7 @@ class _Fit(msgspec.Struct, frozen=True):
             metric,
             first,
             other,
-            paired=paired,
+            paired=True,
             judged=all(one.judged for one in told) and not any(one.code in WITHHOLDING for one in doubts),
             replicate=self.replicate,
             sequential=self.sequential,
@@ -282,35 +275,21 @@ class _Fit(msgspec.Struct, frozen=True):
 
     def growth_apart(self, left: _Points, right: _Points) -> PowerLaw:
         """Fit the second line against the first."""
-        groups: list[_Points] = [right, left]
-        if self.paired:
-            groups = [
-                [
-                    {block: other[block] - value for block, value in own.items() if block in other}
-                    for own, other in zip(left, right, strict=True)
-                ]
+        return self.growth(
+            [
+                {block: other[block] - value for block, value in own.items() if block in other}
+                for own, other in zip(left, right, strict=True)
             ]
-        return self.growth(groups)
+        )
 
-    def _common(self, groups: Sequence[_Points]) -> list[_Blocks]:
-        """Of one group, or of the two sides that are not paired, at the points that both have."""
-        blockses = [_Blocks.of(points) for points in groups]
-        shared = set(blockses[0].places).intersection(*(blocks.places for blocks in blockses))
-        if any(len(blocks.places) > len(shared) for blocks in blockses):
-            blockses = [
-                _Blocks.of([point if place in shared else {} for place, point in enumerate(points)])
-                for points in groups
-            ]
-        return blockses
-
-    def growth(self, groups: Sequence[_Points]) -> PowerLaw:
-        """Fit one group; of two, the first minus the second."""
-        blocks = self._common(groups)
-        places = list(blocks[0].places)
+    def growth(self, points: _Points) -> PowerLaw:
+        """Fit one line, or the difference of two."""
+        blocks = _Blocks.of(points)
+        places = list(blocks.places)
         labels = [self.axis.labels[place] for place in places]
         law = PowerLaw(
-            blocks=min(len(block.values) for block in blocks),
-            left_out=max(block.left_out for block in blocks),
+            blocks=len(blocks.values),
+            left_out=blocks.left_out,
             without=tuple(label for label in self.axis.labels if label not in labels),
         )
         if refused := self._no_power():
@@ -351,17 +330,17 @@ class _Fit(msgspec.Struct, frozen=True):
         few = "fewer than 5 blocks, or " if self.sequential else ""
         return f"{few}nothing varies between blocks"
 
-    def _estimate(self, blocks: Sequence[_Blocks], weights: Floats) -> Bounded:
+    def _estimate(self, blocks: _Blocks, weights: Floats) -> Bounded:
         """A weighted sum of a block's points, over blocks."""
-        values = [block.values @ weights for block in blocks]
-        found = contrast(values, [1, -1][: len(values)], sequential=self.sequential)
+        values = blocks.values @ weights
+        found = contrast([values], [1], sequential=self.sequential)
         if found is None:
-            return Bounded(float(values[0].mean() - sum(other.mean() for other in values[1:])))
+            return Bounded(float(values.mean()))
         low, high = found.interval(_CONFIDENCE)
         return Bounded(found.estimate) if math.isinf(high) else Bounded(found.estimate, low, high)
 
     def _misfit(
-        self, blocks: Sequence[_Blocks], x: Floats
+        self, blocks: _Blocks, x: Floats
     ) -> tuple[float | None, Literal["", "rises", "falls", "changes"]]:
         """Test what a straight line leaves over, by orthogonal polynomials of degree 2 and up.
 
@@ -371,10 +350,8 @@ class _Fit(msgspec.Struct, frozen=True):
         scaled = (x - x.mean()) / (x[-1] - x[0])
         basis, upper = np.linalg.qr(np.vander(scaled, increasing=True))
         polynomials = (basis * np.sign(np.diag(upper))).T[_TWO:]
-        signs = [1, -1][: len(blocks)]
         found = [
-            contrast([block.values @ weights for block in blocks], signs, sequential=self.sequential)
-            for weights in polynomials
+            contrast([blocks.values @ weights], [1], sequential=self.sequential) for weights in polynomials
         ]
         if not found or None in found:
             return None, ""
@@ -470,7 +447,6 @@ def swept_curves(
     *,
     margins: Mapping[MetricKey, float],
     method: Method,
-    paired: bool,
     sequential: bool,
 ) -> Iterator[SweepCurve]:
     """Yield every task and metric of a sweep along its first axis, at each point of the others.
@@ -479,11 +455,11 @@ def swept_curves(
     microbenchmark with three numbers or more, and without a sweep, every operation that runs after different
     tasks.
     """
-    yield from judged_curves(list(_curves(rows, plan, margins, paired=paired, sequential=sequential)), method)
+    yield from judged_curves(list(_curves(rows, plan, margins, sequential=sequential)), method)
 
 
 def _curves(
-    rows: Sequence[Row], plan: Plan, margins: Mapping[MetricKey, float], *, paired: bool, sequential: bool
+    rows: Sequence[Row], plan: Plan, margins: Mapping[MetricKey, float], *, sequential: bool
 ) -> Iterator[SweepCurve]:
     swept = plan.swept or SweepSpec((), plan.variants, {}, ())
     if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
@@ -552,7 +528,6 @@ def _curves(
                 tuple(dict.fromkeys(doubt for row, _ in point for doubt in row.caveats)) for point in points
             ],
             margin=margins.get(metric),
-            paired=paired,
             within=axis.name not in of_variants,
             sequential=sequential,
             replicate="build" if any(side.units for point in points for _, side in point) else "fork",

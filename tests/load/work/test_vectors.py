@@ -17,7 +17,7 @@ from benchctl.corpus.vectors import generated_groups, generated_queries, generat
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.request import Answer, Request
-from benchctl.load.work.vectors import check_data_sets, encode, quality
+from benchctl.load.work.vectors import check_data_sets, encode, recall
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import CorpusSpec, EngineName
 from benchctl.results.samples import Outcome
@@ -149,7 +149,7 @@ def test_filters_of_hits_are_no_filters_of_neighbours():
 def test_a_filter_without_a_type_has_no_effect(home: Path):
     request = searched(context(ES, home), filter__body=BY_GROUP, filter__type={})
     assert b"filter" not in request.body
-    assert judged(request, numbered_hits(brute_force(0))).quality == (1.0, pytest.approx(1.0))
+    assert judged(request, numbered_hits(brute_force(0))).recall == 1.0
 
 
 def test_values_change_beside_the_vectors():
@@ -188,22 +188,17 @@ def test_thousandths_are_written_as_such():
     exact=st.lists(st.integers(0, 30), max_size=10, unique=True),
     missing=st.integers(0, 4),
 )
-def test_recall_and_ndcg_are_plain_sums(hits: list[int], exact: list[int], missing: int):
+def test_recall_is_a_plain_share(hits: list[int], exact: list[int], missing: int):
     k = len(exact) + missing
-    judged = quality(hits, frozenset(exact), k)
+    judged = recall(hits, frozenset(exact), k)
     if not exact:
         assert judged is None
         return
-    assert judged is not None
-    top = hits[:k]
-    gain = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(top) if hit in exact)
-    best = sum(1 / math.log2(rank + 2) for rank in range(len(exact)))
-    assert judged[0] == pytest.approx(sum(hit in exact for hit in top) / len(exact))
-    assert judged[1] == pytest.approx(gain / best)
+    assert judged == pytest.approx(sum(hit in exact for hit in hits[:k]) / len(exact))
 
 
 def test_hits_that_repeat_count_once():
-    assert quality([1, 1, 2], frozenset({1, 2}), 2) == (1.0, 1.0)
+    assert recall([1, 1, 2], frozenset({1, 2}), 2) == 1.0
 
 
 def judged(request: Request, hits: list[dict[str, Any]]) -> Answer:
@@ -229,17 +224,15 @@ def brute_force(number: int, selected: Any = slice(None), *, space: str = "l2") 
 def test_answers_are_held_against_the_exact_neighbours(home: Path, engine: EngineName):
     first, second = several(context(engine, home), 2)
     exact = brute_force(0)
-    assert judged(first, numbered_hits(exact)).quality == (1.0, pytest.approx(1.0))
-    gains = [1 / math.log2(rank + 2) for rank in range(5)]
-    lacking = judged(first, numbered_hits([exact[0], -5, *exact[2:]])).quality
-    assert lacking == (0.8, pytest.approx(1 - gains[1] / sum(gains)))
-    assert judged(second, numbered_hits(brute_force(1))).quality == (1.0, pytest.approx(1.0))
-    assert judged(first, []).quality == (0.0, 0.0)
+    assert judged(first, numbered_hits(exact)).recall == 1.0
+    assert judged(first, numbered_hits([exact[0], -5, *exact[2:]])).recall == 0.8
+    assert judged(second, numbered_hits(brute_force(1))).recall == 1.0
+    assert judged(first, []).recall == 0.0
 
 
 def test_the_space_is_that_of_the_mapping(home: Path):
     request = searched(context(ES, home, similarity="cosine"))
-    assert judged(request, numbered_hits(brute_force(0, space="cosine"))).quality == (1.0, pytest.approx(1.0))
+    assert judged(request, numbered_hits(brute_force(0, space="cosine"))).recall == 1.0
 
 
 @pytest.mark.parametrize(
@@ -255,7 +248,7 @@ def test_filters_by_group_have_neighbours_of_their_own(home: Path, condition: An
     request = searched(context(ES, home), filter=condition)
     selected = np.isin(generated_groups(CORPUS.seed, DOCUMENTS), list(groups))
     exact = brute_force(0, selected)
-    assert judged(request, numbered_hits(exact)).quality == (1.0, pytest.approx(1.0))
+    assert judged(request, numbered_hits(exact)).recall == 1.0
 
 
 @pytest.mark.parametrize(
@@ -273,14 +266,14 @@ def test_filters_by_group_have_neighbours_of_their_own(home: Path, condition: An
 )
 def test_without_exact_neighbours_there_is_no_recall(home: Path, keys: dict[str, Any]):
     answer = judged(searched(context(ES, home), **keys), numbered_hits([1]))
-    assert (answer.outcome, answer.quality) == (Outcome.OK, None)
+    assert (answer.outcome, answer.recall) == (Outcome.OK, None)
 
 
 def test_fewer_documents_have_other_neighbours(home: Path):
     fewer = replace(context(ES, home), corpus=CorpusSpec(3, 100, 1, "", generator="vectors"))
     exact = brute_force(0, slice(0, 100))
     assert exact != brute_force(0)
-    assert judged(searched(fewer), numbered_hits(exact)).quality == (1.0, pytest.approx(1.0))
+    assert judged(searched(fewer), numbered_hits(exact)).recall == 1.0
 
 
 def test_hits_without_numbers_are_no_answer(home: Path):
@@ -290,7 +283,7 @@ def test_hits_without_numbers_are_no_answer(home: Path):
 
 def test_failures_stay_what_they_are(home: Path):
     request = searched(context(ES, home))
-    assert request.judge(500, b"{}").quality is None
+    assert request.judge(500, b"{}").recall is None
     assert request.judge(500, b"{}").outcome is Outcome.HTTP_ERROR
 
 
@@ -321,11 +314,7 @@ def test_a_file_has_queries_and_their_neighbours(tmp_path: Path):
     assert np.array_equal(np.array(sent[:3], np.float32), queries)
     assert sent[3] == sent[0]
     hits = [{"_id": "2"}, {"_id": "9"}]
-    assert [judged(one, hits).quality for one in made[:3]] == [
-        (0.5, pytest.approx(1 / (1 + 1 / math.log2(3)))),
-        (0.0, 0.0),
-        None,
-    ]
+    assert [judged(one, hits).recall for one in made[:3]] == [0.5, 0.0, None]
 
 
 def test_ids_may_be_among_the_fields(tmp_path: Path):
@@ -333,7 +322,7 @@ def test_ids_may_be_among_the_fields(tmp_path: Path):
     keys = of_file(hdf5(tmp_path / "a.hdf5"), body=own, id_field_name="_id")
     (request,) = several(context(dims=4), 1, **keys)
     hits = [{"fields": {"_id": ["4"]}}, {"fields": {"_id": ["2"]}}]
-    assert judged(request, hits).quality == (1.0, pytest.approx(1.0))
+    assert judged(request, hits).recall == 1.0
 
 
 def test_a_corpus_of_the_track_may_be_the_data_set(tmp_path: Path):

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -60,12 +61,8 @@ def _numbers_of(field: str) -> Callable[[bytes], list[int]]:
 _NO_NUMBERS: tuple[type[Exception], ...] = (*UNDECODABLE, ValueError, TypeError, IndexError)
 
 
-def quality(found: Sequence[int], exact: Collection[int], k: int) -> tuple[float, float] | None:
-    """Return recall and ndcg of an answer; None where there is nothing to find.
-
-    Recall is the share of the exact neighbours among the k first hits. With these as the only relevant hits,
-    ndcg is the discounted gain, 1 / log2(rank + 1) for each of them, over that of the exact order (Järvelin
-    and Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002).
+def recall(found: Sequence[int], exact: Collection[int], k: int) -> float | None:
+    """Return the share of the exact neighbours among the k first hits; None where there is nothing to find.
 
     Args:
         found: numbers of hits, best first; only the first of equal ones counts.
@@ -74,14 +71,7 @@ def quality(found: Sequence[int], exact: Collection[int], k: int) -> tuple[float
     """
     if not exact:
         return None
-    discounts = _discounts(k)
-    gains = [gain for number, gain in zip(dict.fromkeys(found), discounts, strict=False) if number in exact]
-    return len(gains) / len(exact), math.fsum(gains) / math.fsum(discounts[: len(exact)])
-
-
-@lru_cache
-def _discounts(k: int) -> tuple[float, ...]:
-    return tuple(1 / math.log2(rank + 1) for rank in range(1, k + 1))
+    return sum(number in exact for number in islice(dict.fromkeys(found), k)) / len(exact)
 
 
 def _judged(judge: Judge, exact: Neighbours, field: str) -> Judge:
@@ -99,7 +89,7 @@ def _judged(judge: Judge, exact: Neighbours, field: str) -> Judge:
         except _NO_NUMBERS as err:
             reason = shorten(f"no recall: the '{field}' of a hit is not the number of a vector: {err}")
             return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
-        return msgspec.structs.replace(answer, quality=quality(found, nearest, k))
+        return msgspec.structs.replace(answer, recall=recall(found, nearest, k))
 
     return against
 
