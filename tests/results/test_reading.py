@@ -1,8 +1,6 @@
 """Reports read what charts need, in bounded pieces, from every file that benchctl has written."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -21,10 +19,6 @@ from benchctl.results.store import RunFolder
 from builders import make_fork
 from sampled import make_samples
 from stored import samples
-
-
-def no_rows(dtypes: Mapping[str, np.dtype[Any]]) -> Columns:
-    return {name: np.empty(0, dtype) for name, dtype in dtypes.items()}
 
 
 def numbered(rows: int, start: int = 0) -> Columns:

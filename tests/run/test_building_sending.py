@@ -7,11 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from benchctl.endpoint import Endpoint
-from benchctl.engine.filling import Sent
-from benchctl.engine.usage import Reading
 from benchctl.errors import BenchctlError
-from benchctl.results.model import IngestCosts
-from benchctl.run.building import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, bodies, send_parcels, with_cpu
+from benchctl.run.building import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, bodies, send_parcels
 from benchctl.run.documents import Parcel
 from loopback import KeepingHandler, serving
 
@@ -100,15 +97,3 @@ def test_nothing_more_is_sent_after_a_refusal():
     with taker(status=400) as (endpoint, seen), pytest.raises(BenchctlError, match="refused a bulk request"):
         send_parcels(parcels, endpoint=endpoint, clients=1, on_progress=lambda _: None)
     assert seen == ["/a/_bulk"]
-
-
-def test_the_cpu_of_an_ingest_is_by_kind_of_thread_where_it_could_be_read():
-    sent = Sent(9, 9, 1.0, IngestCosts(1.0, 2.0))
-    begin, end = Reading(0, 10**9, {1: 0}, 0, 0), Reading(9, 4 * 10**9, {1: 2 * 10**9}, 0, 0)
-    kinds = {7: {1: "write"}}
-    costs = with_cpu(sent, {7: begin}, {7: end}, kinds).costs
-    assert (costs.cpu_s["write"], costs.cpu_s["other"], sum(costs.cpu_s.values())) == (2.0, 1.0, 3.0)
-    costs = with_cpu(sent, {7: begin, 8: begin}, {7: end, 8: end}, kinds | {8: {1: "search"}}).costs
-    assert (costs.cpu_s["write"], costs.cpu_s["search"], costs.cpu_s["other"]) == (2.0, 2.0, 2.0)
-    assert with_cpu(sent, {}, {7: end}, kinds) == with_cpu(sent, {7: begin}, {7: end}, {7: {}}) == sent
-    assert with_cpu(sent, {7: begin}, {7: end}, kinds | {8: {1: "write"}}) == sent

@@ -67,7 +67,7 @@ def test_figures_are_those_of_an_operation():
 
 def test_every_figure_is_declared():
     declared = {figure.name for figure in METRIC_KINDS if not figure.field and figure.of_tasks}
-    node = EndedNode({1}, [GcPause(at * MS, 0, "Young", 9, 3) for at in (0, 2000)])
+    node = EndedNode({1}, [GcPause(at * MS, 0, "Young") for at in (0, 2000)])
     ends = [reading(1, 1, {1: 1}), reading(9, 9, {1: 3})]
     written = dict.fromkeys(("indexing", "refresh", "merge", "flush"), 6)
     profile_ns = dict.fromkeys(("query", "aggs"), 6 * MS)

@@ -179,16 +179,14 @@ class LogClock:
     started_ns: int
 
 
-# Pauses of the collector, with the heap, as of `-Xlog:gc*`.
+# Pauses of the collector, as of `-Xlog:gc*`.
 
 _NS_PER_MS = 1_000_000
-_BYTES = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-# Numbers have no more digits than fit into 64 bits in their unit: others were not written by a JVM.
 # Generational ZGC names the generation first; not all pauses state the heap before and after.
 _PAUSE = re.compile(
     r"(?:\[[^]]*\])* *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
-    r"(?: (?P<before>\d{1,9})(?P<before_unit>[BKMG])->(?P<after>\d{1,9})(?P<after_unit>[BKMG])\(\d+[BKMG]\))?"
+    r"(?: \d{1,9}[BKMG]->\d{1,9}[BKMG]\(\d+[BKMG]\))?"
     r" (?P<ms>\d{1,9}\.\d+)ms"
 )
 
@@ -200,8 +198,6 @@ class GcPause:
     start_ns: int  # when it began, on the clock of its end
     pause_ns: int  # its length
     what: str  # the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`
-    before_bytes: int | None = None  # heap in use, rounded by the JVM; None if it does not tell
-    after_bytes: int | None = None
 
 
 def parse_pause(text: str, end_ns: int) -> GcPause | None:
@@ -213,8 +209,7 @@ def parse_pause(text: str, end_ns: int) -> GcPause | None:
     if "Pause" not in text or (match := _PAUSE.fullmatch(text)) is None:
         return None
     pause_ns = round(float(match["ms"]) * _NS_PER_MS)
-    before, after = _bytes(match, "before"), _bytes(match, "after")
-    return GcPause(end_ns - pause_ns, pause_ns, match["what"], before, after)
+    return GcPause(end_ns - pause_ns, pause_ns, match["what"])
 
 
 def read_pauses(logs: Path, pid: int, clock: LogClock) -> list[GcPause]:
@@ -264,8 +259,3 @@ def _time_ns(decorations: list[str], clock: LogClock) -> int | None:
         if _UPTIME.fullmatch(text):
             return clock.started_ns + round(float(text.removesuffix("s")) * _NS_PER_S)
     return None
-
-
-def _bytes(found: re.Match[str], name: str) -> int | None:
-    number = found[name]
-    return None if number is None else int(number) * _BYTES[found[f"{name}_unit"]]

@@ -8,9 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli import root
-from benchctl.errors import UsageError
 from benchctl.results.model import BootRecord
-from benchctl.results.plan import EvidenceSpec, MicroSpec, NodeSpec
+from benchctl.results.plan import EvidenceSpec, MicroSpec
 from benchctl.results.store import RunFolder
 from builders import make_fork, make_plan, make_record, make_summary
 from stored import ROWS, samples, stored
@@ -62,17 +61,6 @@ def test_every_kind_is_listed_with_its_forks_and_what_is_missing_with_how_to_col
 def test_kinds_that_are_no_more_are_unknown(run: Path):
     for kind in ("jit", "gc", "os"):
         assert "No such command" in str(call("explain", run, kind).output)
-
-
-def test_a_node_that_no_variant_has_is_refused(run: Path):
-    folder = RunFolder(run)
-    record = folder.load()
-    spec = tuple(NodeSpec(name) for name in ("node-1", "node-2"))
-    variants = tuple(msgspec.structs.replace(one, nodes=spec) for one in record.plan.variants)
-    folder.save(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, variants=variants)))
-    refused = call("explain", run, "profile", "--node", "node-9").exception
-    assert isinstance(refused, UsageError)
-    assert "has no node 'node-9'\n  hint: it has: node-1, node-2" in str(refused)
 
 
 def test_microbenchmarks_lack_no_evidence_of_nodes(run: Path):
