@@ -19,10 +19,7 @@ WITH_CALLS = (
     EXPERIMENT.replace(
         "tables:",
         """  jit:
-    variants: [es, os]
-    challenges: [big5rangedebug]
-    forks: 2
-    evidence: {kinds: [inlining, profile, profile]}
+    {variants: [es, os], challenges: [big5rangedebug], forks: 2, evidence: {kinds: [inlining, profile]}}
   costly: {variants: [es], challenges: [range-only-short], evidence: {kinds: [profile], forks: all}}
 call-sites:
   - name: visit
@@ -43,7 +40,7 @@ tables:""",
 def test_call_sites_and_fates_are_read(tmp_path: Path):
     spec = read_experiment(write(tmp_path, WITH_CALLS)).spec
     *_, jit, costly = spec.measurements
-    assert (jit.forks, jit.evidence) == (2, EvidenceEntry(("inlining", "profile", "profile"), 1))
+    assert (jit.forks, jit.evidence) == (2, EvidenceEntry(("inlining", "profile"), 1))
     assert (costly.forks, costly.evidence) == (None, EvidenceEntry(("profile",), "all"))
     assert spec.call_sites == (
         CallSite(
@@ -113,14 +110,6 @@ def test_a_mistake_is_told_with_its_line(cases: Cases, tmp_path: Path):
         ),
         tmp_path,
     )
-
-
-def test_call_sites_are_looked_up_in_the_log_of_one_jvm(tmp_path: Path):
-    text = WITH_CALLS.replace("variants:\n", "variants:\n  es3: {extends: es, nodes: 3}\n", 1)
-    text = text.replace("jit:\n    {variants: [es,", "jit:\n    {variants: [es, es3,", 1)
-    text = text.replace("variants: [os, es]", "variants: [os, es, es3]", 1)
-    with pytest.raises(UsageError, match="in the log of one JVM, and 'es3' has 3"):
-        load_experiment(write(tmp_path, text), Changes(), Home(tmp_path))
 
 
 def test_two_call_sites_have_two_names(tmp_path: Path):

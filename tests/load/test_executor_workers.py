@@ -150,7 +150,7 @@ def test_a_process_that_is_killed_is_an_error_and_leaves_none_behind(serve: Serv
         os.kill(pids[0], signal.SIGKILL)
 
     with WorkerPool(2) as pool:
-        pids = pool.pids
+        pids = [worker.process.pid for worker in pool._workers]
         threading.Thread(target=kill_one, args=(pids,)).start()
         with pytest.raises(BenchctlError, match="died"):
             run(server, pool, spool, many())

@@ -56,7 +56,7 @@ def test_a_worker_that_was_stopped_tells_when(serve: Serve, tmp_path: Path):
     with (
         WorkerPool(2) as pool,
         SampleSpool(tmp_path / "samples") as spool,
-        stopped_when(lambda: len(server.searches) > 20, lambda: pool.pids[1], 0.4),
+        stopped_when(lambda: len(server.searches) > 20, lambda: pool._workers[1].process.pid, 0.4),
     ):
         result = ask_one(server.url, clients=2, iterations=150, workers=pool, spool=spool)
         starts, ends = result.columns["start_ns"], result.columns["end_ns"]

@@ -174,7 +174,7 @@ def test_an_interrupt_ends_the_clients_of_all_processes(
 ):
     with HostileServer([PLAIN], default=act) as server, SampleSpool(tmp_path / "rows") as spool:
         with WorkerPool(2) as pool:
-            children = [psutil.Process(pid) for pid in pool.pids]
+            children = [psutil.Process(worker.process.pid) for worker in pool._workers]
             with interrupted_when(lambda: len(server.received) > 4 or server.hanging.is_set()):
                 ask_one(server.url, SLOW, clients=4, iterations=FOREVER, workers=pool, spool=spool)
         assert not any(child.is_running() for child in children)

@@ -58,7 +58,7 @@ def test_samples_and_logs_of_old_nights_go_and_the_rest_stays(home: Home):
     nights = [measured(home, number) for number in (1, 2, 3, 4)]
     told = applied(home, nights)
     assert raw(home) == ["r3", "r4"]
-    assert [text.split(", 2.0 MiB")[0] for text in told] == [
+    assert [text.split(", 1.0 MiB")[0] for text in told] == [
         f"samples and logs of night {night(number).id}, run r{number}, removed" for number in (1, 2)
     ]
     record = RunFolder(home.runs / "r1").load()

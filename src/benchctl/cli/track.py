@@ -69,7 +69,7 @@ _NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER 
     "--docs",
     type=AmountType(COUNT),
     default=None,
-    help="About so many documents, drawn at random.  [default: all]",
+    help="Approximate number of documents, drawn at random.  [default: all]",
 )
 @click.option(
     "--queries",

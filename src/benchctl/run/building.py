@@ -128,7 +128,7 @@ def send_parcels(
 
 
 def _streams(parcels: Sequence[Parcel], *, numbered: bool) -> Iterator[Stream]:
-    """Each parcel's documents for its target."""
+    """Yield bulk bodies of each parcel's documents, with their target."""
     first = 0
     for parcel in parcels:
         yield parcel.target, bodies(parcel, number=first if numbered else None)

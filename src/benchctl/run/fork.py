@@ -483,5 +483,5 @@ def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
 
 
 def _needed_share(plan: Plan) -> float:
-    """Where visits dominate, fewer requests warm up."""
+    """Return the share of the usual warm-up; where visits dominate, fewer requests do."""
     return _AS_MANY_UP_TO / max(plan.corpus.documents, _AS_MANY_UP_TO)
