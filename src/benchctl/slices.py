@@ -60,7 +60,7 @@ SLICES: Mapping[str, Slice] = {
         {"references": "execution:references", "whole": "execution:whole"},
         {
             "experiment": (
-                "Experiment",
+                "Measure",
                 "commands:experiment_group",
                 "Run an experiment and evaluate its expectations.",
             ),
@@ -98,7 +98,7 @@ SLICES: Mapping[str, Slice] = {
         {"micro": "conduct", "micro_source": "jmh:read_source"},
         {
             "micro": (
-                "Experiment",
+                "Measure",
                 "commands:micro_group",
                 "Run JMH microbenchmarks and compare variants.",
             ),

@@ -1,22 +1,11 @@
 """Help in two lengths: a first page, and everything."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import click
 from click.testing import CliRunner
 
-from benchctl.cli import LazyGroup
 from benchctl.cli.options import SectionedCommand, under
-
-
-class _Group(LazyGroup):
-    sections: ClassVar = {"Often": {"a": ("m:a", "Do a.")}, "Else": {"b": ("m:b", "Do b.")}}
-    rare = frozenset({"Else"})
-
-
-class _Whole(_Group):
-    rare = frozenset()
 
 
 @click.command(cls=SectionedCommand, first=("often", "first"), examples=("x --often 1",))
@@ -32,13 +21,6 @@ def _help(command: click.Command, option: str) -> Callable[[str], bool]:
     done = CliRunner().invoke(command, [option], prog_name="x")
     assert done.exit_code == 0
     return done.stdout.__contains__
-
-
-def test_sections_of_rare_commands_are_in_the_help_of_everything_only():
-    first, everything = (_help(_Group(), option) for option in ("--help", "--help-all"))
-    assert [first(text) for text in ("Do a.", "Else:", "Do b.", "All commands: x --help-all")] == [1, 0, 0, 1]
-    assert [everything(text) for text in ("Do a.", "Else:", "Do b.", "All commands:")] == [1, 1, 1, 0]
-    assert not _help(_Whole(), "--help")("--help-all")
 
 
 def test_rare_options_are_in_the_help_of_everything_only_and_are_taken_all_the_same():

@@ -40,7 +40,7 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
         assert not any(summary.failures for summary in fork.summaries)
         send = found["send"].meters
         assert send["indexing"] > 0
-        assert 0 < send["cpu_write"] < send["cpu"]
+        assert send["cpu"] > 0
         assert not found["beside"].meters.keys() & {"cpu"}
         assert (found["range"].samples, found["range"].warmup_samples) == (40, 10)
         # It would have gone on for two minutes.
@@ -80,7 +80,6 @@ def test_a_cold_page_cache_holds_nothing_of_the_index(benchctl: Benchctl, store:
     # A start reads some of the index, and the first range the rest of what it needs.
     assert fork.boots[0].resident is not None
     assert fork.boots[0].resident < 0.01
-    assert fork.summaries[0].meters["storage_read"] > 0
     assert "page cache of the index before nodes start: cold" in benchctl("show", record.id, "--host").stdout
 
 

@@ -330,21 +330,3 @@ def test_no_node_survives_a_benchctl_that_is_killed(environ: dict[str, str], hom
         run.process.kill()
         run.end()
     wait_until_gone(nodes)
-
-
-def test_a_node_to_play_with(benchctl: Benchctl, environ: dict[str, str], home: Home):
-    # Its process ends, and leaves the node's to somebody else.
-    command = [sys.executable, "-m", "benchctl", "node", "start", "os", "--heap", "512m"]
-    started = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    assert started.returncode == 0, started.stderr
-    try:
-        assert "os  2.11.0  http://127.0.0.1:" in benchctl("node", "status").stdout
-        again = benchctl("node", "start", "os")
-        assert again.returncode == 1
-        assert "up already" in again.stderr
-        assert "started" in benchctl("node", "logs", "os").stdout
-    finally:
-        stopped = benchctl("node", "stop", "os", "--remove")
-    assert stopped.returncode == 0, stopped.stderr
-    assert java_processes(home) == []
-    assert "no node is up" in benchctl("node", "status").stdout

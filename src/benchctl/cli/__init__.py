@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pkgutil import resolve_name
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,7 +18,7 @@ LazyCommand = tuple[str, str]
 """(`module:attribute`, help in one line)."""
 
 # Commands are imported when they are asked for: the libraries behind a run take a second to load, and neither
-# `benchctl node status` nor `benchctl --help` needs them. So the help of all of them is here, and that of the
+# `benchctl runs list` nor `benchctl --help` needs them. So the help of all of them is here, and that of the
 # slices' commands, which follow below each heading, in `slices.py`.
 _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Measure": {
@@ -39,6 +39,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "List challenges, tracks, operations, metrics and variants.",
         ),
         "track": ("benchctl.cli.track:track_group", "Create, validate and inspect tracks."),
+        "corpus": ("benchctl.cli.corpus:corpus_group", "Generate, download and list corpora."),
     },
     "Read results": {
         "compare": (
@@ -50,10 +51,6 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "runs": ("benchctl.cli.runs:runs_group", "List and delete stored runs."),
     },
     "Automate": {},
-    "Experiment": {},
-    "Documents": {
-        "corpus": ("benchctl.cli.corpus:corpus_group", "Generate, download and list corpora."),
-    },
 }
 
 _EVERYTHING = "benchctl.help-all"
@@ -66,15 +63,15 @@ def _help_all(context: click.Context, _param: click.Parameter, value: bool) -> N
         context.exit()
 
 
-def help_all_option(what: str) -> click.Option:
-    """Return `--help-all`, for commands and groups whose `--help` is a first page."""
+def help_all_option() -> click.Option:
+    """Return `--help-all`, for commands whose `--help` is a first page."""
     return click.Option(
         ["--help-all"],
         is_flag=True,
         is_eager=True,
         expose_value=False,
         callback=_help_all,
-        help=f"Show all {what} and exit.",
+        help="Show all options and exit.",
     )
 
 
@@ -93,13 +90,6 @@ class LazyGroup(click.Group):
 
     # Heading -> name -> command, in the order of the help.
     sections: ClassVar[Mapping[str, Mapping[str, LazyCommand]]] = {}
-    # Headings that only --help-all has.
-    rare: ClassVar[frozenset[str]] = frozenset()
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.rare:
-            self.params.append(help_all_option("commands"))
 
     @property
     def table(self) -> dict[str, LazyCommand]:
@@ -121,17 +111,11 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List them, section by section, without importing any."""
+        del ctx
         widest = max(map(len, self.table))
         for heading, section in self.sections.items():
-            if heading not in self.rare or shows_everything(ctx):
-                with formatter.section(heading):
-                    formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in section.items()])
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Point from the first page to everything."""
-        if self.rare and not shows_everything(ctx):
-            formatter.write_paragraph()
-            formatter.write_text(f"All commands: {ctx.command_path} --help-all    Guide: benchctl help")
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in section.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command without importing any, or an option of the group."""
@@ -144,7 +128,6 @@ class Commands(LazyGroup):
     """The commands of benchctl, in the order in which a newcomer meets them."""
 
     sections: ClassVar = {heading: {**own, **commands(heading)} for heading, own in _SECTIONS.items()}
-    rare = frozenset({"Experiment", "Documents"})
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

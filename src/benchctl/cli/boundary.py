@@ -171,6 +171,7 @@ _COMMANDS = {
     "benchctl minimize": "see: benchctl help bisect",
     "benchctl nightly annotate": "see: benchctl help nightly",
     "benchctl nightly bisect": "see: benchctl help bisect",
+    "benchctl nightly report": "use: benchctl nightly status SUITE --html DIR",
     "benchctl node": "see: benchctl help targets",
     "benchctl plan": "see: benchctl help forks",
     "benchctl race": "use: benchctl run",

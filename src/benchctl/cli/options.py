@@ -68,7 +68,7 @@ class SectionedCommand(click.Command):
         # Parameters of the first page -> their places in it.
         self._first = {name: place for place, name in enumerate(first)}
         if first:
-            self.params.append(help_all_option("options"))
+            self.params.append(help_all_option())
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, and examples."""

@@ -118,7 +118,7 @@ def _check_extended(original: Installation, plugins: Sequence[_Unpacked]) -> Non
 
 
 def _extends_painless(archive: Archive) -> bool:
-    """Return whether a plug-in extends that module; not if its zip is damaged, which unpacking it will tell."""
+    """Return whether a plug-in extends that module; False if its zip is damaged, which unpacking reports."""
     with (
         disk_errors(f"read {archive.path}"),
         suppress(EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error),

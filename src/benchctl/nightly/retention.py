@@ -129,7 +129,7 @@ def _run_use(folder: RunFolder) -> RunUse:
 
 
 def program_in_use(path: Path) -> bool:
-    """Return whether a process was started from a folder, such as a node of `benchctl node`."""
+    """Return whether a process was started from a folder, such as a node of another benchctl."""
     wanted = f"{path}/"
     return any(
         wanted in argument

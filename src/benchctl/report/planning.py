@@ -424,6 +424,3 @@ def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:
 def _rounded(ratio: float) -> str:
     """Two digits at most: coming forks are not known better."""
     return f"{100 * ratio:.1f}%" if ratio < 0.1 else f"{100 * ratio:,.0f}%"  # noqa: PLR2004 - two digits
-
-
-# The table of `benchctl plan`: forks and time for a difference, task by task.

@@ -20,7 +20,7 @@ RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled
 
 
 def about(text: str) -> Meta:
-    """Describe a field, once: for JSON Schema, the columns of `benchctl sql` and the list of metrics."""
+    """Describe a field, once: for JSON Schema and the list of metrics."""
     return Meta(description=text)
 
 
