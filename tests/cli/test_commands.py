@@ -26,8 +26,6 @@ def test_the_help_names_every_command_and_loads_none_of_them():
         "benchctl.cli.boundary",
         "benchctl.cli.streams",
         "benchctl.errors",
-        "benchctl.report",
-        "benchctl.report.numbers",
         "benchctl.slices",
     ]
 
