@@ -34,7 +34,7 @@ ROOT_FIXTURES = {"nobody", "small_group"}
 MOST_WORKERS = 8
 # Modules that take more than ten seconds, the slowest first; of nodes, and of others.
 SLOWEST = (
-    "test_run", "test_shipped_experiments", "test_revisions", "test_minimize", "test_big5",
+    "test_run", "test_shipped_experiments", "test_big5",
     "test_versions", "test_micro", "test_nightly", "test_evidence", "test_variants", "test_foreign",
     "test_building", "test_nodes", "test_target", "test_load", "test_index",
     "test_experiment", "test_machine", "test_programs", "test_cut_off", "test_night", "test_calibration",
@@ -42,7 +42,7 @@ SLOWEST = (
 )  # fmt: skip
 # Of nodes, those that ask the index that most of them ask.
 SAME_INDEX = {
-    "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine", "test_minimize",
+    "test_evidence", "test_experiment", "test_hosts", "test_load", "test_machine",
     "test_nightly", "test_redline", "test_run",
 }  # fmt: skip
 

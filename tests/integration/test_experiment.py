@@ -135,9 +135,9 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     shown = benchctl("show", found["built"].id)
     assert shown.returncode == 0, shown.stderr
     assert "index builds: os 2.11.0 vs es 8.11.0 (baseline), 2 index builds each" in shown.stdout
-    words = ("compare", "es", "os", "--run", found["built"].id, "--metric", "build_rate,index_points")
+    words = ("compare", "es", "os", "--run", found["built"].id, "--metric", "build_rate,index_size")
     told = json.loads(benchctl(*words, "--format", "json").stdout)["rows"]
-    assert [row["metric"] for row in told] == ["build_rate", "index_points"]
+    assert [row["metric"] for row in told] == ["build_rate", "index_size"]
     assert all(side["value"] for row in told for side in row["figures"])
     text = benchctl("experiment", "report", "latest").stdout
     assert ">= " in text

@@ -180,11 +180,11 @@ def test_a_fork_sees_the_same_segments_and_changes_nothing(
 @pytest.mark.full
 def test_a_node_that_cannot_read_its_data_says_so(subject: Subject, home: Home):
     with subject.workspace(home, "damaged") as work:
-        state = next((work.root / "data").rglob("_state/segments_*"))
+        state = next((work / "data").rglob("_state/segments_*"))
         content = bytearray(state.read_bytes())
         content[len(content) // 2] ^= 1
         state.write_bytes(content)
-        start = subject.start(Start(work, work.root / "boot", home, HEAP_MB, None))
+        start = subject.start(Start(work, work / "boot", home, HEAP_MB, None))
         with pytest.raises(BenchctlError, match="CorruptIndexException") as caught, start:
             pytest.fail("it started")
     assert "the prepared index is whole, this copy of it was not" in caught.value.message

@@ -80,7 +80,6 @@ def test_every_type_of_operation(driver: Driver, engine: EngineName, repository:
     lacking(driver, engine)
     for kind in LACKING_EVERYWHERE:
         driver.run(kind, UNSUPPORTED, **LACKING_EVERYWHERE[kind])
-    # What befalls a node of a cluster is tried with a cluster, in `test_cluster.py`.
     assert driver.types == set(OPERATION_TYPES)
 
 
@@ -397,9 +396,7 @@ def test_damage_on_disk_is_found_and_told(driver: Driver, node: Node):
     driver.run("create-index")
     driver.run("bulk", bulk_size=15)
     driver.run("flush")
-    data = Path(
-        node.client.request("GET", "/_nodes/settings")["nodes"].popitem()[1]["settings"]["path"]["data"]
-    )
+    data = node.folders.root.parent / "data"
     folder = node.client.request("GET", f"/{INDEX}/_settings")[INDEX]["settings"]["index"]["uuid"]
     # The folder of an index that was deleted may be there for a while.
     files = [path for path in data.rglob(f"{folder}/0/index/*") if path.suffix in {".cfs", ".fdt"}]

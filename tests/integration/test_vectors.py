@@ -101,11 +101,3 @@ def test_recall_is_what_a_count_of_hits_among_the_nearest_of_all_gives(
 
 def test_the_run_tells_that_the_runtime_lacks_simd(record: RunRecord):
     assert [text for text in record.caveats if "jdk.incubator.vector" in text]
-
-
-def test_graphs_are_of_the_same_size(record: RunRecord):
-    """Both are of Lucene's code, and the same parameters; versions of its format differ a little."""
-    es, os = (record.indices[name] for name in ("es", "os-knn"))
-    sizes = [index.store_bytes for index in (es, os)]
-    assert sizes[0] == pytest.approx(sizes[1], rel=0.1)
-    assert sizes[0] > DOCUMENTS * 128 * 4

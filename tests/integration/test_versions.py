@@ -96,7 +96,7 @@ def _tried(home: Home, engine: EngineName, name: str) -> str:
     sent, observer = parcels(plan, track, home), SharedObserver(SilentObserver())
     try:
         (subject,) = prepare_started((spec,), plan, track, lambda _: (corpus, sent), home, observer)
-        answers = check_answers([subject], plan, track, home, observer).check
+        answers = check_answers([subject], plan, track, home, observer)
     except UsageError as err:
         return f"refused |  | {_quoted(MODULE.findall(err.message))} |"
     finally:
