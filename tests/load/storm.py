@@ -19,7 +19,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.workload import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.session import Serving
 from benchctl.run.steps import EndedNode, Load, StepRunner
 from benchctl.track.load import load_track
@@ -116,7 +116,7 @@ def send_faulty(line: Connection, folder: Path, url: str) -> None:
 def run_step_of(line: Connection, url: str, plan: Plan) -> None:
     """In a process of its own: one task of some two seconds; says how it ended."""
     track, _ = load_track("big5", {})
-    runner = StepRunner(plan, track, Home(Path("/")), SilentObserver(), threading.Event())
+    runner = StepRunner(plan, track, Home(Path("/")), SharedObserver(SilentObserver()), threading.Event())
     stage = Stage(partial(open_client, url), WorkContext("big5"), origin_ns=0, boot=0)
     job, load = Job(Task("range", iterations=300), Search(name="range"), 0, 0), Load()
     try:

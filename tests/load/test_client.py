@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.load.client import Client, NodeGone, Recorder, Tally, TaskAborted
-from benchctl.load.pace import arrivals, turns
+from benchctl.load.pace import Waiter, arrivals, cues
 from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, RowOwner
@@ -37,6 +37,8 @@ class FakeTimer:
     def wait_until(self, moment_ns: int) -> bool:
         self.now = max(self.now, moment_ns)
         return not self.halted()
+
+    cue = Waiter.cue
 
     def halted(self) -> bool:
         return self.halt_after_ns is not None and self.now > self.halt_after_ns
@@ -103,7 +105,7 @@ def run(task: Task, *served: Served, client: int = 0, seed: int = 1, work: Any =
     program = work if callable(work) else lambda: work
     one = Client(program, wire, timer, Recorder(), label=task.label, **job)
     made = Run(one, wire)
-    one.run(turns(task, client=client, seed=seed, start_ns=START_NS, timer=timer, ramp_up_ns=ramp_up_ns))
+    one.run(cues(task, client=client, seed=seed, start_ns=START_NS, timer=timer, ramp_up_ns=ramp_up_ns))
     return made
 
 

@@ -44,6 +44,7 @@ ANSWERS = st.builds(
 OWN = st.fixed_dictionaries(
     {
         "warmup": st.booleans(),
+        "turn": st.integers(0, 2**31 - 1),
         "part": st.integers(0, 2**15 - 1),
         "attempt": st.integers(0, 127),
         "weight": st.integers(0, 2**31 - 1),

@@ -9,7 +9,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import run_step
-from benchctl.load.pace import Extent
+from benchctl.load.pace import Extent, Waiter
 from benchctl.load.plugin_work import PluginPace
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
@@ -205,6 +205,8 @@ class Clockwork:
         self.time_ns = max(self.time_ns, moment_ns)
         return True
 
+    cue = Waiter.cue
+
     def halted(self) -> bool:
         return False
 
@@ -218,11 +220,11 @@ def test_requests_that_fell_due_while_the_client_was_busy_follow_without_a_pause
     timer = Clockwork()
     pace = PluginPace("s", Scheduler(), code, "ops", clock=timer.now_ns)
     program = pace.paced(lambda: None)
-    turns = pace.turns(Extent(3, 0, None, 0), 0, timer)
+    cues = pace.cues(Extent(3, 0, None, 0), 0, timer)
     due = []
     for _ in range(3):
         program()
-        due.append(next(turns)[0])
+        due.append(next(cues)[0])
         timer.time_ns += 2_500_000_000
     assert due == [1_000_000_000, 2_000_000_000, 3_000_000_000]
-    assert next(turns, None) is None
+    assert next(cues, None) is None

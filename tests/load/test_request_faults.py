@@ -287,7 +287,7 @@ def test_an_operation_cut_off_between_its_requests_is_cancelled(pages: int, whol
         return None
 
     client = Client(script, InterruptedBetween(), Waiter(threading.Event()), Recorder())
-    client.run([(None, False)] * 3)
+    client.run([(None, False, 0)] * 3)
     assert client.recorder.columns(NO_PLACE)["outcome"].tolist() == [Outcome.OK, whole_is]
     assert client.tally.failures == ()
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.pace import Turn, Waiter
+from benchctl.load.pace import Cue, Waiter
 from benchctl.load.request import Answer, Exchange, Request, is_unsupported
 from benchctl.load.transport import MeasuredClient, SeveralWires
 from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
@@ -170,6 +170,7 @@ class Recorder:
         intended_ns: int,
         *,
         warmup: bool,
+        turn: int = 0,
         part: int = 0,
         attempt: int = 0,
         weight: int = 1,
@@ -199,6 +200,7 @@ class Recorder:
             answer.outcome,
             answer.hits_exact,
             warmup,
+            turn,
             part,
             attempt,
             weight,
@@ -285,6 +287,7 @@ class Notes:
         intended_ns: int,
         *,
         warmup: bool,  # noqa: ARG002 - all of an operation is, or nothing
+        turn: int = 0,  # noqa: ARG002 - as that
         part: int = 0,
         attempt: int = 0,
         weight: int = 1,
@@ -412,29 +415,30 @@ class Client:
         self._timer = timer
         self._lost_in_a_row = 0
         self._operations = 0
-        self._waiting: list[tuple[Request, Exchange, bool]] = []
+        self._waiting: list[tuple[Request, Exchange, bool, int]] = []
+        self._turn = 0
 
-    def run(self, turns: Iterable[Turn]) -> None:
+    def run(self, cues: Iterable[Cue]) -> None:
         """Complete the assignment, as `steps`."""
-        for _ in self.steps(turns):
+        for _ in self.steps(cues):
             pass
 
-    def steps(self, turns: Iterable[Turn]) -> Generator[None, None, None]:
-        """Complete the assignment, one operation per turn; pauses behind each of them.
+    def steps(self, cues: Iterable[Cue]) -> Generator[None, None, None]:
+        """Complete the assignment, one operation per cue; pauses behind each of them.
 
         Raises:
             NodeGone: If the connection is lost several times in a row and greetings fail as well.
             TaskAborted: If a request fails and the assignment aborts on failure.
         """
         try:
-            yield from self._run(self._program, iter(turns))
+            yield from self._run(self._program, iter(cues))
         finally:
             if self._pool is not None:
                 self._pool.shutdown()
             self._settle()
 
-    def _run(self, program: Program, turns: Iterator[Turn]) -> Iterator[None]:
-        """The loop. Requests are built before their turn, so that no latency includes building them.
+    def _run(self, program: Program, cues: Iterator[Cue]) -> Iterator[None]:
+        """The loop. Requests are built before they are due, so that no latency includes building them.
 
         All clients of a process share the interpreter lock, and contend for it whenever one does more between
         requests than send the next. So a closed loop sets quick, complete answers aside and reads them in
@@ -444,10 +448,10 @@ class Client:
         unmeasured = not self._measured
         may_wait = not self._abort_on_failure
         while (work := program()) is not None:
-            turn = next(turns, None)
-            if turn is None:
+            cue = next(cues, None)
+            if cue is None:
                 return
-            due_ns, warmup = turn
+            due_ns, warmup, self._turn = cue
             if due_ns is None and may_wait and type(work) is Request and not work.retries:
                 exchange = send(work)
                 if (
@@ -456,7 +460,7 @@ class Client:
                     and exchange.response_bytes <= _MOST_WAITING_BYTES
                     and exchange.end_ns - exchange.start_ns < _QUICK_NS
                 ):
-                    waiting.append((work, exchange, warmup or unmeasured))
+                    waiting.append((work, exchange, warmup or unmeasured, self._turn))
                     if len(waiting) >= _MOST_WAITING:
                         self._settle()
                     yield
@@ -486,7 +490,7 @@ class Client:
             return
         append, now_ns, tally = self.recorder.append, self._timer.now_ns, self.tally
         began_ns = now_ns()
-        for request, exchange, warmup in waiting:
+        for request, exchange, warmup, turn in waiting:
             answer = request.judge(_HTTP_OK, exchange.body)
             read_ns = now_ns()
             start_ns = exchange.start_ns
@@ -495,6 +499,7 @@ class Client:
                 answer,
                 start_ns,
                 warmup=warmup,
+                turn=turn,
                 weight=request.weight,
                 processing_ns=exchange.end_ns - start_ns + read_ns - began_ns,
             )
@@ -546,6 +551,7 @@ class Client:
                 answer,
                 due_ns,
                 warmup=warmup,
+                turn=self._turn,
                 part=part,
                 attempt=attempt,
                 weight=request.weight,
@@ -619,6 +625,7 @@ class Client:
             total.answer,
             exchange.start_ns if due_ns is None else due_ns,
             warmup=warmup,
+            turn=self._turn,
             weight=total.answer.weight,
             processing_ns=self._timer.now_ns() - exchange.start_ns,
         )
@@ -678,6 +685,7 @@ class Client:
             note.answer,
             note.intended_ns,
             warmup=warmup,
+            turn=self._turn,
             part=note.part,
             attempt=note.attempt,
             weight=note.weight,

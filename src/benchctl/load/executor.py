@@ -38,6 +38,7 @@ from benchctl.load.task_clients import (
     lanes_of,
     work,
 )
+from benchctl.load.turns import OwnClock, Turns, spans_on_own_clock
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import RowFile, RowOwner, SampleSpool
 
@@ -520,7 +521,10 @@ def run_step(
                 on_progress=on_progress,
             )
         ]
-    return tuple(_result(number, done, stage.origin_ns) for number in range(len(jobs)))
+    results = (_result(number, done, stage.origin_ns) for number in range(len(jobs)))
+    if stage.turns is None or not stage.turns.over:
+        return tuple(results)
+    return tuple(in_turns(result, stage.turns, stage.origin_ns) for result in results)
 
 
 def _result(number: int, done: Sequence[Parts], origin_ns: int) -> TaskResult:
@@ -536,3 +540,19 @@ def _result(number: int, done: Sequence[Parts], origin_ns: int) -> TaskResult:
     whole.stops = tuple((begin - origin_ns, end - origin_ns) for begin, end in whole.stops)
     whole.wall_s = max(max(part.ended_ns for process in done for part in process) - whole.start_ns, 0) / 1e9
     return whole
+
+
+def in_turns(result: TaskResult, turns: Turns, origin_ns: int) -> TaskResult:
+    """Return a result by the clock of its node, which stood still while others had their turns."""
+    over = tuple(
+        turn._replace(begin_ns=turn.begin_ns - origin_ns, end_ns=turn.end_ns - origin_ns)
+        for turn in turns.over
+    )
+    return replace(
+        result,
+        samples=OwnClock(result.samples, over),
+        stops=tuple(spans_on_own_clock(result.stops, over)),
+        driver_cpu_s=turns.cpu_s,
+        wall_s=turns.own_s,
+        turns=over,
+    )

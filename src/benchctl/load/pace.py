@@ -30,6 +30,7 @@ class Extent:
     # Nanoseconds from the task's start, warm-up included; None when requests bound the task.
     period_ns: int | None
     warmup_ns: int  # what falls before this offset is warm-up
+    least_ns: int = 0  # for how long it measures at least, however many requests that takes
 
     def is_warmup(self, position: int, offset_ns: int) -> bool:
         """Return whether a client's request number `position` (from 0), due at `offset_ns`, is warm-up."""
@@ -52,7 +53,7 @@ def extent(task: Task) -> Extent:
         )
     warmup = task.warmup_iterations or 0
     measured = 1 if task.iterations is None else task.iterations
-    return Extent(warmup + measured, warmup, None, 0)
+    return Extent(warmup + measured, warmup, None, 0, round((task.least_time or 0) * NS_PER_S))
 
 
 def arrivals(
@@ -115,9 +116,10 @@ _MAX_LEAD_NS = 300_000
 _LEAD_MEMORY = 8
 
 Clock = Callable[[], int]  # nanoseconds, monotonic
-Turn = tuple[int | None, bool]
-_TURN: Turn = (None, False)
-_WARMUP_TURN: Turn = (None, True)
+Cue = tuple[int | None, bool, int]
+"""When a request is due, on the monotonic clock, or None for at once; whether it is warm-up; its turn."""
+_CUE: Cue = (None, False, 0)
+_WARMUP_CUE: Cue = (None, True, 0)
 
 
 class Waiter:
@@ -150,17 +152,22 @@ class Waiter:
             pass
         return not self._halt.is_set()
 
+    def cue(self, due_ns: int | None, *, warmup: bool) -> Cue | None:
+        """Return the cue of a request when it is time: at once, or when it is due; None when halted."""
+        if due_ns is not None:
+            return (due_ns, warmup, 0) if self.wait_until(due_ns) else None
+        if self.halted():
+            return None
+        return _WARMUP_CUE if warmup else _CUE
 
-def turns(
+
+def cues(
     task: Task, *, client: int, seed: int, start_ns: int, timer: Waiter, ramp_up_ns: int = 0
-) -> Iterator[Turn]:
+) -> Iterator[Cue]:
     """Yield once per request of a client, when it is time to send it.
 
-    The task starts at `start_ns` of the monotonic clock, this client (from 0) `ramp_up_ns` later.
-
-    Yields:
-        (intended start in nanoseconds of the monotonic clock, or None in a closed loop; whether it is
-        warm-up). Arrivals that fell due while the client was busy follow immediately; none is skipped.
+    The task starts at `start_ns` of the timer's clock, this client (from 0) `ramp_up_ns` later. Arrivals that
+    fell due while the client was busy follow immediately; none is skipped.
     """
     bounds = extent(task)
     if not timer.wait_until(start_ns + ramp_up_ns):
@@ -180,10 +187,10 @@ def open_ended(task: Task) -> Extent:
     return Extent(None, task.warmup_iterations or 0, None, warmup_ns)
 
 
-def endless_turns(
+def endless_cues(
     task: Task, *, client: int, seed: int, start_ns: int, timer: Waiter, ramp_up_ns: int = 0
-) -> Iterator[Turn]:
-    """Like `turns`, for a task that runs until its work is exhausted."""
+) -> Iterator[Cue]:
+    """Like `cues`, for a task that runs until its work is exhausted."""
     bounds = open_ended(task)
     if not timer.wait_until(start_ns + ramp_up_ns):
         return
@@ -191,30 +198,40 @@ def endless_turns(
         due = arrivals(task, client=client, seed=seed, from_ns=ramp_up_ns, bounds=bounds)
         yield from _open_loop(due, bounds, start_ns, timer)
         return
-    position = 0
-    while not timer.halted():
-        yield None, bounds.is_warmup(position, timer.now_ns() - start_ns)
-        position += 1
-
-
-def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Turn]:
-    for position, offset_ns in enumerate(due):
-        intended_ns = start_ns + offset_ns
-        if not timer.wait_until(intended_ns):
+    for position in count():
+        cue = timer.cue(None, warmup=bounds.is_warmup(position, timer.now_ns() - start_ns))
+        if cue is None:
             return
-        yield intended_ns, bounds.is_warmup(position, offset_ns)
+        yield cue
 
 
-def _counted(bounds: Extent, requests: int, timer: Waiter) -> Iterator[Turn]:
-    halted = timer.halted
-    for turn, times in (_WARMUP_TURN, bounds.warmup_requests), (_TURN, requests - bounds.warmup_requests):
-        for _ in range(times):
-            if halted():
-                return
-            yield turn
+def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Cue]:
+    for position, offset_ns in enumerate(due):
+        cue = timer.cue(start_ns + offset_ns, warmup=bounds.is_warmup(position, offset_ns))
+        if cue is None:
+            return
+        yield cue
 
 
-def _timed(bounds: Extent, period_ns: int, start_ns: int, timer: Waiter) -> Iterator[Turn]:
-    now_ns, halted = timer.now_ns, timer.halted
-    while (elapsed_ns := now_ns() - start_ns) < period_ns and not halted():
-        yield None, bounds.is_warmup(0, elapsed_ns)
+def _counted(bounds: Extent, requests: int, timer: Waiter) -> Iterator[Cue]:
+    cue_of, now_ns = timer.cue, timer.now_ns
+    for _ in range(bounds.warmup_requests):
+        if (cue := cue_of(None, warmup=True)) is None:
+            return
+        yield cue
+    left, ends_ns = requests - bounds.warmup_requests, 0
+    while (left > 0 or (bounds.least_ns and now_ns() < ends_ns)) and (
+        (cue := cue_of(None, warmup=False)) is not None
+    ):
+        ends_ns = ends_ns or now_ns() + bounds.least_ns
+        left -= 1
+        yield cue
+
+
+def _timed(bounds: Extent, period_ns: int, start_ns: int, timer: Waiter) -> Iterator[Cue]:
+    now_ns = timer.now_ns
+    while (elapsed_ns := now_ns() - start_ns) < period_ns:
+        cue = timer.cue(None, warmup=bounds.is_warmup(0, elapsed_ns))
+        if cue is None:
+            return
+        yield cue

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.pace import NS_PER_S, Clock, Extent, Turn, Waiter
+from benchctl.load.pace import NS_PER_S, Clock, Cue, Extent, Waiter
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.bulk import bulk_request
 from benchctl.load.workload import (
@@ -529,8 +529,8 @@ class PluginPace:
 
         return next_one
 
-    def turns(self, bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Turn]:
-        """Like `pace.turns`, at the scheduler's times; immediately where it says 0 or less."""
+    def cues(self, bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Cue]:
+        """Like `pace.cues`, at the scheduler's times; immediately where it says 0 or less."""
         if not timer.wait_until(start_ns):
             return
         position = 0
@@ -542,10 +542,11 @@ class PluginPace:
                 due_ns = start_ns + offset_ns
             if bounds.period_ns is not None and offset_ns >= bounds.period_ns:
                 return
-            if not timer.wait_until(timer.now_ns() if due_ns is None else due_ns):
+            cue = timer.cue(due_ns, warmup=bounds.is_warmup(position, offset_ns))
+            if cue is None:
                 return
             self._notify("before_request", self._clock() / NS_PER_S)
-            yield due_ns, bounds.is_warmup(position, offset_ns)
+            yield cue
             position += 1
 
     def _notify_after(self, answer: Answer) -> None:

@@ -14,8 +14,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from benchctl.load.client import Client, Recorder, Tally, Wire, greet
-from benchctl.load.pace import NS_PER_S, Turn, Waiter, endless_turns, extent, open_ended, turns
+from benchctl.load.pace import NS_PER_S, Cue, Waiter, cues, endless_cues, extent, open_ended
 from benchctl.load.plugin_work import NewPace, PluginPace, plugin_paces
+from benchctl.load.turns import Seat, Turn, Turns, TurnWaiter
 from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
 from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
@@ -155,13 +156,13 @@ class TaskRun:
         self.clients.append(client)
         return client
 
-    def turns(self, number: int, start_ns: int, ramp_up_ns: int) -> Iterator[Turn]:
-        """Yield when that client sends."""
-        timer = Waiter(self.halt)
+    def cues(self, number: int, start_ns: int, ramp_up_ns: int, seat: Seat | None) -> Iterator[Cue]:
+        """Yield when that client sends; with a seat, in its node's turns."""
+        timer = Waiter(self.halt) if seat is None else TurnWaiter(self.halt, seat)
         if number in self._paces:
             bounds = open_ended(self.task) if self._until_exhausted() else extent(self.task)
-            return self._paces[number].turns(bounds, start_ns + ramp_up_ns, timer)
-        made = endless_turns if self._until_exhausted() else turns
+            return self._paces[number].cues(bounds, start_ns + ramp_up_ns, timer)
+        made = endless_cues if self._until_exhausted() else cues
         return made(
             self.task, client=number, seed=self.seed, start_ns=start_ns, timer=timer, ramp_up_ns=ramp_up_ns
         )
@@ -210,7 +211,9 @@ class TaskRun:
         return not self.workload.endless and self.task.iterations is None and self.task.time_period is None
 
     def _expected(self) -> int | None:
-        return None if self._until_exhausted() else extent(self.task).requests
+        if self._until_exhausted() or self.task.least_time:
+            return None
+        return extent(self.task).requests
 
 
 # Clients leave the barrier one after the other; the tasks start when the last of them has surely left it.
@@ -306,6 +309,7 @@ class Crew:
         lanes: who works where.
         open_wire: makes a lane's wire.
         line: gives the start.
+        turns: of their node, if it shares the time with others.
     """
 
     def __init__(
@@ -314,11 +318,13 @@ class Crew:
         lanes: Sequence[Lane],
         open_wire: OpenWire,
         line: StartLine,
+        turns: Turns | None = None,
     ) -> None:
         self._runs = runs
         self._lanes = lanes
         self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
         self._line = line
+        self._seats = [None if turns is None else turns.seat() for _ in lanes]
         self.pulse = Pulse()  # knows when this process did not run
         self._done = threading.Event()
         self._threads: dict[int, int] = {}  # lane -> thread, while it works
@@ -334,8 +340,8 @@ class Crew:
         with ThreadPoolExecutor(len(self._lanes), thread_name_prefix="client") as pool:
             working: list[Future[None]] = []
             try:
-                for lane, wires in zip(self._lanes, self._wires, strict=True):
-                    working.append(pool.submit(self._work, lane, wires, listener))
+                for lane, wires, seat in zip(self._lanes, self._wires, self._seats, strict=True):
+                    working.append(pool.submit(self._work, lane, wires, seat, listener))
                 self._watch(working, stop, on_progress)
             finally:
                 try:
@@ -363,14 +369,14 @@ class Crew:
         for run in self._runs:
             run.halt.set()
 
-    def _work(self, lane: Lane, wires: Sequence[Wire], listener: Listener) -> None:
+    def _work(self, lane: Lane, wires: Sequence[Wire], seat: Seat | None, listener: Listener) -> None:
         wire, *spares = wires
         try:
             self._threads[lane.number] = threading.get_ident()
             for own_wire in wires:
                 greet(own_wire)
             if self._runs[lane.posts[0][0]].task.mixed:
-                self._mix(lane, wire, spares, listener)
+                self._mix(lane, wire, spares, seat, listener)
                 return
             # Its buffers are there before the start.
             task, number = lane.posts[0]
@@ -379,23 +385,27 @@ class Crew:
             if start_ns is None:
                 return
             ramp_up_ns = _ramp_up_ns(self._runs[task].task, lane)
-            self._serve(task, client, self._runs[task].turns(number, start_ns, ramp_up_ns), listener)
+            self._serve(task, client, self._runs[task].cues(number, start_ns, ramp_up_ns, seat), listener)
             # Behind another client of its lane, a client starts when that one is done.
             for task, number in lane.posts[1:]:
                 if not wire.interrupted:
                     client = self._runs[task].client(number, wire, spares)
-                    turns = self._runs[task].turns(number, time.monotonic_ns(), 0)
-                    self._serve(task, client, turns, listener)
+                    now_ns = time.monotonic_ns() if seat is None else seat.turns.now_ns()
+                    self._serve(task, client, self._runs[task].cues(number, now_ns, 0, seat), listener)
         except BaseException:
             self.halt()
             raise
         finally:
             self._threads.pop(lane.number, None)
+            if seat is not None:
+                seat.end()
             for own_wire in wires:
                 own_wire.close()
 
-    def _mix(self, lane: Lane, wire: Wire, spares: Sequence[Wire], listener: Listener) -> None:
-        """Serve all posts of a lane by turns, in an order that the seed decides, all orders alike."""
+    def _mix(
+        self, lane: Lane, wire: Wire, spares: Sequence[Wire], seat: Seat | None, listener: Listener
+    ) -> None:
+        """Serve all posts of a lane in one order, in an order that the seed decides, all orders alike."""
         runs = [self._runs[task] for task, _ in lane.posts]
         clients = [
             run.client(number, wire, spares) for run, (_, number) in zip(runs, lane.posts, strict=True)
@@ -406,7 +416,7 @@ class Crew:
         if start_ns is None:
             return
         steps = [
-            client.steps(_telling(run.turns(number, start_ns, 0), partial(listener, Measured(task))))
+            client.steps(_telling(run.cues(number, start_ns, 0, seat), partial(listener, Measured(task))))
             for client, run, (task, number) in zip(clients, runs, lane.posts, strict=True)
         ]
         # One more of each: it sees that there is nothing left.
@@ -420,8 +430,8 @@ class Crew:
             steps[place].close()
             self._ended(task, clients[place], listener)
 
-    def _serve(self, task: int, client: Client, turns: Iterator[Turn], listener: Listener) -> None:
-        client.run(_telling(turns, partial(listener, Measured(task))))
+    def _serve(self, task: int, client: Client, cues: Iterator[Cue], listener: Listener) -> None:
+        client.run(_telling(cues, partial(listener, Measured(task))))
         self._ended(task, client, listener)
 
     def _ended(self, task: int, client: Client, listener: Listener) -> None:
@@ -487,15 +497,15 @@ class Crew:
         return sum(client.recorder.count for run in self._runs for client in run.clients)
 
 
-def _telling(turns: Iterator[Turn], measured: Callable[[], None]) -> Iterator[Turn]:
-    """The turns, and word of the first one that is measured."""
-    for turn in turns:
-        if not turn[1]:
+def _telling(cues: Iterator[Cue], measured: Callable[[], None]) -> Iterator[Cue]:
+    """The cues, and word of the first one that is measured."""
+    for cue in cues:
+        if not cue[1]:
             measured()
-            yield turn
+            yield cue
             break
-        yield turn
-    yield from turns
+        yield cue
+    yield from cues
 
 
 def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
@@ -538,6 +548,7 @@ class Stage:
     spool: SampleSpool | None = None  # takes the samples; without one they stay in memory
     # A failed request ends the step with an error, unless its task says otherwise.
     abort_on_failure: bool = False
+    turns: Turns | None = None  # of the node, if it shares the time with others; only for this process
 
 
 @dataclass(frozen=True)
@@ -571,6 +582,7 @@ class TaskResult(Tally):
     suspended_ns: int = 0  # for how long the host was suspended during the step
     host: HostClock = THIS_HOST  # of a part, where the load comes from hosts that have names
     hosts: tuple["TaskResult", ...] = ()  # the parts of these hosts
+    turns: tuple[Turn, ...] = ()  # of its node, from the fork's origin on; none if it had all the time
 
     @property
     def columns(self) -> Columns:
@@ -638,7 +650,7 @@ def work(
     """
     with ExitStack() as stack:
         runs = [stack.enter_context(_open(job, stage, new_file)) for job in jobs]
-        crew = Crew(runs, lanes, stage.open_wire, line)
+        crew = Crew(runs, lanes, stage.open_wire, line, stage.turns)
         stack.enter_context(_collector_paused())
         crew.run(listen(crew.halt), stop, on_progress)
         began = line.start_ns != 0
@@ -663,13 +675,21 @@ def _open(job: Job, stage: Stage, new_file: NewFile | None) -> Iterator[TaskRun]
         yield TaskRun(job, stage, workload, new_file, plugin_paces(job.task, job.operation, stage.context))
 
 
+_pausing = threading.Lock()
+_paused: list[bool] = []
+"""Whether the collector was enabled before each step that is at work; steps may be side by side."""
+
+
 @contextmanager
 def _collector_paused() -> Iterator[None]:
     """Keep Python's cycle collector out of the measurement; a request leaves no cycles behind."""
-    was_enabled = gc.isenabled()
-    gc.disable()
+    with _pausing:
+        _paused.append(gc.isenabled())
+        gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        with _pausing:
+            # The first of them knows how it was before all.
+            if _paused.pop() and not _paused:
+                gc.enable()

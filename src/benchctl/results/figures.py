@@ -74,7 +74,7 @@ class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The driver's part in one task of one fork, which tells the cluster's figures from its own."""
 
-    requests: Annotated[int, about("measured operations that were sent, whatever became of them")]
+    requests: Annotated[int, about("measured operations that were sent, the first of turns included")]
     offered_per_s: Annotated[
         float | None, about("requests a second that the driver sent; None without any")
     ] = None
@@ -166,6 +166,9 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     throughput_per_s: Annotated[
         float | None, about("units a second in the measured window; None without samples")
     ] = None
+    units_per_request: Annotated[float | None, about("units of a measured request; None without samples")] = (
+        None
+    )
     target_per_s: Annotated[
         float | None,
         about("offered requests a second, whose throughput gets no verdict; None in a closed loop"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # A fork's samples: one row a request, of primitive types; packed while it runs, columns afterwards.
 
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 Columns = dict[str, npt.NDArray[Any]]
 
@@ -73,6 +73,10 @@ class Sample:
     outcome: Annotated[np.int8, ", ".join(f"{each.value} {each.name.lower()}" for each in Outcome)]
     hits_exact: Annotated[np.bool_, "the engine counted them all"]
     warmup: Annotated[np.bool_, "unmeasured"]
+    turn: Annotated[
+        np.int32,
+        "the variant's turn, from 1, whose first request of a client is unmeasured; 0 without turns",
+    ]
     # A scroll over a large index has more pages than an int16 counts.
     part: Annotated[
         np.int32, "0 for an operation, 1, 2, ... for the requests that it consisted of, if several"

@@ -586,7 +586,7 @@ def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]
         (sent, block)
         for block, summary in forks
         if summary.driver is not None and summary.unit != DOCUMENTS
-        for sent in (summary.samples + sum(summary.failures.values()) + summary.cancelled,)
+        for sent in (summary.driver.requests,)
         if 0 < sent < _SENT_OF_PLANNED * planned
     ]
     if short:
@@ -602,7 +602,7 @@ def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[
         label: (first.unit, float(median(weights)))
         for label, forks in found.items()
         for first in [summary for _, summary in forks if summary.samples][:1]
-        if (weights := [weight for _, summary in forks if (weight := _weight(summary)) is not None])
+        if (weights := [summary.units_per_request for _, summary in forks if summary.units_per_request])
     }
     kinds = {unit for unit, _ in units.values()}
     counts = [count for _, count in units.values()]
@@ -611,14 +611,6 @@ def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[
         listed = ", of ".join(f"{label} counts {count:.4g} {unit}" for label, (unit, count) in units.items())
         text = f"a request of {listed}: what they count is not the same, so no verdict"
         yield Caveat("unlike-units", text)
-
-
-def _weight(summary: TaskSummary) -> float | None:
-    """Units of a request; None where that is not known."""
-    window_s = None if summary.driver is None else summary.driver.window_s
-    if not window_s or not summary.throughput_per_s:
-        return None
-    return summary.throughput_per_s * window_s / summary.samples
 
 
 def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:

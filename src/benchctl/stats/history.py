@@ -42,7 +42,7 @@ ENOUGH_FORKS = 40
 # nor is the track's digest: an operation that was added to it since is not a reason to know nothing.
 _SAME = (
     "track", "schedules", "warmup_challenges", "pollution", "restart", "heap_mb", "segments", "page_cache",
-    "workers", "redline", "pin", "load_hosts", "index_build",
+    "workers", "redline", "pin", "load_hosts", "index_build", "together",
 )  # fmt: skip
 
 

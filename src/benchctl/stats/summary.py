@@ -143,6 +143,8 @@ class Groups:
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
 _LONG_AGO_NS = -(2**62)
+_LATE_NS = 2**62
+_TURN_BITS = 32
 # libcurl's clock and ours may differ by less than the microsecond that libcurl's is rounded to.
 _CLOCKS_APART_NS = 1_000
 
@@ -197,7 +199,7 @@ def summarise(
     elif isinstance(chunks, Iterator):
         raise TypeError("samples must support repeated iteration")
     throttled = task.throttled
-    tally = _Tally(throttled=throttled, ramps_up=bool(task.ramp_up_time_period))
+    tally = _Tally(task)
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
@@ -232,6 +234,7 @@ def summarise(
         ignored_errors=tally.ignored_errors,
         failures={outcome.name.lower(): count for outcome, count in sorted(tally.failures.items())},
         throughput_per_s=tally.throughput_per_s(),
+        units_per_request=tally.units_per_request,
         target_per_s=task.rate_per_s,
         service_time=quantiles(tally.service, failed),
         latency=quantiles(tally.latency, failed) if throttled else None,
@@ -284,8 +287,11 @@ class _Earliest:
 class _Tally:
     """The first reading of a task's samples."""
 
-    def __init__(self, *, throttled: bool, ramps_up: bool) -> None:
-        self._throttled, self._ramps_up = throttled, ramps_up
+    def __init__(self, task: Task) -> None:
+        self._throttled, self._ramps_up = task.throttled, bool(task.ramp_up_time_period)
+        # Clients that share connections do not work all the time of a turn.
+        self._by_client = not (task.throttled or task.mixed or task.lanes)
+        self._turns: dict[int, tuple[int, int]] = {}
         self.first = _Earliest()
         self.warmup = self.cancelled = self.retries = self.ignored_errors = self.failed_pages = 0
         self.failures: Counter[Outcome] = Counter()
@@ -295,7 +301,7 @@ class _Tally:
         self.starts, self.all_starts = start_counts(), start_counts()
         self.least_ns: float | None = None
         self.most_ns: float | None = None
-        self._service_ns = self._weight = 0
+        self._service_ns = self._weight = self._weight_of_firsts = 0
         self._opens_ns: int | None = None
         self._closes_ns: int | None = None
         # Least and most by whether the engine counted them all; two numbers say that answers disagree.
@@ -315,6 +321,9 @@ class _Tally:
         self.pages.add(mine["end_ns"][pages] - mine["start_ns"][pages])
         self.failed_pages += int((measured & ~whole & ~succeeded).sum())
         self._add_outcomes(mine, measured & whole)
+        firsts = whole & mine["warmup"] & (mine["turn"] > 0)
+        self._add_window(mine, (measured & whole) | (firsts & ~cancelled))
+        self._weight_of_firsts += int(mine["weight"][firsts & succeeded].sum())
         if whole.all():
             # An operation of several requests has the status of one of them, such as its clean-up.
             ok = measured & succeeded
@@ -357,12 +366,23 @@ class _Tally:
         throttled) and closes with the end of the last one, failed ones included: time spent on failures is
         time spent. Clients may end their warm-up at different times; what a late client still does as warm-up
         inside the window is not counted, so several clients with few iterations are slightly understated,
-        never overstated.
+        never overstated. In turns, a client's window is the sum of its turns, each from the end of its first
+        request, which is warm-up, to the end of its last; clients count alike.
         """
         if self.service.size == 0 or self._opens_ns is None or self._closes_ns is None:
             return None
-        window_ns = self._closes_ns - self._opens_ns
-        return self._weight * _NS_PER_S / window_ns if window_ns > 0 else None
+        window_ns: float = self._closes_ns - self._opens_ns
+        weight = self._weight + self._weight_of_firsts
+        if self._turns:
+            clients = {key >> _TURN_BITS for key in self._turns}
+            window_ns = sum(closes - opens for opens, closes in self._turns.values()) / len(clients)
+            weight = self._weight
+        return weight * _NS_PER_S / window_ns if window_ns > 0 else None
+
+    @property
+    def units_per_request(self) -> float | None:
+        """What a successful request counts, on average; None without any."""
+        return self._weight / self.service.size if self.service.size else None
 
     def agreed_hits(self) -> tuple[int | None, bool]:
         """Return the one number of hits that every answer gave, and whether all counted exactly."""
@@ -387,16 +407,38 @@ class _Tally:
     def _add_outcomes(self, mine: Columns, measured: Mask) -> None:
         if not measured.any():
             return
-        opens_ns = int(mine["intended_ns" if self._throttled else "start_ns"][measured].min())
-        closes_ns = int(mine["end_ns"][measured].max())
-        self._opens_ns = opens_ns if self._opens_ns is None else min(self._opens_ns, opens_ns)
-        self._closes_ns = closes_ns if self._closes_ns is None else max(self._closes_ns, closes_ns)
         failed = measured & (mine["outcome"] != Outcome.OK)
         self._failed.add(mine["end_ns"][failed] - mine["start_ns"][failed])
         codes, counts = np.unique(mine["outcome"][measured], return_counts=True)
         for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
             if code != Outcome.OK:
                 self.failures[Outcome(code)] += count
+
+    def _add_window(self, mine: Columns, within: Mask) -> None:
+        if not within.any():
+            return
+        opens_ns = int(mine["intended_ns" if self._throttled else "start_ns"][within].min())
+        closes_ns = int(mine["end_ns"][within].max())
+        self._opens_ns = opens_ns if self._opens_ns is None else min(self._opens_ns, opens_ns)
+        self._closes_ns = closes_ns if self._closes_ns is None else max(self._closes_ns, closes_ns)
+        if self._by_client:
+            self._add_turns(mine)
+
+    def _add_turns(self, mine: Columns) -> None:
+        rows = np.flatnonzero(
+            (mine["part"] == 0) & (mine["turn"] > 0) & (mine["outcome"] != Outcome.CANCELLED)
+        )
+        keys, places = np.unique(
+            (mine["client"][rows].astype(np.int64) << _TURN_BITS) | mine["turn"][rows], return_inverse=True
+        )
+        opens = np.full(keys.size, _LATE_NS)
+        closes = np.zeros(keys.size, dtype=np.int64)
+        ends = mine["end_ns"][rows]
+        np.minimum.at(opens, places, np.where(mine["warmup"][rows], ends, mine["start_ns"][rows]))
+        np.maximum.at(closes, places, ends)
+        for key, opened, closed in zip(keys.tolist(), opens.tolist(), closes.tolist(), strict=True):
+            known = self._turns.get(key, (opened, closed))
+            self._turns[key] = min(known[0], opened), max(known[1], closed)
 
     def _add_successes(self, ok: Columns) -> None:
         service_ns = TIMES["service_time"](ok)
@@ -577,20 +619,23 @@ class LagMeter:
         course = self._clients.setdefault(number, _Course())
         lag_ns, could_start_ns = course.add(mine, open_loop=self._open)
         measured = ~mine["warmup"]
-        sent = measured & (mine["attempt"] == 0)
-        self._requests += int(sent.sum())
+        # Of the rate, the first of a turn is a part, too.
+        counted = measured | (mine["turn"] > 0)
+        first_tries = counted & (mine["attempt"] == 0)
+        sent = measured & first_tries
+        self._requests += int(first_tries.sum())
         service_ns = mine["end_ns"] - mine["start_ns"]
         self._service_ns += int(service_ns[measured].sum())
-        self._ended_ns = _greatest(self._ended_ns, mine["end_ns"][measured])
+        self._ended_ns = _greatest(self._ended_ns, mine["end_ns"][counted])
         self._add_lag(lag_ns[sent & (lag_ns >= 0)])
         if not self._open:
-            self._opens_ns = _least(self._opens_ns, mine["start_ns"][sent])
+            self._opens_ns = _least(self._opens_ns, mine["start_ns"][first_tries])
             self._closes_ns = self._ended_ns
         else:
-            self._opens_ns = _least(self._opens_ns, mine["intended_ns"][sent])
-            self._closes_ns = _greatest(self._closes_ns, mine["start_ns"][sent])
-            self._last_due_ns = _greatest(self._last_due_ns, mine["intended_ns"][sent])
-            self._could_close_ns = _greatest(self._could_close_ns, could_start_ns[sent])
+            self._opens_ns = _least(self._opens_ns, mine["intended_ns"][first_tries])
+            self._closes_ns = _greatest(self._closes_ns, mine["start_ns"][first_tries])
+            self._last_due_ns = _greatest(self._last_due_ns, mine["intended_ns"][first_tries])
+            self._could_close_ns = _greatest(self._could_close_ns, could_start_ns[first_tries])
 
     def _add_lag(self, lag_ns: Integers) -> None:
         if lag_ns.size:

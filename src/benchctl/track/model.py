@@ -190,6 +190,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     iterations: int | None = None  # measured requests per client; None with a time period
     warmup_time_period: float | None = None  # seconds of unmeasured requests
     time_period: float | None = None  # seconds of measured requests
+    least_time: float | None = None  # seconds that it measures at least beyond its iterations; benchctl's own
     # Units a second over all clients; None means as fast as the node answers.
     target_throughput: float | None = None
     # Seconds between requests over all clients; the other way to say target_throughput.
