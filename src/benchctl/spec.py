@@ -176,6 +176,14 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             "Execution and output",
         ),
     ] = "percent"
+    one_by_one: Annotated[
+        bool,
+        _said(
+            "Measure variants one after another. By default, their nodes are up at the same time and take "
+            "turns, where that is possible.",
+            "Execution and output",
+        ),
+    ] = False
     page_cache: Annotated[
         PageCache,
         _said(

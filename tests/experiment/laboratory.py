@@ -1,6 +1,6 @@
 """Experiments without nodes: forks are made up, everything that is written is real."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
-from benchctl.run.open_run import NotResumable, OpenRun
+from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More
 from builders import make_environment, make_fork, make_record, make_summary
 from report.test_formats_driver import CALIBRATION
@@ -67,7 +67,13 @@ class MadeRun(OpenRun):
     def ask(self, timings: dict[str, float]) -> None:
         timings["answers-s"] = 0.1
 
-    def fork(self, job: ForkJob, number: int, total: int, left_s: float | None) -> None:
+    def company(self, job: ForkJob) -> object:
+        return job.subject.spec.name
+
+    def fork(
+        self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: float | None
+    ) -> dict[str, Hopeless]:
+        (job,) = jobs
         variant = job.subject.spec.name
         one = (job.block, measurement_of(self.record), variant)
         self._world.before_fork(one)
@@ -84,7 +90,8 @@ class MadeRun(OpenRun):
         others = [old for old in self.record.forks if (old.block, old.variant) != (fork.block, variant)]
         self._update(forks=(*others, fork), caveats=self._caveats_after(fork))
         self._bench.observer.fork_done(fork)
-        self._give_up_when_hopeless(fork)
+        error = self._hopeless(fork)
+        return {} if error is None else {variant: error}
 
 
 def measurement_of(record: RunRecord) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.load.turns import Member
 from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
@@ -54,7 +55,7 @@ class Engines:
     breaks: Callable[[ForkJob], str | None] = lambda _: None
     jobs: list[tuple[int, str]] = field(default_factory=list)
 
-    def run(self, job: ForkJob) -> tuple[ForkRecord, None]:
+    def run(self, job: ForkJob, _member: Member) -> tuple[ForkRecord, None]:
         name = job.subject.spec.name
         how = self.breaks(job)
         if how == "interrupt":
@@ -86,7 +87,7 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
 
 
 def planned(**stop: Any) -> RunRecord:
-    plan = make_plan(forks=50, stop=StopSpec(**stop))
+    plan = make_plan(forks=50, stop=StopSpec(**stop), apart="asked for")
     return make_record(plan=plan, answers=AnswerCheck((), {}, ()))
 
 
@@ -122,7 +123,8 @@ def test_a_budget_that_ends_first_says_that_the_precision_is_not_reached(execute
 def test_all_forks_without_the_precision_are_said_to_be_short_of_it(execute: Callable[..., Any]):
     record, _ = execute(
         make_record(
-            plan=make_plan(forks=9, stop=StopSpec(precision=0.0001)), answers=AnswerCheck((), {}, ())
+            plan=make_plan(apart="asked for", forks=9, stop=StopSpec(precision=0.0001)),
+            answers=AnswerCheck((), {}, ()),
         ),
         Engines(),
     )
@@ -185,7 +187,9 @@ def test_failed_forks_of_a_run_that_ended_early_are_missing_and_can_be_run_again
 
 
 def with_evidence(**stop: Any) -> RunRecord:
-    plan = make_plan(forks=50, stop=StopSpec(**stop), evidence=EvidenceSpec(("profile",), 2))
+    plan = make_plan(
+        apart="asked for", forks=50, stop=StopSpec(**stop), evidence=EvidenceSpec(("profile",), 2)
+    )
     return make_record(plan=plan, answers=AnswerCheck((), {}, ()))
 
 
@@ -237,7 +241,7 @@ def blocks(engines: Engines) -> list[int]:
 
 def finished(**changes: Any) -> RunRecord:
     """Two blocks of ten seconds a fork."""
-    return made(make_plan(**changes), range(2))
+    return made(make_plan(apart="asked for", **changes), range(2))
 
 
 def made(plan: Plan, of: Iterable[int], **changes: Any) -> RunRecord:

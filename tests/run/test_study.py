@@ -15,9 +15,17 @@ class Made:
     """A run of which only the order of its forks matters."""
 
     def __init__(
-        self, name: str, variants: str, blocks: int, log: list[Any], fails: str = "", *, extra: int = 0
+        self,
+        name: str,
+        variants: str,
+        blocks: int,
+        log: list[Any],
+        fails: str = "",
+        *,
+        extra: int = 0,
+        together: str = "",
     ) -> None:
-        self.name, self.log, self.fails = name, log, fails
+        self.name, self.log, self.fails, self.together = name, log, fails, together
         self.left = [(block, variant) for block in range(blocks + extra) for variant in variants]
         self.whole, self.extra = len(self.left), extra * len(variants)
         plan = SimpleNamespace(is_extra=lambda block: block >= blocks, stop=None)
@@ -72,13 +80,15 @@ class Made:
             for block, variant in self.left
         ]
 
-    def fork(self, job: Any, number: int, total: int, _left_s: float | None) -> None:
-        variant = job.subject.spec.name
-        self.log.append((job.block, self.name, variant, number, total))
-        if variant == self.fails:
-            raise Hopeless("it failed twice")
-        if variant == "!":
+    def company(self, job: Any) -> object:
+        return job.subject.spec.name in self.together or job.subject.spec.name
+
+    def fork(self, jobs: list[Any], number: int, total: int, _left_s: float | None) -> dict[str, Hopeless]:
+        variants = "".join(job.subject.spec.name for job in jobs)
+        self.log.append((jobs[0].block, self.name, variants, number, total))
+        if variants == "!":
             raise KeyboardInterrupt
+        return {variant: Hopeless("it failed twice") for variant in variants if variant == self.fails}
 
 
 class Enough(Policy):

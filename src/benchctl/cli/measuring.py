@@ -37,7 +37,7 @@ from benchctl.run.forecast import (
 )
 from benchctl.run.form import pin_of_form
 from benchctl.run.host import describe_host
-from benchctl.run.plan import settling_text, track_remarks
+from benchctl.run.plan import SEVERAL_PROCESSES, settling_text, track_remarks
 from benchctl.run.prepare import check_host
 from benchctl.run.targets import corpus_of_targets, look_at, seen_text
 from benchctl.run.work import check_work
@@ -108,8 +108,8 @@ def benched(
     check_host(plan, home)
     endpoints = endpoints_of(plan.variants, os.environ)
     with measuring(on_busy, quiet=quiet) as observer:
-        if plan.settled:
-            observer.note(settling_text(plan))
+        for line in filter(None, (settling_text(plan), plan.way)):
+            observer.note(line)
         check_quiet(home, [plan], observer.note, on_busy)
         yield Bench(home, store, observer, threading.Event(), endpoints)
 
@@ -120,7 +120,8 @@ def with_enough_workers(plan: Plan, bench: Bench, form: RunForm) -> tuple[Plan, 
     calibration = calibration_of(bench, plan, is_needed=choosing)
     if choosing and calibration is not None:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)
-        plan = msgspec.structs.replace(plan, pin=pin_of_form(form, plan.workers))
+        apart = plan.apart or (SEVERAL_PROCESSES if plan.workers > 1 else "")
+        plan = msgspec.structs.replace(plan, pin=pin_of_form(form, plan.workers), apart=apart)
     return plan, calibration
 
 
@@ -190,8 +191,8 @@ def only_say(
     say(f"would measure {what} with {variants}, {length}{documents}")
     for subject in subjects:
         say(seen_text(subject, plan.corpus.documents))
-    if plan.settled:
-        say(settling_text(plan))
+    for line in filter(None, (settling_text(plan), plan.way)):
+        say(line)
     for line in plan_lines(plan, track):
         say(line)
     host = describe_host()

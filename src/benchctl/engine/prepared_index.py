@@ -334,6 +334,11 @@ def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
     return max(generated, raw * (RAW_SIZES + more * RAW_SIZES_AT_REST))
 
 
+def bytes_at_rest(corpus: CorpusSpec) -> float:
+    """Return approximate disk space per document of a prepared index."""
+    return bytes_per_document(corpus, 1) - bytes_per_document(corpus)
+
+
 @contextmanager
 def building(home: Home, key: IndexKey, *, free: FreeBytes = free_bytes, more: int = 0) -> Iterator[Path]:
     """Make a scratch folder to build in; removed afterwards unless `keep` moved it.

@@ -22,6 +22,7 @@ from benchctl.engine.settings import check_flag
 from benchctl.engine.variant import check_name, placed_jar
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.load.turns import ALONE, Member
 from benchctl.micro import jmh
 from benchctl.micro.results import (
     MICRO_METRICS,
@@ -193,6 +194,7 @@ def plan_micro(
         evidence=evidence,
         metrics=MICRO_METRICS,
         micro=micro,
+        apart="a benchmark has all CPUs",
         segments=0,
         ingest_clients=0,
     )
@@ -233,12 +235,13 @@ class MicroRunner:
         self._home = home
         self._stop = stop
 
-    def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
+    def run(self, job: ForkJob, member: Member = ALONE) -> tuple[ForkRecord, EngineFacts | None]:
         """Run one fork; a benchmark that fails is counted as such, and takes no other along.
 
         Raises:
             BenchctlError: If results cannot be written.
         """
+        del member
         subject, block = job.subject, job.block
         if not isinstance(subject, jmh.MicroSubject):
             raise TypeError("only microbenchmarks run without nodes")

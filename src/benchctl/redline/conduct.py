@@ -41,6 +41,8 @@ _LEAST_WARM_UP_S = 0.5
 _LEAST_STEP_S = 0.5
 _NS_PER_S = 10**9
 
+_ALONE = "a search loads a node for minutes"
+
 
 def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
     """Check a search's options, and freeze them.
@@ -95,7 +97,7 @@ def _plan_operation(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]
     challenge = Challenge(name=f"redline-{search.operation}", schedule=(task,))
     challenge = msgspec.structs.replace(challenge, remarks=track.remarks_on(challenge))
     plan = freeze(options, track, (challenge,))
-    return msgspec.structs.replace(plan, redline=search), track.with_challenges(challenge)
+    return msgspec.structs.replace(plan, redline=search, apart=_ALONE), track.with_challenges(challenge)
 
 
 def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
@@ -139,7 +141,9 @@ def _plan_factor(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
     search = msgspec.structs.replace(search, operation=challenge.name)
     challenge = msgspec.structs.replace(challenge, name=f"redline-{challenge.name}")
     # All steps of a search are made on one node.
-    plan = msgspec.structs.replace(plan, schedules=(challenge,), redline=search, restart="challenge")
+    plan = msgspec.structs.replace(
+        plan, schedules=(challenge,), redline=search, restart="challenge", apart=_ALONE
+    )
     return plan, track
 
 

@@ -82,6 +82,8 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     yield from _warmup_lines(plan)
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
     yield f"{_forks(record)} of every variant, order seed {plan.seed}{heap}"
+    if plan.way:
+        yield plan.way
     yield from _beside_lines(record)
     yield from _cache_lines(record)
     if plan.pin is not None:

@@ -184,7 +184,7 @@ def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) 
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
     "pollution", "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
-    "load_hosts", "index_build", "micro", "ingest_client",
+    "load_hosts", "index_build", "micro", "ingest_client", "together",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.

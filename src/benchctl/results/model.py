@@ -96,7 +96,7 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     status: Annotated[ForkStatus, about("done, or failed; only forks that are done are compared")]
     reason: Annotated[str, about("why it failed; empty when done")]
     started: Annotated[str, about("wall clock, ISO 8601, a label only")]
-    wall_s: Annotated[float, about("the whole fork, seconds")]
+    wall_s: Annotated[float, about("the whole fork, seconds; of forks at the same time, a share")]
     requests_s: Annotated[float, about("seconds in tasks and their warm-up challenges")]
     overhead_s: Annotated[
         float, about("seconds without node start, stop, requests, index copy and host probe")

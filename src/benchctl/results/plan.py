@@ -400,6 +400,8 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # What variants and schedules are, where `sweep` made them; None without one.
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()  # names of the hosts that clients work on; empty for that of benchctl
+    # Why variants are measured one after another; empty where those of a block are measured at the same time.
+    apart: Annotated[str, about("why variants took no turns; empty if they did")] = ""
     micro: MicroSpec | None = None  # the microbenchmarks that are measured instead of nodes; None for nodes
     # 0 where another tool measured, which does not say.
     segments: int = 1
@@ -411,6 +413,18 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         # By which revision a track was asked for decides nothing: the path of its checkout has the commit.
         decisive = msgspec.structs.replace(self, track_source=None)
         return hashlib.sha256(msgspec.json.encode(decisive, order="sorted")).hexdigest()
+
+    @property
+    def together(self) -> bool:
+        """Return whether variants of a block are measured at the same time."""
+        return len(self.variants) > 1 and not self.apart
+
+    @property
+    def way(self) -> str:
+        """Tell whether variants take turns, for readers; empty for one."""
+        if self.together:
+            return "variants of a block are up at the same time, and take turns of about 100ms"
+        return f"variants are measured one after another: {self.apart}" if self.apart else ""
 
     @property
     def challenges(self) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class SharedObserver(SilentObserver):
         Raises:
             KeyboardInterrupt: If all steps are to end.
         """
-        self._check()
+        self.check()
         with self._lock:
             self._observer.stage(text)
 
@@ -91,11 +91,16 @@ class SharedObserver(SilentObserver):
         Raises:
             KeyboardInterrupt: If all steps are to end.
         """
-        self._check()
+        self.check()
         with self._lock:
             self._observer.progress(what, done, total)
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Go on, unless all steps are to end.
+
+        Raises:
+            KeyboardInterrupt: If they are.
+        """
         if self.halted.is_set():
             raise KeyboardInterrupt
 

@@ -28,6 +28,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.executor import WorkerPool
 from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.turns import ALONE, Member
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import (
     BootRecord,
@@ -40,7 +41,7 @@ from benchctl.results.model import (
 from benchctl.results.plan import Plan, Step, boots
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
-from benchctl.run.bench import Observer
+from benchctl.run.bench import SharedObserver
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
@@ -182,8 +183,8 @@ class ForkJob:
 class Runner(Protocol):
     """Runs forks of a plan."""
 
-    def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
-        """Run one fork.
+    def run(self, job: ForkJob, member: Member) -> tuple[ForkRecord, EngineFacts | None]:
+        """Run one fork, as a member of its block.
 
         Raises:
             BenchctlError: If results cannot be written.
@@ -224,6 +225,7 @@ class _Place:
     block: int
     origin_ns: int  # what its samples count from, on the monotonic clock
     spool: SampleSpool
+    member: Member
 
 
 def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
@@ -238,7 +240,7 @@ def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
 
 
 class ForkRunner:
-    """Runs forks of one run, one at a time; setting `stop` ends a task early; see `StepRunner`."""
+    """Runs forks of one run; setting `stop` ends a task early; see `StepRunner`."""
 
     def __init__(
         self,
@@ -246,7 +248,7 @@ class ForkRunner:
         track: Track,
         folder: RunFolder,
         home: Home,
-        observer: Observer,
+        observer: SharedObserver,
         stop: threading.Event,
         *,
         workers: WorkerPool | None = None,
@@ -264,7 +266,7 @@ class ForkRunner:
         self._steps = StepRunner(plan, track, home, observer, stop, workers, left_out=left_out)
         self._probed = -math.inf
 
-    def run(self, job: ForkJob) -> tuple[ForkRecord, EngineFacts | None]:
+    def run(self, job: ForkJob, member: Member = ALONE) -> tuple[ForkRecord, EngineFacts | None]:
         """Run one fork and write its samples.
 
         A fork whose node fails is a failed fork with its reason, not an exception: the others may go well.
@@ -281,12 +283,14 @@ class ForkRunner:
         progress = _Progress()
         reason = ""
         try:
-            self._pass(job, progress)
+            self._pass(job, progress, member)
         except BenchctlError as err:
             reason = str(err)
         except OSError as err:
             # A full disk, too many open files: the host's trouble, and the next fork may find it mended.
             reason = f"the host refused: {err}"
+        finally:
+            member.leave()
         wall_s = time.monotonic() - clock
         spent = progress.requests_s + progress.copy_s + progress.probe_s
         spent += sum(record.start_s + record.stop_s for record in progress.boots)
@@ -313,7 +317,7 @@ class ForkRunner:
         )
         return self._folder.described(record), progress.facts
 
-    def _pass(self, job: ForkJob, progress: _Progress) -> None:
+    def _pass(self, job: ForkJob, progress: _Progress, member: Member) -> None:
         """Node starts of the fork, and their results on disk."""
         self._probe(progress)
         clock = time.monotonic()
@@ -325,7 +329,7 @@ class ForkRunner:
             origin_ns = time.monotonic_ns()
             with SampleSpool(workspace / "samples") as spool:
                 name = f"{job.block:03d}-{variant}"
-                place = _Place(subject, name, workspace, job.block, origin_ns, spool)
+                place = _Place(subject, name, workspace, job.block, origin_ns, spool, member)
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
@@ -351,8 +355,9 @@ class ForkRunner:
         root = place.workspace
         folder = root / f"boot-{number}"
         path = self._folder.path / "boots" / name
-        load = Load(needed_share=_needed_share(self._plan.of(subject.spec)))
+        load = Load(needed_share=_needed_share(self._plan.of(subject.spec)), member=place.member)
         resident = prepare_page_cache(root / "data", self._plan.page_cache)
+        place.member.meet()
         with logs_kept_of_failure(folder, path):
             with (
                 self._collecting(place, number) as evidence,
@@ -368,8 +373,10 @@ class ForkRunner:
                         evidence.begin(node)
                     idle_s = serving.wait_idle()
                     begun = None if resident is None else resident_share(root / "data")
+                    place.member.meet()
                     stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                     search = self._offer(serving, steps, stage, load, place)
+                    place.member.meet()
                     if node is not None:
                         evidence.measured(node)
                 segments = () if node is None else _filled(node, load)

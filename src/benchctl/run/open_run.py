@@ -3,22 +3,24 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 import msgspec
 
 from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
 from benchctl.errors import BenchctlError
+from benchctl.load.turns import Member, Turnstile
 from benchctl.lock import SHARE_VARIABLE, shares_host
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import Environment, ForkRecord, RunRecord, RunStatus
 from benchctl.results.plan import Plan, block_order
 from benchctl.results.store import RunFolder, reference
-from benchctl.run.bench import Bench
+from benchctl.run.bench import Bench, SharedObserver, side_by_side
 from benchctl.run.calibrate import EASY_PER_S, most_offered_per_s
 from benchctl.run.fork import ForkJob, ForkRunner, Runner, pool_of
-from benchctl.run.host import pinned
+from benchctl.run.host import allowed_cpus, pinned
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
 from benchctl.slices import hook
@@ -109,7 +111,7 @@ class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of 
 
 
 class OpenRun:
-    """A prepared run with its folder, of which a `Study` asks one fork at a time.
+    """A prepared run with its folder, of which a `Study` asks the forks of a block.
 
     `fork_s` are the expected seconds of a fork, until the first is known.
     """
@@ -129,6 +131,7 @@ class OpenRun:
         self._record = record
         self._track = track
         self._subjects = {subject.spec.name: subject for subject in subjects}
+        self._observer = SharedObserver(bench.observer)
         self._held: ExitStack | None = None
         self._runner: Runner | None = None
         self._fork_s = fork_s
@@ -221,26 +224,67 @@ class OpenRun:
                 self._track,
                 self._folder,
                 bench.home,
-                bench.observer,
+                self._observer,
                 bench.stop,
                 workers=workers,
                 left_out=self._record.left_out_of_pollution,
             )
         return self._runner
 
-    def fork(self, job: ForkJob, number: int, total: int | None, left_s: float | None) -> None:
-        """Run one fork and put it on disk; `left_s` are expected until the last is done.
+    def company(self, job: ForkJob) -> object:
+        """Return what forks of a block have in common that are measured at the same time."""
+        plan, name = self._record.plan, job.subject.spec.name
+        if not plan.together or plan.evidence_in(job.block):
+            return name
+        together = plan.compared_together([spec.name for spec in plan.variants])
+        return next(number for number, names in enumerate(together) if name in names)
+
+    def fork(
+        self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: float | None
+    ) -> dict[str, Hopeless]:
+        """Run forks of a block at the same time and put them on disk.
+
+        Args:
+            jobs: of different variants.
+            number: of the first, counted over all variants from 1.
+            total: how many there are going to be; None while unknown.
+            left_s: expected until the last is done; None while unknown.
+
+        Returns:
+            The variants that failed too often.
 
         Raises:
-            Hopeless: If its variant failed too often.
             BenchctlError: If there is no space, or results cannot be written.
         """
         runner = self._fork_runner()
-        scratch = self._bench.home.scratch
-        needed = FREE_BYTES_PER_FORK
-        if self._record.plan.origin == "empty":
-            corpus = self._record.plan.of(job.subject.spec).corpus
-            needed += round(corpus.documents * bytes_per_document(corpus))
+        self._require_space(jobs)
+        names = [job.subject.spec.name for job in jobs]
+        self._bench.observer.fork_started(" and ".join(names), number, total, left_s)
+        block, plan = jobs[0].block, self._record.plan
+        stile = Turnstile(len(jobs), f"{plan.seed}/{block}/turns", self._observer.halted)
+        cpus = len(allowed_cpus()) if plan.pin is None else len(plan.pin.node)
+        members = [Member(stile, place, len(jobs), cpus) for place in range(len(jobs))]
+        runs = [partial(runner.run, job, member) for job, member in zip(jobs, members, strict=True)]
+        done = side_by_side(runs, self._observer, len(runs))
+        hopeless = {}
+        for record, facts in done:
+            fork = msgspec.structs.replace(record, wall_s=record.wall_s / len(jobs))
+            others = [old for old in self._record.forks if (old.block, old.variant) != (block, fork.variant)]
+            engines = self._record.engines
+            if facts is not None and facts.variant not in {engine.variant for engine in engines}:
+                engines = (*engines, facts)
+            self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
+            self._bench.observer.fork_done(fork)
+            if (error := self._hopeless(fork)) is not None:
+                hopeless[fork.variant] = error
+        return hopeless
+
+    def _require_space(self, jobs: Sequence[ForkJob]) -> None:
+        scratch, plan = self._bench.home.scratch, self._record.plan
+        needed = FREE_BYTES_PER_FORK * len(jobs)
+        if plan.origin == "empty":
+            corpora = [plan.of(job.subject.spec).corpus for job in jobs]
+            needed += round(sum(corpus.documents * bytes_per_document(corpus) for corpus in corpora))
         require_space(
             scratch,
             needed,
@@ -248,15 +292,6 @@ class OpenRun:
             available=free_bytes(scratch),
             hint=f"free some space, then: {self.resumed_by}",
         )
-        self._bench.observer.fork_started(job.subject.spec.name, number, total, left_s)
-        fork, facts = runner.run(job)
-        others = [old for old in self._record.forks if (old.block, old.variant) != (fork.block, fork.variant)]
-        engines = self._record.engines
-        if facts is not None and facts.variant not in {engine.variant for engine in engines}:
-            engines = (*engines, facts)
-        self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
-        self._bench.observer.fork_done(fork)
-        self._give_up_when_hopeless(fork)
 
     def end_early(self, reason: str) -> None:
         """Complete the run with the blocks it has; the reason goes into the record.
@@ -274,15 +309,16 @@ class OpenRun:
     def _caveats_after(self, fork: ForkRecord) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self._record.caveats, *stand_in_caveats(fork))))
 
-    def _give_up_when_hopeless(self, fork: ForkRecord) -> None:
+    def _hopeless(self, fork: ForkRecord) -> Hopeless | None:
         failures = self._failures_in_a_row.get(fork.variant, 0) + 1 if fork.status == "failed" else 0
         self._failures_in_a_row[fork.variant] = failures
-        if failures >= MAX_FAILURES_IN_A_ROW:
-            raise Hopeless(
-                f"{failures} forks of {fork.variant} failed one after the other; {self.summary()}\n"
-                f"  the last: {fork.reason}",
-                hint=f"mend the cause, then: {self.resumed_by}",
-            )
+        if failures < MAX_FAILURES_IN_A_ROW:
+            return None
+        return Hopeless(
+            f"{failures} forks of {fork.variant} failed one after the other; {self.summary()}\n"
+            f"  the last: {fork.reason}",
+            hint=f"mend the cause, then: {self.resumed_by}",
+        )
 
     def _update(self, **changes: object) -> None:
         self._record = msgspec.structs.replace(self._record, **changes)

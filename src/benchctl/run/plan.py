@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
+import psutil
 
 from benchctl.engine.answers import Compared
+from benchctl.engine.prepared_index import bytes_at_rest
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError, guess
 from benchctl.plugin.code import Consent
@@ -43,7 +46,8 @@ from benchctl.run.documents import (
     needs_documents,
     origin_of,
 )
-from benchctl.run.targets import check_targets
+from benchctl.run.host import allowed_cpus
+from benchctl.run.targets import check_targets, only_reads
 from benchctl.run.work import allowed_plugin, track_path
 from benchctl.slices import hook
 from benchctl.spec import (
@@ -67,16 +71,20 @@ from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations.common import Asking
 from benchctl.track.pollution import POLLUTED
 
+_MOST_OF_FREE = 0.7
+SEVERAL_PROCESSES = "the load comes from several processes"
+
 SETTLING_DOCUMENTS = 100_000
 """Default corpus when counts are raised."""
 _MOST_NAMES = 10
 # For a few hundred thousand documents, unless the operation says otherwise.
 _SETTLES_AFTER = 200
-# A p90 of fewer is not precise.
-_LEAST_MEASURED = 100
-# With 100 requests of 3 ms, `range` varies twice as much between forks of a variant as with 500.
-_MOST_MEASURED = 800
-_WARM_UP_PER_MEASURED = 5
+# A p90 of fewer than 100 is not precise; in turns, one in six requests may be the first of its turn.
+_LEAST_MEASURED = 120
+# Seconds that a fork is measured in a task. Of pairs that share their moments, most of the spread is between
+# forks, and what costs time is their number; one after another, 10 s average over what the host does.
+_IN_TURNS_S = 2.0
+_APART_S = 10.0
 
 
 # Options into a plan.
@@ -228,7 +236,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         pollution=pollution[0] if pollution else None,
         settled=raised,
     )
-    return plan, track
+    return _apart(plan, track), track
 
 
 def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
@@ -354,7 +362,7 @@ def _alone(challenges: Sequence[Challenge], swept: Sequence[Swept], options: Run
 
 
 def settled(challenge: Challenge, track: Track, alone: Collection[str] = ()) -> Challenge:
-    """A challenge whose searches warm up for as long as operations need, and are measured often enough.
+    """A challenge whose searches warm up for as long as operations need, and are measured for long enough.
 
     The fewer documents a request visits, the more requests it takes. A `range` over 400,000 takes thousands,
     and tasks that have not settled are marked anyway. Operations that run `alone` in some challenge of a run
@@ -367,13 +375,24 @@ def settled(challenge: Challenge, track: Track, alone: Collection[str] = ()) -> 
         if not isinstance(operation, Asking):
             return task
         requests = operation.settles_after(_SETTLES_AFTER, alone=task.operation in alone)
-        least = min(max(_LEAST_MEASURED, requests // _WARM_UP_PER_MEASURED), _MOST_MEASURED)
-        warm_up, measured = (math.ceil(count / task.clients) for count in (requests, least))
+        warm_up, measured = (math.ceil(count / task.clients) for count in (requests, _LEAST_MEASURED))
         return msgspec.structs.replace(
-            task, warmup_iterations=warm_up, iterations=max(task.iterations or 1, measured)
+            task,
+            warmup_iterations=warm_up,
+            iterations=max(task.iterations or 1, measured),
+            least_time=_IN_TURNS_S,
         )
 
     return msgspec.structs.replace(challenge, schedule=tuple(map(lengthened, challenge.schedule)))
+
+
+def _lengthened(challenge: Challenge) -> Challenge:
+    """Return a challenge whose variants take no turns."""
+    schedule = (
+        msgspec.structs.replace(task, least_time=_APART_S) if task.least_time else task
+        for task in challenge.schedule
+    )
+    return msgspec.structs.replace(challenge, schedule=tuple(schedule))
 
 
 def track_remarks(plan: Plan) -> tuple[str, ...]:
@@ -388,15 +407,11 @@ def settling_text(plan: Plan) -> str:
     """The raised counts, for readers; empty if none were."""
     if not plan.settled:
         return ""
-    raised = dict.fromkeys(
-        f"{task.label} {task.warmup_iterations}+{task.iterations}"
-        for challenge in plan.schedules
-        for task in challenge.schedule
-        if task.warmup_iterations
-    )
+    tasks = [task for challenge in plan.schedules for task in challenge.schedule if task.least_time]
+    raised = dict.fromkeys(f"{task.label} {task.warmup_iterations}" for task in tasks)
     return (
-        f"{COUNT.text(plan.corpus.documents)} documents; iterations raised to warm the JIT up: "
-        f"{', '.join(raised)}; as in the JSON: --warmup as-written"
+        f"{COUNT.text(plan.corpus.documents)} documents; unmeasured requests first, to warm the JIT up "
+        f"({', '.join(raised)}), and {tasks[0].least_time:g}s measured; as in the JSON: --warmup as-written"
     )
 
 
@@ -458,6 +473,66 @@ def freeze(
         stop=options.stop,
         origin=origin,
         evidence=options.evidence,
+    )
+
+
+def _apart(plan: Plan, track: Track) -> Plan:
+    """Return a plan that says why its variants take no turns, and measures for longer without any."""
+    plan = msgspec.structs.replace(plan, apart=why_apart(plan, track))
+    if plan.together:
+        return plan
+    return msgspec.structs.replace(plan, schedules=tuple(_lengthened(one) for one in plan.schedules))
+
+
+def why_apart(plan: Plan, track: Track) -> str:
+    """Return why variants are measured one after another, for readers; empty if they can take turns."""
+    if len(plan.variants) == 1:
+        return ""
+    operations = track.operations | {
+        name: operation
+        for challenge in (*plan.all_warmups, *plan.schedules)
+        for name, operation in challenge.operations.items()
+    }
+    tasks = [task for challenge in (*plan.all_warmups, *plan.schedules) for task in challenge.schedule]
+    writing = next((task.label for task in tasks if not only_reads(operations[task.operation])), "")
+    hosts = [_hosts_of(spec) for spec in plan.variants]
+    shared = any(first & second for first, second in combinations(hosts, 2))
+    needed, free = _memory_of(plan), psutil.virtual_memory().available
+    reasons = (
+        (plan.one_by_one, "--one-by-one"),
+        (plan.origin == "empty", "every fork makes its own data"),
+        (bool(writing), f"{writing} may write"),
+        (plan.page_cache == "cold", "a cold page cache is that of all nodes"),
+        (plan.workers > 1 or bool(plan.load_hosts), SEVERAL_PROCESSES),
+        (plan.plugin is not None, "the track's plug-in is executed"),
+        (any(hosts) and (shared or not all(hosts)), "clusters share a host"),
+        (len(allowed_cpus()) == 1, "there is one CPU"),
+        (
+            needed > _MOST_OF_FREE * free,
+            f"nodes need {needed / 2**30:.1f} GiB together, of which {free / 2**30:.1f} GiB are free",
+        ),
+    )
+    return next((text for holds, text in reasons if holds), "")
+
+
+def _hosts_of(spec: VariantSpec) -> frozenset[str]:
+    """Return the hosts of a running cluster; nodes that benchctl starts share its own."""
+    if spec.target is None:
+        return frozenset()
+    return frozenset(host.rpartition("://")[2].rpartition(":")[0] for host in spec.target.hosts)
+
+
+def _memory_of(plan: Plan) -> float:
+    """Return the bytes of heaps and indices that are in use at the same time, at most."""
+    started = {spec.name: spec for spec in plan.variants if spec.target is None}
+    return max(
+        sum(
+            (spec.heap_mb or plan.heap_mb) * 2**20
+            + plan.of(spec).corpus.documents * bytes_at_rest(plan.of(spec).corpus)
+            for name in names
+            if (spec := started.get(name)) is not None
+        )
+        for names in plan.compared_together([spec.name for spec in plan.variants])
     )
 
 

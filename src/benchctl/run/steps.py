@@ -21,13 +21,14 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
 from benchctl.load.executor import WorkerPool, run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.task_clients import Job, Stage, TaskResult, lanes_of
 from benchctl.load.transport import open_client
+from benchctl.load.turns import ALONE, Member
 from benchctl.results.figures import DOCUMENTS, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.run.bench import Observer
+from benchctl.run.bench import SharedObserver
 from benchctl.run.building import NODE_DEATH_S
 from benchctl.run.checks import index_checked
 from benchctl.run.session import Serving
@@ -71,7 +72,7 @@ class MeasuredTask:
     job: Job
     result: TaskResult
     gap_s: float  # from the end of the step before, or the node's being ready, to the start
-    # Before the first measured request and after the last; none if it ran beside others.
+    # Before the first measured request and after the last, or around each turn; none if it ran beside others.
     readings: tuple[Reading | None, ...] = ()
     # Milliseconds that nodes spent on writing; empty if they were not asked.
     written: Mapping[str, float] = field(default_factory=dict)
@@ -97,6 +98,7 @@ class Load:
     requests_s: float = 0.0
     read: Callable[[], Reading | None] | None = None
     asking: ClusterMeter | None = None
+    member: Member = ALONE
 
     def summaries(
         self, origin_ns: int, node: EndedNode | None, index: Mapping[str, float] = MappingProxyType({})
@@ -148,7 +150,7 @@ class StepRunner:
         plan: Plan,
         track: Track,
         home: Home,
-        observer: Observer,
+        observer: SharedObserver,
         stop: threading.Event,
         workers: WorkerPool | None = None,
         *,
@@ -220,25 +222,32 @@ class StepRunner:
         label = ", ".join(job.task.label for job in jobs)
         # Of a search, whose steps may take minutes on a slow node, every one is the same task.
         step = f"step {jobs[0].position}: " if self._plan.redline is not None else ""
-        self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
+        if load.member.leads:
+            self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
         bounds = _Bounds(load.read, load.asking)
         writes = any(isinstance(job.operation, Bulk | BulkVectors) for job in jobs)
         before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
 
         def on_progress(done: int) -> None:
-            self._observer.progress("requests", done, expected)
+            self._observer.check()
+            if load.member.leads:
+                self._observer.progress("requests", done, expected)
             serving.glance()
 
+        tasks = [job.task for job in jobs]
         try:
-            results = run_step(
-                jobs,
-                stage,
-                stop=self._stop,
-                workers=self._workers,
-                on_progress=on_progress,
-                mark=bounds.mark,
-            )
+            with load.member.step(
+                tasks, len(lanes_of(tasks)), measured=jobs[0].measured, mark=bounds.read_node
+            ) as turns:
+                results = run_step(
+                    jobs,
+                    replace(stage, turns=turns),
+                    stop=self._stop,
+                    workers=self._workers,
+                    on_progress=on_progress,
+                    mark=bounds.mark if turns is None else None,
+                )
         except NodeGone as err:
             # The process tells more than the connection about why it is gone.
             serving.check_alive(within_s=NODE_DEATH_S)
@@ -299,9 +308,13 @@ class _Bounds:
     readings: list[Reading | None] = field(default_factory=list)
     _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
 
+    def read_node(self) -> None:
+        """Read a node of benchctl's own."""
+        self.readings.append(None if self.read is None else self.read())
+
     def mark(self) -> None:
         """Read nodes; ask a target, whose answer the request that is due now does not wait for."""
-        self.readings.append(None if self.read is None else self.read())
+        self.read_node()
         if self.asking is not None:
             self._asked.append(self.asking.read())
 
@@ -435,8 +448,8 @@ def meters(
     """Return what a task cost its node.
 
     Args:
-        readings: of the node, before the first measured request and after the last one; empty for a task
-            that ran beside others.
+        readings: of the node, before the first measured request and after the last one, or at both ends of
+            every turn; empty for a task that ran beside others.
         result: of the task.
         origin_ns: what samples and pauses count from, on the clock of the readings.
         node: that was read; None for a running cluster.
@@ -445,14 +458,20 @@ def meters(
     Returns:
         The metered values that are known, by metric.
     """
-    first, last = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
-    since_ns = 0 if first is None else first.at_ns - origin_ns
+    spans = [
+        (begin, end)
+        for begin, end in zip(readings[::2], readings[1::2], strict=False)
+        if begin is not None and end is not None
+    ]
+    since_ns = spans[0][0].at_ns - origin_ns if spans else 0
     sent = measured = answered = timed = took_ns = service_ns = 0
     for chunk in result.samples:
         whole = chunk["part"] == 0
         done = whole & ~chunk["warmup"] & (chunk["outcome"] == Outcome.OK)
         sent += int(whole.sum())
-        measured += int((whole & (chunk["start_ns"] >= since_ns)).sum())
+        # In turns, what came before them is warm-up alone.
+        within = chunk["turn"] > 0 if result.turns else chunk["start_ns"] >= since_ns
+        measured += int((whole & within).sum())
         answered += int(done.sum())
         known = done & (chunk["took_ms"] >= 0)
         timed += int(known.sum())
@@ -475,8 +494,8 @@ def meters(
     if readings and sent:
         found |= {name: spent / sent for name, spent in written.items()}
     # What several clients sent as a warm-up while another one was measured already cost the node as much.
-    if measured and node is not None and first is not None and last is not None:
-        found |= {name: total / measured for name, total in _totals(first, last, origin_ns, node).items()}
+    if measured and node is not None and spans and 2 * len(spans) == len(readings):
+        found |= {name: total / measured for name, total in _totals(spans, origin_ns, node).items()}
     return found
 
 
@@ -521,13 +540,15 @@ def index_meters(segments: Sequence[SegmentFacts]) -> dict[str, float]:
     return {"index_size": size / _BYTES_PER_MB} if segments else {}
 
 
-def _totals(begin: Reading, end: Reading, origin_ns: int, node: EndedNode) -> dict[str, float]:
-    window = begin.at_ns - origin_ns, end.at_ns - origin_ns
-    found = {"cpu": (end.cpu_ns - begin.cpu_ns) / _NS_PER_MS}
+def _totals(spans: Sequence[tuple[Reading, Reading]], origin_ns: int, node: EndedNode) -> dict[str, float]:
+    found = {"cpu": sum(end.cpu_ns - begin.cpu_ns for begin, end in spans) / _NS_PER_MS}
     if node.searching is not None:
-        found["cpu_search"] = cpu_of(begin, end, node.searching) / _NS_PER_MS
+        searching = node.searching
+        found["cpu_search"] = sum(cpu_of(begin, end, searching) for begin, end in spans) / _NS_PER_MS
     if node.pauses is not None:
-        found["gc"] = sum(_within(_span(pause), window) for pause in node.pauses) / _NS_PER_MS
+        windows = [(begin.at_ns - origin_ns, end.at_ns - origin_ns) for begin, end in spans]
+        paused_ns = sum(_within(_span(pause), window) for pause in node.pauses for window in windows)
+        found["gc"] = paused_ns / _NS_PER_MS
     return found
 
 

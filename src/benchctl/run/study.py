@@ -15,7 +15,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import place_in_block
 from benchctl.run.bench import Observer
 from benchctl.run.fork import ForkJob
-from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
+from benchctl.run.open_run import NotResumable, OpenRun
 
 TIME_UP: Final = "the time was up"
 """Beginning of the reason if no time was left for a block."""
@@ -57,7 +57,8 @@ class Policy:
 class Study:
     """Open runs that are measured together, each fork on disk before the next.
 
-    Time affects all of them alike: their forks run block by block, in one random order per block. Forks for
+    Time affects all of them alike: forks of a run's block run at the same time where its plan lets them, and
+    those of several runs in one random order per block. Forks for
     evidence run in any case, even if the rest ends early. `left_s` is the time of this session, for several
     runs; a single run has its budget in its plan's stop rule, and keeps it when it is resumed.
     """
@@ -169,8 +170,8 @@ class Study:
                 ended = self._reason_to_end(block)
                 if ended:
                     self._steps = [step for step in self._steps if self._extra(step)]
-            for side, job in self._of(block):
-                self._one(side, job)
+            for group in self._groups(block):
+                self._measure(group)
             self._begun += 1
         return ended
 
@@ -200,20 +201,29 @@ class Study:
 
         return sorted((step for step in self._steps if step[1].block == block), key=place)
 
-    def _one(self, side: Side, job: ForkJob) -> None:
+    def _groups(self, block: int) -> list[list[tuple[Side, ForkJob]]]:
+        """Return the missing forks of a block by who is measured at the same time, in the same order."""
+        groups: dict[object, list[tuple[Side, ForkJob]]] = {}
+        for side, job in self._of(block):
+            groups.setdefault((side.run, self._runs[side.run].company(job)), []).append((side, job))
+        return list(groups.values())
+
+    def _measure(self, group: Sequence[tuple[Side, ForkJob]]) -> None:
         expected_s = self._expected_s([step[0] for step in self._steps])
         number = sum(record.total for record in self.records) - len(self._steps) + 1
         total = self._policy.total(self.records)
-        self._steps.remove((side, job))
-        if side in self._hopeless:
+        for step in group:
+            self._steps.remove(step)
+        jobs = [job for side, job in group if side not in self._hopeless]
+        if not jobs:
             return
-        try:
-            self._runs[side.run].fork(job, number, total, self._policy.remaining_s(self.records, expected_s))
-        except Hopeless as err:
+        run = group[0][0].run
+        remaining_s = self._policy.remaining_s(self.records, expected_s)
+        for variant, error in self._runs[run].fork(jobs, number, total, remaining_s).items():
             if not self._policy.goes_on_without:
-                raise
-            self._hopeless.add(side)
-            self._observer.note(f"{err.message}; the others continue")
+                raise error
+            self._hopeless.add(Side(run, variant))
+            self._observer.note(f"{error.message}; the others continue")
 
     def _too_long(self, sides: Collection[Side]) -> bool:
         """Return whether a fork of each is not expected to fit into what is left of the time."""

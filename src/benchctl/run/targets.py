@@ -173,7 +173,7 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
     for challenge in (*plan.warmup_challenges, *plan.schedules):
         operations = {**track.operations, **challenge.operations}
         writing = [
-            task.operation for task in challenge.schedule if not _only_reads(operations[task.operation])
+            task.operation for task in challenge.schedule if not only_reads(operations[task.operation])
         ]
         writes = [
             f"operation '{name}'"
@@ -248,7 +248,8 @@ def refuse_filling(track: Track, wanted: Places) -> None:
     )
 
 
-def _only_reads(operation: Operation) -> bool:
+def only_reads(operation: Operation) -> bool:
+    """Return whether an operation certainly changes nothing."""
     if isinstance(operation, RawRequest):
         return operation.method in {"GET", "HEAD"}
     # Those of a plug-in are known by the name of their type alone.
