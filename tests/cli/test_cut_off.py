@@ -21,7 +21,7 @@ import pytest
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
 from benchctl.home import Home
-from benchctl.results.model import HostProbe, RunRecord
+from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from engine.fake_node import FakeNode
 from integration.calls import call
@@ -33,14 +33,10 @@ CTRL_C = b"\x03"
 HIDDEN, SHOWN = b"\x1b[?25l", b"\x1b[?25h"
 # In the second fork: every operation is asked once for its answers before the first.
 IN_SECOND_FORK = 15
-# benchctl without what takes longest and is not cut off here: half a second of looking at other processes,
-# and work before and after every fork that shows how fast the host is.
+# benchctl without what takes longest and is not cut off here: half a second of looking at other processes.
 QUICK = """
 from benchctl.cli import measuring
-from benchctl.results.model import HostProbe
-from benchctl.run import fork
 measuring.check_quiet = lambda *_, **__: None
-fork.probe_host = lambda: HostProbe(1, 1)
 """
 BENCHCTL = (sys.executable, "-c", f"{QUICK}\nfrom benchctl.cli import main\nmain()")
 
@@ -301,7 +297,6 @@ def test_a_run_that_is_killed_in_any_write_is_readable_and_resumable(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("benchctl.cli.measuring.check_quiet", lambda *_, **__: None)
-    monkeypatch.setattr("benchctl.run.fork.probe_host", lambda: HostProbe(1, 1))
     with stub_cluster() as node:
         target = ("--target", f"prod=http://127.0.0.1:{node.port}", "--forks", "1", "--param", "iterations=1")
         # The record at its beginning, after the answers, after the fork and at its end; what they name.

@@ -17,7 +17,6 @@ from benchctl.results.model import (
     AnswerFinding,
     BootRecord,
     ForkRecord,
-    HostProbe,
     IndexFacts,
     IngestCosts,
     IngestReport,
@@ -220,19 +219,6 @@ class TestDoubts:
         assert row.scale.requests == 300
         assert row.scale.blog_requests == 10
         assert row.scale.ratio == pytest.approx(486_989_570 * 10 / (1_119_019 * 300), rel=0.01)
-
-    def test_disturbed_forks_are_counted_over_all_runs(self):
-        calm, off = (HostProbe(cpu, 100) for cpu in (100, 120))
-        runs = made_runs(TIMES)
-        for name, run in runs.items():
-            forks = tuple(
-                msgspec.structs.replace(fork, probes=(off if (name, fork.block) == ("after", 2) else calm,))
-                for fork in run.forks
-            )
-            runs[name] = msgspec.structs.replace(run, forks=forks)
-        texts = [doubt.text for doubt in analyse_experiment(made_record([SLOWER]), runs).caveats]
-        assert any(text.startswith("noisy host: its probes stand out around 2 of 20 forks") for text in texts)
-        assert any(text.endswith("after/es 1, after/os 1") for text in texts)
 
     def test_a_trial_and_runs_that_have_not_ended_are_told_with_every_format(self):
         runs = made_runs(TIMES)

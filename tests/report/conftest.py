@@ -15,7 +15,6 @@ from benchctl.results.model import (
     BootRecord,
     EngineFacts,
     ForkRecord,
-    HostProbe,
     IndexFacts,
     IngestReport,
     OtherLoad,
@@ -42,7 +41,6 @@ VARIANTS = {
 
 
 def complete_fork(variant: str, block: int, *summaries: TaskSummary) -> ForkRecord:
-    probe = HostProbe(100_000_000, 100_000_000)
     return make_fork(
         variant,
         block,
@@ -53,9 +51,7 @@ def complete_fork(variant: str, block: int, *summaries: TaskSummary) -> ForkReco
         requests_s=13.0,
         overhead_s=0.5,
         copy_s=0.01,
-        probe_s=0.4,
         boots=(BootRecord((0,), 4.5, 0.5, 1.0, 900, 900, ("java",), f"logs/{block}-{variant}"),),
-        probes=(probe, probe),
         others=OtherLoad(8, 0.1, {"cron": 0.1}),
     )
 

@@ -1,4 +1,4 @@
-"""The tables below the results: every kind of time, what probes and builds explain, cost."""
+"""The tables below the results: every kind of time, what builds explain, cost."""
 
 from collections.abc import Callable
 

@@ -16,7 +16,6 @@ from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
     EngineFacts,
-    HostProbe,
     OtherLoad,
     RunRecord,
     SegmentFacts,
@@ -80,8 +79,7 @@ def built_twice() -> RunRecord:
 
 def stray() -> RunRecord:
     boot = msgspec.structs.replace(PLAIN.forks[0].boots[0], searches_counted=901)
-    slow = HostProbe(120_000_000, 100_000_000)
-    return forks({"boots": (boot,)}, {"status": "failed", "reason": "the node died"}, {"probes": (slow,)})
+    return forks({"boots": (boot,)}, {"status": "failed", "reason": "the node died"})
 
 
 def found(kind: str, detail: str, operation: str = "a") -> RunRecord:
@@ -120,7 +118,7 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
     "others worked beside a fork, or nobody knows": lambda: forks(
         {"others": OtherLoad(2, 0.96, {"python3": 0.9})}, {"others": None}
     ),
-    "stray searches, a failed fork, a noisy host": stray,
+    "stray searches, a failed fork": stray,
     "answers were not compared": lambda: replaced(answers=None),
     "answers are alike": lambda: replaced(answers=AnswerCheck(("a", "b"), {}, ())),
     "no answer could be compared": lambda: replaced(answers=AnswerCheck((), {}, ())),

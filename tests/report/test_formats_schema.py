@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "ef72db0ef96f12be",
-    "run": "401a56d1d97610e6",
+    "analysis": "ac168c602fe2767d",
+    "run": "1f6697c85e19beec",
     "message": "aaab58db4550356b",
     "config": "aaa63fec4b9a14bc",
 }

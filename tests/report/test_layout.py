@@ -14,7 +14,7 @@ from benchctl.report.layout import collect_notes, said
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import headline, listed, verdict
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import HostProbe, OtherLoad
+from benchctl.results.model import OtherLoad
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import DECIDED, Verdict
@@ -206,31 +206,6 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(busy: int, *, told:
         many = next_command(analysis, msgspec.structs.replace(record.plan, forks=9))
         assert many is not None
         assert "--forks 9 " in many.line
-
-
-@pytest.mark.parametrize(("cpu_ns", "told"), [(120_000_000, True), (80_000_000, False)])
-def test_noise_of_the_host_is_told_where_figures_stand_out_with_it(cpu_ns: int, *, told: bool):
-    """A host that was fast is not a reason for a slow fork."""
-
-    def slow(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
-        hit = (variant, block, summary.task) == ("os", 1, 2)
-        return msgspec.structs.replace(summary, throughput_per_s=200.0) if hit else summary
-
-    record = complete_record(edit=slow)
-    noisy = HostProbe(cpu_ns, 100_000_000)
-    forks = tuple(
-        msgspec.structs.replace(fork, probes=(noisy,)) if (fork.variant, fork.block) == ("os", 1) else fork
-        for fork in record.forks
-    )
-    analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
-    assert analysis.disturbed == {"os": 1}
-    marked = [
-        (row.label, row.metric)
-        for row in analysis.rows
-        for doubt in row.caveats
-        if doubt.code == "disturbed"
-    ]  # fmt: skip
-    assert marked == ([("range", "throughput")] if told else [])
 
 
 @given(st.lists(st.text("abc", min_size=1), max_size=12))

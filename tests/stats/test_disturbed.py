@@ -5,20 +5,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from benchctl.results.model import HostProbe, OtherLoad
+from benchctl.results.model import OtherLoad
 from benchctl.results.samples import Outcome
-from benchctl.stats.disturbed import Stall, busy_host, disturbances, large_stalls, stalls
+from benchctl.stats.disturbed import Stall, busy_host, large_stalls, stalls
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_driver, make_fork
-from stats.made import fork, samples, summary
-
-
-def probe(cpu_ns: int = 100, memory_ns: int = 100):
-    return HostProbe(cpu_ns, memory_ns)
+from stats.made import samples, summary
 
 
 @pytest.mark.parametrize(
@@ -48,38 +42,6 @@ def test_a_host_that_is_busy_throughout_is_found(used: tuple[float | None, ...],
 def test_a_busy_host_whose_processes_are_hidden_says_so():
     found = busy_host([make_fork("es", 0, others=OtherLoad(2, 1.0, {}))])
     assert "during 1 of 1 fork (of hidden or short-lived processes" in (found.text if found else "")
-
-
-def test_a_slow_host_during_one_fork():
-    quiet = [fork("es", block, probes=(probe(), probe(cpu_ns=104))) for block in range(4)]
-    loud = fork("os", 2, probes=(probe(), probe(memory_ns=130)))
-    found = disturbances({"es": quiet, "os": [loud]})
-    assert [(one.variant, one.block, one.kernel) for one in found] == [("os", 2, "memory")]
-    assert found[0].text == "the host's memory probe ran 30% slower than its median in this run"
-
-
-def test_a_host_that_is_never_quiet_marks_few_forks():
-    """A mark that nearly all forks bear says nothing."""
-    ran = (100, 130, 80, 112, 95, 121, 88, 104, 140, 92)
-    forks = [fork("es", block, probes=(probe(cpu_ns=cpu),)) for block, cpu in enumerate(ran)]
-    assert disturbances({"es": forks}) == []
-    loud = fork("os", 3, probes=(probe(cpu_ns=300),))
-    assert [(one.variant, one.block) for one in disturbances({"es": forks, "os": [loud]})] == [("os", 3)]
-
-
-@given(st.lists(st.integers(50, 400), min_size=2, max_size=40), st.integers(1, 1000))
-def test_at_most_half_of_the_forks_stand_out_whatever_the_unit(cpu: list[int], factor: int):
-    marked = [
-        [
-            one.block
-            for one in disturbances(
-                {"es": [make_fork("es", block, probes=(probe(ns * by),)) for block, ns in enumerate(cpu)]}
-            )
-        ]
-        for by in (1, factor)
-    ]
-    assert marked[0] == marked[1]
-    assert 2 * len(marked[0]) <= len(cpu)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from benchctl.stats.analysis import Figures
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
 from benchctl.stats.compare import Comparison, compare_sides, several_builds
 from benchctl.stats.compare import Side as Values
-from benchctl.stats.disturbed import Disturbance
 from benchctl.stats.doubts import unfit_values, unit_doubts
 from benchctl.stats.driver import LoadCheck, check_load
 from benchctl.stats.forecast import Forecast
@@ -351,16 +350,11 @@ def _by_fork(metric: Metric, points: Sequence[_TaskSide]) -> list[tuple[float, .
 
 
 def compare_row(
-    spec: ComparisonSpec,
-    runs: Mapping[str, RunRecord],
-    noisy: Sequence[Disturbance] = (),
-    *,
-    published: bool = False,
+    spec: ComparisonSpec, runs: Mapping[str, RunRecord], *, published: bool = False
 ) -> ExperimentRow:
     """Compare, p-values not yet adjusted.
 
-    `noisy` are forks around which the host's probes stand out; with `published` figures to compare with, the
-    distance from the blog's scale is part of the row.
+    With `published` figures to compare with, the distance from the blog's scale is part of the row.
 
     All measurements take turns block after block: the two sides of a block are a pair.
 
@@ -380,7 +374,7 @@ def compare_row(
         .meeting(task.found for task in tasks),
         compared_as=spec.compared_as,
     )
-    doubts = list(dict.fromkeys(_doubts(metric, sides, runs, noisy)))
+    doubts = list(dict.fromkeys(_doubts(metric, sides, runs)))
     unfit = unfit_values(metric, _by_name(tasks)) if any(task.found for task in tasks) else {}
     paired = True
     several = several_builds({task.label: task.forks for task in tasks})
@@ -439,9 +433,7 @@ def _by_name(tasks: Sequence[_TaskSide]) -> dict[str, ForkSummaries]:
     }
 
 
-def _doubts(
-    metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord], noisy: Sequence[Disturbance]
-) -> Iterator[Caveat]:
+def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
     """Return the doubts that a run's own analysis would have of each task, and results that differ."""
     yield from unit_doubts(metric, _by_name([task for side in sides for task in side.tasks]))
     for side in sides:
@@ -452,7 +444,7 @@ def _doubts(
             found, done = {task.label: task.found}, {task.label: task.forks}
             steady = {task.label: task.settled}
             yield from task_doubts(
-                metric, task.plan, task.place, found, done, steady, calibration=run.calibration, noisy=noisy
+                metric, task.plan, task.place, found, done, steady, calibration=run.calibration
             )
     for first, other in product(sides[0].tasks, sides[1].tasks):
         alike = (

@@ -44,7 +44,7 @@ from benchctl.stats import caveat
 from benchctl.stats.analysis import provisional
 from benchctl.stats.caveat import WITHHOLDING, WITHOUT_VERDICT, Caveat
 from benchctl.stats.compare import DECIDED, Comparison, Series, Verdict, adjust, judge
-from benchctl.stats.disturbed import Disturbance, busy_host, disturbances
+from benchctl.stats.disturbed import busy_host
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.outlook import family_weight, further_forks
 from benchctl.stats.scale import rounded_ratio
@@ -308,11 +308,10 @@ def analyse_experiment(
         if measurement.name in runs
         for variant in _variants(measurement, runs)
     }
-    noisy = disturbances(forks)
     published = any(row.published for row in spec.comparisons)
 
     def compared(asked: Iterable[ComparisonSpec]) -> list[ExperimentRow]:
-        return _adjusted([compare_row(comparison, runs, noisy, published=published) for comparison in asked])
+        return _adjusted([compare_row(comparison, runs, published=published) for comparison in asked])
 
     tables = tuple(ExperimentTable(table.title, tuple(compared(table.rows))) for table in spec.tables)
     rows = {row.asked.name: row for table in tables for row in table.rows}
@@ -331,7 +330,7 @@ def analyse_experiment(
         expectations=judge_expectations(
             spec.expectations, rows | {row.asked.name: row for row in compared(_of_effects(spec))}
         ),
-        caveats=tuple(_caveats(spec, runs, forks, noisy, list(rows.values()))),
+        caveats=tuple(_caveats(spec, runs, forks, list(rows.values()))),
         call_sites=call_sites,
         fates=judge_fates(spec.expectations, call_sites),
     )
@@ -372,7 +371,6 @@ def _caveats(
     spec: ExperimentSpec,
     runs: Mapping[str, RunRecord],
     forks: Mapping[str, Sequence[ForkRecord]],
-    noisy: Sequence[Disturbance],
     rows: Sequence[ExperimentRow],
 ) -> Iterator[Caveat]:
     if spec.test_mode:
@@ -382,11 +380,6 @@ def _caveats(
             yield from _run_caveats(measurement.name, runs[measurement.name])
     busy = busy_host(fork for group in forks.values() for fork in group)
     yield from [] if busy is None else [busy]
-    off = dict.fromkeys(forks, 0)
-    for disturbance in noisy:
-        off[disturbance.variant] += 1
-    if any(off.values()):
-        yield _disturbed(off, sum(len(group) for group in forks.values()))
     furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
     if furthest >= _NOTABLE_SCALE:
         yield caveat.small_scale(rounded_ratio(furthest))
@@ -416,13 +409,3 @@ def _single_builds(measured: Iterable[str], runs: Mapping[str, RunRecord]) -> It
         once = [name for name in single if runs[name].plan.index_build == manner]
         if once:
             yield doubt(once if len(once) < len(runs) else ())
-
-
-def _disturbed(off: Mapping[str, int], total: int) -> Caveat:
-    """Return disturbances as for a run, but counted: an experiment has too many forks to number them."""
-    listed = ", ".join(f"{label} {count}" for label, count in off.items() if count)
-    return Caveat(
-        "disturbed",
-        f"noisy host: its probes stand out around {sum(off.values())} of {total} forks, which are kept "
-        f"in the figures: {listed}",
-    )

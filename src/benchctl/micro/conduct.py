@@ -40,7 +40,7 @@ from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
 from benchctl.results.plan import CorpusSpec, EvidenceSpec, MicroSpec, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.fork import ForkJob
-from benchctl.run.host import allowed_cpus, look, probe_host, used_by_others
+from benchctl.run.host import allowed_cpus, look, used_by_others
 from benchctl.slices import hook
 from benchctl.track.model import Challenge
 
@@ -247,7 +247,6 @@ class MicroRunner:
             raise TypeError("only microbenchmarks run without nodes")
         started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         before = look()
-        probes = [probe_host()]
         summaries: list[TaskSummary] = []
         boots: list[BootRecord] = []
         entries: dict[str, object] = {}
@@ -276,7 +275,6 @@ class MicroRunner:
             if self._plan.evidence_in(block):
                 boots.append(_boot(time.monotonic() - clock_s))
         requests_s = time.monotonic() - begun
-        probes.append(probe_host())
         variant = subject.spec.name
         write_entries(entries_file(self._folder.path, variant, block), entries)
         record = ForkRecord.of_figures(variant, block, tuple(summaries), started)
@@ -290,7 +288,6 @@ class MicroRunner:
             wall_s=wall_s,
             requests_s=requests_s,
             overhead_s=wall_s - requests_s,
-            probes=tuple(probes),
             boots=tuple(boots),
             evidence=self._plan.evidence_in(block),
             others=used_by_others(before, look(), os.getpid()),

@@ -15,7 +15,7 @@ from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import EngineFacts, Environment, IndexFacts, LoadHostFacts, RunRecord, stray_boots
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.analyse import analyse_run
-from benchctl.stats.disturbed import BUSY_SHARE, cpus_used, disturbances
+from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 from benchctl.stats.metrics import metric
 from benchctl.track.operations.common import remedy
 
@@ -430,9 +430,6 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
                 f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} "
                 f"searches where {boot.searches_sent:,} were sent"
             )
-    variants = [spec.name for spec in record.plan.variants]
-    for disturbance in disturbances({name: record.compared(name) for name in variants}):
-        yield f"noisy host around fork {disturbance.block} of {disturbance.variant}: {disturbance.text}"
     yield from _other_lines(record)
 
 
@@ -459,7 +456,6 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
             f"stop {_mean(boot.stop_s for boot in boots)} s; a fork: "
             f"requests {_mean(fork.requests_s for fork in forks)} s, "
             f"copy {_mean(fork.copy_s for fork in forks)} s, "
-            f"host probes {_mean(fork.probe_s for fork in forks)} s, "
             f"rest {_mean(fork.overhead_s for fork in forks)} s, "
             f"all {_mean(fork.wall_s for fork in forks)} s"
         )

@@ -31,13 +31,6 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-class HostProbe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The speed of two fixed kernels at one moment."""
-
-    cpu_ns: int
-    memory_ns: int
-
-
 class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """CPU that processes other than nodes and benchctl used during a fork."""
 
@@ -98,14 +91,10 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     started: Annotated[str, about("wall clock, ISO 8601, a label only")]
     wall_s: Annotated[float, about("the whole fork, seconds; of forks at the same time, a share")]
     requests_s: Annotated[float, about("seconds in tasks and their warm-up challenges")]
-    overhead_s: Annotated[
-        float, about("seconds without node start, stop, requests, index copy and host probe")
-    ]
+    overhead_s: Annotated[float, about("seconds without node start, stop, requests and index copy")]
     copy_s: Annotated[float, about("copying the prepared index, seconds")]
-    probe_s: Annotated[float, about("the two host probes, seconds")]
     boots: tuple[BootRecord, ...]
     summaries: Annotated[tuple[TaskSummary, ...], about("one per task")]
-    probes: Annotated[tuple[HostProbe, ...], about("before and after")]
     samples: Annotated[str | None, about("the Parquet file, relative to the run; None when not kept")]
     curve: Annotated[
         tuple[CurvePoint, ...],
@@ -141,10 +130,8 @@ class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
             requests_s=0.0,
             overhead_s=0.0,
             copy_s=0.0,
-            probe_s=0.0,
             boots=(),
             summaries=summaries,
-            probes=(),
             samples=None,
         )
 

@@ -50,7 +50,7 @@ _ENGINE_S = 5.0
 _INDEX_S = 20.0
 
 FORK_S: Final = 3.0
-"""Of a fork without earlier ones: copying the index, two host probes, writing the samples."""
+"""Of a fork without earlier ones: copying the index, writing the samples."""
 BOOT_S: Final = 8.0
 """Of the same, for every node: its start, its calming down, its stop."""
 MICRO_S: Final = 5.0

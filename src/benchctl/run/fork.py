@@ -1,7 +1,6 @@
 """Fork: a fresh node on a private copy of the index, the schedules, and their evidence."""
 
 import dataclasses
-import math
 import os
 import shutil
 import threading
@@ -34,7 +33,6 @@ from benchctl.results.model import (
     BootRecord,
     EngineFacts,
     ForkRecord,
-    HostProbe,
     IndexFacts,
     SegmentFacts,
 )
@@ -45,7 +43,7 @@ from benchctl.run.bench import SharedObserver
 from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
-from benchctl.run.host import look, probe_host, thread_on, used_by_others
+from benchctl.run.host import look, used_by_others
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
 from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
 from benchctl.slices import hook
@@ -151,7 +149,6 @@ def _pack(log: Path) -> None:
     log.unlink()
 
 
-_PROBE_HOLDS_S = 1.0
 # Documents: `range` alone takes as many requests to settle on 100,000, on a million and on four.
 _AS_MANY_UP_TO = 4_000_000
 
@@ -206,10 +203,8 @@ class _Progress:
 
     boots: list[BootRecord] = field(default_factory=list)
     summaries: list[TaskSummary] = field(default_factory=list)
-    probes: list[HostProbe] = field(default_factory=list)
     requests_s: float = 0.0
     copy_s: float = 0.0
-    probe_s: float = 0.0
     facts: EngineFacts | None = None
     curve: tuple[CurvePoint, ...] = ()
     samples: str | None = None
@@ -264,7 +259,6 @@ class ForkRunner:
         self._expected = wanted.target if plan.origin == "prepared" else None
         self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, track))))
         self._steps = StepRunner(plan, track, home, observer, stop, workers, left_out=left_out)
-        self._probed = -math.inf
 
     def run(self, job: ForkJob, member: Member = ALONE) -> tuple[ForkRecord, EngineFacts | None]:
         """Run one fork and write its samples.
@@ -292,7 +286,7 @@ class ForkRunner:
         finally:
             member.leave()
         wall_s = time.monotonic() - clock
-        spent = progress.requests_s + progress.copy_s + progress.probe_s
+        spent = progress.requests_s + progress.copy_s
         spent += sum(record.start_s + record.stop_s for record in progress.boots)
         record = ForkRecord(
             variant=job.subject.spec.name,
@@ -305,10 +299,8 @@ class ForkRunner:
             requests_s=progress.requests_s,
             overhead_s=wall_s - spent,
             copy_s=progress.copy_s,
-            probe_s=progress.probe_s,
             boots=tuple(progress.boots),
             summaries=tuple(progress.summaries),
-            probes=tuple(progress.probes),
             samples=progress.samples,
             curve=progress.curve,
             index_build=self._build(job),
@@ -319,7 +311,6 @@ class ForkRunner:
 
     def _pass(self, job: ForkJob, progress: _Progress, member: Member) -> None:
         """Node starts of the fork, and their results on disk."""
-        self._probe(progress)
         clock = time.monotonic()
         subject, variant = job.subject, job.subject.spec.name
         if not isinstance(subject, Subject | TargetSubject):
@@ -333,20 +324,9 @@ class ForkRunner:
                 for number, steps in enumerate(boots(self._plan, job.block)):
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
-        self._probe(progress)
 
     def _build(self, job: ForkJob) -> int:
         return build_of(job.block, job.subject.builds)
-
-    def _probe(self, progress: _Progress) -> None:
-        """Host of the node, if remote; the probe after a fork is that before the next one."""
-        clock = time.monotonic()
-        if progress.probes or clock - self._probed > _PROBE_HOLDS_S:
-            with thread_on(self._node_cpus):
-                self._latest = probe_host()
-            self._probed = time.monotonic()
-        progress.probes.append(self._latest)
-        progress.probe_s += time.monotonic() - clock
 
     def _boot(self, place: _Place, number: int, steps: Sequence[Step], progress: _Progress) -> None:
         """Node start and the tasks that share it."""

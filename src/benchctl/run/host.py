@@ -1,4 +1,4 @@
-"""The host of a run: what it is, how fast it was at the time, and which CPUs are whose."""
+"""The host of a run: what it is, which CPUs are whose, and what others used of them."""
 
 import hashlib
 import os
@@ -8,24 +8,18 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import psutil
 import pycurl
 
 import benchctl
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.model import Environment, HostProbe, OtherLoad
+from benchctl.results.model import Environment, OtherLoad
 from benchctl.results.plan import PinSpec, Plan, cpu_list, parse_cpus
-
-_CPU_KERNEL_ROUNDS = 1_300_000
-_MEMORY_KERNEL_BYTES = 64 * 1024 * 1024
-_MEMORY_KERNEL_ROUNDS = 32
 
 
 def describe_host() -> Environment:
@@ -62,32 +56,6 @@ def describe_host() -> Environment:
             f"pid {process.info['pid']}" for process in processes if process.info["name"] == "java"
         ),
     )
-
-
-def probe_host() -> HostProbe:
-    """Time a CPU-bound and a memory-bound kernel, about 100 ms each."""
-    buffer = np.ones(_MEMORY_KERNEL_BYTES, np.uint8)
-    return HostProbe(_clocked(_cpu_kernel), _clocked(lambda: _memory_kernel(buffer)))
-
-
-def _clocked(kernel: Callable[[], object]) -> int:
-    start = time.monotonic_ns()
-    kernel()
-    return time.monotonic_ns() - start
-
-
-def _cpu_kernel() -> int:
-    """A dependent chain of integer operations in the interpreter: no memory, no vector units."""
-    value = 1
-    for _ in range(_CPU_KERNEL_ROUNDS):
-        value = (value * 5 + 1) & 0xFFFF_FFFF
-    return value
-
-
-def _memory_kernel(buffer: npt.NDArray[np.uint8]) -> None:
-    """Stream through a buffer that is larger than the caches; its pages were touched before."""
-    for _ in range(_MEMORY_KERNEL_ROUNDS):
-        buffer += 1
 
 
 def _virtualization() -> str | None:

@@ -334,10 +334,7 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
         if endpoint.proxy is not None:
             caveats.append(f"{name} is behind the proxy {endpoint.proxy}, which is part of its times")
         if not endpoint.is_local:
-            caveats.append(
-                f"{name} is not on this host: the network is part of its times, and the host's probes "
-                "say nothing about it"
-            )
+            caveats.append(f"{name} is not on this host: the network is part of its times")
         caveats += [
             f"{name} does not tell its {what}: {reason}; {_MISSING[what]}"
             for what, reason in subject.withheld.items()

@@ -1,7 +1,6 @@
 """Analyse forks: one value a fork, comparisons adjusted within each metric, and doubts with them."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -29,13 +28,12 @@ from benchctl.stats.analysis import (
 )
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate, run_doubts
 from benchctl.stats.compare import Comparison, Series, Side, adjust, compare_sides, several_builds
-from benchctl.stats.disturbed import Disturbance, busy_host, disturbances, most_stalled
+from benchctl.stats.disturbed import busy_host, most_stalled
 from benchctl.stats.doubts import (
     cold_doubts,
     floor_doubts,
     general_doubts,
     hits_apart,
-    host_doubts,
     node_doubts,
     row_doubts,
     settling_doubts,
@@ -184,13 +182,11 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     in_runs = [{fork.index_build for fork in group} for group in done.values()] if several else [{0}]
     paired = all(own == in_runs[0] for own in in_runs)
     own_margin = None if plan.stop is None else plan.stop.margin
-    noisy = disturbances(done)
     row_of = partial(
         _row,
         answers=answers,
         calibration=calibration,
         settled=settled_tasks(done, plan),
-        noisy=noisy,
         paired=paired,
         replicate=replicate,
         # A run enters as one value among those of other runs, whatever ended it.
@@ -262,7 +258,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
             method,
         ),
         method=method,
-        disturbed=dict(Counter(disturbance.variant for disturbance in noisy)),
         curves=curves,
         builds={label: len(group) for label, group in own.items() if built},
         replicate=replicate,
@@ -389,7 +384,7 @@ def _sections(plan: Plan) -> tuple[Section, ...]:
     )
 
 
-def _row(  # noqa: PLR0913 - a task and what it is held against, by name
+def _row(
     metric: Metric,
     done: Mapping[str, Sequence[ForkRecord]],
     plan: Plan,
@@ -398,7 +393,6 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     answers: AnswerCheck | None = None,
     calibration: Calibration | None = None,
     settled: SettledTasks = MappingProxyType({}),
-    noisy: Sequence[Disturbance] = (),
     paired: bool,
     replicate: Replicate,
     sequential: bool = False,
@@ -409,9 +403,7 @@ def _row(  # noqa: PLR0913 - a task and what it is held against, by name
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     steady = {label: settled.get((label, place), Steadiness("unknown")) for label in found}
-    caveats = task_doubts(
-        metric, plan, place, found, done, steady, answers=answers, calibration=calibration, noisy=noisy
-    )
+    caveats = task_doubts(metric, plan, place, found, done, steady, answers=answers, calibration=calibration)
     if plan.redline is not None:
         steady |= hook("redline").unsteady_nodes(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
@@ -476,7 +468,6 @@ def task_doubts(
     *,
     answers: AnswerCheck | None = None,
     calibration: Calibration | None = None,
-    noisy: Sequence[Disturbance] = (),
 ) -> tuple[Caveat, ...]:
     """Return every doubt about a task in a metric that does not follow from the comparison itself.
 
@@ -489,14 +480,12 @@ def task_doubts(
         steady: label -> whether its forks had settled.
         answers: of the engines, if checked.
         calibration: of the driver, if measured.
-        noisy: forks around which the host's probes stand out.
     """
     task = task_at(plan, place)
     doubts = (
         *row_doubts(metric, task, found, answers, targets_among({label: done[label] for label in found})),
         *([] if metric.kind.of_start else settling_doubts(task, found, steady)),
         *(hits_apart(found) if answers is None and plan.swept is None else ()),
-        *host_doubts(metric, found, noisy),
         *node_doubts({label: done[label] for label in found}),
         *floor_doubts(found, calibration),
         *cold_doubts(metric, plan, place, found),

@@ -374,8 +374,6 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: tuple[TimeRow, ...] = ()  # every kind of time, by challenge, task, variant and kind
     costs: tuple[VerdictCost, ...] = ()  # minutes to a verdict, in the order of the rows
     method: Method = "benjamini-hochberg"
-    # Variant -> number of its forks around which a host probe was off; without those that have none.
-    disturbed: dict[str, int] = {}
     differences: tuple[str, ...] = ()
     versions: dict[str, str] = {}  # variant -> version of its engine, where the record says it
     curves: tuple[SweepCurve, ...] = ()

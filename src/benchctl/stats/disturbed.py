@@ -1,12 +1,11 @@
-"""Disturbances of forks: other processes, host probes that stand out, and waits in a task's measured time."""
+"""Disturbances of forks: other processes, and waits in a task's measured time."""
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from statistics import mean, median
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import mean
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 
 from benchctl.results.figures import TaskSummary
@@ -14,9 +13,6 @@ from benchctl.results.model import ForkRecord, OtherLoad
 from benchctl.stats.arrays import Floats, Integers, ValueCounts
 from benchctl.stats.caveat import Caveat, counted
 
-# Less is harmless, and what most forks of a run share is this host as it is.
-_LEAST_OFF = math.log(1.05)
-_SPREADS = 3.0
 _SD_OF_MAD = 1.4826
 # Of the measured time. What changes throughput by clearly more than the practical margin (3%) matters.
 LARGE_SHARE = 0.05
@@ -58,60 +54,6 @@ def cpus_used(loads: Sequence[OtherLoad], during: str = "") -> str:
     named = [f"{name}: {own:.1f}" for name, own in used.most_common(_MOST_NAMED) if own >= _LEAST_NAMED]
     who = ", ".join(named) or "of hidden or short-lived processes"
     return f"{mean(load.used for load in loads):.1f} of {counted(cpus, 'CPU')}{during} ({who})"
-
-
-class Disturbance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A fork whose host probe is off."""
-
-    variant: str
-    block: int
-    kernel: str  # `cpu` or `memory`, whichever stands out more
-    off_percent: float
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        way = "slower" if self.off_percent > 0 else "faster"
-        by = f"{abs(self.off_percent):.0f}% {way}"
-        return f"the host's {self.kernel} probe ran {by} than its median in this run"
-
-
-def disturbances(forks: Mapping[str, Sequence[ForkRecord]]) -> list[Disturbance]:
-    """Find forks with a probe, before or after, that stands out from all probes of the run.
-
-    That is one more than three robust standard deviations (1.4826 times the median absolute deviation, of
-    logarithms) and more than 5% off the median, so that a host that is noisy all the time marks few
-    forks.
-    """
-    probes = [probe for group in forks.values() for fork in group for probe in fork.probes]
-    usual = {
-        "cpu": _usual([probe.cpu_ns for probe in probes]),
-        "memory": _usual([probe.memory_ns for probe in probes]),
-    }
-    disturbed = []
-    for variant, group in forks.items():
-        for fork in group:
-            off = [
-                (math.log(took / usual[kernel][0]), kernel)
-                for probe in fork.probes
-                for kernel, took in (("cpu", probe.cpu_ns), ("memory", probe.memory_ns))
-                if took > 0
-            ]
-            by, kernel = max(off, key=lambda one: abs(one[0]) / usual[one[1]][1], default=(0.0, "cpu"))
-            if abs(by) > usual[kernel][1]:
-                disturbed.append(Disturbance(variant, fork.block, kernel, 100 * math.expm1(by)))
-    return disturbed
-
-
-def _usual(took_ns: Sequence[int]) -> tuple[float, float]:
-    """Median of a kernel's probes, and how far off it, in logarithms, a probe may be."""
-    positive = [number for number in took_ns if number > 0]
-    if not positive:
-        return 1.0, _LEAST_OFF
-    middle = median(positive)
-    return middle, max(
-        _LEAST_OFF, _SPREADS * _SD_OF_MAD * median(abs(math.log(number / middle)) for number in positive)
-    )
 
 
 class FarBeyond(NamedTuple):

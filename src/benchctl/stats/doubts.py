@@ -22,7 +22,7 @@ from benchctl.stats.caveat import (
     small_scale,
 )
 from benchctl.stats.compare import forks_by_build, several_builds
-from benchctl.stats.disturbed import Disturbance, stalls
+from benchctl.stats.disturbed import stalls
 from benchctl.stats.driver import FLOOR_FACTOR, LoadCheck, check_load, known_median, near_floor
 from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, task_at
 from benchctl.stats.scale import rounded_ratio
@@ -92,37 +92,6 @@ def settling_doubts(
         if steadiness.trend is not None:
             todo = advice(steadiness.trend, [summary for _, summary in found[label]], task)
             yield Caveat("not-steady", f"{steadiness.trend}: {label} {steadiness.text}{todo and f'; {todo}'}")
-
-
-def host_doubts(
-    metric: Metric, found: Mapping[str, ForkSummaries], noisy: Sequence[Disturbance]
-) -> Iterator[Caveat]:
-    """Yield forks whose values stand out together with the host's probe around them.
-
-    That is by more than the practical margin beyond those of all quiet forks, and slower where the probe
-    was.
-    """
-    for label, forks in found.items():
-        off = {
-            disturbance.block: disturbance.off_percent
-            for disturbance in noisy
-            if disturbance.variant == label
-        }
-        values = {block: value for block, summary in forks if (value := metric.value(summary)) is not None}
-        quiet = [value for block, value in values.items() if block not in off]
-        if not quiet:
-            continue
-        low, high = min(quiet) / (1 + metric.margin), max(quiet) * (1 + metric.margin)
-        marked = [
-            block
-            for block, by in off.items()
-            if block in values
-            # A slow host makes times longer, and rates lower.
-            and (values[block] < low if (by > 0) == metric.higher_is_better else values[block] > high)
-        ]
-        if marked:
-            text = f"a host probe is an outlier around {numbered(marked)} of {label}, and so are the values"
-            yield Caveat("disturbed", f"noisy host: {text} (kept)")
 
 
 def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
