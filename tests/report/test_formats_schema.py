@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "ac168c602fe2767d",
-    "run": "1f6697c85e19beec",
+    "analysis": "e1d4ea7489ebd563",
+    "run": "f6ef0b9cb1da74cc",
     "message": "aaab58db4550356b",
     "config": "aaa63fec4b9a14bc",
 }

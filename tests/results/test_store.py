@@ -12,7 +12,6 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.command_line import command
-from benchctl.results.figures import Course
 from benchctl.results.model import (
     RECORD_VERSION,
     ForkRecord,
@@ -187,30 +186,6 @@ def test_a_run_that_ended_early_has_the_forks_of_the_blocks_that_it_began():
     ended = msgspec.structs.replace(running, stopped="early")
     assert (ended.blocks, ended.total, ended.missing()) == (3, 6, ((2, "os"),))
     assert msgspec.structs.replace(ended, forks=()).missing() == ()
-
-
-COURSE = Course("warm-up", 40, 200, (0, 40), (8e6, 4e6))
-
-
-def record(**course: object) -> RunRecord:
-    summary = make_summary("range", 3.0, course=msgspec.structs.replace(COURSE, **course))
-    return make_record(forks=(make_fork("es", 0, summary), make_fork("os", 0, make_summary("range", 3.0))))
-
-
-@pytest.mark.parametrize(
-    "course",
-    [
-        {"levels_ns": ()},
-        {"levels_ns": (), "bounds": ()},
-        {"levels_ns": (8e6, 0.0)},
-        {"levels_ns": (8e6, -1.0)},
-        {"bounds": (1, 40)},
-        {"bounds": (0, 0)},
-        {"bounds": (0, 200)},
-    ],
-)
-def test_courses_have_a_level_for_every_segment(course: dict[str, object]):
-    assert contradiction(record(**course)) == "fork 0 of es has a course whose levels do not fit its segments"
 
 
 @pytest.mark.parametrize("place", [{"schedule": 1}, {"task": 1}, {"schedule": -1}, {"task": -1}])

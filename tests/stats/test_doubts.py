@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.figures import Course, Quantiles, TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
 from benchctl.results.plan import SweepSpec, Swept
 from benchctl.stats.caveat import Caveat
@@ -58,7 +58,7 @@ def doubts(
     ]
 
 
-COLD = {"course": Course("warm-up", 90, 200, (0, 90), (2e7, 1e7)), "drift": math.log(0.7)}
+COLD = {"drift": math.log(0.7)}
 STOOD = {"driver": make_driver(window_s=44.0), "stalled": 2, "stalled_s": 20.0, "stalled_share": 0.45}
 CLAIMED = {"took": Quantiles(4e7, 4e7, 4e7), "driver": make_driver()}
 PLUG_IN = Task("range", iterations=10, scheduler="lazily")

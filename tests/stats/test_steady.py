@@ -7,19 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.results.figures import Course, CourseKind, TaskSummary
-from benchctl.stats.steady import Steadiness, advice, settled_from, steadiness
+from benchctl.results.figures import TaskSummary
+from benchctl.stats.steady import Steadiness, advice, steadiness
 from benchctl.track.model import Task
 from builders import make_driver, make_summary
 
 DRIFTS = st.lists(st.floats(-2, 2), min_size=2, max_size=20)
 COUNTED = Task("range", iterations=300)
-
-FLAT = Course("flat", 0, 300, (0,), (1e6,))
-WARM_UP = Course("warm-up", 90, 300, (0, 90), (1.5e6, 1e6))
-LATE = Course("no steady state", 270, 300, (0, 270), (2e6, 1e6))
-# Until a late compile that brought 1.5%.
-LATE_TRIFLE = Course("no steady state", 270, 300, (0, 270), (1.015e6, 1e6))
 
 
 def of_drifts(drifts: Sequence[float | None], **changes: Any) -> list[TaskSummary]:
@@ -29,10 +23,6 @@ def of_drifts(drifts: Sequence[float | None], **changes: Any) -> list[TaskSummar
 def of_task(drifts: Sequence[float | None], **changes: Any) -> Steadiness:
     """A run of this task alone."""
     return steadiness({"task": of_drifts(drifts, **changes)})["task"]
-
-
-def forks(*courses: Course | None) -> list[TaskSummary]:
-    return [make_summary("range", 1.0, course=course) for course in courses]
 
 
 @pytest.mark.parametrize(
@@ -93,45 +83,23 @@ def test_a_task_too_short_to_show_it_lacks_the_warm_up_that_its_operation_needs(
     assert of_task([math.log(0.70), math.log(0.71)], lacking_warmup=600).trend == "not warmed up"
 
 
-def test_settled_is_what_stays_within_the_margin_of_the_last_level():
-    course = Course("warm-up", 200, 300, (0, 50, 100, 200), (2e6, 1.1e6, 1.02e6, 1e6))
-    assert settled_from(course, 0.03) == 100
-    assert settled_from(course, 0.01) == 200
-    assert settled_from(course, 0.15) == 50
-    assert settled_from(course, 2.0) == 0
-    # Levels that come back count from their return.
-    assert settled_from(Course("warm-up", 200, 300, (0, 150, 200), (1e6, 2e6, 1e6)), 0.03) == 200
-    assert settled_from(FLAT, 0.03) == 0
-    assert settled_from(LATE, 0.03) is None
-    assert settled_from(LATE_TRIFLE, 0.03) == 0
-
-
-SLOW = Course("warm-up", 203, 300, (0, 203), (2e6, 1e6))
-LONG = Course("warm-up", 9000, 30_000, (0, 9000), (4e6, 2e6))
 TIMED = {"iterations": None, "time_period": 60, "warmup_time_period": 5}
 
 
 @pytest.mark.parametrize(
-    ("courses", "task", "expected"),
+    ("task", "expected"),
     [
-        ((WARM_UP, WARM_UP), {}, "raise warmup-iterations to about 90"),
-        ((WARM_UP, WARM_UP), {"warmup_iterations": 85}, "raise warmup-iterations to about 180"),
-        # The slowest fork decides, and counts are by client.
-        ((WARM_UP, SLOW), {}, "raise warmup-iterations to about 210"),
-        ((WARM_UP, SLOW), {"clients": 4}, "raise warmup-iterations to about 60"),
-        # No level lasted.
-        ((LATE, LATE, WARM_UP), {}, "raise warmup-iterations to at least 270"),
-        ((FLAT, FLAT), {}, "raise warmup-iterations to at least 300"),
-        ((LONG,), TIMED, "raise warmup-time-period to about 50 s"),
-        ((LONG,), TIMED | {"clients": 2}, "raise warmup-time-period to about 30 s"),
-        ((LONG,), TIMED | {"target_throughput": 500}, "raise warmup-time-period to about 30 s"),
-        ((None,), {}, ""),
-        ((WARM_UP,), {"iterations": None}, ""),
+        # As many as were measured and warmed up in the longest fork, by client.
+        ({}, "raise warmup-iterations to about 400"),
+        ({"clients": 3}, "raise warmup-iterations to about 140"),
+        (TIMED, "raise warmup-time-period to about 70 s"),
+        ({"iterations": None}, ""),
     ],
 )
-def test_advice(courses: Sequence[Course | None], task: dict[str, Any], expected: str):
+def test_advice(task: dict[str, Any], expected: str):
     asked = msgspec.structs.replace(COUNTED, **task)
-    assert advice("not warmed up", forks(*courses), asked) == expected
+    forks = [make_summary("range", 1.0, samples=300, warmup_samples=warmup) for warmup in (100, 90)]
+    assert advice("not warmed up", forks, asked) == expected
 
 
 @settings(deadline=None)
@@ -149,20 +117,3 @@ def test_never_unsteady_below_five_percent_or_with_zero_inside(drifts: list[floa
     if found.state == "not steady":
         assert abs(found.drift) > math.log(1.05)
         assert not found.low <= 0 <= found.high
-
-
-@st.composite
-def any_course(draw: st.DrawFn) -> Course:
-    cuts = draw(st.sets(st.integers(1, 299), max_size=4))
-    bounds = (0, *sorted(cuts))
-    levels = draw(st.lists(st.floats(1e5, 1e7), min_size=len(bounds), max_size=len(bounds)))
-    kind: CourseKind = "flat" if len(bounds) == 1 else "warm-up"
-    return Course(kind, bounds[-1], 300, bounds, tuple(levels))
-
-
-@settings(deadline=None)
-@given(course=any_course(), margins=st.tuples(st.floats(0.001, 1), st.floats(0.001, 1)))
-def test_a_wider_margin_never_settles_later(course: Course, margins: tuple[float, float]):
-    narrow, wide = (settled_from(course, margin) for margin in sorted(margins))
-    if narrow is not None:
-        assert wide <= narrow <= course.steady_from

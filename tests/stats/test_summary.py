@@ -217,21 +217,6 @@ def test_a_retried_request_is_one_success_and_its_rejections_are_failures():
     assert (found.latency.p50, found.service_time.p50) == (20, 10)
 
 
-def test_the_course_is_that_of_all_clients_in_the_order_of_starts():
-    slow, quick = samples([200] * 30, client=0), samples([100] * 90, client=1)
-    quick["start_ns"] += 6000
-    quick["end_ns"] += 6000
-    found = summarised(concatenate([quick, slow])).course
-    assert (found.kind, found.steady_from, found.of) == ("warm-up", 30, 120)
-    assert found.levels_ns == pytest.approx((200, 100))
-
-
-def test_under_twenty_samples_have_no_course():
-    assert summarised(samples([100] * 19)).course is None
-    assert summarised(samples([100] * 20)).course.kind == "flat"
-    assert summarised(samples([0] * 20)).course is None
-
-
 def test_milliseconds_and_their_counts_are_quantiles_in_nanoseconds():
     (total, first) = took_quantiles(({10: 99, 1000: 1}, {5: 2}), failed=1)
     assert (total.p50, first.p50) == (pytest.approx(10_000_000), None)

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import Course, TaskSummary
 from benchctl.results.model import RunRecord
 from benchctl.results.samples import Columns
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
-from sampled import NS_PER_MS, make_samples
+from sampled import make_samples
 
 TYPICAL_MS = {"es": 4.0, "os": 5.0}
 
@@ -32,7 +31,7 @@ def draw_run(
                 make_fork(
                     variant,
                     block,
-                    *(_summary(label, mean_ms, task) for task, label in enumerate(tasks)),
+                    *(make_summary(label, mean_ms, task=task) for task, label in enumerate(tasks)),
                     samples=folder.write_samples(iter(chunks), variant, block),
                 )
             )
@@ -42,11 +41,6 @@ def draw_run(
     record = msgspec.structs.replace(record, **changes)
     folder.save(record)
     return folder, record
-
-
-def _summary(label: str, mean_ms: float, task: int) -> TaskSummary:
-    course = Course("warm-up", 40, 200, (0, 40), (2 * mean_ms * NS_PER_MS, mean_ms * NS_PER_MS))
-    return make_summary(label, mean_ms, task=task, course=course)
 
 
 def _samples(draw: np.random.Generator, mean_ms: float, task: int) -> Columns:

@@ -557,7 +557,6 @@ class _NodeSearch:
             reported=place == self._judged[0],
             # Five seconds at the limit tell nothing about settling or groups of forks.
             drift=None,
-            course=None,
             sd_ns=None,
         )
 

@@ -431,14 +431,10 @@ def _doubts(
             text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
             yield Caveat("no-redline", f"{label} is n/a: {text}")
     yield from _few_samples(search, found)
-    unsteady = unsteady_nodes(search, done)
-    for label, steadiness in unsteady.items():
+    for label, steadiness in unsteady_nodes(search, done).items():
         yield Caveat(
             "not-steady", f"{steadiness.trend or 'drifting'}: {label} {steadiness.text}; raise --warm-up"
         )
-    for label, searches in done.items():
-        if label not in unsteady and (text := _contradicted(searches)):
-            yield Caveat("course", f"{label} {text}")
 
 
 def _whole_clients(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:

@@ -13,8 +13,6 @@ OPERATIONS = "ops"
 """The unit of microbenchmarks."""
 _COSTED_DOCUMENTS = 1_000
 
-CourseKind = Literal["flat", "warm-up", "slowdown", "no steady state"]
-"""Course of the service time while it was measured; Barrett et al. 2017 call the third `slowdown`, too."""
 StepVerdict = Literal["pass", "fail", "driver-limited"]
 RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
 
@@ -59,16 +57,6 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def error_at(self, probability: float) -> float | None:
         """Return the standard error of its natural logarithm."""
         return {0.5: self.error_p50, 0.9: self.error_p90, 0.99: self.error_p99}.get(probability)
-
-
-class Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The segments that the service times of one fork's task fall into, in the order of the requests."""
-
-    kind: Annotated[CourseKind, about("flat, warm-up, slowdown or no steady state")]
-    steady_from: int  # measured requests before its last level began; 0 when flat
-    of: int
-    bounds: tuple[int, ...]  # where segments begin, in measured requests, the first one 0
-    levels_ns: tuple[float, ...]  # geometric mean of each segment, nanoseconds; neighbours within 1% are one
 
 
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -249,7 +237,6 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     driver: Annotated[
         DriverFigures | None, about("the driver's own part; None where another tool measured")
     ] = None
-    course: Annotated[Course | None, about("its segments; None under 20 samples")] = None
     failed_share: Annotated[
         float,
         about("of the requests, failed and in the figures all the same, 0 to 1: other tools mix them"),

@@ -11,14 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
 from benchctl.disk import disk_errors, open_regular, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.figures import Course, TaskSummary
+from benchctl.results.figures import TaskSummary
 from benchctl.results.folders import LATEST, Shelf, read_versioned, readable
 from benchctl.results.model import (
     RECORD_VERSION,
@@ -48,8 +47,6 @@ def contradiction(record: RunRecord) -> str:
             whose = f"fork {fork.block} of {fork.variant}"
             if not _planned(summary, record.plan):
                 return f"{whose} has figures of a task that is not in its plan"
-            if summary.course is not None and not _sound(summary.course):
-                return f"{whose} has a course whose levels do not fit its segments"
     return ""
 
 
@@ -57,16 +54,6 @@ def _planned(summary: TaskSummary, plan: Plan) -> bool:
     if not 0 <= summary.schedule < len(plan.schedules):
         return False
     return 0 <= summary.task < len(plan.schedules[summary.schedule].schedule)
-
-
-def _sound(course: Course) -> bool:
-    """Return whether segments are in order, and each has a level, which is a time."""
-    return (
-        len(course.bounds) == len(course.levels_ns) > 0
-        and course.bounds[0] == 0
-        and all(first < second for first, second in pairwise((*course.bounds, course.of)))
-        and all(level > 0 for level in course.levels_ns)
-    )
 
 
 def new_run_id(label: str, now_text: str) -> str:

@@ -10,7 +10,7 @@ from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
     "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse",
-    "counted-less", "counted-more", "course", "cut-short", "deterministic-build", "driver-floor",
+    "counted-less", "counted-more", "cut-short", "deterministic-build", "driver-floor",
     "driver-limited", "evidence", "failed-forks", "failures", "few-builds", "few-forks", "few-runs",
     "few-samples", "hits-changed", "ignored-errors", "lower-bound", "missed-states",
     "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",

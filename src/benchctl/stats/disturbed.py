@@ -121,7 +121,7 @@ def stalled_share(summary: TaskSummary) -> float:
 
 
 def large_stalls(summary: TaskSummary) -> list[Stall]:
-    """Return those that took so large a share that the task's course is mostly about them."""
+    """Return those that took so large a share that the task's drift is mostly about them."""
     return [stall for stall in stalls(summary) if stall.share >= LARGE_SHARE]
 
 

@@ -1,4 +1,4 @@
-"""Summary of a fork's samples of a task: their course, the values that forks are compared by, the driver."""
+"""Summary of a fork's samples of a task: the values that forks are compared by, the driver."""
 
 import math
 from collections import Counter
@@ -11,16 +11,13 @@ import numpy.typing as npt
 
 from benchctl.results.figures import DriverFigures, Quantiles, TaskSummary
 from benchctl.results.samples import Columns, Outcome, Span, select
-from benchctl.stats.arrays import Floats, Integers, Mask, StartOrder, ValueCounts, start_counts
+from benchctl.stats.arrays import Integers, Mask, StartOrder, ValueCounts, start_counts
 from benchctl.stats.disturbed import FarBeyond, far_beyond
-from benchctl.stats.quantiles import TIMES, GroupedCounts, linear_quantiles, quantiles
-from benchctl.stats.steady import find_course
+from benchctl.stats.quantiles import TIMES, quantiles
 from benchctl.track.model import Task
 
 _LEAST_FOR_LAG1 = 3
 _LEAST_FOR_DRIFT = 6
-
-_MOST_GROUPS = 512
 
 
 class Neighbours:
@@ -113,33 +110,6 @@ class Thirds:
         return last - first if math.isfinite(first) and math.isfinite(last) else None
 
 
-class Groups:
-    """A task's values in the order of their requests' starts: one by one, or as medians of groups.
-
-    Up to 512 requests stand for themselves. Of more, groups of equal size (the last may be smaller) are stood
-    for by their medians: a change of level is then known to a 512th of the requests, and what hardly any
-    request of a group takes part in is not seen.
-    """
-
-    def __init__(self, order: StartOrder) -> None:
-        self._order = order
-        self._size = max(1, -(-order.size // _MOST_GROUPS))
-        self._values = GroupedCounts()
-
-    def add(self, values: Integers, starts: Integers) -> None:
-        """Add values and their requests' starts in ns, shape (n,)."""
-        self._values.add(self._order.ranks(starts) // self._size, values)
-
-    def medians(self) -> tuple[Floats, Integers]:
-        """Values, or medians of groups, and how many requests came before each; both of shape (k,)."""
-        groups = [
-            (linear_quantiles(values, counts, [0.5]).item(), int(counts.sum()))
-            for _, values, counts in self._values.groups()
-        ]
-        sizes = np.array([size for _, size in groups], dtype=np.int64)
-        return np.array([middle for middle, _ in groups]), np.cumsum(sizes) - sizes
-
-
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
 _LONG_AGO_NS = -(2**62)
@@ -203,9 +173,8 @@ def summarise(
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
-    order = StartOrder(tally.starts)
-    neighbours, groups = Neighbours(tally.mean_ns or 0.0, far), Groups(order)
-    thirds = Thirds(StartOrder(tally.all_starts), tally.last_for_drift)
+    neighbours = Neighbours(tally.mean_ns or 0.0, far)
+    thirds = Thirds(StartOrder(tally.starts), tally.last_for_drift)
     first, second = tally.first, _Earliest(tally.first.end_ns - _CLOCKS_APART_NS)
     for chunk in chunks:
         mine = _of_task(chunk, schedule, task_index)
@@ -213,9 +182,7 @@ def summarise(
         every = tally.succeeded(mine, warmup=True)
         thirds.add(every["end_ns"] - every["start_ns"], every["start_ns"])
         ok = tally.succeeded(mine)
-        service_ns = ok["end_ns"] - ok["start_ns"]
-        neighbours.add(service_ns, ok["client"])
-        groups.add(service_ns, ok["start_ns"])
+        neighbours.add(ok["end_ns"] - ok["start_ns"], ok["client"])
     samples, lag1 = tally.service.size, neighbours.lag1
     failed = max(0, sum(tally.failures.values()) - tally.retries)
     stalled_failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
@@ -258,7 +225,6 @@ def summarise(
         stalled_s=stalled_ns / _NS_PER_S,
         stalled_share=stalled_ns / all_ns if all_ns else 0.0,
         unsupported=unsupported,
-        course=find_course(*groups.medians(), samples) if (tally.least_ns or 0.0) > 0 else None,
     )
 
 
@@ -298,7 +264,7 @@ class _Tally:
         self.service, self.latency, self.took = ValueCounts(), ValueCounts(), ValueCounts()
         self.processing, self.pages = ValueCounts(), ValueCounts()
         self._failed = ValueCounts()
-        self.starts, self.all_starts = start_counts(), start_counts()
+        self.starts = start_counts()
         self.least_ns: float | None = None
         self.most_ns: float | None = None
         self._service_ns = self._weight = self._weight_of_firsts = 0
@@ -328,7 +294,7 @@ class _Tally:
             # An operation of several requests has the status of one of them, such as its clean-up.
             ok = measured & succeeded
             self.ignored_errors += int((ok & (mine["status"] >= HTTPStatus.BAD_REQUEST)).sum())
-        self.all_starts.add(self.succeeded(mine, warmup=True)["start_ns"])
+        self.starts.add(self.succeeded(mine, warmup=True)["start_ns"])
         self._add_successes(self.succeeded(mine))
 
     @staticmethod
@@ -345,7 +311,7 @@ class _Tally:
         that ramp up are fast at first, for want of others: then only measured ones count.
         """
         measured = self.service.size
-        return max(measured, self.all_starts.size // 3) if measured and not self._ramps_up else measured
+        return max(measured, self.starts.size // 3) if measured and not self._ramps_up else measured
 
     @property
     def mean_ns(self) -> float | None:
@@ -445,7 +411,6 @@ class _Tally:
         if service_ns.size == 0:
             return
         self.service.add(service_ns)
-        self.starts.add(ok["start_ns"])
         if self._throttled:
             self.latency.add(TIMES["latency"](ok))
         self.took.add(TIMES["took"](ok))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from benchctl.stats.arrays import StartOrder, start_counts
 from benchctl.stats.disturbed import FarBeyond
-from benchctl.stats.summary import Groups, Neighbours, Thirds, effective_samples
+from benchctl.stats.summary import Neighbours, Thirds, effective_samples
 
 NONE_FAR = FarBeyond(1e18, 10.0)
 
@@ -82,36 +82,3 @@ def test_only_the_last_values_are_in_the_drift():
 @given(st.lists(st.integers(1, 10**9), min_size=6, max_size=50))
 def test_drift_of_reversed_time_is_its_negative(values: list[int]):
     assert drift(values[::-1]) == pytest.approx(-drift(values))
-
-
-def grouped(values: np.ndarray, chunk: int = 10**6):
-    """Requests of three clients in turn, handed over client by client, as files of samples are."""
-    starts = np.arange(values.size) * 1000
-    counts = start_counts()
-    counts.add(starts)
-    groups = Groups(StartOrder(counts))
-    for client in range(3):
-        mine = np.flatnonzero(np.arange(values.size) % 3 == client)
-        for low in range(0, mine.size, chunk):
-            part = mine[low : low + chunk]
-            groups.add(values[part], starts[part])
-    return groups.medians()
-
-
-@pytest.mark.parametrize("size", [0, 1, 512, 1027])
-def test_few_requests_stand_for_themselves_and_more_for_medians_of_equal_groups(size: int):
-    values = np.random.default_rng(1).integers(1, 10**6, size)
-    each = -(-size // 512) or 1
-    medians, begins = grouped(values, chunk=7)
-    assert begins.tolist() == list(range(0, size, each))
-    assert medians.tolist() == [np.median(values[low : low + each]) for low in begins]
-
-
-def test_medians_of_very_many_know_their_places():
-    size = 2**17 + 5
-    values = np.random.default_rng(1).integers(10**6, 10**7, size)
-    medians, begins = grouped(values, chunk=10_000)
-    assert medians.size == begins.size <= 512
-    assert np.diff(begins).max() - np.diff(begins).min() <= 10
-    exact = [np.median(values[low:high]) for low, high in pairwise([*begins, size])]
-    assert medians == pytest.approx(exact, rel=1e-9)
