@@ -36,7 +36,6 @@ BOOT = BootRecord((0,), 1.0, 1.0, 1.0, searches_sent=300, searches_counted=100, 
 FAST = (4.0, 4.1, 3.9, 4.05, 3.95)
 SLOW = (6.0, 6.1, 5.9, 6.2, 5.8)
 SLOWER = comparison("slower", "fresh/os/range", "after/os/range")
-BLOGS = msgspec.structs.replace(SLOWER, published=(0.65, 0.33))
 ENGINES = comparison("engines", "fresh/es/range", "fresh/os/range")
 TIMES = {"fresh": {"es": FAST, "os": FAST[::-1]}, "after": {"es": (5.0, 5.1, 4.9, 5.05, 4.95), "os": SLOW}}
 
@@ -211,14 +210,6 @@ class TestDoubts:
         row = first_row(runs)
         assert "unlike-units" in {doubt.code for doubt in row.caveats}
         assert row.comparison.verdict == "n/a"
-
-    def test_document_visits_are_held_against_the_blogs(self):
-        assert first_row(made_runs(TIMES)).scale is None
-        row = first_row(made_runs(TIMES), BLOGS)
-        assert row.scale is not None
-        assert row.scale.requests == 300
-        assert row.scale.blog_requests == 10
-        assert row.scale.ratio == pytest.approx(486_989_570 * 10 / (1_119_019 * 300), rel=0.01)
 
     def test_a_trial_and_runs_that_have_not_ended_are_told_with_every_format(self):
         runs = made_runs(TIMES)

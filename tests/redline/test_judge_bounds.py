@@ -81,14 +81,6 @@ def test_forks_that_missed_beside_forks_that_did_not_withhold_the_verdict():
     assert {"missing-values", "no-redline"} <= {doubt.code for doubt in row.caveats}
 
 
-def test_a_percentile_on_few_requests_a_step_is_doubted_with_what_to_do():
-    few = forks("os", 12.0, 12.1, 12.2, samples=60)
-    (row,) = compared(es=forks("es", 100.0, 102.0, 98.0), os=few).rows
-    assert [doubt.text for doubt in row.caveats if doubt.code == "few-samples"] == [
-        "p90 of os rests on 60 requests a step, fewer than 10 of them beyond it: raise --step-time"
-    ]
-
-
 def test_plain_searches_have_no_doubts():
     (row,) = compared(es=forks("es", 100.0, 102.0, 98.0), os=forks("os", 80.0, 82.0, 79.0)).rows
     assert row.caveats == ()

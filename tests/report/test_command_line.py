@@ -77,10 +77,8 @@ def test_every_plan_has_the_command_that_repeats_it(
     texts = []
     for name, changes in SCENES.items():
         plan = msgspec.structs.replace(replan(), **changes)
-        again = command(
-            plan, forks=5, corpus_documents=plan.corpus.documents, iterations=None, tags=("a", "b")
-        )
-        larger = command(plan, forks=10, corpus_documents=4_000_000, iterations=100)
+        again = command(plan, forks=5, tags=("a", "b"))
+        larger = command(plan, forks=10, iterations=100)
         texts.append(f"# {name}\n{again}\n{larger}\n")
     golden.agree(request.config, Path(__file__).parent / "golden" / "commands.txt", "\n".join(texts))
 
@@ -100,7 +98,7 @@ def test_command_says_all_that_a_variant_adds(replan: Callable[..., Plan]):
         warmups=("warmup",),
     )
     plan = msgspec.structs.replace(replan(), variants=(spec,))
-    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=100))
+    words = shlex.split(command(plan, forks=5, iterations=100))
     again = parse_variant(words[words.index("--variant") + 1])
     assert msgspec.structs.replace(again, index_settings=spec.index_settings) == spec
     assert again.index_settings == {"index.sort.field": "x,y"}
@@ -109,6 +107,6 @@ def test_command_says_all_that_a_variant_adds(replan: Callable[..., Plan]):
 def test_parameters_come_back_as_what_they_were(replan: Callable[..., Plan]):
     params = {"a": "7", "b": 7, "c": "NaN", "d": [1, {"e": None}], "f": "x y", "g": "true", "h": ""}
     plan = msgspec.structs.replace(replan(), params=params)
-    words = shlex.split(command(plan, forks=5, corpus_documents=1, iterations=None))
+    words = shlex.split(command(plan, forks=5))
     given = [words[place + 1] for place, word in enumerate(words) if word == "--param"]
     assert parse_params(given) == params

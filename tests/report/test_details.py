@@ -108,6 +108,6 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     ],
 )
 def test_a_command_that_repeats_a_run_collects_the_same(evidence: EvidenceSpec | None, words: str):
-    text = command(make_plan(evidence=evidence), forks=2, corpus_documents=1000, iterations=None)
+    text = command(make_plan(evidence=evidence), forks=2)
     assert words in text
     assert ("--evidence" in text) == bool(words)

@@ -14,7 +14,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Place, Plan, PluginSpec, StopSpec, VariantSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.caveat import Caveat, small_scale
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, metric
@@ -84,7 +84,7 @@ def settled(block_s: float) -> Proposal:
 
 def few_requests() -> Proposal:
     """Of counts that benchctl chose, and nothing is forecast."""
-    analysis, plan = changed(complete_record(edit=lambda summary, *_: of_requests(summary, 20)), settled=True)
+    analysis, plan = changed(complete_record(edit=lambda summary, *_: of_requests(summary, 5)), settled=True)
     return msgspec.structs.replace(analysis, costs=()), plan
 
 
@@ -95,16 +95,6 @@ def tasks(record: RunRecord, **changes: Any) -> tuple[Challenge, ...]:
         )
         for one in record.plan.schedules
     )
-
-
-def chosen(documents: int) -> Proposal:
-    """Counts were chosen for so many documents, and warm-up was too short."""
-    record = complete_record()
-    cold = (Caveat("not-steady", "not warmed up: es was still getting faster"), small_scale("1000"))
-    corpus = msgspec.structs.replace(record.plan.corpus, documents=documents)
-    schedules = tasks(record, warmup_iterations=200)
-    analysis, plan = changed(record, settled=True, params={}, schedules=schedules, corpus=corpus)
-    return msgspec.structs.replace(analysis, caveats=cold, documents=documents), plan
 
 
 def ended_early() -> Proposal:
@@ -135,7 +125,7 @@ COLD = Caveat("not-steady", "not warmed up: es was 9% faster at the end")
 TRIAL = {"track": "/my books", "plugin": PluginSpec("/my books/track.py", "d"), "test_mode": True}
 PROPOSALS: dict[str, Callable[[], Proposal]] = {
     **{f"{forks} forks": partial(changed, complete_record(forks=forks)) for forks in (1, 3, 5, 10)},
-    "few iterations": lambda: changed(complete_record(edit=lambda summary, *_: of_requests(summary, 20))),
+    "few iterations": lambda: changed(complete_record(edit=lambda summary, *_: of_requests(summary, 5))),
     "what it was shown by is measured again": heavier,
     "and what the plan had": lambda: heavier("cpu"),
     "usual metrics need no word": lambda: changed(complete_record(edit=metered)),
@@ -144,8 +134,6 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
     "tasks had settled": lambda: settled(19.8),
     "and further blocks take long": lambda: settled(20.2),
     "few requests, of counts that benchctl chose": few_requests,
-    "chosen counts are chosen anew for more documents": lambda: chosen(1_000_000),
-    "of enough documents they are looked for": lambda: chosen(4_000_000),
     "it must not end as early again": ended_early,
     "a plug-in is trusted again, and it is no trial": lambda: changed(complete_record(), **TRIAL),
     "what had not settled warms up longer": lambda: doubting(complete_record(), COLD),
@@ -154,25 +142,18 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
         COLD,
         schedules=tasks(complete_record(), iterations=None, time_period=60.0),
     ),
-    "and on a larger corpus": lambda: doubting(
-        complete_record(),
-        small_scale("20"),
-        COLD,
-        params={**complete_record().plan.params, "c.warmup_iterations": 470},
+    "counts that benchctl chose are kept": lambda: doubting(
+        complete_record(), COLD, settled=True, schedules=tasks(complete_record(), warmup_iterations=200)
     ),
     "more index builds where they are the unit": built_twice,
     "swept iterations": lambda: doubting(swept_record(sweep=("iterations=100,200",)), COLD),
     "swept warm-ups": lambda: doubting(swept_record(sweep=("param:warmup_iterations=100,200",)), COLD),
-    "swept documents": lambda: doubting(
-        swept_record(sweep=("docs=1k,2k",)), COLD, small_scale("1000"), settled=True
-    ),
     "the highest rate is raised": lambda: searched(*BOUNDED, search={"max_per_s": 90.0}),
     "the highest factor is": lambda: searched(*BOUNDED, search={"max_per_s": 8.0, "by": "factor"}),
     "the most clients are": lambda: searched(*BOUNDED, search={"by": "clients", "least_clients": 2}),
     "benchctl was the limit": lambda: searched("driver-limited", "found", "found"),
     "a search that ended": lambda: searched("found", "found", "found"),
     "a search without a red line": lambda: searched("missed", "missed", "missed", redline_per_s=None),
-    "steps on few requests": lambda: searched("found", "found", "found", samples=60),
 }
 
 

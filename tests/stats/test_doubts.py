@@ -121,17 +121,6 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
         ),
         ([made(wait_ms=0, throughput_per_s=90.0)], {"task": THROTTLED}, "offered-rate", ""),
         ([made()], {"answers": DIFFERENT}, "answers-differ", "es and os return different results: buckets 7"),
-        # A quantile whose own error is half of the variance of forks (SD .1), and over half of the margin.
-        (
-            [made(ms, error=0.08) for ms in (9, 10, 11)],
-            {"of": SERVICE_TIME},
-            "few-samples",
-            "200 requests a fork: their chance alone is 8.3%, and forks differ by 11%;",
-        ),
-        ([made(ms, error=0.08) for ms in (9, 10, 11)], {}, "", ""),
-        ([made(ms, error=0.06) for ms in (9, 10, 11)], {"of": SERVICE_TIME}, "", ""),
-        ([made(error=0.026)] * 2, {"of": SERVICE_TIME}, "few-samples", ""),
-        ([made(error=0.024)] * 2, {"of": SERVICE_TIME}, "", ""),
         # Two values that are each up to 1 ms off can differ by 5% of 40 ms by that alone.
         ([made(took=Quantiles(3.9e7, 3.9e7, 3.9e7))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(0, 0, 0))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.figures import Calibration, HostFigures, PacedLag, TaskSummary
+from benchctl.results.figures import HostFigures, TaskSummary
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.doubts import row_doubts
-from benchctl.stats.driver import check_load, near_floor
+from benchctl.stats.driver import check_load
 from benchctl.stats.metrics import DEFAULT_METRICS, SERVICE_TIME, THROUGHPUT
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
@@ -19,7 +19,6 @@ US = 1_000
 MS = 1_000_000
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
-CALIBRATION = Calibration(40 * US, 90 * US, 25 * US, 15_000.0, 8, 30_000.0, (PacedLag(100.0, 1, 2, 3),), 3.0)
 
 
 def closed(mean_ms: float, *, pause_us: float = 40, requests: int = 300, **changes: Any) -> TaskSummary:
@@ -181,7 +180,7 @@ def test_the_note_names_the_variant_the_reason_and_what_to_do():
         assert [(doubt.code, doubt.text) for doubt in found] == [("driver-limited", expected)]
 
 
-def analysed(task: Task, calibration: Calibration | None = None, **sides: TaskSummary) -> Analysis:
+def analysed(task: Task, **sides: TaskSummary) -> Analysis:
     def varied(summary: TaskSummary, block: int) -> TaskSummary:
         def slower(times: Any) -> Any:
             return times and msgspec.structs.replace(times, p90=times.p90 * (1 + 0.001 * block))
@@ -198,7 +197,7 @@ def analysed(task: Task, calibration: Calibration | None = None, **sides: TaskSu
         for place, (name, one) in enumerate(sides.items())
     }
     plan = make_plan(schedules=(Challenge("c", (task,)),))
-    return analyse(forks, plan, calibration=calibration)
+    return analyse(forks, plan)
 
 
 @pytest.mark.parametrize(
@@ -228,15 +227,3 @@ def test_what_the_driver_did_is_told_for_every_task_and_variant():
     assert (os_row.lag_max_ns, os_row.gap_s, os_row.workers, os_row.load) == (7 * MS, 0.011, 2, ())
     unknown = analysed(THROTTLED, es=make_summary("range", 5.0), os=os)
     assert [row.variant for row in unknown.drivers] == ["os"]
-
-
-@pytest.mark.parametrize(("service_ms", "near"), [(0.39, True), (0.41, False), (5.0, False)])
-def test_answers_under_ten_times_the_driver_s_error_are_noted(service_ms: float, *, near: bool):
-    summaries = [make_summary("range", service_ms)] * 5
-    assert near_floor(summaries, CALIBRATION) == (service_ms * MS if near else None)
-    assert near_floor(summaries, None) is None
-    found = analysed(CLOSED, CALIBRATION, es=make_summary("range", 5.0), os=summaries[0])
-    for row in found.rows:
-        (*notes,) = [doubt.text for doubt in row.caveats if doubt.code == "driver-floor"]
-        expected = ["the median service time of os, 0.39 ms, is under 10 times"] * near
-        assert [text[: len(expected[0])] for text in notes] == expected

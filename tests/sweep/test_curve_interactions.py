@@ -123,12 +123,6 @@ def test_a_doubt_that_withholds_the_verdict_at_a_point_withholds_those_against_i
     assert verdicts(curve.lines[1].changes) == [verdict, "slower"]
 
 
-def test_chance_within_forks_is_in_the_interval_and_withholds_nothing():
-    values = {"es": points(10, 10, 10), "os": points(10, 15, 15, seed=2)}
-    curve = judged(values, caveats=[(), (Caveat("few-samples", "x"),), ()])
-    assert verdicts(curve.pairs[0].interactions) == ["slower", "slower"]
-
-
 def test_p_is_adjusted_over_all_interactions_of_a_metric():
     curves = [
         make_curve(

@@ -193,7 +193,6 @@ def comparison_analysis(
         runs.plan,
         runs=ids,
         answers=_relabelled(first.answers, sides) if alone else None,
-        calibration=first.calibration if alone else None,
         metrics=metrics,
         method=method,
         sequential=sequential(part.run for part in selection.parts),

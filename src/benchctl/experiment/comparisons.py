@@ -47,7 +47,6 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.scale import ScaleNote, operation_scale
 from benchctl.stats.steady import Steadiness
 from benchctl.sweep.recall import value_at
 from benchctl.track.model import Task
@@ -69,8 +68,6 @@ class ExperimentRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # The contender against the baseline; p-values adjusted within its table and metric.
     comparison: Comparison
     missing: str = ""  # why there is nothing to compare; empty when there is
-    # Distance from the blog of the side that is further from it; None where no source is compared with.
-    scale: ScaleNote | None = None
     caveats: tuple[Caveat, ...] = ()
 
 
@@ -187,7 +184,6 @@ class _TaskSide(msgspec.Struct, frozen=True):
     reference: TaskRef
     label: str  # `MEASUREMENT/VARIANT`, its name in notes
     task: Task | None  # as it was planned; None if its measurement has no run yet
-    challenge: str  # without what a sweep adds to its name
     plan: Plan | None  # of the measurement's run, or of its index builds
     place: Place | None
     forks: tuple[ForkRecord, ...]  # finished ones that count, in block order
@@ -205,7 +201,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
         label, settled = f"{reference.measurement}/{reference.variant}", Steadiness("unknown")
         run = runs.get(reference.measurement)
         if run is None:
-            return cls(reference, label, None, reference.challenge, None, None, (), [])
+            return cls(reference, label, None, None, None, (), [])
         if reference.task:
             plan, forks = run.plan, run.compared(reference.variant)
             place = reference.place_in(plan)
@@ -216,9 +212,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
             forks, place = tuple(builds[label]), (len(run.plan.schedules), 0)
         task = task_at(plan, place)
         summaries = collect({label: forks}, place, task)[label]
-        return cls(
-            reference, label, task, plan.challenge_of(place[0]), plan, place, forks, summaries, settled
-        )
+        return cls(reference, label, task, plan, place, forks, summaries, settled)
 
     @property
     def summaries(self) -> list[TaskSummary]:
@@ -251,13 +245,6 @@ class _TaskSide(msgspec.Struct, frozen=True):
         search = None if self.plan is None else self.plan.redline
         unsteady = {} if search is None else unsteady_nodes(search, {self.label: self.forks})
         return unsteady.get(self.label) or self.settled
-
-    def scale(self, run: RunRecord | None) -> ScaleNote | None:
-        """Return the distance from the blog, by exact counts if there are any."""
-        if run is None or self.task is None:
-            return None
-        documents = run.plan.corpus.documents
-        return operation_scale(self.task.operation, self.challenge, self.summaries, documents, run.answers)
 
 
 class _Sum(msgspec.Struct, frozen=True):
@@ -349,12 +336,8 @@ def _by_fork(metric: Metric, points: Sequence[_TaskSide]) -> list[tuple[float, .
 # One comparison: its test, and the doubts that a run's own analysis would have.
 
 
-def compare_row(
-    spec: ComparisonSpec, runs: Mapping[str, RunRecord], *, published: bool = False
-) -> ExperimentRow:
+def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> ExperimentRow:
     """Compare, p-values not yet adjusted.
-
-    With `published` figures to compare with, the distance from the blog's scale is part of the row.
 
     All measurements take turns block after block: the two sides of a block are a pair.
 
@@ -406,7 +389,6 @@ def compare_row(
             comparison, (*unfit.values(), *(doubt for side in sides for doubt in side.lacking))
         ),
         missing="; ".join(dict.fromkeys(task.missing for task in tasks if task.missing)),
-        scale=_furthest(tasks, runs) if published else None,
         caveats=tuple(doubts),
     )
 
@@ -443,9 +425,7 @@ def _doubts(metric: Metric, sides: tuple[_Sum, _Sum], runs: Mapping[str, RunReco
                 continue
             found, done = {task.label: task.found}, {task.label: task.forks}
             steady = {task.label: task.settled}
-            yield from task_doubts(
-                metric, task.plan, task.place, found, done, steady, calibration=run.calibration
-            )
+            yield from task_doubts(metric, task.plan, task.place, found, done, steady)
     for first, other in product(sides[0].tasks, sides[1].tasks):
         alike = (
             first.task is not None and other.task is not None and first.task.operation == other.task.operation
@@ -484,9 +464,3 @@ def _differences(run: RunRecord, variant: str, task: Task | None) -> str:
         if task is not None
         and (finding.kind, finding.operation, finding.variant) == ("different", task.operation, variant)
     )
-
-
-def _furthest(tasks: Sequence[_TaskSide], runs: Mapping[str, RunRecord]) -> ScaleNote | None:
-    """Return the scale of the task that visited fewest documents for what the blog did."""
-    notes = [task.scale(runs.get(task.reference.measurement)) for task in tasks]
-    return max((note for note in notes if note is not None), key=attrgetter("ratio"), default=None)

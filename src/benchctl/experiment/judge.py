@@ -47,9 +47,7 @@ from benchctl.stats.compare import DECIDED, Comparison, Series, Verdict, adjust,
 from benchctl.stats.disturbed import busy_host
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.outlook import family_weight, further_forks
-from benchctl.stats.scale import rounded_ratio
 
-_NOTABLE_SCALE = 10.0
 """Factor of fewer document visits than in the original benchmark that raises a warning."""
 
 # Expectations: what follows from the verdicts of their comparisons, and nothing else.
@@ -308,10 +306,9 @@ def analyse_experiment(
         if measurement.name in runs
         for variant in _variants(measurement, runs)
     }
-    published = any(row.published for row in spec.comparisons)
 
     def compared(asked: Iterable[ComparisonSpec]) -> list[ExperimentRow]:
-        return _adjusted([compare_row(comparison, runs, published=published) for comparison in asked])
+        return _adjusted([compare_row(comparison, runs) for comparison in asked])
 
     tables = tuple(ExperimentTable(table.title, tuple(compared(table.rows))) for table in spec.tables)
     rows = {row.asked.name: row for table in tables for row in table.rows}
@@ -330,7 +327,7 @@ def analyse_experiment(
         expectations=judge_expectations(
             spec.expectations, rows | {row.asked.name: row for row in compared(_of_effects(spec))}
         ),
-        caveats=tuple(_caveats(spec, runs, forks, list(rows.values()))),
+        caveats=tuple(_caveats(spec, runs, forks)),
         call_sites=call_sites,
         fates=judge_fates(spec.expectations, call_sites),
     )
@@ -371,7 +368,6 @@ def _caveats(
     spec: ExperimentSpec,
     runs: Mapping[str, RunRecord],
     forks: Mapping[str, Sequence[ForkRecord]],
-    rows: Sequence[ExperimentRow],
 ) -> Iterator[Caveat]:
     if spec.test_mode:
         yield Caveat("test-mode", "it was a trial (--test-mode): its values mean nothing")
@@ -380,9 +376,6 @@ def _caveats(
             yield from _run_caveats(measurement.name, runs[measurement.name])
     busy = busy_host(fork for group in forks.values() for fork in group)
     yield from [] if busy is None else [busy]
-    furthest = max((row.scale.ratio for row in rows if row.scale is not None), default=0.0)
-    if furthest >= _NOTABLE_SCALE:
-        yield caveat.small_scale(rounded_ratio(furthest))
     fewest = min((len(done) for done in forks.values() if done), default=0)
     if fewest > 1:
         yield caveat.missed_states(fewest, "fork")

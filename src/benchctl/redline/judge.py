@@ -31,8 +31,6 @@ _NS_PER_S = 1e9
 _LEAST_SHARE = 0.99
 # Throughput of a step over that of the first at the same load: a node that has warmed up keeps within it.
 _SETTLED = 1.1
-# A percentile rests on at least so many samples beyond it.
-_BEYOND = 10
 _STEPS_APART = 2
 
 
@@ -122,11 +120,6 @@ class Offer(msgspec.Struct, frozen=True):
 def percentile_name(percentile: float) -> str:
     """Spelling on the command line: `p90`, `p99.9`."""
     return f"p{percentile:g}"
-
-
-def needed_samples(percentile: float) -> int:
-    """Return how many samples leave ten beyond a percentile: 100 for p90, 10,000 for p99.9."""
-    return round(_BEYOND / (1 - percentile / 100))
 
 
 def judge_step(
@@ -430,7 +423,6 @@ def _doubts(
         if missed:
             text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
             yield Caveat("no-redline", f"{label} is n/a: {text}")
-    yield from _few_samples(search, found)
     for label, steadiness in unsteady_nodes(search, done).items():
         yield Caveat(
             "not-steady", f"{steadiness.trend or 'drifting'}: {label} {steadiness.text}; raise --warm-up"
@@ -498,15 +490,3 @@ def _contradicted(forks: Sequence[ForkRecord]) -> str:
         f"failed at {loads}, below the {worst.found:,.4g} that it passed at "
         f"({len(contradictions)} of {len(forks)} forks)"
     )
-
-
-def _few_samples(search: RedlineSpec, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    needed = needed_samples(search.percentile)
-    for label, forks in found.items():
-        counts = [summary.samples for _, summary in forks if summary.redline_per_s is not None]
-        if counts and min(counts) < needed:
-            yield Caveat(
-                "few-samples",
-                f"{percentile_name(search.percentile)} of {label} rests on {min(counts):,} requests a step, "
-                f"fewer than {_BEYOND} of them beyond it: raise --step-time",
-            )

@@ -38,7 +38,6 @@ def command(
     plan: Plan,
     *,
     forks: int | None = None,
-    corpus_documents: int | None = None,
     iterations: int | None = None,
     tags: Sequence[str] = (),
 ) -> str:
@@ -66,7 +65,7 @@ def command(
     form = msgspec.structs.replace(
         form,
         **{**settings_in(plan), **_builds(plan)},
-        **_documents(plan, corpus_documents),
+        **_documents(plan),
         variants=_variant_texts(variants),
         **_targets(variants),
         jdks=tuple(f"{variant.name}={variant.jdk}" for variant in variants if variant.jdk),
@@ -146,11 +145,11 @@ def _evidence(evidence: EvidenceSpec) -> EvidenceEntry:
     return EvidenceEntry(evidence.kinds, evidence.extra_forks or "all")
 
 
-def _documents(plan: Plan, wanted: int | None) -> dict[str, Any]:
+def _documents(plan: Plan) -> dict[str, Any]:
     """Return the settings of documents: a file that is not a track's, the folders of those that are."""
     files = plan.corpus.files
     held = sum(file.held for file in files)
-    wanted = plan.corpus.documents if wanted is None else wanted
+    wanted = plan.corpus.documents
     filled = any(spec.target is None or spec.target.fill or spec.target.writes for spec in plan.variants)
     filled &= all(spec.documents is None for spec in plan.variants)
     # Without --docs, all documents of the files are taken.

@@ -7,7 +7,6 @@ from statistics import median
 
 import msgspec
 
-from benchctl.quantities import COUNT
 from benchctl.report.command_line import command
 from benchctl.report.numbers import counted, duration, percent
 from benchctl.report.table import Command
@@ -41,9 +40,7 @@ _WORTHWHILE_PERCENT = 5.0
 _MOST_FORKS = 200
 _LEAST_ITERATIONS = 100
 _ITERATION_GROWTH = 3
-_DOCUMENT_GROWTH = 4
 _LOAD_GROWTH = 4
-_MOST_DOCUMENTS = 4_000_000
 
 
 def command_for_one_run(selection: Selection) -> Command | None:
@@ -151,7 +148,7 @@ def _ends(analysis: Analysis) -> set[RedlineEnd | None]:
 
 
 def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tuple[Plan, list[str]]:
-    """A search with more of what it lacked: loads, processes of the driver, warm-up, requests a step."""
+    """A search with more of what it lacked: loads, processes of the driver, warm-up."""
     reasons, ends, codes = list(_unfinished(analysis)), _ends(analysis), _codes(analysis)
     if "max-rate" in ends and search.by == "clients":
         most = min(MOST_CLIENTS, _LOAD_GROWTH * search.clients)
@@ -162,9 +159,6 @@ def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tupl
     if "not-steady" in codes:
         search = msgspec.structs.replace(search, warm_up_s=_ITERATION_GROWTH * search.warm_up_s)
         reasons.append("nodes changed while it searched")
-    if "few-samples" in codes:
-        search = msgspec.structs.replace(search, step_s=_ITERATION_GROWTH * search.step_s)
-        reasons.append("few requests a step")
     return msgspec.structs.replace(plan, redline=search, workers=workers), reasons
 
 
@@ -179,7 +173,7 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
 
 
 def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
-    """More of the units that intervals count, more warm-up if tasks had not settled, and more documents.
+    """More of the units that intervals count, and more warm-up if tasks had not settled.
 
     With the reasons of each; None where no load met the objective, and none of that would change it.
     """
@@ -200,16 +194,8 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         builds = _proposed_builds(built)
         forks = builds * math.ceil(max(fewest, builds) / builds)
         reasons.append(f"more than {counted(built, 'index build')}")
-    documents = _proposed_documents(analysis, plan)
-    # Points of a sweep with numbers of their own have none in common.
-    grows = documents not in (0, plan.corpus.documents)
     unfit = "not-steady" in _codes(analysis)
-    # Counts that benchctl chose are chosen anew for more documents, of which each request then teaches more.
-    anew = plan.settled and grows
-    longer = unfit and _can_lengthen(plan) and not anew
-    if anew and unfit and not _by_build(analysis):
-        # It is not forks that are lacking.
-        forks = max(DEFAULT_FORKS, fewest)
+    longer = unfit and _can_lengthen(plan)
     params = dict(plan.params)
     if longer:
         sent = max(
@@ -224,8 +210,6 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         reasons.append("not warmed up")
     elif iterations is not None:
         reasons.append("few requests")
-    if grows:
-        reasons.append(f"{COUNT.text(analysis.documents)} documents are few")
     if forks > fewest:
         reasons.append(f"more than {counted(fewest, 'fork')}")
     plan = msgspec.structs.replace(plan, metrics=_metrics(analysis, plan))
@@ -233,7 +217,6 @@ def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
         # With the rule that ended this run, the next one would end as early; and a trial shows nothing.
         msgspec.structs.replace(plan, stop=None, test_mode=False, index_builds=builds, params=params),
         forks=forks,
-        corpus_documents=documents,
         iterations=iterations,
     )
     return Command(f"{purpose} ({'; '.join(reasons)})" if reasons else purpose, line)
@@ -292,7 +275,7 @@ def _proposed_iterations(analysis: Analysis, plan: Plan, *, longer: bool) -> int
     counts = [task.iterations for schedule in plan.schedules for task in schedule.schedule if task.iterations]
     if plan.settled:
         return max(counts) if longer and counts else None
-    wanting = {"few-samples", "too-few-samples"} | (set() if longer else {"not-steady"})
+    wanting = {"too-few-samples"} | (set() if longer else {"not-steady"})
     if counts and _codes(analysis) & wanting:
         return max(_LEAST_ITERATIONS, _ITERATION_GROWTH * max(counts))
     return None
@@ -307,15 +290,6 @@ def _metrics(analysis: Analysis, plan: Plan) -> str:
     )
     more = [] if plan.redline is not None else [name for name in shown if name not in own]
     return ",".join([*own, *more]) if more else plan.metrics
-
-
-def _proposed_documents(analysis: Analysis, plan: Plan) -> int:
-    """More of a small corpus that did not settle; a running cluster has what it has."""
-    size = analysis.documents
-    given = any(variant.target is not None and not variant.target.writes for variant in plan.variants)
-    if not given and {"small-scale", "not-steady"} <= _codes(analysis) and size < _MOST_DOCUMENTS:
-        return min(_MOST_DOCUMENTS, _DOCUMENT_GROWTH * size)
-    return size
 
 
 def _codes(analysis: Analysis) -> set[str]:

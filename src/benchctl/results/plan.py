@@ -435,10 +435,6 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
             else self.swept.challenges
         )
 
-    def challenge_of(self, schedule: int) -> str:
-        """Return the name of a measured challenge, without what a sweep adds to it."""
-        return self.schedules[schedule].name if self.swept is None else self.swept.schedules[schedule].of
-
     @property
     def families(self) -> tuple[str, ...]:
         """Names of the variants, without what a sweep makes of them."""

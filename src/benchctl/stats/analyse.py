@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from benchctl.results.figures import Calibration, Quantiles, TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import FORKS_FOR_VERDICT, AnswerCheck, ForkRecord, IndexFacts, RunRecord
 from benchctl.results.plan import Place, Plan
@@ -31,7 +31,6 @@ from benchctl.stats.compare import Comparison, Series, Side, adjust, compare_sid
 from benchctl.stats.disturbed import busy_host, most_stalled
 from benchctl.stats.doubts import (
     cold_doubts,
-    floor_doubts,
     general_doubts,
     hits_apart,
     node_doubts,
@@ -64,7 +63,6 @@ from benchctl.stats.metrics import (
     unit_of,
 )
 from benchctl.stats.outlook import verdict_costs, with_least_effects
-from benchctl.stats.scale import operation_scale
 from benchctl.stats.steady import Steadiness, steadiness
 
 LEAST_FOR_P90 = 10
@@ -111,7 +109,6 @@ def analyse_run(
         record.plan,
         runs=(record.id,),
         answers=record.answers,
-        calibration=record.calibration,
         margins=margins,
         metrics=metrics,
         sequential=sequential([record]),
@@ -138,13 +135,12 @@ def versions_of(record: RunRecord) -> dict[str, str]:
     return found | {name: min(known) for name, known in families.items() if len(known) == 1 and min(known)}
 
 
-def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
+def analyse(
     forks: Mapping[str, Sequence[ForkRecord]],
     plan: Plan,
     *,
     runs: Sequence[str] = (),
     answers: AnswerCheck | None = None,
-    calibration: Calibration | None = None,
     margins: Mapping[MetricKey, float] | None = None,
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
@@ -165,7 +161,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
         runs: ids of the runs. Of several, each is one observation: a fork's `index_build` is then the number
             of its run, and blocks are pairs where every variant has forks in all runs.
         answers: of the engines, if checked.
-        calibration: of the driver on the machine of the runs, if measured.
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
         method: how p-values are adjusted.
         metrics: in table order; None for the usual ones.
@@ -185,7 +180,6 @@ def analyse(  # noqa: PLR0913 - forks and what they are held against, by name
     row_of = partial(
         _row,
         answers=answers,
-        calibration=calibration,
         settled=settled_tasks(done, plan),
         paired=paired,
         replicate=replicate,
@@ -391,7 +385,6 @@ def _row(
     place: Place,
     *,
     answers: AnswerCheck | None = None,
-    calibration: Calibration | None = None,
     settled: SettledTasks = MappingProxyType({}),
     paired: bool,
     replicate: Replicate,
@@ -403,7 +396,7 @@ def _row(
     baseline, *contenders = found
     checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
     steady = {label: settled.get((label, place), Steadiness("unknown")) for label in found}
-    caveats = task_doubts(metric, plan, place, found, done, steady, answers=answers, calibration=calibration)
+    caveats = task_doubts(metric, plan, place, found, done, steady, answers=answers)
     if plan.redline is not None:
         steady |= hook("redline").unsteady_nodes(plan.redline, done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
@@ -444,13 +437,6 @@ def _row(
             )
             for contender in contenders
         ),
-        scale=operation_scale(
-            task.operation,
-            plan.challenge_of(place[0]),
-            [summary for forks in found.values() for _, summary in forks],
-            plan.corpus.documents,
-            answers,
-        ),
         caveats=caveats,
         # What a curve of a single variant does not tell are its comparisons.
         swept=(bool(task.swept) or plan.swept is not None)
@@ -467,7 +453,6 @@ def task_doubts(
     steady: Mapping[str, Steadiness],
     *,
     answers: AnswerCheck | None = None,
-    calibration: Calibration | None = None,
 ) -> tuple[Caveat, ...]:
     """Return every doubt about a task in a metric that does not follow from the comparison itself.
 
@@ -479,7 +464,6 @@ def task_doubts(
         done: label -> the same forks as a whole.
         steady: label -> whether its forks had settled.
         answers: of the engines, if checked.
-        calibration: of the driver, if measured.
     """
     task = task_at(plan, place)
     doubts = (
@@ -487,7 +471,6 @@ def task_doubts(
         *([] if metric.kind.of_start else settling_doubts(task, found, steady)),
         *(hits_apart(found) if answers is None and plan.swept is None else ()),
         *node_doubts({label: done[label] for label in found}),
-        *floor_doubts(found, calibration),
         *cold_doubts(metric, plan, place, found),
     )
     if plan.redline is None:

@@ -13,7 +13,6 @@ from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.outlook import VerdictCost
-from benchctl.stats.scale import ScaleNote
 from benchctl.stats.steady import Steadiness
 
 
@@ -270,7 +269,6 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     higher_is_better: bool
     figures: tuple[Figures, ...]
     comparisons: tuple[Comparison, ...]
-    scale: ScaleNote | None = None  # distance from the blog; None when the blog has no such task
     caveats: tuple[Caveat, ...] = ()
     swept: bool = False
     # `build` where index builds are what has the values, not forks: of a challenge of their own, which

@@ -10,13 +10,13 @@ from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
     "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse",
-    "counted-less", "counted-more", "cut-short", "deterministic-build", "driver-floor",
+    "counted-less", "counted-more", "cut-short", "deterministic-build",
     "driver-limited", "evidence", "failed-forks", "failures", "few-builds", "few-forks", "few-runs",
-    "few-samples", "hits-changed", "ignored-errors", "lower-bound", "missed-states",
+    "hits-changed", "ignored-errors", "lower-bound", "missed-states",
     "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
     "same-builds", "saturated", "separate-runs", "single-build", "single-fork", "single-run",
-    "small-scale", "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
+    "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
     "unpaired", "unsupported", "whole-clients",
 ]  # fmt: skip
 
@@ -116,12 +116,3 @@ def one_index_build(measurements: Sequence[str] = ()) -> Caveat:
     where = f"{', '.join(measurements)}: " if measurements else ""
     text = f"{where}one index build per engine: differences between builds are not in the intervals"
     return Caveat("one-index-build", text)
-
-
-def small_scale(times_fewer: str) -> Caveat:
-    """A corpus so small that the JIT sees far less work."""
-    return Caveat(
-        "small-scale",
-        f"up to {times_fewer} times fewer document visits than in the original benchmark: "
-        "the JIT may not have settled, small corpora need more iterations",
-    )

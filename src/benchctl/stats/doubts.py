@@ -3,10 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from statistics import fmean, median, stdev
+from statistics import fmean, median
 from types import MappingProxyType
 
-from benchctl.results.figures import DOCUMENTS, Calibration, Quantiles, TaskSummary
+from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import Row
@@ -19,13 +19,11 @@ from benchctl.stats.caveat import (
     missed_states,
     numbered,
     one_index_build,
-    small_scale,
 )
 from benchctl.stats.compare import forks_by_build, several_builds
 from benchctl.stats.disturbed import stalls
-from benchctl.stats.driver import FLOOR_FACTOR, LoadCheck, check_load, known_median, near_floor
+from benchctl.stats.driver import LoadCheck, check_load, known_median
 from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, task_at
-from benchctl.stats.scale import rounded_ratio
 from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
 from benchctl.track.operations.common import remedy
@@ -45,13 +43,10 @@ _NOTABLE_SHARE = 0.1
 _ALIKE_SAMPLES = 1.1
 _ALIKE_UNITS = 1.01
 _NOTABLE_BIAS = 0.2
-_LARGE_PART = 0.5
-_LEAST_FOR_SPREAD = 3
 _SENT_OF_PLANNED = 0.99
 
 # Means over the requests that succeeded.
 _MEANS = frozenset({"mean", "engine_time", "client_time"})
-_NOTABLE_SCALE = 10.0
 _MEDIAN = 0.5
 
 
@@ -79,7 +74,7 @@ def row_doubts(
     return [
         *doubts,
         *_coarse(metric, found),
-        *_sample_doubts(metric, found),
+        *dict.fromkeys(unfit_values(metric, found).values()),
         *_clocks(metric, found, targets),
     ]
 
@@ -184,9 +179,6 @@ def general_doubts(
             f"{' and '.join(running)} ran already and was not restarted: the JIT's state carries over from "
             "pass to pass, so its forks are not independent node starts, and the intervals are too narrow",
         )
-    furthest = max((row.scale.ratio for row in rows if row.scale), default=0.0)
-    if furthest >= _NOTABLE_SCALE:
-        yield small_scale(rounded_ratio(furthest))
     units = [
         (min(comparison.replicates), comparison.replicate) for row in rows for comparison in row.comparisons
     ]
@@ -262,29 +254,6 @@ def _clocks(metric: Metric, found: Collection[str], targets: Collection[str]) ->
             f"{metric.title} of {', '.join(labels)} is by {figure.target}, over all nodes; of others from "
             f"{figure.own_nodes}",
         )
-
-
-def _sample_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
-    """Yield what is unfit for a verdict, and quantiles whose own error is much of the spread of forks."""
-    unfit = unfit_values(metric, found)
-    yield from dict.fromkeys(unfit.values())
-    for label, forks in found.items():
-        error = _own_error(metric, forks)
-        if label in unfit or error is None or error <= metric.margin / 2:
-            continue
-        spread = _spread([metric.value(summary) for _, summary in forks])
-        if spread is None or error**2 >= _LARGE_PART * spread**2:
-            fewest = min(summary.samples for _, summary in forks if summary.samples)
-            differing = "" if spread is None else f", and forks differ by {_sd(spread)}"
-            yield Caveat(
-                "few-samples",
-                f"{metric.title} of {label} rests on {counted(fewest, 'request')} a fork: their chance alone "
-                f"is {_sd(error)}{differing}; more requests narrow the interval",
-            )
-
-
-def _sd(log_sd: float) -> str:
-    return f"{100 * math.expm1(log_sd):.2g}%"
 
 
 def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
@@ -364,12 +333,6 @@ def _own_error(metric: Metric, forks: ForkSummaries) -> float | None:
     return math.sqrt(fmean(error**2 for error in errors)) if errors else None
 
 
-def _spread(values: Sequence[float | None]) -> float | None:
-    """SD of the logarithms of forks' values; None under three, of which it is hardly known."""
-    logs = [math.log(value) for value in values if value]
-    return stdev(logs) if len(logs) >= _LEAST_FOR_SPREAD else None
-
-
 def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
     """Was the load of the task offered and served? If not, its figures say little about the engine."""
     if metric.key == REDLINE.key or metric.kind.loop in ("cost", "start"):
@@ -410,19 +373,6 @@ def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:
     """Of the usual metrics a single sentence below all tables says so."""
     own = not metric.kind.usual and check.withholds(metric.kind.name)
     return (metric.title,) if own else check.withheld
-
-
-def floor_doubts(found: Mapping[str, ForkSummaries], calibration: Calibration | None) -> Iterator[Caveat]:
-    """Answers so fast that the driver adds a notable part to them."""
-    for label, forks in found.items():
-        typical_ns = near_floor([summary for _, summary in forks], calibration)
-        if calibration is not None and typical_ns is not None:
-            yield Caveat(
-                "driver-floor",
-                f"the median service time of {label}, {typical_ns / 1e6:.3g} ms, is under {FLOOR_FACTOR} "
-                f"times the driver's own error on this machine ({calibration.error_p50_ns / 1e6:.2g} ms, "
-                "calibrated)",
-            )
 
 
 def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries, *, is_target: bool) -> Iterator[Caveat]:

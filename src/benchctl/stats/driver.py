@@ -5,7 +5,7 @@ from statistics import median
 
 import msgspec
 
-from benchctl.results.figures import Calibration, DriverFigures, TaskSummary
+from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
@@ -36,9 +36,6 @@ _MOST_CPU_SHARE = 0.8
 # only what is typical counts. CPU time of a shorter window is mostly that of starting and ending.
 _REQUESTS_FOR_TAIL = 100
 _LEAST_CPU_WINDOW_S = 0.1
-
-# A service time of at least this many times the driver's own error leaves a tenth of it in doubt.
-FLOOR_FACTOR = 10
 
 
 class DriverLimit(msgspec.Struct, frozen=True):
@@ -141,17 +138,6 @@ def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[Hos
         for hosts in [[host for summary in summaries for host in summary.hosts if host.name == name]]
         for drivers in [[host.driver for host in hosts]]
     )
-
-
-def near_floor(summaries: Sequence[TaskSummary], calibration: Calibration | None) -> float | None:
-    """Return the typical service time, ns, if the driver's own error is a notable part of it; else None.
-
-    It is the median over one variant's forks of their medians.
-    """
-    typical_ns = _typical_ns(summaries)
-    if calibration is None or typical_ns is None:
-        return None
-    return typical_ns if typical_ns < FLOOR_FACTOR * calibration.error_p50_ns else None
 
 
 _Known = Sequence[tuple[TaskSummary, DriverFigures]]
