@@ -433,13 +433,6 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
             "How long",
         ),
     ] = None
-    precision: Annotated[
-        Percent | None,
-        _said(
-            "Stop when every 95% interval is within ±PERCENT of its estimate.",
-            "How long",
-        ),
-    ] = None
     budget: Annotated[
         Duration | None,
         _said(

@@ -49,7 +49,7 @@ def earlier(forks: int = 6) -> RunRecord:
 
 
 def test_the_rule_becomes_part_of_the_plan():
-    stop = StopSpec(precision=0.05, budget_s=60.0)
+    stop = StopSpec(decided=True, budget_s=60.0)
     assert planned(50, stop).stop == stop
     assert planned(5).stop is None
 

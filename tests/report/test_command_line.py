@@ -59,7 +59,7 @@ SCENES: dict[str, dict[str, Any]] = {
     "a cluster that keeps what is written": written("kept"),
     "clusters need no sizes": {"variants": TARGETS},
     "a cluster beside nodes": {"variants": (VariantSpec("es", "elasticsearch", "8.11.0"), LAB)},
-    "a rule that ends a run": {"stop": StopSpec(precision=0.025, budget_s=5400.0)},
+    "a rule that ends a run": {"stop": StopSpec(decided=True, budget_s=5400.0)},
     "a budget of odd seconds": {"stop": StopSpec(budget_s=90.5)},
     "some tasks": {"include_tasks": "type:search,range", "exclude_tasks": "tag:slow"},
     "files of a track elsewhere": {"track": "/tracks/house", "corpus": of_files(FILE)},

@@ -114,7 +114,6 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "diff": (("--diff", "absolute"),),
     "workers": (("--workers", "2"),),
     "forks": (("--forks", "9"),),
-    "precision": (("--precision", "2.5%"),),
     "until_decided": (("--until-decided",),),
     "margin": (("--until-decided", "--margin", "4%"),),
     "budget": (("--budget", "90m"), ("--budget", "100s"), ("--budget", "0.3s")),

@@ -17,9 +17,9 @@ from reference_pages import reference
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
     "analysis": "8568e376719867c8",
-    "run": "f6ef0b9cb1da74cc",
+    "run": "d9e8b148aa75e964",
     "message": "aaab58db4550356b",
-    "config": "aaa63fec4b9a14bc",
+    "config": "5d3b85b84b1e091c",
 }
 
 

@@ -99,7 +99,7 @@ def tasks(record: RunRecord, **changes: Any) -> tuple[Challenge, ...]:
 
 def ended_early() -> Proposal:
     record = complete_record(forks=10)
-    plan = msgspec.structs.replace(record.plan, forks=50, stop=StopSpec(precision=0.05))
+    plan = msgspec.structs.replace(record.plan, forks=50, stop=StopSpec(decided=True))
     return analyse_run(msgspec.structs.replace(record, plan=plan)), plan
 
 
@@ -267,11 +267,7 @@ FORECASTS: dict[str, Callable[[], list[str]]] = {
     "too few forks": lambda: forecast(ONE, forks=2),
     "one fork": lambda: forecast(ONE, forks=1),
     "one variant": lambda: forecast(ONE, variants=(ES,)),
-    "until it is precise": lambda: forecast(ONE, forks=50, stop=StopSpec(precision=0.08)),
-    "until it can never be": lambda: forecast(ONE, forks=50, stop=StopSpec(precision=0.001)),
-    "until the budget is spent": lambda: forecast(
-        ONE, forks=50, stop=StopSpec(precision=0.05, budget_s=360.0)
-    ),
+    "until the budget is spent": lambda: forecast(ONE, forks=50, stop=StopSpec(decided=True, budget_s=360.0)),
     "by time": lambda: forecast(ONE, forks=50, stop=DEFAULT_LENGTH),
     "by time, and no earlier run": lambda: forecast_lines(
         NOTHING, plan_of("range", forks=50, stop=DEFAULT_LENGTH)

@@ -62,17 +62,16 @@ def test_cpus_are_those_of_this_process():
     [
         ({}, MOST_FORKS, DEFAULT_LENGTH),
         ({"forks": 7}, 7, None),
-        ({"precision": "5%"}, MOST_FORKS, StopSpec(precision=0.05)),
         ({"budget": "30m"}, MOST_FORKS, StopSpec(budget_s=1800.0, least_forks=6)),
         (
-            {"forks": 12, "precision": "5%", "budget": "30m"},
+            {"forks": 12, "until_decided": True, "budget": "30m"},
             12,
-            StopSpec(precision=0.05, budget_s=1800.0),
+            StopSpec(decided=True, budget_s=1800.0),
         ),
         (
             {"until_decided": True, "margin": "10%"},
             MOST_FORKS,
-            StopSpec(least_forks=5, decided=True, margin=0.1),
+            StopSpec(decided=True, margin=0.1),
         ),
     ],
 )

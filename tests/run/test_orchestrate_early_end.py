@@ -91,15 +91,15 @@ def planned(**stop: Any) -> RunRecord:
     return make_record(plan=plan, answers=AnswerCheck((), {}, ()))
 
 
-def test_a_precise_run_ends_after_whole_blocks_and_is_complete(execute: Callable[..., Any]):
+def test_a_decided_run_ends_after_whole_blocks_and_is_complete(execute: Callable[..., Any]):
     engines = Engines()
-    record, notes = execute(planned(precision=0.05), engines)
+    record, notes = execute(planned(decided=True, margin=0.1), engines)
     assert record.status == "complete"
-    assert sorted(engines.jobs) == [(block, name) for block in range(8) for name in ("es", "os")]
-    assert record.stopped.startswith("ended after 8 of at most 50 forks per variant")
+    assert sorted(engines.jobs) == [(block, name) for block in range(5) for name in ("es", "os")]
+    assert record.stopped.startswith("ended after 5 of at most 50 forks per variant")
     assert record.stopped in record.caveats
     assert notes.notes == [record.stopped]
-    assert (record.blocks, record.total, record.missing()) == (8, 16, ())
+    assert (record.blocks, record.total, record.missing()) == (5, 10, ())
 
 
 def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
@@ -112,24 +112,24 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
     assert notes.left == [75.0, 65.0, 55.0, 45.0, 35.0, 25.0]
 
 
-def test_a_budget_that_ends_first_says_that_the_precision_is_not_reached(execute: Callable[..., Any]):
-    record, notes = execute(planned(precision=0.0001, budget_s=200.0), Engines())
+def test_a_budget_that_ends_first_says_what_is_not_decided(execute: Callable[..., Any]):
+    record, notes = execute(planned(decided=True, margin=0.0001, budget_s=200.0), Engines())
     assert len(record.forks) == 20
     assert "--budget 200s is used up (3 min 20 s)" in record.stopped
-    assert record.caveats[-1].startswith("--precision 0.01% is not reached: the widest interval is +-")
+    assert record.caveats[-1].startswith("not decided: ")
     assert notes.notes == list(record.caveats)
 
 
-def test_all_forks_without_the_precision_are_said_to_be_short_of_it(execute: Callable[..., Any]):
+def test_all_forks_without_a_decision_are_said_to_be_short_of_it(execute: Callable[..., Any]):
     record, _ = execute(
         make_record(
-            plan=make_plan(apart="asked for", forks=9, stop=StopSpec(precision=0.0001)),
+            plan=make_plan(apart="asked for", forks=9, stop=StopSpec(decided=True, margin=0.0001)),
             answers=AnswerCheck((), {}, ()),
         ),
         Engines(),
     )
     assert (record.stopped, record.status) == ("", "complete")
-    assert "is not reached" in record.caveats[-1]
+    assert record.caveats[-1].startswith("not decided: ")
 
 
 def test_a_resumed_run_goes_on_with_what_is_left_of_its_budget(execute: Callable[..., Any]):
@@ -195,9 +195,9 @@ def with_evidence(**stop: Any) -> RunRecord:
 
 def test_forks_for_evidence_run_behind_the_others_however_early_these_end(execute: Callable[..., Any]):
     engines = Engines()
-    record, notes = execute(with_evidence(precision=0.05), engines)
-    assert [block for block, _ in engines.jobs] == sorted([*range(8), *range(8), 50, 50, 51, 51])
-    assert record.stopped.startswith("ended after 8 of at most 50 forks per variant")
+    record, notes = execute(with_evidence(decided=True, margin=0.1), engines)
+    assert [block for block, _ in engines.jobs] == sorted([*range(5), *range(5), 50, 50, 51, 51])
+    assert record.stopped.startswith("ended after 5 of at most 50 forks per variant")
     assert (record.status, record.missing(), notes.notes) == ("complete", (), [record.stopped])
 
 
@@ -210,7 +210,7 @@ def test_a_budget_leaves_time_for_the_forks_for_evidence(execute: Callable[..., 
 
 def test_forks_for_evidence_that_were_cut_off_are_run_again_and_no_other(execute: Callable[..., Any]):
     interrupted, _ = execute(
-        with_evidence(precision=0.05), Engines(lambda job: "interrupt" if job.block == 51 else None)
+        with_evidence(decided=True, margin=0.1), Engines(lambda job: "interrupt" if job.block == 51 else None)
     )
     assert interrupted.status == "interrupted"
     engines = Engines()
@@ -277,19 +277,19 @@ def test_more_blocks_that_are_interrupted_are_gone_on_with(execute: Callable[...
 
 
 def test_what_was_said_of_an_end_is_taken_back_when_more_is_added(execute: Callable[..., Any]):
-    ended, _ = execute(planned(precision=0.0001, budget_s=75.0), Engines())
+    ended, _ = execute(planned(decided=True, margin=0.0001, budget_s=75.0), Engines())
     assert (len(ended.caveats), ended.blocks) == (2, 3)
     found = extended(ended, More(4))
     assert (found.stopped, found.caveats, found.plan.forks) == ("", (), 7)
     # What was not reached yet is still wanted.
-    assert found.plan.stop == StopSpec(precision=0.0001)
+    assert found.plan.stop == StopSpec(decided=True, margin=0.0001)
 
 
-def test_more_of_what_is_precise_enough_is_not_ended_by_that_again(execute: Callable[..., Any]):
-    ended, _ = execute(planned(precision=0.05), Engines())
+def test_more_of_what_is_decided_is_not_ended_by_that_again(execute: Callable[..., Any]):
+    ended, _ = execute(planned(decided=True, margin=0.1), Engines())
     engines = Engines()
     record, _ = execute(extended(ended, More(2)), engines)
-    assert (blocks(engines), record.plan.stop, record.status) == ([8, 9], None, "complete")
+    assert (blocks(engines), record.plan.stop, record.status) == ([5, 6], StopSpec(margin=0.1), "complete")
 
 
 def test_who_adds_to_what_was_decided_has_looked_at_it(
@@ -320,8 +320,8 @@ def test_forks_for_evidence_stay_where_they_are_when_more_is_added(execute: Call
     assert blocks(engines) == [4, 5]
     assert [fork.block for fork in record.compared("es")] == [0, 1, 4, 5]
     assert (record.own_blocks, record.block_numbers) == ((0, 1, 4, 5), (0, 1, 4, 5, 2, 3))
-    early, _ = execute(with_evidence(precision=0.05), Engines())
-    assert extended(early, More(2)).block_numbers == (*range(10), 50, 51)
+    early, _ = execute(with_evidence(decided=True, margin=0.1), Engines())
+    assert extended(early, More(2)).block_numbers == (*range(7), 50, 51)
 
 
 def test_what_is_not_finished_cannot_be_added_to():

@@ -1,6 +1,4 @@
-"""When a run ends before all of its forks: by width and time alone, and never within a block."""
-
-import math
+"""When a run ends before all of its forks: by verdicts or time, and never within a block."""
 
 import msgspec
 import pytest
@@ -47,31 +45,9 @@ def test_without_a_rule_every_fork_is_run():
     assert shortfall(record(None, forks(50))) == ""
 
 
-def test_precision_ends_a_run_and_says_which_interval_was_the_widest():
-    text = reason_to_stop(record(StopSpec(precision=0.05), forks(8)), 8)
-    assert text.startswith(
-        "ended after 8 of at most 50 forks per variant, because --precision 5% is reached: "
-    )
-    assert "the widest interval is +-" in text
-    assert "range" in text
-
-
-def test_precision_never_ends_a_run_before_the_eighth_fork():
-    for blocks in range(1, 8):
-        assert reason_to_stop(record(StopSpec(precision=0.5), forks(blocks)), blocks) == ""
-
-
-def test_a_difference_beyond_doubt_ends_nothing_while_its_interval_is_wide():
-    wide = tuple(1 + 0.2 * math.sin(number) for number in range(10))
-    running = record(StopSpec(precision=0.01), forks(10, wide))
-    assert reason_to_stop(running, 10) == ""
-    assert shortfall(running).startswith("--precision 1% is not reached: the widest interval is +-")
-    assert shortfall(record(StopSpec(precision=0.05), forks(10))) == ""
-
-
 def test_a_block_that_has_begun_is_finished():
     begun = (*forks(8), make_fork("os", 8, make_summary("range", 12.0)))
-    assert reason_to_stop(record(StopSpec(precision=0.05, budget_s=1.0), begun), 8) == ""
+    assert reason_to_stop(record(StopSpec(decided=True, budget_s=1.0), begun), 8) == ""
 
 
 def test_the_first_block_always_runs():
@@ -85,7 +61,7 @@ def test_a_block_that_is_not_expected_to_fit_is_not_begun(budget_s: float, ends:
 
 
 def test_few_forks_for_the_sake_of_the_budget_are_said_to_be_few():
-    assert "fewer than 8 forks" in reason_to_stop(record(StopSpec(budget_s=60.0), forks(3)), 3)
+    assert "fewer than 5 forks" in reason_to_stop(record(StopSpec(budget_s=60.0), forks(3)), 3)
     assert "fewer than" not in reason_to_stop(record(StopSpec(budget_s=160.0), forks(8)), 8)
 
 
@@ -143,11 +119,13 @@ def test_one_slow_block_does_not_decide_how_long_the_next_one_is_expected_to_tak
     assert reason_to_stop(record(StopSpec(budget_s=185.0), slow), 5) == ""
 
 
-def test_failed_forks_cost_time_but_count_for_no_precision():
-    broken = tuple(msgspec.structs.replace(one, status="failed") for one in forks(8)[-2:])
-    running = record(StopSpec(precision=0.5, budget_s=1000.0), (*forks(8)[:-2], *broken))
-    assert seconds_spent(running) == 160.0
-    assert reason_to_stop(running, 8) == ""
+def test_failed_forks_cost_time_but_count_for_no_verdict():
+    broken = tuple(msgspec.structs.replace(fork, status="failed") for fork in forks(5)[-2:])
+    stop = StopSpec(decided=True, budget_s=1000.0)
+    running = record(stop, (*forks(5)[:-2], *broken))
+    assert seconds_spent(running) == 100.0
+    assert reason_to_stop(running, 5) == ""
+    assert reason_to_stop(record(stop, forks(5)), 5) != ""
 
 
 def test_with_several_index_builds_each_gets_as_many_forks():
@@ -194,19 +172,20 @@ def test_time_left_is_what_the_budget_leaves_at_most():
     assert remaining_s(running, 30.0) == 30.0
     assert remaining_s(running, None) == 60.0
     assert remaining_s(record(StopSpec(budget_s=10.0), forks(2)), 30.0) == 0.0
-    assert remaining_s(record(StopSpec(precision=0.05), forks(2)), 30.0) == 30.0
+    assert remaining_s(record(StopSpec(decided=True), forks(2)), 30.0) == 30.0
     assert remaining_s(record(DEFAULT_LENGTH, forks(2, wall_s=60.0)), 9e9) == 480.0
 
 
 def test_the_rule_is_told_before_the_run():
-    plan = make_plan(forks=50, stop=StopSpec(precision=0.025, budget_s=1800.0))
+    plan = make_plan(forks=50, stop=StopSpec(decided=True, budget_s=1800.0))
     assert stop_text(plan) == (
-        "ends when every 95% interval is within +-2.5%, from 8 forks on, or when the next block would take "
-        "the forks beyond 30 min 00 s (preparation not counted); after 50 forks per variant at the latest"
+        "ends when every effect is faster, slower, different or equal, from 5 forks on, or when the next "
+        "block would take the forks beyond 30 min 00 s (preparation not counted); after 50 forks per variant "
+        "at the latest"
     )
 
 
-DECIDED = StopSpec(decided=True, least_forks=5)
+DECIDED = StopSpec(decided=True)
 OTHERS = (1.0, 1.03, 1.0, 0.98, 1.02, 0.99)
 
 

@@ -38,7 +38,6 @@ def test_an_empty_family():
         (None, 1, False),
         (StopSpec(budget_s=60), 1, False),
         (StopSpec(decided=True), 1, True),
-        (StopSpec(precision=0.05), 1, True),
         (None, 2, True),
     ],
 )

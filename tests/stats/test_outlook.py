@@ -214,22 +214,11 @@ def test_a_plan_sees_what_its_forks_can_see():
         (StopSpec(budget_s=100), 10.0, 10),
         (StopSpec(budget_s=5), 10.0, 1),
         (StopSpec(budget_s=100), None, 6),
-        (StopSpec(precision=1.0), 10.0, 8),
-        (StopSpec(precision=0.0001), 10.0, 50),
-        (StopSpec(precision=0.0001, budget_s=300), 10.0, 30),
+        (StopSpec(decided=True), 10.0, 50),
     ],
 )
 def test_a_stop_rule_decides_how_many_forks_are_expected(
     stop: StopSpec | None, block_s: float | None, forks: int
 ):
     plan = msgspec.structs.replace(PLAN, forks=50, stop=stop)
-    assert expected_forks([prospect(0.05)], plan, block_s) == forks
-
-
-def test_the_widest_interval_decides_on_precision():
-    plan = msgspec.structs.replace(PLAN, forks=90, stop=StopSpec(precision=0.05))
-    rule, noisy = Rule(0.0, paired=True, sequential=True), [prospect(0.01), prospect(0.10)]
-    forks = expected_forks(noisy, plan, None)
-    halves = [rule.critical(count) * 0.10 * math.sqrt(1 / count) for count in (forks - 1, forks)]
-    assert halves[0] > math.log(1.05) >= halves[1]
-    assert expected_forks(noisy[:1], plan, None) == 8
+    assert expected_forks(plan, block_s) == forks

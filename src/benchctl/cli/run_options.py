@@ -95,7 +95,7 @@ TARGETS = ("targets", "targets_file", "allow_writes", "keep_target_data")
 """Options of running clusters."""
 SCHEDULE = ("challenges", "warmup_challenges", "warmup")
 """Options of every fork."""
-FORKS = ("forks", "until_decided", "margin", "precision", "budget")
+FORKS = ("forks", "until_decided", "margin", "budget")
 """Options of the number of forks."""
 SETTINGS = tuple(run_setting.name for run_setting in run_settings())
 """Options that plans keep unchanged."""

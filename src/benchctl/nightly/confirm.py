@@ -117,7 +117,6 @@ class Confirmer:
         places = {name: place for place, name in task_names(plan).items()}
         stop = StopSpec(
             decided=True,
-            least_forks=FIRST_LOOK,
             margin=min(self._margin(finding.key.metric) for finding in findings),
             only=tuple((*places[_task(finding)], finding.key.metric) for finding in findings),
         )

@@ -79,7 +79,7 @@ class ReadType(click.ParamType[T]):
 _INSTEAD = {
     **NO_SWEEP,
     "--metric": "searches are compared by the loads that they find",
-    **dict.fromkeys(("--budget", "--precision", "--until-decided"), "give the number of searches: --forks"),
+    **dict.fromkeys(("--budget", "--until-decided"), "give the number of searches: --forks"),
     "--warmup": "raise --warm-up",
     "--evidence": "collect it with benchctl run, at the rate that a search found",
 }

@@ -134,11 +134,9 @@ def _stop_rule(stop: StopSpec | None) -> dict[str, Any]:
     """Return the stop rule's settings; the least number of forks is not one."""
     if stop is None or stop == DEFAULT_LENGTH:
         return {}
-    precision, margin = (
-        None if value is None else PERCENT.text(value) for value in (stop.precision, stop.margin)
-    )
+    margin = None if stop.margin is None else PERCENT.text(stop.margin)
     budget = None if stop.budget_s is None else DURATION.text(stop.budget_s)
-    return {"until_decided": stop.decided, "precision": precision, "margin": margin, "budget": budget}
+    return {"until_decided": stop.decided, "margin": margin, "budget": budget}
 
 
 def _evidence(evidence: EvidenceSpec) -> EvidenceEntry:

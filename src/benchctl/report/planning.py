@@ -324,7 +324,7 @@ def forecast_lines(history: History, plan: Plan) -> list[str]:
     """Return what a plan will detect, judging by earlier runs of its tasks: a line or two."""
     expected = prospects(history, plan)
     block_s = history.block_s(plan)
-    forks = expected_forks(expected, plan, block_s)
+    forks = expected_forks(plan, block_s)
     size = _size(plan, forks, block_s)
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]

@@ -224,19 +224,12 @@ FIRST_LOOK = 5
 
 
 class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The end of a run before it has all of its forks: decided after whole blocks.
+    """The end of a run before it has all of its forks: decided after whole blocks."""
 
-    With `precision`, p-values have no say; with `decided` they have. Both look at intervals that hold for all
-    looks together.
-    """
-
-    # Half width of the 95% interval of every judged effect that is enough, as a ratio - 1 (0.05 for 5%);
-    # None not to end early.
-    precision: float | None = None
     # Seconds for the forks, from the start of the first; a block that is not expected to fit is not begun.
     # None for as long as it takes.
     budget_s: float | None = None
-    least_forks: int = 8  # that every variant gets whatever the intervals are; a budget may cut it short
+    least_forks: int = FIRST_LOOK  # of every variant, whatever the verdicts; a budget may cut it short
     least_blocks: int = 1  # that are run whatever the budget
     decided: bool = False  # end when every judged effect is faster, slower, different or equivalent
     # The difference that does not matter, as a ratio - 1, of every metric; None for each metric's own.
@@ -245,14 +238,9 @@ class StopSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     only: tuple[tuple[int, int, str], ...] = ()
 
     @property
-    def looks_on(self) -> bool:
-        """Return whether figures have a say, so that they are looked at after every block."""
-        return self.decided or self.precision is not None
-
-    @property
     def is_length(self) -> bool:
         """Return whether time alone decides, whatever the figures are."""
-        return self.budget_s is not None and not self.looks_on
+        return self.budget_s is not None and not self.decided
 
     def blocks_in(self, block_s: float, index_builds: int) -> int:
         """Return how many blocks of so many seconds are run in the budget; every index build has as many."""

@@ -289,7 +289,6 @@ def check_options(options: "RunSpec") -> None:
 
 def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
     """Refuse a stop rule that cannot be met."""
-    name = "--until-decided" if stop.decided else "--precision"
     rules = (
         (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than 0s", ""),
         (
@@ -298,28 +297,18 @@ def _check_stop(options: "RunSpec", stop: StopSpec) -> None:
             "for a finished run: benchctl compare RUN --margin 5%",
         ),
         (
-            stop.decided and stop.precision is not None,
-            "--until-decided cannot be used with --precision",
-            "",
-        ),
-        (
             stop.decided and options.index_builds > 1,
             "--until-decided cannot be used with --index-builds: it counts forks, not builds",
             "",
         ),
         (
-            stop.precision is not None and stop.precision <= 0,
-            "--precision must be more than 0%",
-            "",
-        ),
-        (
-            (stop.decided or stop.precision is not None) and len(options.variants) == 1,
-            f"{name} requires at least two variants",
+            stop.decided and len(options.variants) == 1,
+            "--until-decided requires at least two variants",
             "add another --variant",
         ),
         (
-            (stop.decided or stop.precision is not None) and options.forks < stop.least_forks,
-            f"{name} needs at least {stop.least_forks} forks, not --forks {options.forks}",
+            stop.decided and options.forks < stop.least_forks,
+            f"--until-decided needs at least {stop.least_forks} forks, not --forks {options.forks}",
             "raise or remove --forks",
         ),
     )

@@ -187,7 +187,7 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> Steps:
         seconds += times * (_INDEX_S + past.indexing.seconds(build.engine, build.track, build.documents))
     measured = 0
     about = "about " if any(run.plan.by_time for run in runs) else ""
-    about = "up to " if any(run.plan.stop and run.plan.stop.looks_on for run in runs) else about
+    about = "up to " if any(run.plan.stop and run.plan.stop.decided for run in runs) else about
     for run in runs:
         plan = run.plan
         block_s = past.block_s(plan, run.track)

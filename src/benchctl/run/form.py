@@ -16,7 +16,6 @@ from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import (
     DEFAULT_LENGTH,
-    FIRST_LOOK,
     CorpusSpec,
     EvidenceSpec,
     PinSpec,
@@ -129,14 +128,10 @@ def run_spec(
 
 def stop_of(form: RunForm) -> StopSpec | None:
     """Return the stop rule; None when all forks are run."""
-    precision, margin = (
-        None if text is None else PERCENT.parse(text) for text in (form.precision, form.margin)
-    )
+    margin = None if form.margin is None else PERCENT.parse(form.margin)
     budget_s = None if form.budget is None else DURATION.parse(form.budget)
-    if form.until_decided:
-        return StopSpec(precision, budget_s, margin=margin, decided=True, least_forks=FIRST_LOOK)
-    if precision is not None or margin is not None:
-        return StopSpec(precision, budget_s, margin=margin)
+    if form.until_decided or margin is not None:
+        return StopSpec(budget_s, margin=margin, decided=form.until_decided)
     if budget_s is not None:
         return StopSpec(budget_s=budget_s, least_forks=DEFAULT_FORKS)
     return DEFAULT_LENGTH if form.forks is None else None

@@ -417,8 +417,8 @@ def extended(record: RunRecord, more: More) -> RunRecord:
         if more.until_decided:
             hint = f"add forks anyway with: benchctl extend {record.id} --forks N"
             raise UsageError(f"run {record.id} is decided already", hint=hint)
-        rule = msgspec.structs.replace(rule, precision=None, decided=False)
-    empty = (rule.precision, rule.budget_s, rule.margin, rule.decided) == (None, None, None, False)
+        rule = msgspec.structs.replace(rule, decided=False)
+    empty = (rule.budget_s, rule.margin, rule.decided) == (None, None, False)
     longer = record.with_blocks(added, None if empty else rule)
     lacking = shortfall(record)
     caveats = tuple(text for text in longer.caveats if text != lacking)

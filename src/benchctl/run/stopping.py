@@ -85,10 +85,10 @@ def reason_to_stop(record: RunRecord, block: int) -> str:
     ):
         return ""
     # The rule checks the least number, too, but an analysis between blocks takes time.
-    if _rule(stop) and _fewest(record) >= stop.least_forks:
+    if stop.decided and _fewest(record) >= stop.least_forks:
         enough, text = _judged(record, stop)
         if enough:
-            return f"{_after(record)}, because {_rule(stop)} is reached: {text}"
+            return f"{_after(record)}, because --until-decided is reached: {text}"
     return "" if block < stop.least_blocks else _budget_spent(record, stop)
 
 
@@ -134,14 +134,12 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
 
 
 def shortfall(record: RunRecord) -> str:
-    """Report a run that ended short of the wanted precision or verdicts, for readers; empty if it did not."""
+    """Report a run that ended short of the wanted verdicts, for readers; empty if it did not."""
     stop = record.plan.stop
-    if stop is None or not _rule(stop):
+    if stop is None or not stop.decided:
         return ""
     enough, text = _judged(record, stop)
-    if stop.decided:
-        return "" if enough else f"not decided: {text}"
-    return "" if enough else f"{_rule(stop)} is not reached: {text}"
+    return "" if enough else f"not decided: {text}"
 
 
 def stop_text(plan: Plan) -> str:
@@ -152,27 +150,12 @@ def stop_text(plan: Plan) -> str:
     rules = []
     if stop.decided:
         rules.append(f"every effect is faster, slower, different or equal, from {stop.least_forks} forks on")
-    if stop.precision is not None:
-        wanted = precision_text(stop.precision)
-        rules.append(f"every 95% interval is within +-{wanted}, from {stop.least_forks} forks on")
     if stop.budget_s is not None:
         time = duration(stop.budget_s)
         rules.append(f"the next block would take the forks beyond {time} (preparation not counted)")
     if not rules:
         return ""
     return f"ends when {', or when '.join(rules)}; after {plan.forks} forks per variant at the latest"
-
-
-def precision_text(precision: float) -> str:
-    """Such as `5%`."""
-    return f"{100 * precision:.4g}%"
-
-
-def _rule(stop: StopSpec) -> str:
-    """The option; empty when only time and the number of forks end it."""
-    if stop.decided:
-        return "--until-decided"
-    return "" if stop.precision is None else f"--precision {precision_text(stop.precision)}"
 
 
 def _judged(record: RunRecord, stop: StopSpec) -> tuple[bool, str]:

@@ -189,48 +189,21 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
     text names them.
     `forks_done` are finished forks of the variant that has fewest, `most` those that the run may have.
     """
+    if not stop.decided:
+        return Decision(enough=False, text="")
     chosen = [row for row in rows if not stop.only or (row.schedule, row.task, row.metric) in stop.only]
     # Of tasks: there are as many index builds as there are, however many forks are added.
     compared = [(row, comparison) for row in chosen if row.level == "task" for comparison in row.comparisons]
-
-    def counts(one: Comparison) -> bool:
-        # What is 0 in every fork has a verdict, and no width.
-        return not _hopeless(one) and (stop.decided or not one.has_zero)
-
-    counting = [(row, one) for row, one in compared if counts(one)]
-    excluded = [(row, one) for row, one in compared if not counts(one)]
+    counting = [(row, one) for row, one in compared if not _hopeless(one)]
+    excluded = [(row, one) for row, one in compared if _hopeless(one)]
     named = f"; excluded, because no verdict is possible: {_listed(excluded)}" if excluded else ""
-    enough, text = False, ""
-    if stop.decided:
-        weights = {
-            metric: family_weight(one for row, one in compared if row.metric == metric)
-            for metric in {row.metric for row, _ in compared}
-        }
-        least, most = max(stop.least_forks, FIRST_LOOK), most if most and most > forks_done else None
-        enough, text = _all_decided(counting, weights, forks_done, least, most)
-    elif stop.precision is not None:
-        enough, text = _all_narrow(counting, stop.precision, forks_done, stop.least_forks)
-    return Decision(enough, text and f"{text}{named}")
-
-
-def _all_narrow(counting: _Compared, precision: float, forks_done: int, least: int) -> tuple[bool, str]:
-    if not counting:
-        return False, "no interval is defined"
-    halves = [math.inf if (half := half_width(comparison)) is None else half for _, comparison in counting]
-    widest = max(halves)
-    name = _row_name(*counting[halves.index(widest)])
-    fewest = min(
-        forks_done, *(min(comparison.n_baseline, comparison.n_contender) for _, comparison in counting)
-    )
-    if fewest < least:
-        return False, f"{fewest} of at least {least} forks per variant"
-    if not math.isfinite(widest):
-        return False, f"no interval yet ({name})"
-    text = f"the widest interval is +-{100 * widest:.1f}% ({name})"
-    return (
-        widest <= precision,
-        text if widest <= precision else f"{text}, +-{100 * precision:.1f}% is required",
-    )
+    weights = {
+        metric: family_weight(one for row, one in compared if row.metric == metric)
+        for metric in {row.metric for row, _ in compared}
+    }
+    least, most = max(stop.least_forks, FIRST_LOOK), most if most and most > forks_done else None
+    enough, text = _all_decided(counting, weights, forks_done, least, most)
+    return Decision(enough, f"{text}{named}")
 
 
 def _all_decided(
@@ -266,19 +239,6 @@ def further_text(further: Forecast | None) -> str:
     return f"{further.text} more"
 
 
-def half_width(comparison: Comparison) -> float | None:
-    """Half of the 95% interval as a ratio - 1: 0.05 when it reaches from effect / 1.05 to effect x 1.05.
-
-    On the log scale the interval is symmetric; in percent it is not. None when there is no interval.
-    """
-    low, high = comparison.low_percent, comparison.high_percent
-    if low is None or high is None:
-        return None
-    if low <= _NOTHING_PERCENT:
-        return math.inf
-    return math.expm1((math.log1p(high / 100) - math.log1p(low / 100)) / 2)
-
-
 def _listed(excluded: _Compared) -> str:
     """Name comparisons metric by metric."""
     by_title: dict[str, list[str]] = {}
@@ -296,7 +256,7 @@ def _row_name(row: Row, comparison: Comparison) -> str:
 
 
 def _hopeless(comparison: Comparison) -> bool:
-    """More forks will not bring a verdict, or there is nothing to narrow."""
+    """More forks will not bring a verdict, or there is no effect."""
     doubts = {doubt.code for doubt in comparison.caveats}
     return (
         not comparison.judged

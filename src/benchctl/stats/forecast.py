@@ -177,21 +177,6 @@ def least_effect(spread: Spread, rule: Rule, forks: float) -> float:
     return significant if significant <= rule.margin else _solved(error, np.maximum(bound, rule.margin))
 
 
-def forks_for_width(half_width: float, sd: float, rule: Rule, least: int) -> int:
-    """Return forks a side, from `least` on, until half of a 95% interval is expected to be so narrow.
-
-    Raises:
-        ValueError: If the width is not positive.
-    """
-    if not half_width > 0:
-        raise ValueError(f"half width must be positive, not {half_width}")
-
-    def too_few(forks: int) -> bool:
-        return rule.critical(forks) * sd * math.sqrt(rule.sides / forks) > half_width
-
-    return _fewest(too_few, least, UNBOUNDED)
-
-
 def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> Forecast:
     """Return the further forks a side until a run under way has any verdict, looked at after each.
 

@@ -233,7 +233,7 @@ Method = Literal["benjamini-hochberg", "holm"]
 
 def sequential(runs: Iterable[RunRecord]) -> bool:
     """Return whether any run was looked at more than once: by its stop rule, or before more was added."""
-    return any(run.looks > 1 or (run.plan.stop is not None and run.plan.stop.looks_on) for run in runs)
+    return any(run.looks > 1 or (run.plan.stop is not None and run.plan.stop.decided) for run in runs)
 
 
 def adjusted_p(p_values: Sequence[float], method: Method) -> list[float]:

@@ -17,7 +17,6 @@ from benchctl.stats.forecast import (
     Forecast,
     Rule,
     Spread,
-    forks_for_width,
     forks_to_find,
     forks_to_verdict,
     least_effect,
@@ -236,7 +235,7 @@ def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float
         yield math.expm1(least_effect(prospect.spread, rule, forks))
 
 
-def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None) -> int:
+def expected_forks(plan: Plan, block_s: float | None) -> int:
     """Return how many forks a side a plan is expected to take under its stop rule, at most the planned ones.
 
     `block_s` is the duration of one fork of every variant, seconds, where known.
@@ -244,11 +243,6 @@ def expected_forks(found: Sequence[Prospect], plan: Plan, block_s: float | None)
     stop, most = plan.stop, plan.forks
     if stop is None:
         return most
-    if stop.precision is not None and found:
-        widest = max(found, key=lambda prospect: prospect.sd)
-        rule = Rule(0.0, paired=True, sequential=True)
-        wanted = forks_for_width(math.log1p(stop.precision), widest.sd, rule, stop.least_forks)
-        most = min(most, wanted)
     if stop.budget_s is not None and block_s:
         most = min(most, stop.blocks_in(block_s, plan.index_builds))
     elif stop.is_length:
@@ -282,4 +276,4 @@ def _rules(found: Sequence[Prospect], plan: Plan) -> Iterator[Rule]:
 
 
 def _is_sequential(stop: StopSpec | None) -> bool:
-    return stop is not None and stop.looks_on
+    return stop is not None and stop.decided
