@@ -254,7 +254,7 @@ class TestExpectations:
         result = only(made_runs(times), "slower", "slower")
         assert result.outcome == "inconclusive"
         assert result.p is None
-        assert result.judged[0].reason == "2 forks per variant: a verdict needs 3"
+        assert result.judged[0].reason == "too few forks (2 and 2): a verdict needs 3 per variant"
 
     def test_what_was_not_measured_leaves_it_open_and_says_so(self):
         result = only(made_runs({"fresh": TIMES["fresh"]}), "slower", "slower")
@@ -348,7 +348,7 @@ class TestExpectations:
         record = made_record([SLOWER, es], [expect("os slows more", "slower", "slower", than="es")])
         result = analyse_experiment(record, runs).expectations[0]
         assert result.outcome == "inconclusive"
-        assert result.judged[0].reason == "2 forks per variant: a verdict needs 3"
+        assert result.judged[0].reason == "too few forks (2 and 2): a verdict needs 3 per variant"
         assert "answers-differ" in {doubt.code for doubt in result.caveats}
 
 
@@ -565,7 +565,7 @@ class TestBuilds:
         row = msgspec.structs.replace(base, **SIDES_OF_BUILDS)
         record = made_record([row], [expect("less", "less", "size")], measurements=("fresh",))
         (found,) = analyse_experiment(record, runs).expectations
-        assert found.judged[0].reason.startswith("1 index build per variant (fresh/es 1, fresh/os 1): ")
+        assert found.judged[0].reason.startswith("too few index builds (1 and 1): ")
 
     def test_p_is_adjusted_over_all_builds_of_a_table(self):
         runs = self.runs()

@@ -101,7 +101,7 @@ def test_a_run_with_forks_and_several_builds_has_rows_of_both_and_with_one_build
     assert (one.verdict, one.effect_percent, [doubt.code for doubt in one.caveats]) == (
         "insufficient",
         0.0,
-        ["single-build"],
+        ["few-units"],
     )
 
 

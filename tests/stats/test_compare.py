@@ -37,8 +37,8 @@ CLEAR = ([10.0, 10.1, 9.9], [18.0, 18.1, 17.8])
 @pytest.mark.parametrize(
     ("left", "right", "options", "verdict", "codes"),
     [
-        ([10.0], [18.0], {}, "insufficient", ["single-fork"]),
-        ([10.0, 10.1], [18.0, 18.1], {}, "insufficient", ["few-forks"]),
+        ([10.0], [18.0], {}, "insufficient", ["few-units"]),
+        ([10.0, 10.1], [18.0, 18.1], {}, "insufficient", ["few-units"]),
         (*CLEAR, {}, "slower", []),
         (*CLEAR, {"higher_is_better": True}, "faster", []),
         (*CLEAR[::-1], {}, "faster", []),

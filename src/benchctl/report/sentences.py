@@ -61,7 +61,6 @@ _NAMED_HELD = {
 _DIRECTED = ("slower", "faster")
 _ABSURD_PERCENT, _NOTHING = 10_000, -99.9
 _DESIGNS: dict[CaveatCode, str] = {
-    "few-runs": "One or two runs per variant do not show how much runs differ.",
     "separate-runs": "Runs count, not forks: host, day and index build differ from run to run.",
     "not-restarted": "Nodes were not restarted between forks.",
 }

@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.likeness import resolved, variant_differences
-from benchctl.results.model import FORKS_FOR_VERDICT, AnswerCheck, ForkRecord, IndexFacts, RunRecord
+from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
@@ -229,7 +229,7 @@ def analyse(
         rows=tuple(rows),
         beside=tuple(_adjusted(more, method, busy)),
         caveats=(
-            *([_separate_runs(min(map(len, in_runs)))] if several else []),
+            *([_separate_runs()] if several else []),
             # Of a comparison it is a doubt of its own, and makes its verdict provisional.
             *([busy] if busy and len(forks) == 1 else []),
             *general_doubts(
@@ -267,16 +267,9 @@ def _evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
     )
 
 
-def _separate_runs(fewest: int) -> Caveat:
-    """Return the note that runs are compared, of which every side has at least so many."""
+def _separate_runs() -> Caveat:
     text = "from several runs: these count, not their forks, since host, day and index build differ"
-    if fewest >= FORKS_FOR_VERDICT:
-        return Caveat("separate-runs", text)
-    few = "one run" if fewest == 1 else f"{fewest} runs"
-    return Caveat(
-        "few-runs",
-        f"{text}; {few} per variant cannot show by how much, and a verdict needs {FORKS_FOR_VERDICT}",
-    )
+    return Caveat("separate-runs", text)
 
 
 def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:

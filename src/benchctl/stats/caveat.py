@@ -11,11 +11,11 @@ from benchctl.results.model import RunRecord
 CaveatCode = Literal[
     "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse",
     "counted-less", "counted-more", "cut-short", "deterministic-build",
-    "driver-limited", "evidence", "failed-forks", "failures", "few-builds", "few-forks", "few-runs",
+    "driver-limited", "evidence", "failed-forks", "failures", "few-units",
     "hits-changed", "ignored-errors", "lower-bound", "missed-states",
     "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
-    "same-builds", "saturated", "separate-runs", "single-build", "single-fork", "single-run",
+    "same-builds", "saturated", "separate-runs",
     "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
     "unpaired", "unsupported", "whole-clients",
 ]  # fmt: skip
@@ -30,8 +30,7 @@ WITHHOLDING: Final[frozenset[CaveatCode]] = frozenset(
 
 WITHOUT_VERDICT: Final[frozenset[CaveatCode]] = WITHHOLDING - {"offered-rate", "same-builds"} | frozenset(
     {
-        "driver-limited", "few-builds", "few-forks", "few-runs", "missing-values", "no-redline",
-        "no-spread", "single-build", "single-fork", "single-run", "unsupported",
+        "driver-limited", "few-units", "missing-values", "no-redline", "no-spread", "unsupported",
     }
 )  # fmt: skip
 """Doubts that leave a row without one."""

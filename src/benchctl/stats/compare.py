@@ -207,16 +207,6 @@ FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
 UNITS: dict[Replicate, str] = {"fork": "forks", "build": "index builds", "run": "runs"}
 
-_SINGLE: dict[Replicate, tuple[CaveatCode, str]] = {
-    "fork": ("single-fork", "1 node start {}: start-to-start variance unobserved, no interval, no p"),
-    "build": ("single-build", "1 index build {}: build-to-build variance unobserved, no interval, no p"),
-    "run": (
-        "single-run",
-        "1 run {}: host, day and index build differ from run to run, unobserved; no interval, no p",
-    ),
-}
-_FEW: dict[Replicate, CaveatCode] = {"fork": "few-forks", "build": "few-builds", "run": "few-runs"}
-
 # exp of more than this is not a float; a ratio that large stands for "beyond all measure".
 _LARGEST_LOG = 700.0
 
@@ -586,14 +576,8 @@ def _tested(
     else:
         effect = as_percent(means[1] - means[0])
     blank = msgspec.structs.replace(blank, effect_percent=effect)
-    fewest = min(baseline.size, contender.size)
-    if fewest == 1:
-        sides = {blank.baseline: baseline.size, blank.contender: contender.size}
-        listed = ", ".join(f"{name} {count}" for name, count in sides.items())
-        alone = [name for name, count in sides.items() if count == 1]
-        code, text = _SINGLE[blank.replicate]
-        whose = "per variant" if len(alone) == len(sides) else f"of {alone[0]}"
-        return _doubting(blank, code, text.format(f"{whose} ({listed})"))
+    if min(baseline.size, contender.size) == 1:
+        return _doubting_few(blank, baseline.size, contender.size)
     if additive:
         ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
@@ -603,7 +587,7 @@ def _tested(
     if tested is None:
         text = f"the values of all {blank.replicate}s are identical: nothing to test with"
         return _doubting(blank, "no-spread", text)
-    return _doubting_few(tested, fewest)
+    return _doubting_few(tested, baseline.size, contender.size)
 
 
 def _on_logs(blank: Comparison, found: Contrast) -> Comparison:
@@ -678,7 +662,7 @@ def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Compa
     )
     if len(never) == 1 and fewest > 1:
         tested = msgspec.structs.replace(tested, p=_p_of_zeros(blank, baseline, contender))
-    return _doubting_few(tested, fewest)
+    return _doubting_few(tested, baseline.size, contender.size)
 
 
 def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float:
@@ -693,11 +677,13 @@ def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float
     return min(1.0, 2 * math.comb(forks - positive, side - positive) / math.comb(forks, side))
 
 
-def _doubting_few(tested: Comparison, fewest: int) -> Comparison:
-    if fewest >= FORKS_FOR_VERDICT:
+def _doubting_few(tested: Comparison, baseline: int, contender: int) -> Comparison:
+    if min(baseline, contender) >= FORKS_FOR_VERDICT:
         return tested
-    text = f"{fewest} {UNITS[tested.replicate]} per variant: a verdict needs {FORKS_FOR_VERDICT}"
-    return _doubting(tested, _FEW[tested.replicate], text)
+    interval = ", an interval 2" if min(baseline, contender) == 1 else ""
+    needs = f"a verdict needs {FORKS_FOR_VERDICT} per variant{interval}"
+    text = f"too few {UNITS[tested.replicate]} ({baseline} and {contender}): {needs}"
+    return _doubting(tested, "few-units", text)
 
 
 def _testable(comparison: Comparison) -> bool:
