@@ -24,7 +24,7 @@ from stored import samples
 def numbered(rows: int, start: int = 0) -> Columns:
     numbers = np.arange(rows)
     starts = numbers + start
-    return empty_columns(rows) | {"start_ns": starts, "end_ns": starts + 1, "hits": numbers - 1}
+    return empty_columns(rows) | {"start_ns": starts, "end_ns": starts + 1}
 
 
 def test_samples_come_back_in_order_in_the_columns_of_charts_as_often_as_asked(tmp_path: Path):
@@ -37,7 +37,6 @@ def test_samples_come_back_in_order_in_the_columns_of_charts_as_often_as_asked(t
             name: SAMPLE_DTYPES[name] for name in CHART_COLUMNS
         }
         assert chunk["start_ns"].tolist() == [0, 1, 2, 3, 4]
-        assert chunk["hits"].tolist() == [-1, 0, 1, 2, 3]
 
 
 def test_row_groups_of_other_writers_are_cut(tmp_path: Path):
@@ -91,7 +90,7 @@ def concatenate_starts(chunks: list[Columns]) -> list[int]:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"end_ns": -5}, {"end_ns": 2 * 10**15}, {"start_ns": -(10**17), "end_ns": -(10**17)}, {"weight": -1}],
+    [{"end_ns": -5}, {"end_ns": 2 * 10**15}, {"start_ns": -(10**17), "end_ns": -(10**17)}],
 )
 def test_values_that_no_request_has_are_damage(tmp_path: Path, wrong: dict[str, int]):
     folder = RunFolder(tmp_path)

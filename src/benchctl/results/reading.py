@@ -81,20 +81,16 @@ CHART_COLUMNS = (
     "end_ns",
     "outcome",
     "took_ms",
-    "hits",
-    "hits_exact",
     "part",
-    "weight",
 )
 """Data of charts, and quantiles that no summary holds."""
 
 
 @dataclass(frozen=True)
 class SampleFile:
-    """Columns of the samples of one fork on disk, read anew by every iteration."""
+    """`CHART_COLUMNS` of the samples of one fork on disk, read anew by every iteration."""
 
     path: Path
-    columns: tuple[str, ...] = CHART_COLUMNS
 
     def __iter__(self) -> Iterator[Columns]:
         """Yield one row group after the other, in order.
@@ -113,18 +109,18 @@ class SampleFile:
         name = str(self.path)
         names = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
         present = {column for (column,) in names}
-        if missing := [column for column in self.columns if column not in present]:
+        if missing := [column for column in CHART_COLUMNS if column not in present]:
             raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
         # DuckDB passes over the row groups that cannot hold such row numbers. The names are SAMPLE_DTYPES'.
         query = (
-            f"SELECT {', '.join(self.columns)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
+            f"SELECT {', '.join(CHART_COLUMNS)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
             "WHERE file_row_number >= ? AND file_row_number < ?"
         )
         first = 0
         for rows in _group_sizes(connection, name):
             chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
             first += rows
-            values = {name: chunk[name].astype(SAMPLE_DTYPES[name], copy=False) for name in self.columns}
+            values = {name: chunk[name].astype(SAMPLE_DTYPES[name], copy=False) for name in CHART_COLUMNS}
             if not _possible(values):
                 raise BenchctlError(f"{self.path} holds what no request can have: it is damaged")
             yield values
@@ -176,12 +172,11 @@ def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
 
 
 def _possible(rows: Columns) -> bool:
-    """Return whether times and weights can be those of requests; a damaged file may still be readable."""
+    """Return whether times can be those of requests; a damaged file may still be readable."""
     clocks = (rows[name] for name in ("intended_ns", "start_ns", "end_ns"))
     ok = rows["outcome"] == Outcome.OK
     service_ns = (rows["end_ns"] - rows["start_ns"])[ok]
     return bool(
         all((np.abs(clock) < _LONGEST_FORK_NS).all() for clock in clocks)
         and ((service_ns >= 0) & (service_ns < _LONGEST_REQUEST_NS)).all()
-        and (rows["weight"] >= 0).all()
     )
