@@ -16,10 +16,10 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "642b3cd267ccd506",
-    "run": "d9e8b148aa75e964",
+    "analysis": "03f77555d7cdfdee",
+    "run": "665430a36664f81e",
     "message": "aaab58db4550356b",
-    "config": "5d3b85b84b1e091c",
+    "config": "aaa63fec4b9a14bc",
 }
 
 

@@ -162,6 +162,31 @@ def test_equivalence_at_exactly_the_margin_is_rarely_claimed(calibration: Table,
     calibration.check("TOST: equivalent at exactly the margin", cell, equivalent.mean(), most=0.065)
 
 
+@pytest.mark.parametrize("phi", [0.3, 0.5])
+def test_equal_in_a_closed_loop_is_said_of_the_engines(calibration: Table, phi: float):
+    """Several clients pause between requests for this share of their time; times differ by the margin."""
+    times = np.exp(seeded(41, phi).normal(0, 0.01, (calibration.repetitions, 2, 6)))
+    times[:, 1] *= 1 + MARGIN
+    cycles = times + phi / (1 - phi)
+    share = np.median(1 - times / cycles, axis=-1).max(axis=-1)
+    claimed = [
+        [
+            compare(
+                *(8 / sides).tolist(), higher_is_better=True, margin=MARGIN, paired=True, stretch=stretch
+            ).verdict
+            == "equivalent"
+            for stretch in (1.0, 1 / (1 - own))
+        ]
+        for sides, own in zip(cycles, share.tolist(), strict=True)
+    ]
+    plain, stretched = np.mean(claimed, axis=0)
+    cell = f"n 6, fork SD 1%, phi {phi}"
+    calibration.check(
+        "TOST: equal at the margin, pauses included, a negative control", cell, plain, least=0.3
+    )
+    calibration.check("TOST: equal at the margin, pauses of clients", cell, stretched, most=0.065)
+
+
 @pytest.mark.parametrize(("effect", "forks", "least"), [(0.05, 5, 0.90), (0.10, 3, 0.97), (0.03, 10, 0.85)])
 def test_real_effects_are_found(calibration: Table, effect: float, forks: int, least: float):
     """Effects are on the log scale. The second has a power of 0.9705: the error of the draw counts."""

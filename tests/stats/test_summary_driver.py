@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from benchctl.stats.summary import (
     covered_ns,
     driver_figures,
     start_late_ns,
+    summarise,
 )
 from benchctl.track.model import Task
 
@@ -45,6 +47,16 @@ def test_in_a_closed_loop_lag_is_the_time_between_requests():
     assert found.requests == 3
     assert found.offered_per_s == pytest.approx(3 / 0.045)
     assert found.possible_per_s is None
+
+
+def test_a_pause_before_the_first_measured_request_is_in_no_measured_time():
+    found = figures(samples(start=[0, 60, 80], end=[10, 70, 90], warmup=[True, False, False]))
+    assert (found.lag_max_ns, found.think_share) == (50 * MS, pytest.approx(10 / 30))
+
+
+def test_clients_are_counted():
+    both = samples(start=[0, 0, 10, 10], end=[9, 8, 19, 19], client=[0, 4, 0, 4])
+    assert (figures(both).clients, figures(samples(start=[0], end=[9])).clients) == (2, 1)
 
 
 def test_how_late_clients_began_is_that_of_the_first_of_them():
@@ -203,6 +215,18 @@ def test_any_course_in_any_chunks_agrees_with_a_slow_reference(
             (found.possible_per_s, max(ideal for *_, ideal in facts)),
         ):
             assert rate == pytest.approx(len(facts) / ((last * US - opens) / 1e9 + 0.01))
+
+
+@given(script=st.lists(asked, min_size=2, max_size=12), times=st.integers(0, 9))
+def test_the_throughput_of_one_client_does_not_depend_on_its_pauses(script: list[Asked], times: int):
+    def rate(pauses: int) -> float | None:
+        ordered = sorted(script, key=lambda one: not one.warmup)
+        rows, _ = played(0, [one._replace(lag=pauses * one.lag) for one in ordered], open_loop=False)
+        rows["weight"][:] = 1
+        found = summarise(rows, schedule=0, task_index=0, task=CLOSED)
+        return msgspec.structs.replace(found, driver=figures(rows)).served_per_s
+
+    assert rate(times) == (rate(0) and pytest.approx(rate(0)))
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)).filter(lambda span: span[0] <= span[1]))

@@ -30,7 +30,7 @@ from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
 from benchctl.stats.compare import Comparison, compare_sides, several_builds
 from benchctl.stats.compare import Side as Values
 from benchctl.stats.doubts import unfit_values, unit_doubts
-from benchctl.stats.driver import LoadCheck, check_load
+from benchctl.stats.driver import LoadCheck, check_load, compare_pauses
 from benchctl.stats.forecast import Forecast
 from benchctl.stats.inference import sequential
 from benchctl.stats.metrics import (
@@ -372,13 +372,23 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         in_turns = len({ref.measurement for ref in spec.refs}) == 1
         replicate, (paired, further) = "build", pairs_of_builds(builds, in_turns=in_turns)
         doubts += [*further, *shared_builds(builds)]
+    pauses = [
+        compare_pauses(
+            metric,
+            {name: [summary for _, summary in found] for name, found in _by_name(pair).items()},
+        )
+        for pair in zip(sides[0].tasks, sides[1].tasks, strict=False)
+    ]
+    unlike = [pause.doubt for pause in pauses if pause.doubt is not None]
+    doubts += unlike
     comparison = compare_sides(
         metric,
         *(side.values(metric) for side in sides),
         paired=paired,
-        judged=_judged(metric, tasks, doubts),
+        judged=_judged(metric, tasks, doubts) and not unlike,
         replicate=replicate,
         sequential=not of_builds and sequential(measured),
+        stretch=1 / (1 - max(pause.share for pause in pauses)),
     )
     return ExperimentRow(
         asked=spec,

@@ -20,7 +20,6 @@ from benchctl.stats.analysis import Curve, CurveRow, ForkCurve, RedlineCurves, S
 from benchctl.stats.arrays import Integers, ValueCounts
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import own_interval
-from benchctl.stats.driver import MOST_THINK_SHARE
 from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric
 from benchctl.stats.quantiles import quantile
 from benchctl.stats.steady import Steadiness, Trend
@@ -28,6 +27,8 @@ from benchctl.track.model import Task
 
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
+# Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
+_MOST_THINK_SHARE = 0.05
 _LEAST_SHARE = 0.99
 # Throughput of a step over that of the first at the same load: a node that has warmed up keeps within it.
 _SETTLED = 1.1
@@ -153,7 +154,7 @@ def judge_step(
     alone = _Step(due[ok], undelayed[ok], units, offer, spec)
     if spec.by == "clients":
         verdict = "fail" if reason else "pass"
-        if not reason and think_share is not None and think_share > MOST_THINK_SHARE:
+        if not reason and think_share is not None and think_share > _MOST_THINK_SHARE:
             verdict = "driver-limited"
             reason = f"clients were without a request for {100 * think_share:.0f}% of their time"
     elif reason:

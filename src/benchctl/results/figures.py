@@ -90,10 +90,11 @@ class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     think_share: Annotated[
         float | None,
         about(
-            "share of its clients' time between an answer and the next request, 0 to 1; None in an open "
-            "loop, or without any"
+            "share of its clients' measured time between an answer and the next request, 0 to 1; None in an "
+            "open loop, or without any"
         ),
     ] = None
+    clients: Annotated[int, about("clients that sent requests, warm-up included")] = 1
     cpu_share: Annotated[
         float | None,
         about(
@@ -152,7 +153,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         about("the first few distinct reasons, in the words of the engine or the client"),
     ] = ()
     throughput_per_s: Annotated[
-        float | None, about("units a second in the measured window; None without samples")
+        float | None, about("units a second in the measured window, as observed; None without samples")
     ] = None
     units_per_request: Annotated[float | None, about("units of a measured request; None without samples")] = (
         None
@@ -294,6 +295,17 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     def redline_is_bound(self) -> bool:
         """Return whether its red-line is only known to be at least its rate."""
         return self.redline_per_s is not None and self.redline_end != "found"
+
+    @property
+    def served_per_s(self) -> float | None:
+        """Return the throughput that variants are compared by, without the pauses of a lone client.
+
+        Those of several overlap with the requests of the others, so that theirs is the one observed.
+        """
+        driver = self.driver
+        if self.throughput_per_s is None or driver is None or driver.clients > 1:
+            return self.throughput_per_s
+        return self.throughput_per_s / (1 - (driver.think_share or 0.0))
 
     @property
     def unanswered(self) -> int:

@@ -16,7 +16,7 @@ class MetricKind(msgspec.Struct, frozen=True):
 
     name: str  # machine name; that of quantiles goes on with a percentile, as in `latency_p90`
     title: str  # what tables call it, behind the percentile
-    # Of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
+    # Field or property of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
     field: str
     unit: str = "ms"  # of a fork's value; of quantiles `ms`
     meaning: str = ""  # what it is, for readers; that of the field unless something else is said
@@ -49,7 +49,7 @@ class MetricKind(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Take the meaning of a field of `TaskSummary`, and whether it is quantiles, from there."""
         if self.field:
-            kind, text = described_fields(TaskSummary)[self.field]
+            kind, text = described_fields(TaskSummary).get(self.field, (float, ""))
             msgspec.structs.force_setattr(self, "quantiles", kind == Quantiles | None)
             if not self.meaning:
                 msgspec.structs.force_setattr(self, "meaning", text.partition("; None")[0])
@@ -140,7 +140,12 @@ def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes
 
 
 METRIC_KINDS = (
-    _per_second("throughput", "throughput", "throughput_per_s", loop="closed", usual=True, counts=True),
+    _per_second(
+        "throughput", "throughput", "served_per_s",
+        meaning="units a second in the measured window; of one client, without the time between a response "
+        "and the next request",
+        loop="closed", usual=True, counts=True,
+    ),
     MetricKind("service_time", "service time", "service_time", usual=True),
     MetricKind("latency", "latency", "latency", loop="open", usual=True),
     MetricKind(

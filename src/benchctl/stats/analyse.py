@@ -40,7 +40,7 @@ from benchctl.stats.doubts import (
     unfit_values,
     unsupported_reason,
 )
-from benchctl.stats.driver import LoadCheck, check_load, driver_rows, host_rows
+from benchctl.stats.driver import LoadCheck, check_load, compare_pauses, driver_rows, host_rows
 from benchctl.stats.inference import Method, sequential
 from benchctl.stats.metrics import (
     INDEX_BUILDS,
@@ -396,6 +396,12 @@ def _row(
     judged &= not any(check.withholds(metric.kind.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     unfit = unfit_values(metric, found)
+    pauses = {
+        label: compare_pauses(
+            metric, {name: [summary for _, summary in found[name]] for name in (baseline, label)}
+        )
+        for label in contenders
+    }
     return Row(
         schedule=place[0],
         challenge=challenge.name,
@@ -422,11 +428,15 @@ def _row(
                     sides[baseline],
                     sides[contender],
                     paired=paired,
-                    judged=judged,
+                    judged=judged and pauses[contender].doubt is None,
                     replicate=replicate,
                     sequential=sequential,
+                    stretch=1 / (1 - pauses[contender].share),
                 ),
-                (unfit[label] for label in (baseline, contender) if label in unfit),
+                (
+                    *(unfit[label] for label in (baseline, contender) if label in unfit),
+                    *filter(None, [pauses[contender].doubt]),
+                ),
             )
             for contender in contenders
         ),

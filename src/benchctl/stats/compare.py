@@ -271,6 +271,9 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # `difference_low90`, `difference_high90`: its 90% interval.
     difference_low90: float | None = None
     difference_high90: float | None = None
+    # By how much the engines' difference is larger than that of the figures, which hold the pauses of several
+    # clients in a closed loop; what counts as equal has to be so after it.
+    stretch: float = 1.0
 
     @property
     def replicates(self) -> tuple[int, int]:
@@ -318,6 +321,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     additive: bool = False,
     signed: bool = False,
     compared_as: ComparedAs = "ratio",
+    stretch: float = 1.0,
 ) -> Comparison:
     """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
 
@@ -342,6 +346,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
             is a difference.
         signed: whether they may be below 0, too, as differences of measurements are.
         compared_as: what readers are told; no more than ratios unless values are `additive`.
+        stretch: by how much, from 1, the difference in question is larger than that of the values.
 
     Raises:
         ValueError: If paired values of different number.
@@ -364,6 +369,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         n_contender=right.forks,
         compared_as=compared_as,
         sequential=sequential,
+        stretch=stretch,
         margin_percent=100 * margin,
         baseline_value=left.value,
         contender_value=right.value,
@@ -444,6 +450,7 @@ def compare_sides(
     judged: bool,
     replicate: Replicate,
     sequential: bool = False,
+    stretch: float = 1.0,
 ) -> Comparison:
     """Compare two variants.
 
@@ -480,6 +487,7 @@ def compare_sides(
         additive=metric.additive,
         signed=baseline.signed or contender.signed,
         compared_as=metric.compared_as,
+        stretch=stretch,
     )
     return msgspec.structs.replace(plain, caveats=(*plain.caveats, *alone))
 
@@ -525,7 +533,9 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
     low, high = comparison.low90_percent, comparison.high90_percent
     effect, above = comparison.effect_percent, comparison.margin_percent
     # The margin is a ratio, alike in both directions: +5% and its inverse, -4.76%.
-    below = as_percent(-math.log1p(above / 100))
+    reach = math.log1p(above / 100)
+    below = as_percent(-reach)
+    least, most = as_percent(-reach / comparison.stretch), as_percent(reach / comparison.stretch)
     if comparison.has_zero:
         low, high = _zero_bounds(comparison)
         effect = low
@@ -538,9 +548,10 @@ def _verdict(comparison: Comparison, p: float | None) -> Verdict:
             comparison.margin_difference,
             -comparison.margin_difference,
         )
+        least, most = below / comparison.stretch, above / comparison.stretch
     if p is None:
         return "insufficient"
-    if low is not None and below < low and (math.inf if high is None else high) < above:
+    if low is not None and least < low and (math.inf if high is None else high) < most:
         return "equivalent"
     if p > LEVEL:
         return "inconclusive"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,25 +11,26 @@ from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import DriverRow, HostRow, LoadState
-from benchctl.stats.metrics import DEFAULT_METRICS, collect, places, task_at
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.metrics import DEFAULT_METRICS, Metric, collect, places, task_at
 from benchctl.track.model import Task
 
-# Of the time of clients in a closed loop: with more of it between answers and requests, fewer were at work.
-MOST_THINK_SHARE = 0.05
 _NS_PER_S = 1e9
 _NS_PER_MS = 1e6
+_NS_PER_US = 1e3
 
 # The cluster: a task is saturated when less than this came of the rate, and requests waited more than that.
 _LEAST_SHARE_OF_TARGET = 0.99
 _MOST_WAIT_SHARE = 0.01
 _MOST_WAIT_NS = 1e6
 
-# The driver. A throughput that it understates by clearly more than the practical margin (3%) is not a ground
-# for a verdict; nor is a latency to which it adds a tenth of a typical answer. Under a millisecond the host's
-# own scheduler cannot be told from the driver.
+# The driver. A latency to which it adds a tenth of a typical answer is not a ground for a verdict. Under a
+# millisecond the host's own scheduler cannot be told from the driver.
 _MOST_LAG_SHARE = 0.1
 _MOST_LAG_NS = 1e6
 _LEAST_SHARE_OF_POSSIBLE = 0.98
+# Pauses of clients that are alike on both sides shrink a difference; unlike ones make one. Of the margin:
+_MOST_PAUSES_APART = 0.2
 # Threads of one Python process share one core between them: near that they wait for each other.
 _MOST_CPU_SHARE = 0.8
 
@@ -88,8 +90,66 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
     return LoadCheck(
         saturated_per_s=_saturated_rate(task.rate_per_s, summaries),
         limits=tuple(limits),
-        advice=_advice(task, [driver for _, driver in measured], limits, most_hosts),
+        advice=_advice(task, [driver for _, driver in measured], most_hosts),
     )
+
+
+class Pauses(msgspec.Struct, frozen=True):
+    """The time of clients between a response and their next request, on both sides of a comparison."""
+
+    share: float = 0.0  # of all their time, of the side where it is more; 0 where figures are without it
+    doubt: Caveat | None = None  # why the difference may be that of the pauses
+
+
+def compare_pauses(metric: Metric, sides: Mapping[str, Sequence[TaskSummary]]) -> Pauses:
+    """Compare the pauses of clients in closed loops, by label; each the median over forks.
+
+    With a service time S and a pause g, the throughput is clients / (S + g): where g is the same, the
+    logarithm of a ratio is 1 - g / (S + g) of that of S, and so is its error. One client's throughput is
+    without its pauses.
+    """
+    if metric.kind.loop != "closed":
+        return Pauses()
+    seen = {
+        label: [cycle for summary in summaries if (cycle := _Cycle.of(summary)) is not None]
+        for label, summaries in sides.items()
+    }
+    pause_ns = {label: median(cycle.pause_ns for cycle in cycles) for label, cycles in seen.items() if cycles}
+    if not pause_ns:
+        return Pauses()
+    share = max(median(cycle.share for cycle in cycles) for cycles in seen.values() if cycles)
+    cycle_ns = min(median(cycle.ns for cycle in cycles) for cycles in seen.values() if cycles)
+    apart_ns = max(pause_ns.values()) - min(pause_ns.values())
+    if apart_ns <= _MOST_PAUSES_APART * metric.margin * cycle_ns:
+        return Pauses(share)
+    listed = " and ".join(f"{pause / _NS_PER_US:,.0f} us on {label}" for label, pause in pause_ns.items())
+    return Pauses(
+        share,
+        Caveat(
+            "driver-limited",
+            f"driver-limited: between a response and the next request, benchctl let {listed} pass: no "
+            f"verdict on {metric.title}; compare its service times, or take fewer clients",
+        ),
+    )
+
+
+class _Cycle(NamedTuple):
+    """A request in a closed loop and the pause before the next, as throughput has them; means of a fork."""
+
+    ns: float
+    share: float  # of the pause
+
+    @classmethod
+    def of(cls, summary: TaskSummary) -> "_Cycle | None":
+        driver = summary.driver
+        if driver is None or driver.think_share is None or not summary.mean_ns:
+            return None
+        share = driver.think_share if driver.clients > 1 else 0.0
+        return cls(summary.mean_ns / (1 - share), share)
+
+    @property
+    def pause_ns(self) -> float:
+        return self.ns * self.share
 
 
 def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[DriverRow, ...]:
@@ -181,25 +241,7 @@ def _limit(text: str, *loops: str) -> list[DriverLimit]:
 
 def _own_limits(task: Task, known: _Known) -> list[DriverLimit]:
     """Return what a driver did to what it measured itself."""
-    return (_lateness(known) if task.throttled else _thinking(known)) + _processor(task, known)
-
-
-def _thinking(known: _Known) -> list[DriverLimit]:
-    """A closed loop's throughput lacks the time that clients spend between response and next request."""
-    share = known_median([_think_share(summary, driver) for summary, driver in known])
-    if share is None or share <= MOST_THINK_SHARE:
-        return []
-    text = f"let {100 * share:.0f}% of its clients' time pass between a response and the next request"
-    return _limit(text, "closed")
-
-
-def _think_share(summary: TaskSummary, driver: DriverFigures) -> float | None:
-    if driver.requests >= _REQUESTS_FOR_TAIL:
-        return driver.think_share
-    typical_ns = _typical_ns([summary])
-    if driver.lag_p50_ns is None or typical_ns is None:
-        return None
-    return driver.lag_p50_ns / (driver.lag_p50_ns + typical_ns)
+    return (_lateness(known) if task.throttled else []) + _processor(task, known)
 
 
 def _shortfall(known: _Known) -> list[DriverLimit]:
@@ -247,13 +289,11 @@ def _long_enough(driver: DriverFigures) -> bool:
     return bool(driver.offered_per_s) and driver.requests / (driver.offered_per_s or 1) >= _LEAST_CPU_WINDOW_S
 
 
-def _advice(task: Task, drivers: Sequence[DriverFigures], limits: Sequence[DriverLimit], hosts: int) -> str:
+def _advice(task: Task, drivers: Sequence[DriverFigures], hosts: int) -> str:
     """Return how to make the driver's part smaller; further processes need clients to work in them."""
     workers = max((driver.workers for driver in drivers), default=1)
     if not task.throttled and task.clients == 1:
-        longer = "take an operation that lasts longer"
-        spared = not any("service_time" in limit.figures for limit in limits)
-        return f"compare its service times, or {longer}" if spared else longer
+        return "take an operation that lasts longer"
     ways = ["a lower rate" if task.throttled else "fewer clients"]
     if task.clients > workers:
         ways.append(f"--workers {2 * workers // hosts}")

@@ -70,6 +70,7 @@ class Rule(msgspec.Struct, frozen=True):
     # What p is multiplied by for the other rows of its family: m / (k + 1) by Benjamini and Hochberg, where k
     # of m rows are significant already.
     weight: float = 1.0
+    stretch: float = 1.0  # as of `Comparison`
 
     @property
     def sides(self) -> int:
@@ -196,7 +197,7 @@ def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> Forecast:
     means, errors = _paths(effects, sds, rule, most, rng, (done, found.effect, squares))
     found_t, equal_t = _criticals(rule, done, most)
     decided = np.abs(means) >= found_t * errors
-    decided |= np.abs(means) + equal_t * errors < rule.margin
+    decided |= np.abs(means) + equal_t * errors < rule.margin / rule.stretch
     return _first(decided, within)
 
 

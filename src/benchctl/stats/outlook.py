@@ -138,7 +138,7 @@ def estimate_of(comparison: Comparison) -> Estimate | None:
 def rule_of(comparison: Comparison, weight: float = 1.0) -> Rule:
     """Return the rule that a comparison's verdict follows, its p multiplied by `weight`."""
     margin = math.log1p(comparison.margin_percent / 100)
-    return Rule(margin, comparison.paired, comparison.sequential, weight)
+    return Rule(margin, comparison.paired, comparison.sequential, weight, comparison.stretch)
 
 
 def family_weight(family: Iterable[Comparison], method: Method = "benjamini-hochberg") -> float:

@@ -535,7 +535,7 @@ class LagMeter:
         self._lag_us = ValueCounts()
         self._most_lag_ns = 0
         self._requests = 0
-        self._lag_ns = self._service_ns = 0
+        self._gaps_ns = self._took_ns = 0  # of the measured time of all clients
         # The window: from the first request to the last, and to when the last was due and could have been.
         self._opens_ns: int | None = None
         self._closes_ns: int | None = None
@@ -558,7 +558,7 @@ class LagMeter:
     ) -> DriverFigures:
         """Return the figures so far; see `driver_figures` for the arguments."""
         any_lag = self._lag_us.size > 0
-        busy_ns = self._lag_ns + self._service_ns
+        spent_ns = self._gaps_ns + self._took_ns
         closed = not self._open
         window_ns = stopped_ns = 0
         if self._opens_ns is not None and self._ended_ns is not None:
@@ -572,7 +572,8 @@ class LagMeter:
             lag_p50_ns=self._quantile_ns(0.5) if any_lag else None,
             lag_p99_ns=self._quantile_ns(0.99) if any_lag else None,
             lag_max_ns=self._most_lag_ns if any_lag else None,
-            think_share=self._lag_ns / busy_ns if closed and any_lag and busy_ns else None,
+            think_share=self._gaps_ns / spent_ns if closed and any_lag and spent_ns else None,
+            clients=len(self._clients),
             cpu_share=cpu_s / wall_s / workers if wall_s > 0 else None,
             workers=workers,
             window_s=window_ns / _NS_PER_S if window_ns else None,
@@ -582,15 +583,16 @@ class LagMeter:
     def _add_client(self, mine: Columns) -> None:
         number = int(mine["client"][0])
         course = self._clients.setdefault(number, _Course())
-        lag_ns, could_start_ns = course.add(mine, open_loop=self._open)
+        within = course.follows_in_window(mine)
+        lag_ns, could_start_ns, took_ns = course.add(mine, open_loop=self._open)
         measured = ~mine["warmup"]
         # Of the rate, the first of a turn is a part, too.
-        counted = measured | (mine["turn"] > 0)
+        counted = _in_window(mine)
         first_tries = counted & (mine["attempt"] == 0)
         sent = measured & first_tries
         self._requests += int(first_tries.sum())
-        service_ns = mine["end_ns"] - mine["start_ns"]
-        self._service_ns += int(service_ns[measured].sum())
+        self._took_ns += int(took_ns[measured].sum())
+        self._gaps_ns += int(lag_ns[sent & within].sum())
         self._ended_ns = _greatest(self._ended_ns, mine["end_ns"][counted])
         self._add_lag(lag_ns[sent & (lag_ns >= 0)])
         if not self._open:
@@ -605,7 +607,6 @@ class LagMeter:
     def _add_lag(self, lag_ns: Integers) -> None:
         if lag_ns.size:
             self._lag_us.add((lag_ns + _NS_PER_US // 2) // _NS_PER_US)
-            self._lag_ns += int(lag_ns.sum())
             self._most_lag_ns = max(self._most_lag_ns, int(lag_ns.max()))
 
     def _rate(self, closes_ns: int | None) -> float | None:
@@ -634,8 +635,13 @@ class _Course:
     def __init__(self) -> None:
         self._ended_ns: int | None = None
         self._could_end_ns = _LONG_AGO_NS
+        self._in_window = False  # whether the last one was
 
-    def add(self, mine: Columns, *, open_loop: bool) -> tuple[Integers, Integers]:
+    def follows_in_window(self, mine: Columns) -> Mask:
+        """Return which of the next rows follow one of the measured window; shape (n,)."""
+        return np.concatenate([[self._in_window], _in_window(mine)[:-1]])
+
+    def add(self, mine: Columns, *, open_loop: bool) -> tuple[Integers, Integers, Integers]:
         """Follow the client's next requests: at least one row, and retries follow their first attempt.
 
         Given the measured response times and a driver that is never late, request i ends at
@@ -643,8 +649,9 @@ class _Course:
         T(i) + max(E(0), max over j up to i of due(j) - T(j - 1)): one cumulative maximum.
 
         Returns:
-            Lag in nanoseconds, and when each could have been sent; both of shape (n,), meaningless for
-            retries. The lag of a first request in a closed loop is -1: it follows none.
+            Lag in nanoseconds and when each could have been sent, meaningless for retries, and how long each
+            took, a retry with the back-off before it; all of shape (n,). The lag of a first request in a
+            closed loop is -1: it follows none.
         """
         starts, ends = mine["start_ns"], mine["end_ns"]
         again = mine["attempt"] > 0
@@ -660,7 +667,13 @@ class _Course:
         waited = np.maximum.accumulate(due - (upto_ns - took_ns))
         could_end_ns = upto_ns + np.maximum(waited, self._could_end_ns)
         self._ended_ns, self._could_end_ns = int(ends[-1]), int(could_end_ns[-1])
-        return lag_ns, could_end_ns - took_ns
+        self._in_window = bool(_in_window(mine)[-1])
+        return lag_ns, could_end_ns - took_ns, took_ns
+
+
+def _in_window(mine: Columns) -> Mask:
+    """Return which rows are measured, or the first of a turn, which is none but is followed by some."""
+    return ~mine["warmup"] | (mine["turn"] > 0)
 
 
 def _least(known: int | None, values: Integers) -> int | None:

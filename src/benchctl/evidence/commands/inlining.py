@@ -214,6 +214,6 @@ def _group(
             p90 = None if summary.service_time is None else summary.service_time.p90
             called = read_called(InliningLog(own[-1].path), caller, callee)
             fate = ": ".join(filter(None, (FOUND_WORDS[called.found], called.words)))
-            forks.append(GroupedFork(fork.block, fate, summary.throughput_per_s, p90, called.given_up_ms))
+            forks.append(GroupedFork(fork.block, fate, summary.served_per_s, p90, called.given_up_ms))
     title = f"{task} of {name}, by what became of {callee} in {simple(caller)}"
     return lambda: groups_text(title, forks), lambda: groups_document(title, forks)
