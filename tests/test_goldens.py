@@ -100,7 +100,7 @@ def fill(top: Path, home: Home) -> None:
 
     for name, options in MADE.items():
         keep(name, complete_record(**options))
-    others = OtherLoad(2, 1.7, {"java pid 4711": 1.2, "rsync pid 4802": 0.4})
+    others = OtherLoad(2, 0.7, {"java pid 4711": 0.4, "rsync pid 4802": 0.2}, 1.3)
     busy = complete_record()
     forks = tuple(msgspec.structs.replace(fork, others=others) for fork in busy.forks)
     keep("busy", msgspec.structs.replace(busy, forks=forks))

@@ -52,7 +52,7 @@ def complete_fork(variant: str, block: int, *summaries: TaskSummary) -> ForkReco
         overhead_s=0.5,
         copy_s=0.01,
         boots=(BootRecord((0,), 4.5, 0.5, 1.0, 900, 900, ("java",), f"logs/{block}-{variant}"),),
-        others=OtherLoad(8, 0.1, {"cron": 0.1}),
+        others=OtherLoad(8, 0.05, {"cron": 0.05}, 1.4),
     )
 
 

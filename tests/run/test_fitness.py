@@ -217,7 +217,7 @@ def check(found: Callable[[], Snapshot], on_busy: BusyAction | None, clock: Cloc
         (seen(load1=9.0), ""),  # that may have been the run before
         (seen(busy=0.9), ""),  # and that this process
         (seen(others=other(0.2)), ""),
-        (seen(others=other(0.21)), "other processes use 0.2 of 2 CPUs (java pid 7: 0.2)"),
+        (seen(others=other(0.21)), "other processes use 0.21 of 2 CPUs (java pid 7: 0.21)"),
         (seen(steal=0.03), "the hypervisor took 3%"),
         (seen(free_memory_bytes=GB), "1.0 GB of memory are free, 2.1 GB are wanted"),
         (seen(free_disk_bytes=GB), "1.0 GB are free on the disk"),
@@ -242,7 +242,7 @@ def test_a_run_waits_for_a_quiet_host_and_then_warns(quiet_from_s: float, waits_
     clock = Clock()
     busy = seen(others=other(1.7))
     said = check(lambda: QUIET if clock.now >= quiet_from_s else busy, "wait", clock)
-    assert ["1.7 of 2 CPUs" in line for line in said] == [True] * lines
+    assert ["1.70 of 2 CPUs" in line for line in said] == [True] * lines
     assert clock.now == waits_s
 
 

@@ -48,8 +48,9 @@ def test_what_is_neither_ours_nor_idle_is_that_of_others():
         },
     )
     found = used_by_others(BEFORE, after, OWN)
-    assert found == OtherLoad(2, pytest.approx(0.6), {"python3 pid 7": 0.5, "cc1 pid 9": 0.05})
-    assert found.share == pytest.approx(0.3)
+    names = {"python3 pid 7": 0.5, "cc1 pid 9": 0.05}
+    assert found == OtherLoad(2, pytest.approx(0.6), names, own=pytest.approx(0.6))
+    assert found.share == pytest.approx(1.0)
 
 
 def test_processes_of_a_name_count_together_and_only_the_largest_are_named():
@@ -82,4 +83,5 @@ def test_a_child_is_ours_and_for_another_process_it_is_not():
     assert ours is not None, "the clocks of this host cannot be read"
     assert theirs is not None
     assert 0 <= ours.used <= theirs.used
+    assert ours.own * (after.at_s - before.at_s) >= 0.4
     assert (theirs.used - ours.used) * (after.at_s - before.at_s) >= 0.4

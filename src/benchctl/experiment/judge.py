@@ -374,7 +374,7 @@ def _caveats(
     for measurement in spec.measurements:
         if measurement.name in runs:
             yield from _run_caveats(measurement.name, runs[measurement.name])
-    busy = busy_host(fork for group in forks.values() for fork in group)
+    busy = busy_host(forks)
     yield from [] if busy is None else [busy]
     fewest = min((len(done) for done in forks.values() if done), default=0)
     if fewest > 1:

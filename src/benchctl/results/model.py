@@ -39,11 +39,13 @@ class OtherLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     # Name -> the same of the largest processes, those of a name together, a lone one with its pid; what ended
     # before the fork did, or cannot be seen from inside a container, has no name.
     processes: dict[str, float]
+    # CPUs that benchctl's children used, mean over the fork: the nodes, or JVMs of microbenchmarks.
+    own: float = 0.0
 
     @property
     def share(self) -> float:
-        """Share of the host's CPUs, 0 to 1."""
-        return self.used / self.cpus
+        """Ratio to the nodes' own CPU; to one CPU where there are no nodes."""
+        return self.used / (self.own or 1.0)
 
 
 class BootRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

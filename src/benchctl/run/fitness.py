@@ -21,12 +21,13 @@ from benchctl.results.model import Environment, OtherLoad
 from benchctl.results.plan import Plan
 from benchctl.run.host import look, used_by_others
 from benchctl.spec import BusyAction
-from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
+from benchctl.stats.disturbed import cpus_used
 
 SAMPLE_S: Final = 2.0
 """Observation time of the CPUs, seconds: other load is rarely idle for longer."""
 
 MOST_STEAL: Final = 0.02
+_MOST_OTHERS = 0.2  # CPUs; what nodes are going to use is not known yet
 """Share of CPU time stolen by the hypervisor beyond which a host is noisy."""
 
 BESIDE_HEAP_MB: Final = 1024
@@ -211,7 +212,7 @@ def _busy(seen: Snapshot, heap_mb: int) -> list[str]:
 def used_elsewhere(seen: Snapshot) -> list[str]:
     """Return what else uses the CPUs, as far as results would show it."""
     wrong = []
-    if seen.others is not None and seen.others.share > BUSY_SHARE:
+    if seen.others is not None and seen.others.used > _MOST_OTHERS:
         wrong.append(f"other processes use {cpus_used([seen.others])}")
     if seen.steal is not None and seen.steal > MOST_STEAL:
         wrong.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")

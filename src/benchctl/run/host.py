@@ -359,7 +359,13 @@ def used_by_others(before: Look, after: Look, own: int) -> OtherLoad | None:
         after.cpus,
         max(busy_s - own_s, 0.0) / wall_s,
         {_label(name, pids_of[name]): used[name] for name in largest if used[name] > 0},
+        max(own_s - _alone_s(after, own) + _alone_s(before, own), 0.0) / wall_s,
     )
+
+
+def _alone_s(seen: Look, own: int) -> float:
+    """CPU seconds of a process without its children; 0 if it is hidden."""
+    return seen.processes[own].own_s if own in seen.processes else 0.0
 
 
 def _label(name: str, pids: Sequence[int]) -> str:

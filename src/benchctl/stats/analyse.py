@@ -204,8 +204,10 @@ def analyse(
         if _all_have(metric, group, plan, place)
     ]
     built_rows = _build_rows(asked, own, built_in if several else {}, plan, groups)
-    busy = busy_host(fork for group in done.values() for fork in group)
-    rows = _adjusted([*rows, *built_rows], method, busy)
+    busy = busy_host(done, together=plan.together and not several)
+    # Of a comparison it is a doubt of its own, and makes its verdict provisional.
+    doubt = busy if busy and busy.code == "busy-host" and len(forks) > 1 else None
+    rows = _adjusted([*rows, *built_rows], method, doubt)
     tasks = [row for row in rows if row.level == "task"]
     built = [Section(len(plan.schedules), INDEX_BUILDS, (), "build")] if len(tasks) < len(rows) else []
     curves: tuple[SweepCurve, ...] = ()
@@ -227,11 +229,10 @@ def analyse(
         documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
         sections=(*_sections(plan), *built),
         rows=tuple(rows),
-        beside=tuple(_adjusted(more, method, busy)),
+        beside=tuple(_adjusted(more, method, doubt)),
         caveats=(
             *([_separate_runs()] if several else []),
-            # Of a comparison it is a doubt of its own, and makes its verdict provisional.
-            *([busy] if busy and len(forks) == 1 else []),
+            *([busy] if busy and doubt is None else []),
             *general_doubts(
                 forks, done, rows, prepared=plan.origin == "prepared" and not several, builds=builds
             ),

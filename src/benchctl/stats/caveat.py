@@ -9,7 +9,7 @@ import msgspec
 from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
-    "answers-differ", "builds", "builds-differ", "busy-host", "cached-builds", "coarse",
+    "answers-differ", "builds", "builds-differ", "busy-host", "busy-levels", "cached-builds", "coarse",
     "counted-less", "counted-more", "cut-short", "deterministic-build",
     "driver-limited", "evidence", "failed-forks", "failures", "few-units",
     "hits-changed", "ignored-errors", "lower-bound", "missed-states",

@@ -29,20 +29,57 @@ _LEAST_STALLED_S = 0.5
 _WHOLE_PERCENT = 10  # shares from here on are told without decimals
 
 
-# More of the CPUs than this, in half of the forks, and differences are those of a host that is shared.
-BUSY_SHARE = 0.1
+# More than this share of the nodes' own CPU, and differences are those of a host that is shared.
+BUSY_SHARE = 0.05
+# So many more CPUs on one side than on the other, and so is their difference.
+_LEAST_APART = 0.05
+_LEVEL = 0.05
 _MOST_NAMED = 3
 _LEAST_NAMED = 0.05  # CPUs; less is printed as none
 
 
-def busy_host(forks: Iterable[ForkRecord]) -> Caveat | None:
-    """Return that other processes used the CPUs in at least half of the forks; None where nobody knows it."""
-    loads = [fork.others for fork in forks if fork.others is not None]
-    busy = [load for load in loads if load.share > BUSY_SHARE]
-    if not busy or 2 * len(busy) < len(loads):
+def busy_host(forks: Mapping[str, Sequence[ForkRecord]], *, together: bool = False) -> Caveat | None:
+    """Return that other processes used CPU, on average or on one side more than on the other.
+
+    None where it is little, or unknown. With `together`, the variants of a block were measured at the same
+    moments: that shifts levels, but leaves their ratio, and is a `busy-levels`.
+    """
+    loads = [fork.others for group in forks.values() for fork in group if fork.others is not None]
+    if not loads:
         return None
-    during = f" during {len(busy)} of {counted(len(loads), 'fork')}"
-    return Caveat("busy-host", f"other processes used {cpus_used(busy, during)}")
+    own = mean(load.own for load in loads)
+    share = mean(load.used for load in loads) / (own or 1.0)
+    used = ""
+    if share > BUSY_SHARE:
+        used = cpus_used(loads, f", {100 * share:.0f}% of what the nodes used" if own else "")
+    if not (used := used or _unequal(forks)):
+        return None
+    if together:
+        used += "; times and rates do not compare with those of other runs, ratios within this one hold"
+    return Caveat("busy-levels" if together else "busy-host", f"other processes used {used}")
+
+
+def _unequal(forks: Mapping[str, Sequence[ForkRecord]]) -> str:
+    """Return what others used during forks of a side, if clearly more than on the other; else empty."""
+    # Imports scipy, which the look at the host before a run need not wait for.
+    from benchctl.stats.inference import contrast  # noqa: PLC0415 - see above
+
+    first, *others = ((label, _by_block(group)) for label, group in forks.items())
+    for side in others:
+        common = sorted(first[1].keys() & side[1].keys())
+        apart = [side[1][block].used - first[1][block].used for block in common]
+        found = contrast([np.array(apart)], [1.0])
+        # Adjusted for the number of variants.
+        if found and abs(found.estimate) >= _LEAST_APART and found.p * len(others) <= _LEVEL:
+            less, more = (first, side) if found.estimate > 0 else (side, first)
+            than = f"{abs(found.estimate):.2f} more than during those of {less[0]}"
+            return cpus_used([more[1][block] for block in common], f" during forks of {more[0]}, {than}")
+    return ""
+
+
+def _by_block(forks: Sequence[ForkRecord]) -> dict[tuple[int, int], OtherLoad]:
+    """CPU of others by index build, or run, and block."""
+    return {(fork.index_build, fork.block): fork.others for fork in forks if fork.others is not None}
 
 
 def cpus_used(loads: Sequence[OtherLoad], during: str = "") -> str:
@@ -51,9 +88,9 @@ def cpus_used(loads: Sequence[OtherLoad], during: str = "") -> str:
     for load in loads:
         used.update({name: cpus / len(loads) for name, cpus in load.processes.items()})
     cpus = loads[0].cpus
-    named = [f"{name}: {own:.1f}" for name, own in used.most_common(_MOST_NAMED) if own >= _LEAST_NAMED]
+    named = [f"{name}: {own:.2f}" for name, own in used.most_common(_MOST_NAMED) if own >= _LEAST_NAMED]
     who = ", ".join(named) or "of hidden or short-lived processes"
-    return f"{mean(load.used for load in loads):.1f} of {counted(cpus, 'CPU')}{during} ({who})"
+    return f"{mean(load.used for load in loads):.2f} of {counted(cpus, 'CPU')}{during} ({who})"
 
 
 class FarBeyond(NamedTuple):
