@@ -73,6 +73,17 @@ def test_what_is_left_is_said_before_what_to_do_about_a_failure(capsys: pytest.C
     assert second == "  raise the heap"
 
 
+def test_time_left_after_the_first_fork_of_unknown_length_is_not_that_of_before_it(
+    capsys: pytest.CaptureFixture[str],
+):
+    with watching(quiet=False) as observer:
+        for number, left_s in ((1, 180.0), (2, 360.0)):
+            observer.fork_started("es", number, None, left_s)
+            observer.fork_done(FORK)
+    said = [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert [" left" in line for line in said] == [False, False, True]
+
+
 def test_plain_output_is_one_line_a_fork_on_standard_error(capsys: pytest.CaptureFixture[str]):
     with watching(quiet=False) as observer:
         assert isinstance(observer, PlainObserver)

@@ -227,9 +227,7 @@ def plan_of(*labels: str, **changes: object) -> Plan:
     return make_plan(**{"schedules": (schedule,), "forks": 10, **changes})
 
 
-def history(
-    plan: Plan, sds: Mapping[str, float], match: Match = "same", fork_s: float | None = 18.0
-) -> History:
+def history(plan: Plan, sds: Mapping[str, float], match: Match = "same") -> History:
     noises = {
         ((schedule, task), metric.key, (kind_of(spec),)): Noise(sds[one.label], 9, 10, match)
         for schedule, challenge in enumerate(plan.schedules)
@@ -238,19 +236,17 @@ def history(
         for metric in (THROUGHPUT, SERVICE_TIME)
         for spec in (ES, OS)
     }
-    seconds = {} if fork_s is None else {kind_of(ES): fork_s, kind_of(OS): fork_s}
-    return History(noises, seconds, frozenset(), 20, ("a",))
+    return History(noises, {}, frozenset(), 20, ("a",))
 
 
 def forecast(
     sds: Mapping[str, float],
     labels: Sequence[str] = ("range",),
     match: Match = "same",
-    fork_s: float | None = 18.0,
     **changes: object,
 ) -> list[str]:
     plan = plan_of(*labels, **changes)
-    return forecast_lines(history(plan, sds, match, fork_s), plan)
+    return forecast_lines(history(plan, sds, match), plan, 18.0 * len(plan.variants))
 
 
 MANY = {f"task{number}": 0.01 * (1 + number) for number in range(7)}
@@ -262,15 +258,15 @@ FORECASTS: dict[str, Callable[[], list[str]]] = {
     "a usual plan": lambda: forecast({"sort": 0.02, "range": 0.15}, BOTH),
     "forks for evidence": lambda: forecast({"range": 0.15}, evidence=EvidenceSpec(("profile",), 2)),
     "many tasks": lambda: forecast(MANY, tuple(MANY)),
-    "other sizes, and a task that is unknown": lambda: forecast({"sort": 0.02}, BOTH, "similar", None),
-    "no earlier run": lambda: forecast_lines(NOTHING, plan_of("range")),
+    "other sizes, and a task that is unknown": lambda: forecast({"sort": 0.02}, BOTH, "similar"),
+    "no earlier run": lambda: forecast_lines(NOTHING, plan_of("range"), 36.0),
     "too few forks": lambda: forecast(ONE, forks=2),
     "one fork": lambda: forecast(ONE, forks=1),
     "one variant": lambda: forecast(ONE, variants=(ES,)),
     "until the budget is spent": lambda: forecast(ONE, forks=50, stop=StopSpec(decided=True, budget_s=360.0)),
     "by time": lambda: forecast(ONE, forks=50, stop=DEFAULT_LENGTH),
     "by time, and no earlier run": lambda: forecast_lines(
-        NOTHING, plan_of("range", forks=50, stop=DEFAULT_LENGTH)
+        NOTHING, plan_of("range", forks=50, stop=DEFAULT_LENGTH), 66.0
     ),
     "several challenges, and the worst contender": lambda: forecast(
         ONE, schedules=TWICE, variants=(ES, OS, THIRD)

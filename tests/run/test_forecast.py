@@ -12,8 +12,9 @@ import pytest
 from benchctl.corpus.generated import ensure_corpus
 from benchctl.engine.distribution import Installation
 from benchctl.home import Home
+from benchctl.report.numbers import duration
 from benchctl.results.model import IndexFacts, IngestReport
-from benchctl.results.plan import CorpusSpec, EngineName, Plan, StopSpec
+from benchctl.results.plan import DEFAULT_LENGTH, CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import SilentObserver
 from benchctl.run.documents import FileOptions
@@ -66,6 +67,20 @@ def test_a_run_says_what_it_will_see(tmp_path: Path):
         "this run (10 forks per variant, about 5 min 00 s): minimum detectable effect in throughput range "
     )
     assert notes.notes[1].endswith("(80% power, from 8 earlier forks)")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_by_time_says_how_long_its_minimum_of_blocks_takes(tmp_path: Path, *, known: bool):
+    store, notes = RunStore(tmp_path), Notes()
+    if known:
+        forks = tuple(make_fork(name, 0, make_summary("range", 10.0), wall_s=40.0) for name in ("es", "os"))
+        store.create("a").save(make_record("a", forks=forks))
+    past = Past(store, HOST, Home(tmp_path))
+    slow = (Challenge("c", (Task("range", time_period=50),)),)
+    plan = make_plan(forks=50, stop=DEFAULT_LENGTH, **({} if known else {"schedules": slow}))
+    fork_s = announce(past, plan, TRACK, notes)
+    assert fork_s == (40.0 if known else FORK_S + BOOT_S + 50.0)
+    assert f"about 6 forks per variant, about {duration(12 * fork_s)}" in notes.notes[0]
 
 
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import DEFAULT_LENGTH, StopSpec
+from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, StopSpec
 from benchctl.run.stopping import (
     ByRule,
     blocks_by_time,
@@ -164,6 +164,24 @@ def test_time_left_counts_the_other_forks_of_a_block_under_way():
     for done in (1, 3):
         under_way = record(DEFAULT_LENGTH, forks(2, wall_s=60.0)[:done])
         assert remaining_s(under_way, 9e9) == 720.0 - 60.0 * done
+
+
+@pytest.mark.parametrize(
+    ("fork_s", "changes", "left_s"),
+    [
+        (33.0, {}, 6 * 66.0),
+        (10.0, {}, 180.0),
+        (33.0, {"forks": 2}, 2 * 66.0),
+        (33.0, {"index_builds": 4}, 8 * 66.0),
+        (33.0, {"evidence": EvidenceSpec(("profile",), 1)}, 7 * 66.0),
+    ],
+)
+def test_time_left_before_the_first_fork_includes_the_minimum_of_blocks(
+    fork_s: float, changes: dict[str, object], left_s: float
+):
+    running = record(DEFAULT_LENGTH, (), **changes)
+    assert remaining_s(running, fork_s * len(running.missing())) == pytest.approx(left_s)
+    assert remaining_s(running, None) == 180.0
 
 
 def test_time_left_is_what_the_budget_leaves_at_most():

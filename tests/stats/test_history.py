@@ -51,7 +51,7 @@ def test_forks_of_the_same_plan_give_its_spread_and_its_time():
     assert (noise.df, noise.forks, noise.match) == (2, 3, "same")
     assert found.noise(RANGE, THROUGHPUT, OS) is not None
     assert (found.forks, found.runs) == (6, ("a",))
-    assert found.block_s(PLAN) == 25.0
+    assert [found.fork_time_s(spec) for spec in PLAN.variants] == [12.5, 12.5]
 
 
 def test_spread_is_pooled_within_runs_so_that_a_changed_machine_does_not_add_to_it():
@@ -66,9 +66,8 @@ def test_without_forks_of_its_own_all_variants_of_the_engine_say_something_each_
     noise = noise_of(found, SERVICE_TIME, NEW.variants[0])
     assert (noise.df, noise.forks, noise.match) == (3, 5, "similar")
     assert (found.forks, found.runs) == (5, ("a",))
-    assert found.block_s(NEW) == 20.0
+    assert [found.fork_time_s(spec) for spec in (*NEW.variants, OS)] == [20.0, None]
     assert found.noise(RANGE, SERVICE_TIME, OS) is None
-    assert found.block_s(PLAN) is None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +94,7 @@ def test_forks_of_another_variant_of_the_engine_are_not_mixed_with_its_own(trait
     for spec, df in ((ES, 1), (slow, 2)):
         noise = noise_of(found, SERVICE_TIME, spec)
         assert (noise.df, noise.match) == (df, "same")
-    assert found.block_s(both) == 80.0
+    assert [found.fork_time_s(spec) for spec in both.variants] == [10.0, 70.0]
     assert look(*records).fork_time_s(ES) == 10.0
     assert look(*records, plan=make_plan(variants=(ES,))).runs == ("b",)
 

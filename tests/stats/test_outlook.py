@@ -213,12 +213,9 @@ def test_a_plan_sees_what_its_forks_can_see():
         (None, 10.0, 50),
         (StopSpec(budget_s=100), 10.0, 10),
         (StopSpec(budget_s=5), 10.0, 1),
-        (StopSpec(budget_s=100), None, 6),
         (StopSpec(decided=True), 10.0, 50),
     ],
 )
-def test_a_stop_rule_decides_how_many_forks_are_expected(
-    stop: StopSpec | None, block_s: float | None, forks: int
-):
+def test_a_stop_rule_decides_how_many_forks_are_expected(stop: StopSpec | None, block_s: float, forks: int):
     plan = msgspec.structs.replace(PLAN, forks=50, stop=stop)
     assert expected_forks(plan, block_s) == forks

@@ -83,8 +83,12 @@ class _Fork:
 
     @property
     def left(self) -> str:
-        """Return the time left for readers, as a suffix; nothing once the last is over."""
-        if self.left_s is None or (self.total is not None and self.done + 1 >= self.total):
+        """Return the time left for readers, as a suffix; nothing once the last is over.
+
+        Nor after the first of a run whose length its time decides: it may have taken longer than expected.
+        """
+        silent = not self.done if self.total is None else self.done + 1 >= self.total
+        if self.left_s is None or silent:
             return ""
         return f", about {duration(self.left_s)} left"
 

@@ -88,7 +88,8 @@ def estimate(spec: ExperimentSpec, plans: Plans, past: Past, budget_s: float | N
             most = spec.most_forks or 0 if f"{name}/{variant.name}" in growing else 0
             costs.append(ForkCost(name, variant.name, seconds, basis, plan.forks, extra, most))
         if plan.schedules:
-            precision += [f"{name}: {line.strip()}" for line in forecast_lines(past.history(plan), plan)]
+            lines = forecast_lines(past.history(plan), plan, past.block_s(plan, planned.track))
+            precision += [f"{name}: {line.strip()}" for line in lines]
     planned_blocks = max((cost.forks for cost in costs), default=0)
     blocks = planned_blocks if budget_s is None else _blocks_within(costs, planned_blocks, budget_s)
     return Estimate(planned_blocks, blocks, budget_s, tuple(costs), tuple(precision))

@@ -320,10 +320,12 @@ def _precision_text(noisiest: Comparison, forks: int, weight: float) -> str:
 _MOST_NAMED = 4
 
 
-def forecast_lines(history: History, plan: Plan) -> list[str]:
-    """Return what a plan will detect, judging by earlier runs of its tasks: a line or two."""
+def forecast_lines(history: History, plan: Plan, block_s: float) -> list[str]:
+    """Return what a plan will detect, judging by earlier runs of its tasks: a line or two.
+
+    `block_s` are the expected seconds of one fork of every variant.
+    """
     expected = prospects(history, plan)
-    block_s = history.block_s(plan)
     forks = expected_forks(plan, block_s)
     size = _size(plan, forks, block_s)
     if len(plan.variants) == 1:
@@ -358,11 +360,11 @@ def _source(history: History, found: Sequence[Prospect]) -> str:
     return f"80% power, from {history.forks} earlier forks{sizes}"
 
 
-def _size(plan: Plan, forks: int, block_s: float | None) -> str:
+def _size(plan: Plan, forks: int, block_s: float) -> str:
     """Size of the coming run: `this run (10 forks per variant, about 6 min)`."""
     size = f"{counted(forks, 'fork')} per variant"
     if plan.stop is not None and plan.stop.is_length:
-        size = f"about {size}" if block_s else plan.stop.length_text(plan.forks)
+        size = f"about {size}"
     elif plan.stop is not None and forks < plan.forks:
         size = f"probably {size}, at most {plan.forks}"
     elif plan.stop is not None:
@@ -370,8 +372,7 @@ def _size(plan: Plan, forks: int, block_s: float | None) -> str:
     extra = 0 if plan.evidence is None else plan.evidence.extra_forks
     if extra:
         size += f", {extra} more for evidence"
-    time = "" if block_s is None else f", about {duration((forks + extra) * block_s)}"
-    return f"this run ({size}{time})"
+    return f"this run ({size}, about {duration((forks + extra) * block_s)})"
 
 
 def _least(found: Sequence[Prospect], forks: int, plan: Plan) -> str:

@@ -456,6 +456,7 @@ def announce(past: Past, plan: Plan, track: Track, observer: Observer) -> float:
     rule = stop_text(plan)
     if rule:
         observer.note(rule)
-    for line in forecast_lines(past.history(plan), plan):
+    block_s = past.block_s(plan, track)
+    for line in forecast_lines(past.history(plan), plan, block_s):
         observer.note(line)
-    return past.block_s(plan, track) / len(plan.variants)
+    return block_s / len(plan.variants)

@@ -126,10 +126,14 @@ def seconds_spent(record: RunRecord) -> float:
 
 def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
     """Upper bound of the remaining time: what is expected, or what the budget leaves."""
-    stop = record.plan.stop
+    plan, stop = record.plan, record.plan.stop
     if stop is None or stop.budget_s is None:
         return expected_s
-    left = max(0.0, max(stop.budget_s, stop.least_blocks * _block_s(record)) - seconds_spent(record))
+    block_s = _block_s(record)
+    if not block_s and expected_s is not None:
+        block_s = expected_s / max(len(record.missing()), 1) * len(plan.variants)
+    least = stop.whole_blocks(0, plan.index_builds) + len(plan.extra_blocks)
+    left = max(0.0, max(stop.budget_s, least * block_s) - seconds_spent(record))
     return left if expected_s is None else min(left, expected_s)
 
 

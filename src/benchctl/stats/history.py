@@ -96,11 +96,6 @@ class History(msgspec.Struct, frozen=True):
         own = kind_of(spec)
         return self.fork_s.get(own, self.fork_s.get(own.of_engine))
 
-    def block_s(self, plan: Plan) -> float | None:
-        """Seconds of one fork of every variant; None when a variant's is not known."""
-        times_s = [self.fork_time_s(spec) for spec in plan.variants]
-        return None if None in times_s else sum(value for value in times_s if value is not None)
-
 
 def kind_of(spec: VariantSpec) -> Kind:
     """Return what a variant is, whatever it is called."""

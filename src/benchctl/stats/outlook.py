@@ -10,7 +10,7 @@ import msgspec
 
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan, StopSpec
-from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.forecast import (
     Estimate,
@@ -235,18 +235,16 @@ def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float
         yield math.expm1(least_effect(prospect.spread, rule, forks))
 
 
-def expected_forks(plan: Plan, block_s: float | None) -> int:
+def expected_forks(plan: Plan, block_s: float) -> int:
     """Return how many forks a side a plan is expected to take under its stop rule, at most the planned ones.
 
-    `block_s` is the duration of one fork of every variant, seconds, where known.
+    `block_s` is the duration of one fork of every variant, seconds.
     """
     stop, most = plan.stop, plan.forks
     if stop is None:
         return most
-    if stop.budget_s is not None and block_s:
+    if stop.budget_s is not None:
         most = min(most, stop.blocks_in(block_s, plan.index_builds))
-    elif stop.is_length:
-        most = min(most, DEFAULT_FORKS)
     return most
 
 
