@@ -228,7 +228,7 @@ def test_what_a_node_refuses_of_the_pollution_begins_a_new_era():
 @pytest.mark.parametrize(
     "plan",
     [
-        {"variants": (OS,)},
+        {"variants": (OS, ES)},
         {"forks": 9},
         {"seed": 9},
         {"track": "/somewhere/else"},

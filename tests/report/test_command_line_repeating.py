@@ -110,6 +110,7 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
     "hosts": (("--hosts", "hosts.yml"),),
     "metrics": (("--metric", "cpu,took"),),
     "page_cache": (("--page-cache", "cold"),),
+    "one_by_one": (("--one-by-one",),),
     "index_build": (("--index-build", "deterministic"),),
     "diff": (("--diff", "absolute"),),
     "workers": (("--workers", "2"),),

@@ -184,6 +184,8 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(busy: int, *, told:
         return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block)
 
     record = complete_record(answers=None, edit=edit)
+    apart = msgspec.structs.replace(record.plan, apart="asked for")
+    record = msgspec.structs.replace(record, plan=apart)
     loads = (OtherLoad(2, 0.02, {"cron": 0.01}, 1.0), OtherLoad(2, 0.96, {"python3": 0.9, "cron": 0.05}, 1.0))
     forks = tuple(msgspec.structs.replace(fork, others=loads[fork.block < busy]) for fork in record.forks)
     analysis = analyse_run(msgspec.structs.replace(record, forks=forks))

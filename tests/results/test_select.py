@@ -215,7 +215,7 @@ def store(tmp_path: Path, record: RecordMaker) -> RunStore:
             made,
             tags=tags,
             created=f"2026-01-0{1 + number}T00:00:00Z",
-            plan=msgspec.structs.replace(made.plan, variants=specs),
+            plan=msgspec.structs.replace(made.plan, variants=specs, apart="asked for"),
         )
         store.create(run_id).save(made)
     return store

@@ -158,7 +158,7 @@ def test_forks_that_did_not_stand_still_say_what_they_say():
     [
         (THROUGHPUT, {}, {}, ""),
         (THROUGHPUT, {}, {"unit": "ops"}, "unlike-units"),
-        (THROUGHPUT, {}, {"throughput_per_s": 200.0}, "unlike-units"),
+        (THROUGHPUT, {}, {"units_per_request": 2.0}, "unlike-units"),
         (SERVICE_TIME, {}, {"unit": "ops"}, ""),
     ],
 )  # fmt: skip

@@ -62,7 +62,9 @@ def test_spread_is_pooled_within_runs_so_that_a_changed_machine_does_not_add_to_
 
 
 def test_without_forks_of_its_own_all_variants_of_the_engine_say_something_each_around_its_own_mean():
-    found = look(run("a", {"es": [10, 11], "slow": [50, 55, 60]}, make_plan(variants=(ES, SLOW))), plan=NEW)
+    found = look(
+        run("a", {"es": [10, 11], "slow": [50, 55, 60]}, make_plan(variants=(ES, SLOW), apart="x")), plan=NEW
+    )
     noise = noise_of(found, SERVICE_TIME, NEW.variants[0])
     assert (noise.df, noise.forks, noise.match) == (3, 5, "similar")
     assert (found.forks, found.runs) == (5, ("a",))
@@ -85,7 +87,7 @@ def test_without_forks_of_its_own_all_variants_of_the_engine_say_something_each_
 )
 def test_forks_of_another_variant_of_the_engine_are_not_mixed_with_its_own(traits: dict[str, Any]):
     slow = msgspec.structs.replace(ES, name="slow", **traits)
-    both = make_plan(variants=(ES, slow))
+    both = make_plan(variants=(ES, slow), apart="x")
     records = [
         run("b", {"es": [10, 11]}, make_plan(variants=(ES,)), wall_s=10.0),
         run("a", {"slow": [50, 55, 90]}, make_plan(variants=(slow,)), wall_s=70.0),
@@ -95,7 +97,8 @@ def test_forks_of_another_variant_of_the_engine_are_not_mixed_with_its_own(trait
         noise = noise_of(found, SERVICE_TIME, spec)
         assert (noise.df, noise.match) == (df, "same")
     assert [found.fork_time_s(spec) for spec in both.variants] == [10.0, 70.0]
-    assert look(*records).fork_time_s(ES) == 10.0
+    apart = msgspec.structs.replace(PLAN, apart="asked for")
+    assert look(*records, plan=apart).fork_time_s(ES) == 10.0
     assert look(*records, plan=make_plan(variants=(ES,))).runs == ("b",)
 
 
@@ -113,7 +116,8 @@ RANGED = Task("range", iterations=3)
         ({"forks": 9, "seed": 5}, {}, "same"),
         ({"track_digest": "u"}, {}, "same"),
         ({"corpus": msgspec.structs.replace(CORPUS, digest="")}, {}, "same"),
-        ({"variants": (msgspec.structs.replace(ES, name="a"),)}, {}, "same"),
+        ({"variants": (msgspec.structs.replace(ES, name="a"), OS)}, {}, "same"),
+        ({"apart": "asked for"}, {}, "similar"),
         ({"heap_mb": 1024}, {}, "similar"),
         ({"restart": "never"}, {}, "similar"),
         ({"corpus": msgspec.structs.replace(CORPUS, documents=4_000_000)}, {}, "similar"),

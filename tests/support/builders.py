@@ -67,6 +67,7 @@ def make_summary(label: str, mean_ms: float, **changes: Any) -> TaskSummary:
         operation=label,
         samples=200,
         throughput_per_s=1000 / mean_ms,
+        units_per_request=1.0,
         service_time=Quantiles(*(mean_ns * factor for factor in (1, 1.1, 1.3))),
         mean_ns=mean_ns,
         sd_ns=mean_ns * 0.1,

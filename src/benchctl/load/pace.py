@@ -117,7 +117,7 @@ _LEAD_MEMORY = 8
 
 Clock = Callable[[], int]  # nanoseconds, monotonic
 Cue = tuple[int | None, bool, int]
-"""When a request is due, on the monotonic clock, or None for at once; whether it is warm-up; its turn."""
+"""Due time of a request on the monotonic clock, None for at once; whether it is warm-up; its turn."""
 _CUE: Cue = (None, False, 0)
 _WARMUP_CUE: Cue = (None, True, 0)
 

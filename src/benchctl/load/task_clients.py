@@ -677,7 +677,7 @@ def _open(job: Job, stage: Stage, new_file: NewFile | None) -> Iterator[TaskRun]
 
 _pausing = threading.Lock()
 _paused: list[bool] = []
-"""Whether the collector was enabled before each step that is at work; steps may be side by side."""
+"""State of the collector before each step that is at work, of which several may be."""
 
 
 @contextmanager

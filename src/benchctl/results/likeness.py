@@ -288,6 +288,9 @@ def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
         if name == "schedules":
             yield from _schedule_reasons(one.plan, other.plan)
             continue
+        if name == "together" and one.plan.together != other.plan.together:
+            yield "variants took turns in one of them only"
+            continue
         first, second = _deciding(one.plan, name), _deciding(other.plan, name)
         # Challenges are the same object or equal in nearly all cases; only others are looked at twice.
         if first != second and (first := _bare(first)) != (second := _bare(second)):

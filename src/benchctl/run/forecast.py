@@ -309,7 +309,8 @@ def task_s(task: Task, request_s: float) -> float:
     """Seconds of a task: as planned, or as long as its requests take."""
     if task.planned_s is not None:
         return task.planned_s
-    return ((task.iterations or 1) + (task.warmup_iterations or 0)) * request_s
+    measured_s = max((task.iterations or 1) * request_s, task.least_time or 0.0)
+    return (task.warmup_iterations or 0) * request_s + measured_s
 
 
 _MOST_LINES = 5

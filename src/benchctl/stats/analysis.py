@@ -190,7 +190,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at_recall: tuple[AtRecall, ...] = ()  # where recall rises along the axis
 
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""

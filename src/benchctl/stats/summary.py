@@ -347,7 +347,7 @@ class _Tally:
 
     @property
     def units_per_request(self) -> float | None:
-        """What a successful request counts, on average; None without any."""
+        """Return what a successful request counts, on average; None without any."""
         return self._weight / self.service.size if self.service.size else None
 
     def agreed_hits(self) -> tuple[int | None, bool]:
