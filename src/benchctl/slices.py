@@ -26,7 +26,7 @@ Hook = Literal[
 - whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
   or that the run is part of
 - sweep(texts of `--sweep`) -> a `run.plan.Axes`
-- swept_curves(rows, plan, margins, method, sequential) -> the `stats.analysis.SweepCurve`s of a run
+- swept_curves(rows, plan, margins, method, looks) -> the `stats.analysis.SweepCurve`s of a run
 """
 
 

@@ -90,7 +90,7 @@ def confirmation(
             tonight[:forks].tolist(),
             higher_is_better=False,
             margin=DEFAULT_MARGIN,
-            sequential=True,
+            looks=None,
         )
         if found.verdict in DECIDED:
             break

@@ -88,7 +88,7 @@ def kind_of(values: list[str]) -> str:
 
 
 NAMES = {"challenge", "label", "operation", "metric", "unit", "baseline", "contender", "verdict"}
-FLAGS = {"higher_is_better", "paired", "judged", "provisional", "sequential"}
+FLAGS = {"higher_is_better", "paired", "judged", "provisional"}
 
 
 def test_csv_loads_with_clean_types(build: Callable[..., RunRecord]):

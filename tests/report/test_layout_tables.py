@@ -118,7 +118,7 @@ def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord])
     assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
     # Forks of 20 s on either side, which differ by 2%: four are enough.
     assert (analysis.costs[0].forks.forks, analysis.costs[0].pair_s) == (4, 40.0)
-    assert grid.texts[0][-3:] == ("4 (3 to 5)", "2.7", "6.7 (2.7 to 13.3)")
+    assert grid.texts[0][-3:] == ("4 (3 to 5)", "2.7", "3.3 (1.3 to 9.3)")
     unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
     assert unknown is not None
     assert unknown.titles[-1] == "MDE %"
@@ -162,8 +162,11 @@ def test_the_legend_names_the_test_that_holds_at_all_looks(
 ):
     plan = msgspec.structs.replace(record.plan, stop=stop)
     seen = msgspec.structs.replace(record, looks=looks, plan=plan)
-    named = "mixture t-test" in render(analyse_run(seen), width=400)
-    assert named == (looks > 1 or stop is not None)
+    text = render(analyse_run(seen), width=400)
+    assert ("mixture t-test" in text, "p is times 4, intervals are at 98.75%" in text) == (
+        stop is not None,
+        looks == 3,
+    )
 
 
 def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunRecord]):

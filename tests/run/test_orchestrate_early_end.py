@@ -297,10 +297,11 @@ def test_who_adds_to_what_was_decided_has_looked_at_it(
 ):
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "all is decided")
     found = extended(finished(stop=StopSpec(decided=True, margin=0.1)), More(3))
-    assert (found.looks, found.plan.stop) == (2, StopSpec(margin=0.1))
+    assert (found.looks, found.plan.stop) == (None, StopSpec(margin=0.1))
+    assert extended(msgspec.structs.replace(finished(), looks=None), More(3)).looks is None
     monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
     found = extended(finished(stop=StopSpec(decided=True)), More(3))
-    assert (found.looks, found.plan.stop) == (2, StopSpec(decided=True))
+    assert (found.looks, found.plan.stop) == (None, StopSpec(decided=True))
 
 
 def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from scipy.stats import t, ttest_ind, ttest_ind_from_stats, ttest_rel
+from scipy.stats import ttest_ind, ttest_ind_from_stats, ttest_rel
 
 from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.arrays import log_points
@@ -431,7 +431,7 @@ def test_a_run_until_decided_ends_right(calibration: Table, fork_sd: float, effe
         for look in (FIRST_LOOK, 20):
             values = np.exp(pairs[place, :look]).tolist()
             own = compare(
-                [1.0] * look, values, higher_is_better=False, margin=MARGIN, paired=True, sequential=True
+                [1.0] * look, values, higher_is_better=False, margin=MARGIN, paired=True, looks=None
             )
             beyond, within, equal = (bool(mask[place]) for mask in verdicts_of(pairs, look))
             assert (own.verdict in ("slower", "faster")) == beyond
@@ -439,17 +439,47 @@ def test_a_run_until_decided_ends_right(calibration: Table, fork_sd: float, effe
             assert (own.verdict == "equivalent") == equal
 
 
-def test_adding_blocks_after_a_look_misleads_little_more_than_looking_once(calibration: Table):
-    """The first look was at an ordinary p; whoever goes on pays from then on, however often."""
+def test_deciding_after_a_look_misleads_little_more_than_looking_once(calibration: Table):
+    """The first look was at an ordinary p; whoever then runs until it is decided pays from then on."""
     pairs = seeded(41).normal(0, 0.05, (calibration.repetitions, MOST))
-    error = pairs[:, :FIRST_LOOK].std(axis=1, ddof=1) / math.sqrt(FIRST_LOOK)
-    first = np.abs(pairs[:, :FIRST_LOOK].mean(axis=1)) > float(t.ppf(0.975, FIRST_LOOK - 1)) * error
-    later = np.zeros(len(pairs), bool)
-    for look in range(2 * FIRST_LOOK, MOST + 1, FIRST_LOOK):
+    found = found_by_hand(pairs, (FIRST_LOOK,))
+    for look in range(FIRST_LOOK + 1, MOST + 1):
         beyond, within, _ = verdicts_of(pairs, look)
-        later |= beyond | within
-    cell = f"five pairs, then five more up to {MOST}"
-    calibration.check("extend until p pleases", cell, float((first | later).mean()), most=0.075)
+        found |= beyond | within
+    cell = f"five pairs, then until decided or up to {MOST}"
+    calibration.check(
+        "extend --until-decided: a difference that is not there", cell, float(found.mean()), most=0.075
+    )
+
+
+def found_by_hand(pairs: Values, counts: Sequence[int]) -> Values:
+    """Whether p is at most .05 at any look after so many pairs, of which each but the last made others."""
+    found = np.zeros(len(pairs), bool)
+    for looks, count in enumerate(counts, 1):
+        own = pairs[:, :count]
+        p = 2 ** (looks - 1) * ttest_rel(own, np.zeros_like(own), axis=1).pvalue
+        found |= p <= 0.05
+        none = np.zeros(count)
+        for place in range(3):
+            mine = difference_of(none, own[place], paired=True, looks=looks)
+            assert mine.p == pytest.approx(min(1.0, p[place]))
+    return found
+
+
+@pytest.mark.parametrize("looks", [2, 4, 8])
+def test_adding_blocks_after_looks_misleads_little_more_than_looking_once(calibration: Table, looks: int):
+    pairs = seeded(44, looks).normal(0, 0.05, (calibration.repetitions, 6 * looks))
+    false = found_by_hand(pairs, range(6, 6 * looks + 1, 6)).mean()
+    cell = f"{looks} looks, each after six pairs more"
+    calibration.check("extend: a difference that is not there", cell, float(false), most=0.075)
+
+
+def test_adding_blocks_after_a_look_finds_what_it_should(calibration: Table):
+    """The mixture t-test would find it in .37 of cases."""
+    pairs = seeded(45).normal(math.log1p(0.10), 0.15, (calibration.repetitions, 22))
+    second = 2 * ttest_rel(pairs, np.zeros_like(pairs), axis=1).pvalue <= 0.05
+    cell = "6 and 16 pairs more, SD of pairs 15%, effect 10%"
+    calibration.check("extend: a true difference at the second look", cell, float(second.mean()), least=0.69)
 
 
 @pytest.mark.parametrize("paired", [False, True])
@@ -515,7 +545,7 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
     """
     *means, weights = DERIVED[what]
     truth = [float(np.dot(weights, side)) for side in means]
-    sequential, paired = design == "looks", design != "apart"
+    looks, paired = None if design == "looks" else 1, design != "apart"
     generator = seeded(17, forks, list(DERIVED).index(what), len(design))
     differences, ratios, told = [], [], []
     for _ in range(calibration.calls):
@@ -530,8 +560,8 @@ def test_differences_sums_and_costs_cover(calibration: Table, what: str, forks: 
             else:
                 drawn = task_values(generator, own, forks, host=host if paired else 1.0)
             sides.append(np.asarray(weights) @ drawn)
-        difference = difference_of(*sides, paired=paired, sequential=sequential)
-        ratio = Ratio.of(*sides, paired=paired, sequential=sequential)
+        difference = difference_of(*sides, paired=paired, looks=looks)
+        ratio = Ratio.of(*sides, paired=paired, looks=looks)
         low, high = difference.interval(0.95)
         differences.append(low <= truth[1] - truth[0] <= high)
         low, high = ratio.bounds(0.95)

@@ -213,15 +213,16 @@ def rare(left: Sequence[float], right: Sequence[float], **options: Any):
 COUNTS = st.lists(st.sampled_from((0.0, 0.01, 0.1)) | st.floats(0.9, 1.1), min_size=3, max_size=7).filter(any)
 
 
-@given(COUNTS, COUNTS, st.booleans(), st.booleans())
+@given(COUNTS, COUNTS, st.booleans(), st.booleans(), st.sampled_from((1, 2, 3, None)))
 def test_an_interval_excludes_no_difference_just_where_p_says_so(
     left: list[float],
     right: list[float],
     paired: bool,  # noqa: FBT001 - drawn
     additive: bool,  # noqa: FBT001 - drawn
+    looks: int | None,
 ):
     size = min(len(left), len(right))
-    found = times(left[:size], right[:size], additive=additive, paired=paired)
+    found = times(left[:size], right[:size], additive=additive, paired=paired, looks=looks)
     assume(found.p is not None and found.low_percent is not None)
     assume(all(abs(found.p - level) > 1e-6 for level in (0.05, 0.10)))
     for level, low, high in (
@@ -263,27 +264,39 @@ def test_nothing_in_few_forks_says_nothing(forks: int):
 
 @pytest.mark.parametrize(("forks", "verdict"), [(7, "inconclusive"), (8, "slower")])
 def test_looked_at_often_what_never_happened_on_one_side_takes_eight_pairs(forks: int, verdict: str):
-    found = rare([0.0] * forks, [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0][:forks], sequential=True)
+    found = rare([0.0] * forks, [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0][:forks], looks=None)
     assert (found.verdict, found.p) == (verdict, pytest.approx((forks + 1) / 2**forks))
 
 
 @pytest.mark.parametrize(
     ("factor", "verdict"), [(1.06, "slower"), (1.04, "different"), (1.001, "equivalent"), (0.93, "faster")]
 )
-@pytest.mark.parametrize("sequential", [False, True])
-def test_the_estimate_beyond_the_margin_makes_the_verdict(*, factor: float, verdict: str, sequential: bool):
+@pytest.mark.parametrize("looks", [1, 2, None])
+def test_the_estimate_beyond_the_margin_makes_the_verdict(factor: float, verdict: str, looks: int | None):
     """The 90% interval of +6% and of +4% holds the margin of 5%."""
     baseline = [10.0, 10.1, 9.9, 10.05, 9.95, 10.0, 10.02, 9.98]
     spread = 0.02 if verdict != "equivalent" else 0.002
     jitter = [1 + spread * one for one in (0.9, -0.7, 1.0, -1.1, 0.4, -0.5, 0.6, -0.6)]
     contender = [value * factor * each for value, each in zip(baseline, jitter, strict=True)]
-    found = times(baseline, contender, paired=True, sequential=sequential)
+    found = times(baseline, contender, paired=True, looks=looks)
     assert found.verdict == verdict
     assert (found.low90_percent < 5 < found.high90_percent) == (factor in (1.06, 1.04))
 
 
+def test_every_further_look_doubles_p():
+    ps = [times([10.0, 10.1, 9.9, 10.05], [10.3, 10.2, 10.1, 10.6], looks=looks).p for looks in (1, 2, 3)]
+    assert ps[1:] == pytest.approx([2 * ps[0], 4 * ps[0]])
+
+
+@pytest.mark.parametrize("paired", [False, True])
+def test_the_second_look_doubles_the_p_of_what_never_happened(*, paired: bool):
+    sides = [0.0] * 6, [3.0, 1.0, 4.0, 1.0, 5.0, 9.0]
+    once, second, ninth = (rare(*sides, paired=paired, looks=looks) for looks in (1, 2, 9))
+    assert (second.p, ninth.p) == (2 * once.p, 1.0 if paired else pytest.approx(256 * once.p))
+
+
 def test_looked_at_often_four_pairs_have_no_interval_and_no_verdict():
-    found = times([10.0, 10.1, 9.9, 10.05], [20.0, 20.3, 19.7, 20.1], paired=True, sequential=True)
+    found = times([10.0, 10.1, 9.9, 10.05], [20.0, 20.3, 19.7, 20.1], paired=True, looks=None)
     assert (found.verdict, found.low_percent, found.mde_percent) == ("inconclusive", None, None)
     assert found.p > 0.05
 

@@ -49,7 +49,7 @@ DECIDED = StopSpec(decided=True)
 
 def decided(verdict: str, label: str = "range", **changes: Any) -> Row:
     return row(
-        comparison(0.03, **{"forks": 9, "verdict": verdict, "sequential": True} | changes),
+        comparison(0.03, **{"forks": 9, "verdict": verdict, "looks": None} | changes),
         label=label,
     )
 

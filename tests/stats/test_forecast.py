@@ -23,7 +23,7 @@ _MOST = 50
 
 
 def _sequential(**changes: float) -> Rule:
-    return Rule(_MARGIN, paired=True, sequential=True, **changes)
+    return Rule(_MARGIN, paired=True, looks=None, **changes)
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -75,12 +75,28 @@ def test_the_range_of_a_run_under_way_holds_what_it_took() -> None:
 
 def _verdicts_from(pairs: np.ndarray) -> Iterator[int]:
     """Numbers of pairs with a verdict, one after the other, by the rules as written."""
-    rule = _sequential()
-    for count in range(5, _MOST + 1):
-        mean, error = pairs[:count].mean(), pairs[:count].std(ddof=1) / math.sqrt(count)
-        significant = abs(mean) >= rule.critical(count) * error
-        if significant or abs(mean) + rule.critical(count, 0.1) * error < _MARGIN:
-            yield count
+    yield from (count for count in range(5, _MOST + 1) if _decides(pairs, count, _sequential()))
+
+
+def _decides(pairs: np.ndarray, count: int, rule: Rule) -> bool:
+    """Whether so many pairs have a verdict."""
+    mean, error = pairs[:count].mean(), pairs[:count].std(ddof=1) / math.sqrt(count)
+    significant = abs(mean) >= rule.critical(count) * error
+    return significant or abs(mean) + rule.critical(count, 0.1) * error < _MARGIN
+
+
+def test_forks_that_are_added_for_one_more_look_decide_more_than_half_of_the_runs() -> None:
+    rng, sd, most = np.random.default_rng(20_240_905), 0.07, 200
+    decided: list[bool] = []
+    for _ in range(400):
+        pairs = sd * (rng.standard_normal() + rng.standard_normal(most))
+        if _decides(pairs, 6, Rule(_MARGIN, paired=True)):
+            continue
+        rule = Rule(_MARGIN, paired=True, looks=2)
+        said = forks_to_verdict(Estimate(pairs[:6].mean(), Spread(pairs[:6].std(ddof=1), 5), 6), rule, most)
+        decided.append(said.forks is not None and _decides(pairs, 6 + said.forks, rule))
+    assert len(decided) > 100
+    assert 0.5 <= np.mean(decided) <= 0.75
 
 
 def test_a_sequential_plan_ends_as_often_as_it_promises() -> None:
@@ -161,7 +177,7 @@ def test_no_number_of_forks_finds_no_effect() -> None:
 def test_an_estimate_that_ended_a_run_is_drawn_towards_0() -> None:
     found = Estimate(0.12, Spread(0.05, 4), 5)
     assert found.shrunk(_sequential()) == pytest.approx(0.1)
-    assert found.shrunk(Rule(_MARGIN, paired=False, sequential=True)) == pytest.approx(0.12 * 2.5 / 3.5)
+    assert found.shrunk(Rule(_MARGIN, paired=False, looks=None)) == pytest.approx(0.12 * 2.5 / 3.5)
 
 
 def test_the_sd_of_a_coming_run_is_known_less_well() -> None:

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from benchctl.results.plan import StopSpec
-from benchctl.stats.inference import adjusted_p, holm, sequential
+from benchctl.stats.inference import adjusted_p, holm, looks_at
 from builders import make_plan, make_record
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=40)
@@ -35,12 +35,17 @@ def test_an_empty_family():
 @pytest.mark.parametrize(
     ("stop", "looks", "expected"),
     [
-        (None, 1, False),
-        (StopSpec(budget_s=60), 1, False),
-        (StopSpec(decided=True), 1, True),
-        (None, 2, True),
+        (None, 1, 1),
+        (StopSpec(budget_s=60), 1, 1),
+        (StopSpec(decided=True), 1, None),
+        (StopSpec(decided=True), 2, None),
+        (None, 2, 2),
+        # Its rule was dropped when forks were added.
+        (None, None, None),
     ],
 )
-def test_runs_that_are_looked_at_more_than_once(*, stop: StopSpec | None, looks: int, expected: bool):
+def test_the_run_that_was_looked_at_most_counts(
+    stop: StopSpec | None, looks: int | None, expected: int | None
+):
     record = make_record(plan=make_plan(forks=8, stop=stop), looks=looks)
-    assert sequential([make_record(), record]) is expected
+    assert looks_at([make_record(), record]) == looks_at([record, make_record()]) == expected

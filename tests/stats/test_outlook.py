@@ -106,11 +106,14 @@ def test_what_is_not_judged_or_not_timed_costs_nothing_that_could_be_told():
 
 
 @pytest.mark.parametrize("paired", [False, True])
-def test_an_open_row_lacks_further_blocks_by_the_rule_for_many_looks(*, paired: bool):
-    comparison = compared(paired=paired)
+@pytest.mark.parametrize(("looks", "then"), [(1, 2), (2, 3), (None, None)])
+def test_an_open_row_lacks_further_blocks_by_the_rule_for_one_more_look(
+    looks: int | None, then: int | None, *, paired: bool
+):
+    comparison = compared(paired=paired, looks=looks)
     assert comparison.verdict == "inconclusive"
     (found,) = costs(comparison)
-    rule = msgspec.structs.replace(rule_of(comparison), sequential=True)
+    rule = msgspec.structs.replace(rule_of(comparison), looks=then)
     estimate = estimate_of(comparison)
     assert estimate is not None
     assert found.further == forks_to_verdict(estimate, rule, 50)
@@ -146,7 +149,7 @@ def test_the_least_effect_of_a_row_is_that_of_its_adjusted_p():
     assert nct.sf(t.isf(0.025, 8), 8, ncp) == pytest.approx(0.8, abs=0.005)
     assert together[0].mde_percent > 1.2 * alone.mde_percent
     assert with_least_effects([compared(error=None)], "holm")[0].mde_percent is None
-    early = compared(sequential=True, n_baseline=2, n_contender=2)
+    early = compared(looks=None, n_baseline=2, n_contender=2)
     assert with_least_effects([early], "holm")[0].mde_percent is None
 
 

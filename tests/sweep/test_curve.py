@@ -109,9 +109,9 @@ def test_saturation_is_no_power_law_and_a_power_law_is_one():
 
 def test_looks_widen_intervals_which_take_more_blocks():
     points = forks(lambda x: x**0.5)
-    once, often = (fitted(points, sequential=looks).lines[0].growth.exponent for looks in (False, True))
+    once, often = (fitted(points, looks=looks).lines[0].growth.exponent for looks in (1, None))
     assert often.low < once.low
-    few = fitted(forks(lambda x: x**0.5, blocks=3), sequential=True).lines[0].growth
+    few = fitted(forks(lambda x: x**0.5, blocks=3), looks=None).lines[0].growth
     assert (few.exponent.low, few.reason) == (None, "fewer than 5 blocks, or nothing varies between blocks")
 
 

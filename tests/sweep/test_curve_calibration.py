@@ -106,32 +106,29 @@ TASKS, BLOCKS = 10, 8
 
 
 def at_histories(
-    generator: np.random.Generator, effects: tuple[float, ...], *, sequential: bool = False
+    generator: np.random.Generator, effects: tuple[float, ...], *, looks: int | None = 1
 ) -> list[SweepCurve]:
     """Curves of tasks, judged: es and os change alike, but for what os has more on polluted nodes."""
     curves = []
     for effect in effects:
         truths = {"es": np.array([0.0, 0.2, 0.4]), "os": np.array([0.1, 0.3, 0.5 + effect])}
         values = drawn(generator, truths, BLOCKS, drift=0.1, node=0.0, fork_sd=0.03)
-        curves.append(
-            sweep_curve(values, HISTORIES, task="t", metric="service_time_p90", sequential=sequential)
-        )
+        curves.append(sweep_curve(values, HISTORIES, task="t", metric="service_time_p90", looks=looks))
     return list(judged_curves(curves))
 
 
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("looks", [1, None])
 def test_without_an_interaction_none_is_found_and_intervals_hold_the_truth(
-    calibration: Table,
-    sequential: bool,  # noqa: FBT001 - drawn
+    calibration: Table, looks: int | None
 ):
-    generator = np.random.default_rng((41, sequential))
+    generator = np.random.default_rng((41, looks is None))
     any_found, covered = [], []
     for _ in range(calibration.calls):
-        curves = at_histories(generator, (0.0,) * TASKS, sequential=sequential)
+        curves = at_histories(generator, (0.0,) * TASKS, looks=looks)
         found = [one for curve in curves for one in curve.pairs[0].interactions]
         any_found.append(any(one.verdict in {"faster", "slower", "different"} for one in found))
         covered += [one.low_percent <= 0 <= one.high_percent for one in found]
-    cell = f"{TASKS} tasks, {BLOCKS} blocks{', sequential' * sequential}"
+    cell = f"{TASKS} tasks, {BLOCKS} blocks{', any look' * (looks is None)}"
     calibration.check("histories: any interaction without one", cell, float(np.mean(any_found)), most=0.065)
     calibration.check("histories: coverage of the interaction", cell, float(np.mean(covered)), least=0.935)
 
@@ -152,7 +149,7 @@ NEEDS = {"equal": 1.0, "a quarter more": 1.25}
 
 
 def at_recalls(
-    generator: np.random.Generator, blocks: int, candidates: float, *, sequential: bool = False
+    generator: np.random.Generator, blocks: int, candidates: float, *, looks: int | None = 1
 ) -> SweepCurve:
     """Curves that are alike, but for how many candidates the same recall takes os; builds differ in it."""
     x = np.log(CANDIDATES.numbers)
@@ -163,9 +160,7 @@ def at_recalls(
         luck = generator.normal(0, 0.05, (blocks, 1)) + generator.normal(0, 0.02, (blocks, x.size))
         misses = np.exp(0.5 + math.log(needs) - x + luck)
         recalls[name] = [dict(enumerate(point)) for point in (1 - misses).T.tolist()]
-    curve = sweep_curve(
-        speeds, CANDIDATES, task="t", metric="throughput", recalls=recalls, sequential=sequential
-    )
+    curve = sweep_curve(speeds, CANDIDATES, task="t", metric="throughput", recalls=recalls, looks=looks)
     return next(judged_curves([curve]))
 
 

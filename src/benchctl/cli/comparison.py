@@ -16,7 +16,7 @@ from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat, run_doubts
-from benchctl.stats.inference import Method, sequential
+from benchctl.stats.inference import Method, looks_at
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
@@ -195,7 +195,7 @@ def comparison_analysis(
         answers=_relabelled(first.answers, sides) if alone else None,
         metrics=metrics,
         method=method,
-        sequential=sequential(part.run for part in selection.parts),
+        looks=looks_at(part.run for part in selection.parts),
         builds={label: [facts for _, facts in own] for label, own in built.items()},
         built_in={label: [number for number, _ in own] for label, own in built.items()},
     )

@@ -32,7 +32,7 @@ from benchctl.stats.compare import Side as Values
 from benchctl.stats.doubts import unfit_values, unit_doubts
 from benchctl.stats.driver import LoadCheck, check_load, compare_pauses
 from benchctl.stats.forecast import Forecast
-from benchctl.stats.inference import sequential
+from benchctl.stats.inference import looks_at
 from benchctl.stats.metrics import (
     RECALL,
     ForkSummaries,
@@ -387,7 +387,7 @@ def compare_row(spec: ComparisonSpec, runs: Mapping[str, RunRecord]) -> Experime
         paired=paired,
         judged=_judged(metric, tasks, doubts) and not unlike,
         replicate=replicate,
-        sequential=not of_builds and sequential(measured),
+        looks=1 if of_builds else looks_at(measured),
         stretch=1 / (1 - max(pause.share for pause in pauses)),
     )
     return ExperimentRow(

@@ -185,7 +185,7 @@ class _Conduct:
             if measurement.ingest:
                 continue
             record = run.record.with_blocks(added if measurement.forks is None else (), stop)
-            run.extend(msgspec.structs.replace(record, looks=record.looks + 1))
+            run.extend(msgspec.structs.replace(record, looks=record.looks and record.looks + 1))
         decided = spec.until_decided or more.until_decided
         self._update(
             spec=msgspec.structs.replace(

@@ -113,7 +113,9 @@ def _expectation(
     undecided = [(row, one) for row, one in zip(own, judged, strict=True) if _more_forks_may_decide(one)]
     undecided = undecided if outcome == "inconclusive" else []
     weight = family_weight(adjusted.values(), "holm")
-    needs = [further_forks(one.comparison, weight) for _, one in undecided]
+    # What is open goes on until it is decided.
+    open_ = [msgspec.structs.replace(one.comparison, looks=None) for _, one in undecided]
+    needs = [further_forks(comparison, weight) for comparison in open_]
     needs = [] if None in needs else needs
     return ExpectationResult(
         asked=expectation,

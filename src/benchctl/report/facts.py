@@ -162,8 +162,9 @@ def _corpus_line(corpus: CorpusSpec) -> str:
 def _beside_lines(record: RunRecord) -> Iterator[str]:
     """Yield what was done beside the compared forks."""
     evidence = record.plan.evidence
-    if record.looks > 1:
-        yield f"forks were added after its figures could be seen: look {record.looks}"
+    if record.looks != 1:
+        look = "" if record.looks is None else f": look {record.looks}"
+        yield f"forks were added after its figures could be seen{look}"
     if evidence is not None:
         extra = f"{counted(evidence.extra_forks, 'further fork')} of every variant"
         forks = extra if evidence.extra_forks else "all forks"

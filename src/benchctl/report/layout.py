@@ -136,7 +136,7 @@ def _to_go(cost: VerdictCost | None) -> Cell | str:
 def _shrunk(comparison: Comparison) -> str:
     """Return the effect of a verdict that ended a run, whose estimate lies too far from 0 on average."""
     estimate = estimate_of(comparison)
-    if estimate is None or not comparison.sequential or comparison.verdict not in DECIDED:
+    if estimate is None or comparison.looks is not None or comparison.verdict not in DECIDED:
         return ""
     return signed_percent(100 * math.expm1(estimate.shrunk(rule_of(comparison))))
 

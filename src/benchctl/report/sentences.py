@@ -441,9 +441,18 @@ def builds_legend(analysis: Analysis) -> str:
 
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
-    """Return the test that looks at a run before its end ask for; empty if there were none."""
-    sequential = any(comparison.sequential for comparison in comparisons)
-    return "; both hold however often the run was looked at (mixture t-test)" if sequential else ""
+    """Return how interval and p allow for looks at a run before its end; empty if there were none."""
+    seen = {comparison.looks for comparison in comparisons}
+    if None in seen:
+        return "; both hold however often the run was looked at (mixture t-test)"
+    looks = max((looks for looks in seen if looks is not None), default=1)
+    factor = 2 ** (looks - 1)
+    confidence = f"{100 - 5 / factor:.6g}%"
+    return (
+        f"; both allow for {looks} looks: p is times {factor}, intervals are at {confidence}"
+        if looks > 1
+        else ""
+    )
 
 
 def adjustment(analysis: Analysis) -> str:

@@ -297,6 +297,10 @@ class LoadHostFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     round_trip_ns: int
 
 
+Looks = int | None
+"""Times that figures were seen, the present one included; None for any number, as rules see every block's."""
+
+
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Record of a run: everything but its samples and logs."""
 
@@ -318,7 +322,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     builds: dict[str, tuple[IndexFacts, ...]] = {}
     # Why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
     stopped: str = ""
-    looks: int = 1
+    looks: Looks = 1
     # Variant -> blocks of the run that have no fork of it: of an experiment that gives forks to what is
     # open, those in which others were measured.
     left_out: dict[str, tuple[int, ...]] = {}

@@ -402,6 +402,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
             hint=f"resume with: benchctl resume {record.id}",
         )
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
+    looks = None if record.looks is None or rule.decided else record.looks + 1
     blocks = more.further(len(record.own_blocks), ends_early=rule.decided)
     first = 1 + max(record.own_blocks, default=-1)
     # Skip numbers that belong to forks for evidence.
@@ -412,7 +413,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
         budget_s=None if more.budget_s is None else budget_behind(record, more.budget_s),
         decided=rule.decided or more.until_decided,
     )
-    longer, looks = record.with_blocks(added, rule), record.looks + 1
+    longer = record.with_blocks(added, rule)
     if any(reason_to_stop(longer, block) for block in added[: record.plan.index_builds]):
         if more.until_decided:
             hint = f"add forks anyway with: benchctl extend {record.id} --forks N"

@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.likeness import resolved, variant_differences
-from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, RunRecord
+from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, Looks, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
@@ -41,7 +41,7 @@ from benchctl.stats.doubts import (
     unsupported_reason,
 )
 from benchctl.stats.driver import LoadCheck, check_load, compare_pauses, driver_rows, host_rows
-from benchctl.stats.inference import Method, sequential
+from benchctl.stats.inference import Method, looks_at
 from benchctl.stats.metrics import (
     INDEX_BUILDS,
     REDLINE,
@@ -111,7 +111,7 @@ def analyse_run(
         answers=record.answers,
         margins=margins,
         metrics=metrics,
-        sequential=sequential([record]),
+        looks=looks_at([record]),
         builds={name: record.builds_of(name) for name in forks},
     )
     own = (*run_doubts(record), *(Caveat("run", text) for text in record.caveats))
@@ -144,7 +144,7 @@ def analyse(
     margins: Mapping[MetricKey, float] | None = None,
     method: Method = "benjamini-hochberg",
     metrics: Sequence[Metric] | None = None,
-    sequential: bool = False,
+    looks: Looks = 1,
     builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
     built_in: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> Analysis:
@@ -164,7 +164,7 @@ def analyse(
         margins: relative differences that do not matter, by metric, where they differ from the defaults.
         method: how p-values are adjusted.
         metrics: in table order; None for the usual ones.
-        sequential: whether the figures were looked at more than once.
+        looks: how often the figures were looked at.
         builds: label -> builds of its prepared index.
         built_in: label -> the number of each build's run, where there are several runs.
 
@@ -184,7 +184,7 @@ def analyse(
         paired=paired,
         replicate=replicate,
         # A run enters as one value among those of other runs, whatever ended it.
-        sequential=sequential and not several,
+        looks=1 if several else looks,
     )
     groups = [{label: done[label] for label in group} for group in plan.compared_together(done)]
     rows: list[Row] = []
@@ -213,9 +213,7 @@ def analyse(
     curves: tuple[SweepCurve, ...] = ()
     if not several:
         own_margins = {metric.key: metric.margin for metric in asked}
-        curves = tuple(
-            hook("swept_curves")(tasks, plan, margins=own_margins, method=method, sequential=sequential)
-        )
+        curves = tuple(hook("swept_curves")(tasks, plan, margins=own_margins, method=method, looks=looks))
     if not any(not curve.axis.derived for curve in curves):
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
@@ -382,7 +380,7 @@ def _row(
     settled: SettledTasks = MappingProxyType({}),
     paired: bool,
     replicate: Replicate,
-    sequential: bool = False,
+    looks: Looks = 1,
 ) -> Row:
     task, challenge = task_at(plan, place), plan.schedules[place[0]]
     found = collect(done, place, task)
@@ -431,7 +429,7 @@ def _row(
                     paired=paired,
                     judged=judged and pauses[contender].doubt is None,
                     replicate=replicate,
-                    sequential=sequential,
+                    looks=looks,
                     stretch=1 / (1 - pauses[contender].share),
                 ),
                 (

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 from scipy.special import stdtrit
 
-from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord
+from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, Looks
 from benchctl.spec import ComparedAs
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat, CaveatCode, Replicate, missed_percent
-from benchctl.stats.inference import Contrast, Method, Ratio, adjusted_p, difference_of, p_of_signs
+from benchctl.stats.inference import Contrast, Method, Ratio, adjusted_p, at_look, difference_of, p_of_signs
 from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 
 
@@ -225,8 +225,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     margin_percent: float
     # In the metric's unit, where the difference is judged by it instead of the ratio; else None.
     margin_difference: float | None = None
-    # The figures were looked at more than once, and p and intervals hold in spite of that.
-    sequential: bool = False
+    # How often the figures were looked at, which p and intervals allow for; None for after every block.
+    looks: Looks = 1
     # `baseline_value`, `contender_value`: geometric means over forks, in the metric's unit; None without
     # any. Where index builds or runs count, over the geometric means of these. Arithmetic where there is a
     # difference.
@@ -317,7 +317,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
     contender: str = "contender",
     replicate: Replicate = "fork",
     units: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    sequential: bool = False,
+    looks: Looks = 1,
     additive: bool = False,
     signed: bool = False,
     compared_as: ComparedAs = "ratio",
@@ -341,7 +341,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         replicate: the unit of replication; of builds and runs, means over their forks are compared.
         units: the number of the build or run of each value, by side; the same on both sides when paired.
             Not used where forks are compared.
-        sequential: whether the figures were looked at more than once.
+        looks: how often the figures were looked at.
         additive: whether values may be 0: then the effect is that of arithmetic means, by `Ratio`, and there
             is a difference.
         signed: whether they may be below 0, too, as differences of measurements are.
@@ -368,7 +368,7 @@ def compare(  # noqa: PLR0913 - what was declared about two sides, by name
         n_baseline=left.forks,
         n_contender=right.forks,
         compared_as=compared_as,
-        sequential=sequential,
+        looks=looks,
         stretch=stretch,
         margin_percent=100 * margin,
         baseline_value=left.value,
@@ -449,7 +449,7 @@ def compare_sides(
     paired: bool,
     judged: bool,
     replicate: Replicate,
-    sequential: bool = False,
+    looks: Looks = 1,
     stretch: float = 1.0,
 ) -> Comparison:
     """Compare two variants.
@@ -483,7 +483,7 @@ def compare_sides(
         contender=contender.label,
         replicate=replicate,
         units=(baseline.units, baseline.units if paired else contender.units),
-        sequential=sequential,
+        looks=looks,
         additive=metric.additive,
         signed=baseline.signed or contender.signed,
         compared_as=metric.compared_as,
@@ -590,10 +590,10 @@ def _tested(
     if min(baseline.size, contender.size) == 1:
         return _doubting_few(blank, baseline.size, contender.size)
     if additive:
-        ratio = Ratio.of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
+        ratio = Ratio.of(baseline, contender, paired=blank.paired, looks=blank.looks)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
     else:
-        contrast = difference_of(baseline, contender, paired=blank.paired, sequential=blank.sequential)
+        contrast = difference_of(baseline, contender, paired=blank.paired, looks=blank.looks)
         tested = None if contrast is None else _on_logs(blank, contrast)
     if tested is None:
         text = f"the values of all {blank.replicate}s are identical: nothing to test with"
@@ -660,7 +660,7 @@ def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Compa
     """Test by rearranging forks: where a side is 0 in all of them, nothing is known of the spread.
 
     No arrangement lies further apart than this one, so that p follows from the number of those that lie as
-    far apart. Looked at more than once, forks are compared in the order of the blocks.
+    far apart. Looked at after every block, forks are compared in the order of the blocks.
     """
     named = ((blank.baseline, baseline), (blank.contender, contender))
     never = [name for name, side in named if not side.any()]
@@ -677,15 +677,16 @@ def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Compa
 
 
 def _p_of_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> float:
-    if blank.sequential:
+    if blank.looks is None:
         fewest = min(baseline.size, contender.size)
         differing = np.count_nonzero(baseline[:fewest] != contender[:fewest])
         return p_of_signs(int(differing), 0)
     positive = int(np.count_nonzero(baseline) + np.count_nonzero(contender))
     if blank.paired:
-        return min(1.0, 2.0 * 0.5**positive)
+        return at_look(2.0 * 0.5**positive, blank.looks)
     forks, side = baseline.size + contender.size, max(baseline, contender, key=np.count_nonzero).size
-    return min(1.0, 2 * math.comb(forks - positive, side - positive) / math.comb(forks, side))
+    arranged = 2 * math.comb(forks - positive, side - positive) / math.comb(forks, side)
+    return at_look(arranged, blank.looks)
 
 
 def _doubting_few(tested: Comparison, baseline: int, contender: int) -> Comparison:

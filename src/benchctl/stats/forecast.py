@@ -14,13 +14,13 @@ from typing import Final
 
 import msgspec
 import numpy as np
-from scipy.special import chdtri, ndtr, stdtrit
+from scipy.special import chdtri, ndtr
 
-from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.results.model import FORKS_FOR_VERDICT, Looks
 from benchctl.results.plan import FIRST_LOOK
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.arrays import Floats, Mask
-from benchctl.stats.inference import sequential_critical
+from benchctl.stats.inference import critical
 
 POWER: Final = 0.8
 UNBOUNDED: Final = 100_000
@@ -66,7 +66,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     margin: float  # natural logarithm of 1 + the difference that does not matter
     paired: bool
-    sequential: bool = False  # looked at after every block, from the fifth on
+    looks: Looks = 1  # the last one decides; with None every one does, after every block from the fifth on
     # What p is multiplied by for the other rows of its family: m / (k + 1) by Benjamini and Hochberg, where k
     # of m rows are significant already.
     weight: float = 1.0
@@ -79,16 +79,14 @@ class Rule(msgspec.Struct, frozen=True):
 
     def first_look(self, done: int = 0) -> int:
         """Return the forks a side at the next look."""
-        return max(done + 1, FIRST_LOOK if self.sequential else FORKS_FOR_VERDICT)
+        return max(done + 1, FIRST_LOOK if self.looks is None else FORKS_FOR_VERDICT)
 
     def critical(self, forks: float, level: float = _LEVEL) -> float:
         """Return the t that p equals the level at, two-sided; infinite while there is none."""
         df = self.sides * (forks - 1)
         if df < _LEAST_DF:
             return math.inf
-        if self.sequential:
-            return sequential_critical(1 - level, df, forks / self.sides)
-        return float(stdtrit(df, 1 - level / 2))
+        return critical(level, df, forks / self.sides, self.looks)
 
 
 class Estimate(msgspec.Struct, frozen=True):
@@ -157,14 +155,14 @@ def forks_to_find(effect: float, spread: Spread, rule: Rule, most: int | None = 
         spread: of the coming run.
         rule: the verdict rule.
         most: forks a side that there can be; by default those of a run until it is decided where the rule
-            is sequential, else without a bound that matters.
+            looks after every block, else without a bound that matters.
 
     Raises:
         ValueError: If the effect is not positive.
     """
     if not effect > 0:
         raise ValueError(f"effect must be positive, not {effect}")
-    if rule.sequential:
+    if rule.looks is None:
         return _sequential_plan(effect, spread, rule, most or MOST_FORKS)
     return _fixed_plan(effect, spread, rule, most or UNBOUNDED)
 
@@ -179,7 +177,10 @@ def least_effect(spread: Spread, rule: Rule, forks: float) -> float:
 
 
 def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> Forecast:
-    """Return the further forks a side until a run under way has any verdict, looked at after each.
+    """Return the further forks a side until a run under way has any verdict.
+
+    If the rule does not look after every block, this one decides: the fewest forks from which on each path
+    stays decided.
 
     Args:
         found: the run so far.
@@ -198,6 +199,8 @@ def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> Forecast:
     found_t, equal_t = _criticals(rule, done, most)
     decided = np.abs(means) >= found_t * errors
     decided |= np.abs(means) + equal_t * errors < rule.margin / rule.stretch
+    if rule.looks is not None:
+        decided = np.flip(np.logical_and.accumulate(np.flip(decided, 1), axis=1), 1)
     return _first(decided, within)
 
 

@@ -1,4 +1,4 @@
-"""Tests of differences of means: contrasts, Fieller's ratio, the mixture t-test; adjustment of p-values."""
+"""Tests of differences of means: contrasts, Fieller's ratio, interim analyses; adjustment of p-values."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from benchctl.results.model import RunRecord
+from benchctl.results.model import Looks, RunRecord
 from benchctl.stats.arrays import Floats
 
 # The mixture t-test: p-values and intervals that hold however often they are looked at.
@@ -25,6 +25,9 @@ from benchctl.stats.arrays import Floats
 #
 # Estimate, interval and p are all those of the present look, so that they never contradict each other; the
 # largest evidence of earlier looks would be a valid p, too, beside an interval that may hold 0 again.
+#
+# Who goes on a few times needs less: look k, from 0, is the plain t-test at level / 2^k. The levels sum up to
+# twice the first one at most, and as looks share their values, to 1.5 times it.
 
 
 def log_evidence(t: float, df: float, units: float) -> float:
@@ -52,6 +55,18 @@ def sequential_critical(confidence: float, df: float, units: float) -> float:
     v = 1.0 + units
     a = math.pow(v / (1 - confidence) ** 2, 1 / (df + 1))
     return math.sqrt(df * (a - 1) / (1 - a / v)) if a < v else math.inf
+
+
+def at_look(p: float, looks: int) -> float:
+    """Return an ordinary p so that the level itself can be used: it doubles with every look."""
+    return min(1.0, math.ldexp(p, looks - 1))
+
+
+def critical(level: float, df: float, units: float, looks: Looks) -> float:
+    """Return the t that p equals the level at, two-sided, between 0 and 1; infinite while there is none."""
+    if looks is None:
+        return sequential_critical(1 - level, df, units)
+    return -float(stdtrit(df, math.ldexp(level / 2, 1 - looks)))
 
 
 def p_of_signs(above: int, below: int) -> float:
@@ -91,7 +106,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     df: float
     # That the estimate rests on: (SD of a unit / error)^2, the number of pairs where there are pairs.
     units: float
-    sequential: bool = False  # looked at any number of times: p-values and intervals hold in spite of that
+    looks: Looks = 1
 
     @property
     def p(self) -> float:
@@ -100,9 +115,7 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def critical(self, confidence: float) -> float:
         """Return half the width of an interval in standard errors; infinite where there is none yet."""
-        if self.sequential:
-            return sequential_critical(confidence, self.df, self.units)
-        return float(stdtrit(self.df, (1 + confidence) / 2))
+        return critical(1 - confidence, self.df, self.units, self.looks)
 
     def interval(self, confidence: float) -> tuple[float, float]:
         """Low and high; infinite where there is none yet."""
@@ -111,12 +124,12 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _two_sided(self, distance: float) -> float:
         t = abs(distance) / self.error
-        return sequential_p(t, self.df, self.units) if self.sequential else 2 * float(stdtr(self.df, -t))
+        if self.looks is None:
+            return sequential_p(t, self.df, self.units)
+        return at_look(2 * float(stdtr(self.df, -t)), self.looks)
 
 
-def contrast(
-    groups: Sequence[Floats], weights: Sequence[float], *, sequential: bool = False
-) -> Contrast | None:
+def contrast(groups: Sequence[Floats], weights: Sequence[float], *, looks: Looks = 1) -> Contrast | None:
     """Estimate the weighted sum of the means of groups.
 
     Degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946): for two groups weighted -1 and 1,
@@ -125,7 +138,7 @@ def contrast(
     Args:
         groups: values, shape (n,) each; independent of each other.
         weights: one a group; those weighted 0 are left out.
-        sequential: whether they are looked at more than once.
+        looks: how often they are looked at.
 
     Returns:
         None when a group has under two values, or nothing varies.
@@ -143,16 +156,14 @@ def contrast(
         return None
     spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
     units = 1 / math.fsum(weight**2 / values.size for values, weight in kept)
-    return Contrast(estimate, math.sqrt(variance), variance**2 / spread, units, sequential)
+    return Contrast(estimate, math.sqrt(variance), variance**2 / spread, units, looks)
 
 
-def difference_of(
-    baseline: Floats, contender: Floats, *, paired: bool, sequential: bool = False
-) -> Contrast | None:
+def difference_of(baseline: Floats, contender: Floats, *, paired: bool, looks: Looks = 1) -> Contrast | None:
     """Contender - baseline, shapes (n,) and (m,), (n,) and in the order of the pairs when paired."""
     if paired:
-        return contrast([contender - baseline], [1.0], sequential=sequential)
-    return contrast([baseline, contender], [-1.0, 1.0], sequential=sequential)
+        return contrast([contender - baseline], [1.0], looks=looks)
+    return contrast([baseline, contender], [-1.0, 1.0], looks=looks)
 
 
 class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -168,11 +179,9 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     difference: Contrast
 
     @classmethod
-    def of(
-        cls, baseline: Floats, contender: Floats, *, paired: bool, sequential: bool = False
-    ) -> "Ratio | None":
+    def of(cls, baseline: Floats, contender: Floats, *, paired: bool, looks: Looks = 1) -> "Ratio | None":
         """Return the ratio like `difference_of`; None in the same cases."""
-        difference = difference_of(baseline, contender, paired=paired, sequential=sequential)
+        difference = difference_of(baseline, contender, paired=paired, looks=looks)
         if difference is None:
             return None
         first, second = (float(side.var(ddof=1)) / side.size for side in (baseline, contender))
@@ -231,9 +240,11 @@ class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Method = Literal["benjamini-hochberg", "holm"]
 
 
-def sequential(runs: Iterable[RunRecord]) -> bool:
-    """Return whether any run was looked at more than once: by its stop rule, or before more was added."""
-    return any(run.looks > 1 or (run.plan.stop is not None and run.plan.stop.decided) for run in runs)
+def looks_at(runs: Iterable[RunRecord]) -> Looks:
+    """Return the most that any run was looked at: by its stop rule, or before more was added."""
+    found = [None if run.plan.stop is not None and run.plan.stop.decided else run.looks for run in runs]
+    known = [looks for looks in found if looks is not None]
+    return max(known, default=1) if len(known) == len(found) else None
 
 
 def adjusted_p(p_values: Sequence[float], method: Method) -> list[float]:

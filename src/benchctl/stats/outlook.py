@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Place, Plan, StopSpec
+from benchctl.results.plan import Place, Plan
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.forecast import (
@@ -95,6 +95,7 @@ def verdict_costs(
             if not comparison.judged or not pair_s or estimate is None:
                 continue
             rule = rule_of(comparison, weight)
+            rule = msgspec.structs.replace(rule, looks=rule.looks and 1)
             costs.append(
                 VerdictCost(
                     *place,
@@ -138,7 +139,7 @@ def estimate_of(comparison: Comparison) -> Estimate | None:
 def rule_of(comparison: Comparison, weight: float = 1.0) -> Rule:
     """Return the rule that a comparison's verdict follows, its p multiplied by `weight`."""
     margin = math.log1p(comparison.margin_percent / 100)
-    return Rule(margin, comparison.paired, comparison.sequential, weight, comparison.stretch)
+    return Rule(margin, comparison.paired, comparison.looks, weight, comparison.stretch)
 
 
 def family_weight(family: Iterable[Comparison], method: Method = "benjamini-hochberg") -> float:
@@ -168,13 +169,14 @@ def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Com
 def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None = None) -> Forecast | None:
     """Return how many more forks a side an open comparison takes; None where it has a verdict or no spread.
 
-    Whatever is added makes it one that was looked at before. `most` are forks a side in all; by default as
-    many as a run until it is decided may have, or twice as many as there are.
+    They are one more look, unless every block is. `most` are forks a side in all; by default as many as a run
+    until it is decided may have, or twice as many as there are.
     """
     estimate = estimate_of(comparison)
     if comparison.verdict != "inconclusive" or estimate is None:
         return None
-    rule = msgspec.structs.replace(rule_of(comparison, weight), sequential=True)
+    rule = rule_of(comparison, weight)
+    rule = msgspec.structs.replace(rule, looks=rule.looks and rule.looks + 1)
     return forks_to_verdict(estimate, rule, most or max(MOST_FORKS, 2 * estimate.forks))
 
 
@@ -267,11 +269,8 @@ def _rules(found: Sequence[Prospect], plan: Plan) -> Iterator[Rule]:
         key: sum(prospect.metric == key for prospect in found)
         for key in {prospect.metric for prospect in found}
     }
+    looks = None if plan.stop is not None and plan.stop.decided else 1
     for prospect in found:
         margin = (plan.stop and plan.stop.margin) or metric_of(prospect.metric).margin
         weight = sizes[prospect.metric]
-        yield Rule(math.log1p(margin), paired=True, sequential=_is_sequential(plan.stop), weight=weight)
-
-
-def _is_sequential(stop: StopSpec | None) -> bool:
-    return stop is not None and stop.decided
+        yield Rule(math.log1p(margin), paired=True, looks=looks, weight=weight)

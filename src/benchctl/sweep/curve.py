@@ -16,6 +16,7 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
+from benchctl.results.model import Looks
 from benchctl.results.plan import HISTORY, Axis, Place, Plan, SweepSpec, Swept
 from benchctl.stats.analysis import (
     AtRecall,
@@ -73,7 +74,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     caveats: Sequence[tuple[Caveat, ...]] = (),
     margin: float | None = None,
     within: bool = True,
-    sequential: bool = False,
+    looks: Looks = 1,
     replicate: Replicate = "fork",
     recalls: Mapping[str, Sequence[ByBlock]] = MappingProxyType({}),
 ) -> SweepCurve:
@@ -92,7 +93,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         caveats: by point, doubts about what was measured there.
         margin: relative difference that does not matter; None for the metric's own.
         within: whether a fork has all points.
-        sequential: whether the figures were looked at more than once.
+        looks: how often the figures were looked at.
         replicate: what the keys of the values count.
         recalls: as `values`, the recall of the same searches; empty where they have none.
 
@@ -108,7 +109,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     known = msgspec.structs.replace(
         known, margin=known.margin if margin is None else margin, compared_as=compared_as
     )
-    fitted = _Fit(axis, known, comparisons, caveats, within, sequential, replicate)
+    fitted = _Fit(axis, known, comparisons, caveats, within, looks, replicate)
     of_recall = msgspec.structs.replace(fitted, metric=RECALL)
     numbers = {name: _numbers(line) for name, line in values.items()}
     reached = {name: _numbers(line) for name, line in recalls.items()}
@@ -187,7 +188,7 @@ class _Fit(msgspec.Struct, frozen=True):
     comparisons: Sequence[Sequence[Comparison]]
     caveats: Sequence[tuple[Caveat, ...]]
     within: bool
-    sequential: bool
+    looks: Looks
     replicate: Replicate
 
     def usable(self, points: _Points) -> _Points:
@@ -266,7 +267,7 @@ class _Fit(msgspec.Struct, frozen=True):
             paired=True,
             judged=all(one.judged for one in told) and not any(one.code in WITHHOLDING for one in doubts),
             replicate=self.replicate,
-            sequential=self.sequential,
+            looks=self.looks,
         )
         own = dict.fromkeys(doubt for doubt in doubts if doubt.code in _INHERITED)
         return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *own))
@@ -327,13 +328,13 @@ class _Fit(msgspec.Struct, frozen=True):
         return f"{self.axis.name} {self.axis.labels[0]} has no logarithm" if self.axis.numbers[0] <= 0 else ""
 
     def _no_interval(self) -> str:
-        few = "fewer than 5 blocks, or " if self.sequential else ""
+        few = "fewer than 5 blocks, or " if self.looks is None else ""
         return f"{few}nothing varies between blocks"
 
     def _estimate(self, blocks: _Blocks, weights: Floats) -> Bounded:
         """A weighted sum of a block's points, over blocks."""
         values = blocks.values @ weights
-        found = contrast([values], [1], sequential=self.sequential)
+        found = contrast([values], [1], looks=self.looks)
         if found is None:
             return Bounded(float(values.mean()))
         low, high = found.interval(_CONFIDENCE)
@@ -350,9 +351,7 @@ class _Fit(msgspec.Struct, frozen=True):
         scaled = (x - x.mean()) / (x[-1] - x[0])
         basis, upper = np.linalg.qr(np.vander(scaled, increasing=True))
         polynomials = (basis * np.sign(np.diag(upper))).T[_TWO:]
-        found = [
-            contrast([blocks.values @ weights], [1], sequential=self.sequential) for weights in polynomials
-        ]
+        found = [contrast([blocks.values @ weights], [1], looks=self.looks) for weights in polynomials]
         if not found or None in found:
             return None, ""
         tested = [one for one in found if one is not None]
@@ -447,7 +446,7 @@ def swept_curves(
     *,
     margins: Mapping[MetricKey, float],
     method: Method,
-    sequential: bool,
+    looks: Looks,
 ) -> Iterator[SweepCurve]:
     """Yield every task and metric of a sweep along its first axis, at each point of the others.
 
@@ -455,11 +454,11 @@ def swept_curves(
     microbenchmark with three numbers or more, and without a sweep, every operation that runs after different
     tasks.
     """
-    yield from judged_curves(list(_curves(rows, plan, margins, sequential=sequential)), method)
+    yield from judged_curves(list(_curves(rows, plan, margins, looks=looks)), method)
 
 
 def _curves(
-    rows: Sequence[Row], plan: Plan, margins: Mapping[MetricKey, float], *, sequential: bool
+    rows: Sequence[Row], plan: Plan, margins: Mapping[MetricKey, float], *, looks: Looks
 ) -> Iterator[SweepCurve]:
     swept = plan.swept or SweepSpec((), plan.variants, {}, ())
     if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
@@ -529,7 +528,7 @@ def _curves(
             ],
             margin=margins.get(metric),
             within=axis.name not in of_variants,
-            sequential=sequential,
+            looks=looks,
             replicate="build" if any(side.units for point in points for _, side in point) else "fork",
             recalls={
                 name: [
