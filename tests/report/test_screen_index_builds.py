@@ -43,7 +43,8 @@ def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
     )
     assert verdict(FOUND) == (
         "Index builds of os against es: slower? in docs/s (-50.0%) and "
-        "force-merge (+100.0%); equal? in size. Provisional: fewer than 5 index builds per variant."
+        "force-merge (+100.0%); equal? (misses 53%) in size. Provisional: fewer than 5 index builds per "
+        "variant."
     )
     shown = render_screen(FOUND, plan=RECORD.plan).plain
     (row,) = (line.split() for line in shown.splitlines() if line.startswith("docs/s "))

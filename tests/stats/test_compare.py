@@ -256,6 +256,21 @@ def test_what_never_happened_on_either_side_is_equal_and_no_test():
     assert adjust([clear, found])[0].p_adjusted == clear.p
 
 
+@pytest.mark.parametrize(("forks", "missed"), [(3, 63), (6, 39), (11, 24), (12, None)])
+def test_equal_has_the_share_of_forks_that_it_may_have_missed(forks: int, missed: int | None):
+    values = [10.0, *(10.001 for _ in range(forks - 1))]
+    found = times(values, values[::-1])
+    assert found.verdict == "equivalent"
+    assert found.missed_percent == (missed and pytest.approx(missed, abs=0.5))
+    assert times(values, [2 * value for value in values[::-1]]).missed_percent is None
+
+
+def test_equal_of_index_builds_may_have_missed_builds():
+    values, units = [10.0, 10.1, 10.001, 10.1, 10.002, 10.1], [0, 0, 1, 1, 2, 2]
+    found = times(values, values[::-1], replicate="build", units=(units, units))
+    assert (found.verdict, found.missed_percent) == ("equivalent", pytest.approx(63, abs=0.5))
+
+
 @pytest.mark.parametrize("forks", [1, 2])
 def test_nothing_in_few_forks_says_nothing(forks: int):
     assert rare([0.0] * forks, [0.0] * forks).verdict == "insufficient"

@@ -378,9 +378,6 @@ def _caveats(
             yield from _run_caveats(measurement.name, runs[measurement.name])
     busy = busy_host(forks)
     yield from [] if busy is None else [busy]
-    fewest = min((len(done) for done in forks.values() if done), default=0)
-    if fewest > 1:
-        yield caveat.missed_states(fewest, "fork")
     measured = dict.fromkeys(label.partition("/")[0] for label, done in forks.items() if done)
     yield from _single_builds(measured, runs)
 

@@ -33,7 +33,7 @@ from benchctl.experiment.record import (
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import PageBlock, Part, anchor, link, rendered
-from benchctl.report.layout import better, change_cells, verdict_cell
+from benchctl.report.layout import MISSES, better, change_cells, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -444,6 +444,8 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         "p is adjusted over the rows of its table (Benjamini-Hochberg)"
         f"{in_spite_of_looks(row.comparison for row in analysis.rows)}."
     )
+    if any(row.comparison.missed_percent is not None for row in analysis.rows):
+        yield f"Misses: {MISSES}."
     if any(row.comparison.compared_as != "ratio" for row in analysis.rows):
         yield (
             "Differences, and what is made of several tasks: arithmetic means over forks, t on the values, "

@@ -183,8 +183,16 @@ def verdict_cell(
 
 
 def marked_word(comparison: Comparison, who: str = "") -> str:
-    """Return a verdict in words, marked if it is provisional."""
-    return f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}"
+    """Return a verdict in words, marked if it is provisional, with what it may have missed."""
+    return f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}{missed(comparison)}"
+
+
+MISSES = "what happens in up to this share of forks may not have been seen"
+
+
+def missed(comparison: Comparison) -> str:
+    """Return ` (misses 39%)` for what is equal: `MISSES` explains it."""
+    return "" if comparison.missed_percent is None else f" (misses {comparison.missed_percent:.0f}%)"
 
 
 def _verdict_word(comparison: Comparison, who: str) -> str:

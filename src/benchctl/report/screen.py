@@ -9,11 +9,13 @@ import msgspec
 from rich.text import Text
 
 from benchctl.report.layout import (
+    MISSES,
     bound_mark,
     change_cells,
     cv_text,
     line_name,
     metric_title,
+    missed,
     said,
     value_text,
 )
@@ -228,8 +230,6 @@ def _bottom(
 ) -> list[Text]:
     """Return remarks, what to run next, and where there is more."""
     bottom = [paragraph(remark, width) for addition in added for remark in addition.remarks]
-    missed = (doubt.text for doubt in analysis.caveats if doubt.code == "missed-states")
-    bottom += [paragraph(f"{text[:1].upper()}{text[1:]}", width) for text in missed if analysis.rows]
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
         line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
@@ -266,7 +266,7 @@ def _lines(row: Row, analysis: Analysis) -> Iterator[_Line]:
         yield _Line(("", unit), headers, name, figures, marks, strength)
     for comparison in row.comparisons:
         word = _WORDS.get(comparison.verdict) or said(comparison, comparison.verdict).upper()
-        word += "?" if comparison.provisional else ""
+        word += f"{'?' if comparison.provisional else ''}{missed(comparison)}"
         if comparison.verdict == "inconclusive" and comparison.mde_percent is not None:
             large = comparison.mde_percent > _LARGE_PERCENT
             word += f" (detects {f'over {_LARGE_PERCENT}' if large else rough(comparison.mde_percent)}%)"
@@ -357,6 +357,8 @@ def _legend(
         mark: MARKS[mark] for mark in MARKS if mark in words and (mark not in _PLAIN or mark in shared)
     }
     listed = [("all" if mark in shared else mark, *meaning) for mark, meaning in meanings.items()]
+    if any("(misses " in word for word in words):
+        yield paragraph(MISSES, width, lead="misses  ")
     if flowing and listed:
         short = (f"{mark}: {what}" for mark, what, _ in listed)
         yield paragraph("; ".join(short), width)

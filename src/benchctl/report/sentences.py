@@ -6,7 +6,7 @@ from itertools import product
 from typing import NamedTuple, get_args
 
 from benchctl.quantities import COUNT
-from benchctl.report.layout import each_count, marked_word, metric_title, paired_points
+from benchctl.report.layout import MISSES, each_count, marked_word, metric_title, paired_points
 from benchctl.report.numbers import (
     counted,
     figure,
@@ -421,6 +421,8 @@ def legend(analysis: Analysis) -> list[str]:
         lines.append(
             "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
         )
+    if any(comparison.missed_percent is not None for comparison in comparisons):
+        lines.append(f"Misses: {MISSES}.")
     return [*lines, *(f"{line}." for line in analysis.differences)]
 
 

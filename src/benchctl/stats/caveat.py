@@ -12,7 +12,7 @@ CaveatCode = Literal[
     "answers-differ", "builds", "builds-differ", "busy-host", "busy-levels", "cached-builds", "coarse",
     "counted-less", "counted-more", "cut-short", "deterministic-build",
     "driver-limited", "evidence", "failed-forks", "failures", "few-units",
-    "hits-changed", "ignored-errors", "lower-bound", "missed-states",
+    "hits-changed", "ignored-errors", "lower-bound",
     "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
     "same-builds", "saturated", "separate-runs",
@@ -77,16 +77,6 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
             "done; "
             f"{unless_measured}resume it with: benchctl resume {record.id}",
         )
-
-
-def missed_states(replicates: int, kind: str) -> Caveat:
-    """Return what so many forks or builds may not have shown, such as a JIT that rarely lands elsewhere.
-
-    An interval fails exactly where a rare state was not drawn, so that no data can say so.
-    """
-    share = missed_percent(replicates)
-    text = f"{replicates} {kind}s per variant can miss a state that occurs in up to {share:.0f}% of {kind}s"
-    return Caveat("missed-states", text)
 
 
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:

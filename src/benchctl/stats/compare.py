@@ -205,6 +205,8 @@ DECIDED: frozenset[Verdict] = frozenset({"equivalent", "faster", "slower", "diff
 LEVEL = 0.05
 FORKS_FOR_QUOTING = 5
 """A verdict on fewer is provisional."""
+FORKS_FOR_RARE = 12
+"""With fewer, `equal` shows the share of forks that it may have missed."""
 UNITS: dict[Replicate, str] = {"fork": "forks", "build": "index builds", "run": "runs"}
 
 # exp of more than this is not a float; a ratio that large stands for "beyond all measure".
@@ -244,6 +246,9 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p: float | None = None
     p_adjusted: float | None = None  # for the other tasks of this metric; None when it gets no verdict
     verdict: Verdict = "n/a"  # from the contender's side: `faster` means that the contender is faster
+    # Share of forks, builds or runs that `equivalent` may have missed, whatever they are like: an interval
+    # fails just where a rare state was not drawn, so that no data can say so. None from twelve on.
+    missed_percent: float | None = None
     # Standard error of the effect, in natural logarithms; None without a test, and where the ratio has
     # none.
     error: float | None = None
@@ -524,9 +529,11 @@ def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison
     """
     if not _testable(comparison):
         withheld: Verdict = "insufficient" if _too_few(comparison) else "n/a"
-        return msgspec.structs.replace(comparison, p_adjusted=None, verdict=withheld)
+        return msgspec.structs.replace(comparison, p_adjusted=None, verdict=withheld, missed_percent=None)
     p = comparison.p if p_adjusted is None else p_adjusted
-    return msgspec.structs.replace(comparison, p_adjusted=p, verdict=_verdict(comparison, p))
+    verdict, fewest = _verdict(comparison, p), min(comparison.replicates)
+    missed = missed_percent(fewest) if verdict == "equivalent" and fewest < FORKS_FOR_RARE else None
+    return msgspec.structs.replace(comparison, p_adjusted=p, verdict=verdict, missed_percent=missed)
 
 
 def _verdict(comparison: Comparison, p: float | None) -> Verdict:

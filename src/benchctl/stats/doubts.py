@@ -9,14 +9,12 @@ from types import MappingProxyType
 from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
 from benchctl.results.plan import Place, Plan
-from benchctl.stats.analysis import Row
 from benchctl.stats.caveat import (
     Caveat,
     answers_differ,
     counted,
     deterministic_build,
     failed_forks,
-    missed_states,
     numbered,
     one_index_build,
 )
@@ -154,7 +152,6 @@ def unsupported_reason(forks: ForkSummaries) -> str | None:
 def general_doubts(
     forks: Mapping[str, Sequence[ForkRecord]],
     done: Mapping[str, Sequence[ForkRecord]],
-    rows: Sequence[Row],
     *,
     prepared: bool = True,
     builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
@@ -179,12 +176,6 @@ def general_doubts(
             f"{' and '.join(running)} ran already and was not restarted: the JIT's state carries over from "
             "pass to pass, so its forks are not independent node starts, and the intervals are too narrow",
         )
-    units = [
-        (min(comparison.replicates), comparison.replicate) for row in rows for comparison in row.comparisons
-    ]
-    units = units or [(len(group), "fork") for group in done.values()]
-    if several := [unit for unit in units if unit[0] > 1]:
-        yield missed_states(*min(several))
     if prepared and any(done.values()):
         yield from _builds(done, builds)
 

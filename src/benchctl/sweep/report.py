@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from benchctl.report.layout import better, change_cells, marked_word, said, verdict_cell
+from benchctl.report.layout import better, change_cells, marked_word, missed, said, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -247,7 +247,8 @@ def _dependence_text(curve: SweepCurve, number: int) -> str:
             end = f"{who} depends {what}{manner} (p {p_value(decisive.p_adjusted)})"
             end += ", perhaps by too little to matter" if decisive.verdict == "different" else ""
         case "no":
-            end = f"{who} does not depend {what}{manner} (within {decisive.margin_percent:g}%)"
+            within = f" (within {decisive.margin_percent:g}%){missed(decisive)}"
+            end = f"{who} does not depend {what}{manner}{within}"
         case "?":
             detects = "" if decisive.mde_percent is None else f" (detects {rough(decisive.mde_percent)}%)"
             end = f"whether {who} depends {what} is undecided{detects}"
@@ -488,7 +489,8 @@ def _depends_cell(interaction: Comparison) -> Cell:
     word = _answer(interaction)
     doubt = "?" if interaction.provisional else ""
     little = " (little)" if interaction.verdict == "different" else ""
-    return judged("different" if word == "yes" else interaction.verdict, f"{word}{doubt}{little}")
+    shown = f"{word}{doubt}{little}{missed(interaction)}"
+    return judged("different" if word == "yes" else interaction.verdict, shown)
 
 
 def _curve_doubts(analysis: Analysis) -> Iterator[str]:
