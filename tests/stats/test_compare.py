@@ -265,6 +265,16 @@ def test_equal_has_the_share_of_forks_that_it_may_have_missed(forks: int, missed
     assert times(values, [2 * value for value in values[::-1]]).missed_percent is None
 
 
+@pytest.mark.parametrize(("options", "least"), [({}, 5), ({"additive": True}, 12)])
+def test_ratios_of_arithmetic_means_take_twelve_forks(options: dict[str, Any], least: int):
+    values = [10.0 + 0.1 * (place % 3) for place in range(least)]
+    assert not times(values, values[::-1], **options).few
+    assert times(values[1:], values[:0:-1], **options).few
+    # What is told is a difference, or there is no ratio.
+    assert not times(values[:5], values[4::-1], **options, compared_as="difference").few
+    assert not rare([0.0] * 5, values[:5]).few
+
+
 def test_equal_of_index_builds_may_have_missed_builds():
     values, units = [10.0, 10.1, 10.001, 10.1, 10.002, 10.1], [0, 0, 1, 1, 2, 2]
     found = times(values, values[::-1], replicate="build", units=(units, units))

@@ -93,6 +93,12 @@ def test_a_verdict_on_every_row_is_enough(verdict: str):
     assert found.text == "2 of 2 are decided"
 
 
+def test_ratios_of_arithmetic_means_go_on_until_they_can_be_reported():
+    found = decide([decided("faster", difference=1.0)], DECIDED, 9)
+    assert (found.enough, found.text) == (False, "1 of 1 are open: throughput of range (3 more)")
+    assert decide([decided("faster", difference=1.0, forks=12)], DECIDED, 12).enough
+
+
 def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
     rows = [
         decided("faster"),

@@ -45,7 +45,7 @@ from benchctl.report.table import (
 )
 from benchctl.results.plan import Plan
 from benchctl.stats.analysis import Analysis, Figures, Row
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison, Verdict
+from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, FORKS_FOR_RARE, Comparison, Verdict
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
 from benchctl.stats.steady import Trend
@@ -80,7 +80,10 @@ MARKS = {
     "brief": ("little warm-up", "less than the operation is known to need"),
     "drift": ("drifting", "forks became faster and slower while they were measured"),
     "reused": ("index builds from the cache", "a drift of the host is in the difference"),
-    "few": (f"fewer than {FORKS_FOR_QUOTING} forks, index builds or runs per variant", "too few to report"),
+    "few": (
+        "too few to report",
+        f"under {FORKS_FOR_QUOTING} forks, builds or runs, or {FORKS_FOR_RARE} of what may be 0",
+    ),
     "coarse": ("counted in steps", "too coarse for a verdict on so little"),
     "gaps": ("values are missing", "see the notes for which"),
     "alike": ("all values are identical", "there is nothing to test with"),
@@ -312,7 +315,7 @@ def _marks(row: Row, comparison: Comparison | None) -> list[str]:
     found = {_OF_CAVEATS[doubt.code] for doubt in row.caveats if doubt.code in _OF_CAVEATS}
     found -= set() if any(side.at_least for side in sides) else {"bound"}
     found |= {_OF_TRENDS[trend] for trend in trends if trend}
-    if comparison is not None and 0 < min(comparison.replicates) < FORKS_FOR_QUOTING:
+    if comparison is not None and comparison.few and all(comparison.replicates):
         found.add("few")
     return [mark for mark in MARKS if mark in found]
 

@@ -17,14 +17,9 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.table import Addition, Notes
 from benchctl.slices import hooks
-from benchctl.stats.analysis import Analysis, Row, quotable
+from benchctl.stats.analysis import Analysis, Row, quotable, too_few
 from benchctl.stats.caveat import CaveatCode, Replicate
-from benchctl.stats.compare import (
-    FORKS_FOR_QUOTING,
-    UNITS,
-    Comparison,
-    Verdict,
-)
+from benchctl.stats.compare import Comparison, Verdict
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, QUALITY, metric_of
 from benchctl.stats.steady import Trend
 
@@ -351,9 +346,7 @@ def _reservations(analysis: Analysis, doubtful: _Pairs) -> Iterator[str]:
         if names:
             where = listed(names) if len(names) == 1 else f"{len(names)} of {len(tasks)} tasks"
             yield f"{'still warming up' if trend == 'not warmed up' else trend} on {where}"
-    few = [one.replicate for _, one in doubtful if min(one.replicates) < FORKS_FOR_QUOTING]
-    for kind in dict.fromkeys(few):
-        yield f"fewer than {FORKS_FOR_QUOTING} {UNITS[kind]} per variant"
+    yield from dict.fromkeys(too_few(one) for _, one in doubtful if one.few)
 
 
 def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.plan import RedlineSpec
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
-from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
+from benchctl.stats.compare import DECIDED, UNITS, Comparison
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import MetricKey
 from benchctl.stats.outlook import VerdictCost
@@ -233,15 +233,19 @@ def weaknesses(sides: Iterable[Figures], caveats: Collection[Caveat]) -> tuple[s
 BUSY_HOST = "busy host"
 
 
+def too_few(comparison: Comparison) -> str:
+    """Return `fewer than 5 forks per variant`."""
+    return f"fewer than {comparison.forks_for_quoting} {UNITS[comparison.replicate]} per variant"
+
+
 def reservations(comparison: Comparison, sides: Iterable[Figures]) -> tuple[str, ...]:
     """Return why a verdict would be provisional, the first reason first: what follows may be its doing."""
     own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
-    few = min(comparison.replicates) < FORKS_FOR_QUOTING
     return (
         *([BUSY_HOST] if any(doubt.code == "busy-host" for doubt in comparison.caveats) else []),
         *(["stalled"] if any(side.stalled for side in own) else []),
         *dict.fromkeys(side.steady.trend for side in own if side.steady.trend),
-        *([f"fewer than {FORKS_FOR_QUOTING} {UNITS[comparison.replicate]} per variant"] if few else []),
+        *([too_few(comparison)] if comparison.few else []),
     )
 
 

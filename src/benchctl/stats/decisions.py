@@ -213,12 +213,12 @@ def _all_decided(
         return False, "there is nothing to decide"
     if forks_done < least:
         return False, f"{forks_done} of at least {least} forks per variant"
-    undecided = [(row, comparison) for row, comparison in counting if comparison.verdict not in DECIDED]
+    undecided = [(row, one) for row, one in counting if one.verdict not in DECIDED or one.few]
     if not undecided:
         return True, f"{len(counting)} of {len(counting)} are decided"
     needs = sorted(
         (
-            (further_forks(comparison, weights[row.metric], most), _row_name(row, comparison))
+            (_lacking(comparison, weights[row.metric], most), _row_name(row, comparison))
             for row, comparison in undecided
         ),
         key=lambda need: (math.inf, 0.0) if need[0] is None else need[0].sort_key,
@@ -228,6 +228,13 @@ def _all_decided(
         others = len(needs) - _MOST_NAMED
         lacking.append(f"{others} others, which lack more" if others > 1 else "another, which lacks more")
     return False, f"{len(undecided)} of {len(counting)} are open: {', '.join(lacking)}"
+
+
+def _lacking(comparison: Comparison, weight: float, most: int | None) -> Forecast | None:
+    if comparison.verdict not in DECIDED:
+        return further_forks(comparison, weight, most)
+    forks = comparison.forks_for_quoting - min(comparison.replicates)
+    return Forecast(forks, forks, forks, forks, 1.0)
 
 
 def further_text(further: Forecast | None) -> str:

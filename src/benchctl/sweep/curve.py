@@ -34,7 +34,6 @@ from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import WITHHOLDING, Caveat, CaveatCode, Replicate
 from benchctl.stats.compare import (
     DECIDED,
-    FORKS_FOR_QUOTING,
     LEVEL,
     Comparison,
     Series,
@@ -425,7 +424,7 @@ def _marked_level(
 def _weakened(curve: SweepCurve, comparison: Comparison, used: Mapping[int, Collection[int]]) -> Comparison:
     remarks = {number: curve.lines[number].remarks for number in used if curve.lines[number].remarks}
     weak = (
-        min(comparison.replicates) < FORKS_FOR_QUOTING
+        comparison.few
         or any(doubt.code == "busy-host" for doubt in comparison.caveats)
         or any(points[place] for number, points in remarks.items() for place in used[number])
     )
