@@ -254,6 +254,8 @@ BOTH = ("sort", "range")
 ONE = {"range": 0.1}
 TWICE = (Challenge("c", (Task("range", iterations=3),)),) * 2
 THIRD = msgspec.structs.replace(ES, name="third", jvm_flags=("-Xint",))
+HISTORIES = msgspec.structs.replace(swept_record(sweep=("history=fresh,polluted",)).plan, forks=6)
+ALONE = swept_record(sweep=("history=fresh,polluted",), variants=(ES,)).plan
 FORECASTS: dict[str, Callable[[], list[str]]] = {
     "a usual plan": lambda: forecast({"sort": 0.02, "range": 0.15}, BOTH),
     "forks for evidence": lambda: forecast({"range": 0.15}, evidence=EvidenceSpec(("profile",), 2)),
@@ -268,6 +270,9 @@ FORECASTS: dict[str, Callable[[], list[str]]] = {
     "by time, and no earlier run": lambda: forecast_lines(
         NOTHING, plan_of("range", forks=50, stop=DEFAULT_LENGTH), 66.0
     ),
+    "histories": lambda: forecast_lines(history(HISTORIES, ONE), HISTORIES, 36.0),
+    "histories, and no earlier run": lambda: forecast_lines(NOTHING, HISTORIES, 36.0),
+    "a history of one variant": lambda: forecast_lines(NOTHING, ALONE, 36.0),
     "several challenges, and the worst contender": lambda: forecast(
         ONE, schedules=TWICE, variants=(ES, OS, THIRD)
     ),

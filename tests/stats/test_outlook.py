@@ -15,12 +15,14 @@ from benchctl.stats.forecast import Rule, Spread, forks_to_find, forks_to_verdic
 from benchctl.stats.history import History, Match, Noise, kind_of
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from benchctl.stats.outlook import (
+    EFFECT,
     Prospect,
     VerdictCost,
     estimate_of,
     expected_forks,
     family_weight,
     further_forks,
+    interaction_power,
     prospects,
     rule_of,
     spread_of,
@@ -31,6 +33,7 @@ from benchctl.stats.outlook import (
 )
 from benchctl.track.model import Challenge, Task
 from builders import ES, OS, make_fork, make_plan
+from sweeps import swept_record
 
 BASE = (1.0, 1.03, 0.98, 1.01, 1.0)
 DONE = {
@@ -121,6 +124,15 @@ def test_an_open_row_lacks_further_blocks_by_the_rule_for_one_more_look(
     assert middle is not None
     assert low <= middle == found.further.forks / 2
     assert high is None or high >= middle
+
+
+def test_an_interaction_is_found_as_often_as_the_difference_of_two_pairs():
+    plan = msgspec.structs.replace(swept_record(sweep=("history=fresh,polluted",)).plan, forks=6)
+    (found,) = interaction_power([prospect(0.09)], 6, plan)
+    spread = prospect(0.09).spread
+    exact = nct.sf(t.isf(0.025, 5), 5, math.log1p(EFFECT) / (math.sqrt(2 / 6) * spread.sd))
+    assert found == pytest.approx(exact, abs=0.03)
+    assert interaction_power([prospect(0.03)], 6, plan)[0] > 2 * found
 
 
 def test_a_row_with_a_verdict_lacks_nothing():

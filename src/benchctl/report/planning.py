@@ -12,18 +12,20 @@ from benchctl.report.numbers import counted, duration, percent
 from benchctl.report.table import Command
 from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.results.plan import Plan, RedlineSpec
+from benchctl.results.plan import HISTORY, Plan, RedlineSpec
 from benchctl.results.select import Selection
 from benchctl.spec import DEFAULT_FORKS, MOST_WORKERS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, UNITS, Comparison
-from benchctl.stats.forecast import Spread, forks_to_find, least_effect
+from benchctl.stats.forecast import Rule, Spread, forks_to_find, least_effect, power
 from benchctl.stats.history import History
 from benchctl.stats.metrics import DEFAULT_METRICS, metric_names, metric_of
 from benchctl.stats.outlook import (
+    EFFECT,
     Prospect,
     expected_forks,
     family_weight,
+    interaction_power,
     prospects,
     rule_of,
     spread_of,
@@ -332,9 +334,10 @@ def forecast_lines(history: History, plan: Plan, block_s: float) -> list[str]:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
+    interaction = _interaction(expected, forks, plan)
     if not expected:
         first = min(forks, DEFAULT_FORKS)
-        return [f"{size}: no earlier run here; precision is known after {first} forks"]
+        return [f"{size}: no earlier run here; precision is known after {first} forks", *interaction]
     by_metric: dict[str, list[Prospect]] = {}
     for prospect in expected:
         by_metric.setdefault(prospect.metric, []).append(prospect)
@@ -344,7 +347,24 @@ def forecast_lines(history: History, plan: Plan, block_s: float) -> list[str]:
     lines[-1] += f" ({_source(history, expected)})"
     if unknown:
         lines[-1] += f"; no earlier run has {', '.join(unknown)}"
-    return lines
+    return [*lines, *interaction]
+
+
+_ASSUMED_SD = 0.09  # of pairs, in logarithms: of nodes one after the other, on a host with little other work
+
+
+def _interaction(expected: Sequence[Prospect], forks: int, plan: Plan) -> list[str]:
+    """Return how often a plan that compares histories finds that a difference depends on them."""
+    swept = plan.swept
+    if swept is None or swept.axes[0].name != HISTORY or len(swept.bases) == 1:
+        return []
+    chances = interaction_power(expected, forks, plan) or [
+        power(math.log1p(EFFECT), Spread(math.sqrt(2) * _ASSUMED_SD, math.inf), Rule(0.0, paired=True), forks)
+    ]
+    low, high = (f"{100 * chance:.0f}%" for chance in (min(chances), max(chances)))
+    reach = low if low == high else f"{low} to {high}"
+    given = "" if expected else f" if pairs differ by {100 * _ASSUMED_SD:.0f}%"
+    return [f"an interaction of {100 * EFFECT:.0f}% with the history is found in {reach} of such runs{given}"]
 
 
 def _source(history: History, found: Sequence[Prospect]) -> str:

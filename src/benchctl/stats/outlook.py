@@ -20,6 +20,7 @@ from benchctl.stats.forecast import (
     forks_to_find,
     forks_to_verdict,
     least_effect,
+    power,
 )
 from benchctl.stats.history import History, Match, Noise, compared_pairs, metrics_of
 from benchctl.stats.inference import NO_SPREAD, Method, cv_of, sd_of
@@ -235,6 +236,17 @@ def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float
     """Yield the least difference of each, as a ratio - 1, that so many forks a side find with 80% power."""
     for prospect, rule in zip(found, _rules(found, plan), strict=True):
         yield math.expm1(least_effect(prospect.spread, rule, forks))
+
+
+def interaction_power(found: Sequence[Prospect], forks: int, plan: Plan) -> list[float]:
+    """Return the chance of each that its difference is found to change by `EFFECT` between two points.
+
+    A change is the difference of two pairs, of which each has the spread of the comparison.
+    """
+    return [
+        power(math.log1p(EFFECT), Spread(math.sqrt(2) * spread.sd, spread.df), rule, forks)
+        for spread, rule in zip((prospect.spread for prospect in found), _rules(found, plan), strict=True)
+    ]
 
 
 def expected_forks(plan: Plan, block_s: float) -> int:
