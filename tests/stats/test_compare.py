@@ -313,6 +313,18 @@ def test_every_further_look_doubles_p():
     assert ps[1:] == pytest.approx([2 * ps[0], 4 * ps[0]])
 
 
+def test_intervals_of_the_third_look_are_those_of_a_quarter_of_the_level():
+    sides = [10.0, 20.0, 40.0, 80.0], [11.0, 21.5, 45.0, 84.0]
+    found = times(*sides, paired=True, looks=3)
+    logs = ttest_rel(*(list(map(math.log, side)) for side in sides[::-1]))
+    for confidence, low, high in (
+        (0.9875, found.low_percent, found.high_percent),
+        (0.975, found.low90_percent, found.high90_percent),
+    ):
+        ends = logs.confidence_interval(confidence)
+        assert (math.log1p(low / 100), math.log1p(high / 100)) == pytest.approx((ends.low, ends.high))
+
+
 @pytest.mark.parametrize("paired", [False, True])
 def test_the_second_look_doubles_the_p_of_what_never_happened(*, paired: bool):
     sides = [0.0] * 6, [3.0, 1.0, 4.0, 1.0, 5.0, 9.0]
