@@ -17,7 +17,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.load.client import Failure
 from benchctl.load.executor import run_step
-from benchctl.load.pace import Waiter, turns
+from benchctl.load.pace import Waiter, cues
 from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
@@ -106,7 +106,7 @@ class Queue:
         arrivals = sorted(
             (due_ns, client, warmup)
             for client in range(task.clients)
-            for due_ns, warmup in turns(task, client=client, seed=seed, start_ns=0, timer=Instant())
+            for due_ns, warmup, _ in cues(task, client=client, seed=seed, start_ns=0, timer=Instant())
             if due_ns is not None
         )
         columns = empty_columns(len(arrivals))

@@ -412,7 +412,8 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         """Tell whether variants take turns, for readers; empty for one."""
         if self.together:
             return "variants of a block are up at the same time, and take turns of about 100ms"
-        return f"variants are measured one after another: {self.apart}" if self.apart else ""
+        several = len(self.variants) > 1
+        return f"variants are measured one after another: {self.apart}" if several else ""
 
     @property
     def challenges(self) -> tuple[str, ...]:
