@@ -104,6 +104,23 @@ def test_plain_output_is_one_line_a_fork_on_standard_error(capsys: pytest.Captur
     ]
 
 
+def test_forks_at_the_same_time_have_a_line_each_and_the_last_says_what_is_left(
+    capsys: pytest.CaptureFixture[str],
+):
+    with watching(quiet=False) as observer:
+        for number, name in ((3, "os"), (4, "es")):
+            observer.fork_started(name, number, 8, 90.0)
+        observer.stage("range")
+        for name in ("os", "es"):
+            observer.fork_done(msgspec.structs.replace(FORK, variant=name))
+    said = [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said == [
+        "measuring 6 forks, about 1 min 30 s",
+        f"fork 3/8, os: {fork_result(FORK)}",
+        f"fork 4/8, es: {fork_result(FORK)}, about 1 min 30 s left",
+    ]
+
+
 def test_only_a_long_fork_says_how_far_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -133,7 +150,7 @@ def test_the_live_line_is_all_forks_with_the_time_that_is_left():
         (task,) = progress.tasks
         assert (task.description, task.completed, task.total) == ("fork 3/10, os: range 30%", 2, 10)
         assert _Left().render(task).plain == "2 h 02 min left"
-        observer.fork_done(FORK)
+        observer.fork_done(msgspec.structs.replace(FORK, variant="os"))
         observer.fork_started("os", 4, 10, None)
         (task,) = progress.tasks
         assert _Left().render(task).plain == ""

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -64,17 +64,26 @@ class _Fork:
     """The fork that is being measured."""
 
     title: str
-    done: int
+    number: int
+    done: int  # forks, when it began
     total: int | None
     ends: float | None  # when the last is expected to be over, on the monotonic clock
     begun: float  # on the same clock
 
     @classmethod
-    def started(cls, variant: str, number: int, total: int | None, remaining_s: float | None) -> "_Fork":
+    def started(
+        cls,
+        variant: str,
+        number: int,
+        total: int | None,
+        remaining_s: float | None,
+        beside: Mapping[str, "_Fork"],
+    ) -> "_Fork":
         now = time.monotonic()
         ends = None if remaining_s is None else now + remaining_s
         of = "" if total is None else f"/{total}"
-        return cls(f"fork {number}{of}, {variant}", number - 1, total, ends, now)
+        done = min((fork.done for fork in beside.values()), default=number - 1)
+        return cls(f"fork {number}{of}, {variant}", number, done, total, ends, now)
 
     @property
     def left_s(self) -> float | None:
@@ -87,7 +96,7 @@ class _Fork:
 
         Nor after the first of a run whose length its time decides: it may have taken longer than expected.
         """
-        silent = not self.done if self.total is None else self.done + 1 >= self.total
+        silent = not self.done if self.total is None else self.number >= self.total
         if self.left_s is None or silent:
             return ""
         return f", about {duration(self.left_s)} left"
@@ -149,8 +158,8 @@ class PlainObserver:
     def __init__(self) -> None:
         self._begun = time.monotonic()
         self._spoken = self._begun
-        self._fork: _Fork | None = None  # the latest
-        self._in_fork = False
+        self._forks: dict[str, _Fork] = {}  # those that are measured, by variant
+        self._has_begun = False
         self._stage = ""
         self._step: tuple[str, float, int] | None = None
 
@@ -166,7 +175,7 @@ class PlainObserver:
         """Print it; tasks of a fork are too short for lines of their own, and name their progress."""
         self._stage = text
         self._step = None
-        if not self._in_fork:
+        if not self._forks:
             self._say(text)
 
     def progress(self, what: str, done: int, total: int) -> None:
@@ -175,29 +184,35 @@ class PlainObserver:
         if self._step is None or self._step[0] != what:
             self._step = (what, now, done)
         quiet_since, every_s, task = self._spoken, PLAIN_PROGRESS_EVERY_S, ""
-        if self._fork is not None and self._in_fork:
-            quiet_since, every_s = max(self._spoken, self._fork.begun), PLAIN_FORK_PROGRESS_EVERY_S
-            task = f"{self._fork.title}, {self._stage}: "
+        if self._forks:
+            begun = min(fork.begun for fork in self._forks.values())
+            quiet_since, every_s = max(self._spoken, begun), PLAIN_FORK_PROGRESS_EVERY_S
+            task = f"{_titles(self._forks)}, {self._stage}: "
         if done and now - quiet_since > every_s:
             _, since, first = self._step
             self._say(f"  {task}{step_progress(what, done, total, done - first, now - since)}")
 
     def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Keep the fork; only the first one prints how long all forks will take."""
-        if number == 1 or self._fork is None:
+        if number == 1 or not self._has_begun:
             left = "" if remaining_s is None else f", about {duration(remaining_s)}"
             forks = "forks" if total is None else counted(total - number + 1, "fork")
             self._say(f"measuring {forks}{left}")
-        self._fork = _Fork.started(variant, number, total, remaining_s)
-        self._in_fork = True
+        self._forks[variant] = _Fork.started(variant, number, total, remaining_s, self._forks)
+        self._has_begun = True
 
     def fork_done(self, record: ForkRecord) -> None:
         """Print what it measured."""
-        self._in_fork = False
-        title, left = (self._fork.title, self._fork.left) if self._fork else (record.variant, "")
+        fork = self._forks.pop(record.variant, None)
+        title = fork.title if fork else record.variant
+        left = fork.left if fork and not self._forks else ""
         # What went wrong may end with what to do, on lines of its own.
         first, *more = fork_result(record).split("\n")
         self._say("\n".join([f"{title}: {first}{left}", *more]))
+
+
+def _titles(forks: Mapping[str, _Fork]) -> str:
+    return " and ".join(fork.title for fork in forks.values())
 
 
 class RichObserver:
@@ -206,7 +221,7 @@ class RichObserver:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._task = progress.add_task("", total=None, what="", fork=None)
-        self._fork: _Fork | None = None
+        self._forks: dict[str, _Fork] = {}
         self._title = ""
 
     def note(self, text: str) -> None:
@@ -215,31 +230,30 @@ class RichObserver:
 
     def stage(self, text: str) -> None:
         """Begin the live line again, or name the task of the fork."""
-        self._title = text if self._fork is None else f"{self._fork.title}: {text}"
-        if self._fork is not None:
+        self._title = f"{_titles(self._forks)}: {text}" if self._forks else text
+        if self._forks:
             self._progress.update(self._task, description=shown(self._title))
             return
         self._begin(self._title, None)
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Move the bar; within a fork, show how far its task is."""
-        if self._fork is None:
+        if not self._forks:
             self._progress.update(self._task, completed=done, total=total or None, what=what)
         elif total and done <= total:
             self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total}%"))
 
     def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Name the fork on the live line, and set the bar to those that are done."""
-        self._fork = _Fork.started(variant, number, total, remaining_s)
-        self._begin(self._fork.title, self._fork)
+        self._forks[variant] = _Fork.started(variant, number, total, remaining_s, self._forks)
+        self._begin(_titles(self._forks), next(iter(self._forks.values())))
         self.stage("starting the node")
 
     def fork_done(self, record: ForkRecord) -> None:
         """Print a failed fork; the tables show the others."""
+        fork = self._forks.pop(record.variant, None)
         if record.status == "failed":
-            title = self._fork.title if self._fork else record.variant
-            self.note(f"{title}: {fork_result(record)}")
-        self._fork = None
+            self.note(f"{fork.title if fork else record.variant}: {fork_result(record)}")
 
     def _begin(self, title: str, fork: _Fork | None) -> None:
         # A new task: a total cannot be taken back.

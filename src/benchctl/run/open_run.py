@@ -234,7 +234,7 @@ class OpenRun:
     def company(self, job: ForkJob) -> object:
         """Return what forks of a block have in common that are measured at the same time."""
         plan, name = self._record.plan, job.subject.spec.name
-        if not plan.together or plan.evidence_in(job.block):
+        if not plan.together:
             return name
         together = plan.compared_together([spec.name for spec in plan.variants])
         return next(number for number, names in enumerate(together) if name in names)
@@ -258,8 +258,8 @@ class OpenRun:
         """
         runner = self._fork_runner()
         self._require_space(jobs)
-        names = [job.subject.spec.name for job in jobs]
-        self._bench.observer.fork_started(" and ".join(names), number, total, left_s)
+        for place, job in enumerate(jobs):
+            self._bench.observer.fork_started(job.subject.spec.name, number + place, total, left_s)
         block, plan = jobs[0].block, self._record.plan
         stile = Turnstile(len(jobs), f"{plan.seed}/{block}/turns", self._observer.halted)
         cpus = len(allowed_cpus()) if plan.pin is None else len(plan.pin.node)
