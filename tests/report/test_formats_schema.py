@@ -16,7 +16,7 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "022fbb43b1cbcaad",
+    "analysis": "c16f148a47eaeb8f",
     "run": "1579cd1438fcbb99",
     "message": "aaab58db4550356b",
     "config": "a1af7c3e93144fd8",

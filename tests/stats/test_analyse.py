@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.figures import Quantiles
 from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
 from benchctl.stats.decisions import gate
-from benchctl.stats.metrics import DEFAULT_METRICS, metric_of
+from benchctl.stats.metrics import metric_of
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_summary
 from stats.made import fork, plan, summary
@@ -33,41 +33,6 @@ def test_every_metric_of_a_closed_task_is_compared():
     assert [row.comparisons[0].verdict for row in found.rows] == ["slower", "slower"]
     assert found.rows[0].figures[0].value == pytest.approx(99.6, abs=0.1)
     assert found.variants == ("es", "os")
-
-
-def costing(ms: float, cpu_ms: float | None, **changes: Any) -> TaskSummary:
-    return summary(ms, meters={} if cpu_ms is None else {"cpu": cpu_ms}, **changes)
-
-
-def test_cpu_of_the_node_is_judged_beside_the_times():
-    """As a family of its own, which no gate looks at; not where metrics were chosen, or a side has none."""
-    noisy = {"es": (10.0, 14.0, 8.0, 12.0, 9.0), "os": (11.0, 9.0, 15.0, 12.0, 13.0)}
-    made = {
-        name: [
-            fork(
-                name,
-                block,
-                costing(ms, {"es": 4.0, "os": 7.0}[name] + 0.1 * block, label="a"),
-                costing(ms, 3.0 if name == "es" else None, label="b", task=1),
-            )
-            for block, ms in enumerate(side)
-        ]
-        for name, side in noisy.items()
-    }
-    planned = plan(Task("a"), Task("b"))
-    found = analyse(made, planned)
-    assert {row.metric for row in found.rows} == {"throughput", "service_time_p90"}
-    (row,) = found.beside
-    (one,) = row.comparisons
-    assert (row.metric, row.label, one.verdict) == ("cpu", "a", "slower")
-    assert one.effect_percent == pytest.approx(71, abs=2)
-    assert one.p_adjusted == one.p
-    kept = analyse(made, planned, method="holm")
-    assert (gate(kept).outcome, kept.beside[0].comparisons[0].verdict) == ("inconclusive", "slower")
-    assert analyse(made, planned, metrics=DEFAULT_METRICS).beside == found.beside
-    assert analyse(made, planned, metrics=DEFAULT_METRICS[:1]).beside == ()
-    assert analyse(made, msgspec.structs.replace(planned, metrics="throughput,cpu")).beside == ()
-    assert analyse({"es": made["es"]}, planned).beside == ()
 
 
 def test_more_variants_are_each_compared_with_the_first():

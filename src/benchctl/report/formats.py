@@ -169,7 +169,7 @@ def analysis_part(
 
 def _csv(analysis: Analysis) -> str:
     lines = []
-    for row in (*analysis.rows, *analysis.beside):
+    for row in analysis.rows:
         figures = {figure.variant: figure for figure in row.figures}
         for comparison in row.comparisons:
             fields = {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS}

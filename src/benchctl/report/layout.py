@@ -46,9 +46,7 @@ def collect_notes(analysis: Analysis) -> Notes:
     rows = analysis.rows
     common = set.intersection(*(set(row.caveats) for row in rows)) if len(rows) > 1 else set()
     shared = [doubt for doubt in rows[0].caveats if doubt in common] if common else []
-    met = dict.fromkeys(
-        doubt for row in (*rows, *analysis.beside) for doubt in row.caveats if doubt not in shared
-    )
+    met = dict.fromkeys(doubt for row in rows for doubt in row.caveats if doubt not in shared)
     return Notes(tuple(met), (*shared, *analysis.caveats))
 
 
@@ -57,7 +55,7 @@ _TWO = 2
 
 def result_tables(analysis: Analysis, notes: Notes) -> list[Table]:
     """Return a table per challenge and metric, in the order of the challenges, then one of index builds."""
-    tasks = (*analysis.task_rows, *analysis.beside)
+    tasks = analysis.task_rows
     tables = [
         _result_table(
             analysis,

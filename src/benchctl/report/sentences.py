@@ -118,7 +118,6 @@ def verdict(analysis: Analysis) -> str:
         found = found or ["Nothing was measured: no fork was finished."]
     elif (goes_by_task(analysis) or not found) and analysis.task_rows:
         found += [_about(contender, analysis, looks=looks) for contender in analysis.variants[1:]]
-        found += filter(None, (_about_cpu(contender, analysis) for contender in analysis.variants[1:]))
     found += filter(None, (_about_builds(contender, analysis) for contender in analysis.variants[1:]))
     if not found:
         alone = map(_sentence, _stalls(analysis, analysis.rows))
@@ -229,36 +228,6 @@ class _Outcome(NamedTuple):
     manner: str  # of `_MANNERS`
 
 
-def _about_cpu(contender: str, analysis: Analysis) -> str:
-    """`os costs 94% more CPU on the node than es on range.`, where what was asked for is inconclusive."""
-    costs: dict[str, list[str]] = {}
-    for row in analysis.beside:
-        judged = [
-            one
-            for other in analysis.task_rows
-            if (other.schedule, other.task) == (row.schedule, row.task)
-            for one in other.comparisons
-            if one.contender == contender
-        ]
-        for comparison in row.comparisons:
-            if comparison.contender != contender or _outcome(judged).word != "inconclusive":
-                continue
-            own = costs.setdefault(_outcome([comparison]).manner, [])
-            if comparison.verdict in SIZED and comparison.effect_percent is not None:
-                way = "more" if comparison.effect_percent > 0 else "less"
-                first = "" if own else f" CPU on the node than {comparison.baseline}"
-                own.append(f"{abs(comparison.effect_percent):.0f}% {way}{first} on {analysis.where(row)}")
-            elif comparison.verdict == "equivalent":
-                first = "" if own else f" CPU on the node as {comparison.baseline}"
-                own.append(f"as much{first} on {analysis.where(row)}")
-    sentences = []
-    for manner, own in costs.items():
-        more = [f"and is decided on {len(own) - _MOST_NAMED} more"] if len(own) > _MOST_NAMED else []
-        listed = ", ".join([*own[:_MOST_NAMED], *more])
-        sentences += [f"{contender} {manner}costs {listed}."] if own else []
-    return " ".join(sentences)
-
-
 def _about_builds(contender: str, analysis: Analysis) -> str:
     """`Index builds of os against es: slower? in CPU; inconclusive in docs/s; equal in size.`."""
     told: dict[str, list[str]] = {}
@@ -320,7 +289,7 @@ _Pairs = Sequence[tuple[Row, Comparison]]
 
 
 def _provisional(analysis: Analysis) -> _Pairs:
-    rows = (*analysis.rows, *analysis.beside)
+    rows = analysis.rows
     return [(row, comparison) for row in rows for comparison in row.comparisons if comparison.provisional]
 
 

@@ -49,7 +49,6 @@ from benchctl.stats.metrics import (
     ForkSummaries,
     Metric,
     MetricKey,
-    beside,
     builds_as_forks,
     challenge_title,
     collect,
@@ -196,13 +195,6 @@ def analyse(
         shown = [place for place in _reported(done, plan) if _has(metric, done, plan, place)]
         rows += [row_of(metric, group, plan, place) for place in shown for group in groups]
     own = separate_builds(builds)
-    more = [
-        row_of(metric, group, plan, place)
-        for metric in (beside(plan, asked) if len(forks) > 1 else ())
-        for place in _reported(done, plan)
-        for group in groups
-        if _all_have(metric, group, plan, place)
-    ]
     built_rows = _build_rows(asked, own, built_in if several else {}, plan, groups)
     busy = busy_host(done, together=plan.together and not several)
     # Of a comparison it is a doubt of its own, and makes its verdict provisional.
@@ -227,7 +219,6 @@ def analyse(
         documents=0 if any(spec.documents for spec in plan.variants) else plan.corpus.documents,
         sections=(*_sections(plan), *built),
         rows=tuple(rows),
-        beside=tuple(_adjusted(more, method, doubt)),
         caveats=(
             *([_separate_runs()] if several else []),
             *([busy] if busy and doubt is None else []),
@@ -283,14 +274,6 @@ def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, p
     if metric.kind.built or metric.kind.quality:
         return any(metric.value(summary) is not None for forks in found.values() for _, summary in forks)
     return metric.kind.loop != "open" or task_at(plan, place).throttled
-
-
-def _all_have(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
-    """Return whether some fork of every side has a value of a task."""
-    return all(
-        any(metric.value(summary) is not None for _, summary in forks)
-        for forks in collect(done, place, task_at(plan, place)).values()
-    )
 
 
 def _build_rows(

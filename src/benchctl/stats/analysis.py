@@ -366,9 +366,6 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sections: tuple[Section, ...]  # the challenges, in order
     rows: tuple[Row, ...]  # by metric, then challenge and task
     caveats: tuple[Caveat, ...]
-    # The node's CPU per operation, by challenge and task: compared by default beside the metrics, with
-    # p-values adjusted among themselves; no part of gates and stop rules.
-    beside: tuple[Row, ...] = ()
     redline: RedlineCurves | None = None  # the curves of a red-line search; None for challenges
     # What the driver did, by challenge, task and variant; empty for a red-line search.
     drivers: tuple[DriverRow, ...] = ()

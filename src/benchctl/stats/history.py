@@ -24,7 +24,6 @@ from benchctl.stats.arrays import log_points
 from benchctl.stats.metrics import (
     Metric,
     MetricKey,
-    beside,
     metrics_in,
     places,
     task_at,
@@ -179,9 +178,6 @@ class _Collected:
         self._metrics = [
             (place, metric) for place in places(plan) for metric in metrics_of(plan, task_at(plan, place))
         ]
-        self._beside = [
-            (place, metric) for place in places(plan) for metric in beside(plan, metrics_in(plan))
-        ]
         self._sums: dict[Match, dict[_Key, _Sum]] = {"same": {}, "similar": {}}
         self._fork_s: dict[Kind, list[float]] = {}
         self._hidden: set[Place] = set()
@@ -231,7 +227,7 @@ class _Collected:
     def _logs(self, match: Match, plan: Plan, forks: Sequence[ForkRecord]) -> _Logs:
         """Of every task and metric that forks of one variant have values for."""
         by_metric: _Logs = {}
-        for place, metric in (*self._metrics, *self._beside):
+        for place, metric in self._metrics:
             own = [
                 (fork.block, summary)
                 for fork in forks

@@ -310,7 +310,6 @@ def kept_keys(kind: MetricKind) -> list[MetricKey]:
 # What a run of challenges is compared by unless something else is asked for.
 DEFAULT_METRICS = tuple(metric(kind.name) for kind in METRIC_KINDS if kind.usual and not kind.built)
 # What is compared beside them, and decides nothing that was asked for.
-CPU = metric("cpu")
 # What builds of an index are.
 BUILD_METRICS = tuple(metric(kind.name) for kind in METRIC_KINDS if kind.usual and kind.built)
 
@@ -325,15 +324,6 @@ def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
         return (*_searched(plan.redline), *built)
     usual = tuple(map(metric, metric_names(plan.metrics))) or (*DEFAULT_METRICS, *built)
     return tuple(msgspec.structs.replace(one, compared_as=COMPARED_AS[plan.diff]) for one in usual)
-
-
-def beside(plan: Plan, asked: Sequence[Metric]) -> tuple[Metric, ...]:
-    """Return what variants are compared by beside the default metrics; none where others are asked for."""
-    own = plan.redline is not None or plan.micro is not None or plan.swept is not None
-    names = {one.kind.name for one in asked if one.kind.of_tasks}
-    if own or names != {metric.kind.name for metric in DEFAULT_METRICS}:
-        return ()
-    return (msgspec.structs.replace(CPU, compared_as=asked[0].compared_as),)
 
 
 def _searched(search: RedlineSpec) -> tuple[Metric, ...]:
