@@ -379,15 +379,15 @@ def test_challenges_that_only_count_settle_the_jit_on_a_small_corpus():
     assert plan.settled
     assert plan.corpus.documents == SETTLING_DOCUMENTS
     assert counts(plan) == {
-        "desc_sort_timestamp": (150, 120),
-        "composite-date_histogram-daily": (300, 120),
+        "desc_sort_timestamp": (450, 120),
+        "composite-date_histogram-daily": (400, 120),
         "range": (4000, 120),
     }
     # The second challenge is `range` alone, which takes longer; both get the same.
     assert counts(plan, 1) == {"range": (4000, 120)}
     assert settling_text(plan) == (
-        "100k documents; unmeasured requests first, to warm the JIT up (desc_sort_timestamp 150, "
-        "composite-date_histogram-daily 300, range 4000), and 2s measured; "
+        "100k documents; unmeasured requests first, to warm the JIT up (desc_sort_timestamp 450, "
+        "composite-date_histogram-daily 400, range 4000), and 2s measured; "
         "as in the JSON: --warmup as-written"
     )
     # Old runs of the same track can be compared with, and their answers are known.
