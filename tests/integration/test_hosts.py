@@ -126,7 +126,8 @@ def test_a_host_that_is_lost_fails_the_fork_by_name_and_leaves_nothing_anywhere(
 ):
     command = ground.command(*ground.measured())
     with subprocess.Popen(command, env=ground.environ, stderr=subprocess.PIPE, text=True) as run:
-        assert eventually(lambda: java_processes(ground.home))
+        # Not the node that builds an index, where there is none yet.
+        assert eventually(lambda: [*ground.home.scratch.glob("fork-*")] and java_processes(ground.home))
         (worker,) = ground.processes("two", "--no-nanny")
         os.kill(worker, signal.SIGKILL)
         _, said = run.communicate()

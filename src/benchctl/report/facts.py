@@ -458,7 +458,8 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
             f"requests {_mean(fork.requests_s for fork in forks)} s, "
             f"copy {_mean(fork.copy_s for fork in forks)} s, "
             f"rest {_mean(fork.overhead_s for fork in forks)} s, "
-            f"all {_mean(fork.wall_s for fork in forks)} s"
+            f"{'a share of the block' if record.plan.together else 'all'} "
+            f"{_mean(fork.wall_s for fork in forks)} s"
         )
     if record.timings:
         yield ", ".join(
