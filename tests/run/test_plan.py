@@ -418,6 +418,10 @@ CLUSTERS = tuple(
     msgspec.structs.replace(RUNNING, name=name, target=TargetSpec((f"http://{name}:9200",))) for name in "ab"
 )
 
+PORTLESS = tuple(
+    msgspec.structs.replace(RUNNING, name=name, target=TargetSpec((f"https://{name}",))) for name in "ab"
+)
+
 
 @pytest.mark.parametrize(
     ("changes", "why"),
@@ -430,6 +434,7 @@ CLUSTERS = tuple(
         ({"workers": 2}, "the load comes from several processes"),
         ({"heap_mb": 2**40 // 2**20}, "nodes need 2048."),
         ({"variants": CLUSTERS}, ""),
+        ({"variants": PORTLESS}, ""),
         ({"variants": (CLUSTERS[0], ES)}, "clusters share a host"),
         ({"variants": (RUNNING, msgspec.structs.replace(RUNNING, name="again"))}, "clusters share a host"),
     ],

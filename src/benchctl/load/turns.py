@@ -1,8 +1,8 @@
 """The turns of a block: its nodes are up at the same time, and one of them is asked at a time.
 
-A request right after one of another node is slower, `range` of Elasticsearch by a third, until a node has the
-caches of the CPU again; so nodes do not alternate request by request, and what a client sends first in a turn
-is no value. The clock of a node that waits for its turn stands still.
+While JITs still compile, a request right after one of another node is slower, `range` of Elasticsearch by a
+third; so nodes do not alternate request by request, and what a client sends first in a turn is no value. The
+clock of a node that waits for its turn stands still.
 """
 
 import random

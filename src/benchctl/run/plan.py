@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 import psutil
@@ -519,7 +520,7 @@ def _hosts_of(spec: VariantSpec) -> frozenset[str]:
     """Return the hosts of a running cluster; nodes that benchctl starts share its own."""
     if spec.target is None:
         return frozenset()
-    return frozenset(host.rpartition("://")[2].rpartition(":")[0] for host in spec.target.hosts)
+    return frozenset(urlsplit(host).hostname or host for host in spec.target.hosts)
 
 
 def _memory_of(plan: Plan) -> float:
