@@ -28,7 +28,7 @@ SLOWER = tuple(
 CHALLENGE = {
     "name": "daily",
     # As many before as it is known to need alone on a node: a provisional verdict confirms nothing.
-    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 480, "iterations": 12}],
+    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 640, "iterations": 12}],
 }
 SUITE = """
 name: nights
