@@ -87,7 +87,7 @@ def complete_record(
             for task, label in enumerate(TASKS):
                 wobble = WOBBLE[(block + task + 2 * place) % 5]
                 mean_ms = TYPICAL_MS.get(name, TYPICAL_MS["es"])[label] * wobble
-                summary = make_summary(label, mean_ms, task=task, samples=300, effective_samples=300.0)
+                summary = make_summary(label, mean_ms, task=task, samples=300)
                 summaries.append(edit(summary, name, block) if edit else summary)
             records.append(complete_fork(name, block, *summaries))
     base = make_record(

@@ -17,7 +17,7 @@ from reference_pages import reference
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
     "analysis": "c16f148a47eaeb8f",
-    "run": "1579cd1438fcbb99",
+    "run": "baf7ead2f2dede4e",
     "message": "aaab58db4550356b",
     "config": "a1af7c3e93144fd8",
 }

@@ -106,7 +106,7 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
     engines = Engines()
     record, notes = execute(planned(budget_s=75.0), engines)
     assert len(engines.jobs) == 6
-    assert "does not fit into --budget 75s" in record.stopped
+    assert "does not fit into the 75s" in record.stopped
     assert record.stopped not in record.caveats  # it lasted as long as it was to last
     assert "3 blocks" in notes.notes[0]
     assert notes.left == [75.0, 65.0, 55.0, 45.0, 35.0, 25.0]
@@ -115,7 +115,7 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
 def test_a_budget_that_ends_first_says_what_is_not_decided(execute: Callable[..., Any]):
     record, notes = execute(planned(decided=True, margin=0.0001, budget_s=200.0), Engines())
     assert len(record.forks) == 20
-    assert "--budget 200s is used up (3 min 20 s)" in record.stopped
+    assert "the 200s for forks (--budget) are used up (3 min 20 s)" in record.stopped
     assert record.caveats[-1].startswith("not decided: ")
     assert notes.notes == list(record.caveats)
 

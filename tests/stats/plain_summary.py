@@ -9,7 +9,6 @@ from scipy.stats import beta
 
 from benchctl.results.figures import Quantiles
 from benchctl.results.samples import Columns, Outcome, select
-from benchctl.stats.summary import effective_samples
 
 PROBABILITIES = [0.5, 0.9, 0.99]
 
@@ -26,7 +25,6 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
     n = service_ns.size
     sent = select(samples, ~samples["warmup"] & (samples["outcome"] != Outcome.CANCELLED))
     page = (sent["part"] > 0) & (sent["outcome"] == Outcome.OK)
-    lag1 = _lag1(service_ns, ok["client"])
     window_ns = 0
     if n:
         opens_ns = measured["intended_ns" if throttled else "start_ns"].min()
@@ -50,11 +48,6 @@ def plain_summary(samples: Columns, *, throttled: bool) -> dict[str, Any]:
         "pages": plain_quantiles((sent["end_ns"] - sent["start_ns"])[page], lost_pages),
         **_first_two(select(samples, samples["part"] == 0)),
         "mean_ns": float(service_ns.mean()) if n else None,
-        "sd_ns": float(service_ns.std(ddof=1)) if n > 1 else None,
-        "min_ns": float(service_ns.min()) if n else None,
-        "max_ns": float(service_ns.max()) if n else None,
-        "lag1": lag1,
-        "effective_samples": effective_samples(n, lag1) if n else None,
         "drift": _drift(every["end_ns"] - every["start_ns"], every["start_ns"], n),
         "hits": int(ok["hits"][0]) if agreed else None,
         "hits_exact": agreed and bool(ok["hits_exact"].all()),
@@ -124,13 +117,6 @@ def _log_error(ordered: npt.NDArray[np.int64], failed: int, share: float) -> flo
     # The value of rank k stands for the ranks from k - 1 to k.
     least, most = np.interp([low, high], np.arange(ordered.size) + 0.5, ordered)
     return math.log(most / least) / 2 if least > 0 else None
-
-
-def _lag1(values: npt.NDArray[np.int64], clients: npt.NDArray[np.int16]) -> float | None:
-    if values.size < 3 or values.min() == values.max():
-        return None
-    centred = values - values.mean()
-    return float((centred[1:] * centred[:-1])[clients[1:] == clients[:-1]].sum() / (centred @ centred))
 
 
 def _drift(values: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], measured: int) -> float | None:

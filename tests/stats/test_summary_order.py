@@ -1,5 +1,4 @@
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -7,16 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.stats.arrays import StartOrder, start_counts
-from benchctl.stats.disturbed import FarBeyond
-from benchctl.stats.summary import Neighbours, Thirds, effective_samples
-
-NONE_FAR = FarBeyond(1e18, 10.0)
-
-
-def lag1(values: list[float], clients: list[int] | None = None) -> float | None:
-    found = Neighbours(float(np.mean(values)), NONE_FAR)
-    found.add(np.asarray(values), np.asarray(clients or [0] * len(values), dtype=np.int16))
-    return found.lag1
+from benchctl.stats.summary import Thirds
 
 
 def drift(values: list[int], last: int | None = None) -> float | None:
@@ -26,42 +16,6 @@ def drift(values: list[int], last: int | None = None) -> float | None:
     thirds = Thirds(StartOrder(counts), len(values) if last is None else last)
     thirds.add(np.asarray(values), starts)
     return thirds.drift()
-
-
-def test_lag1_of_a_known_process():
-    generator = np.random.default_rng(1)
-    values = np.zeros(50_000)
-    for place, shock in enumerate(generator.normal(size=values.size - 1), 1):
-        values[place] = 0.5 * values[place - 1] + shock
-    assert lag1(values.tolist()) == pytest.approx(0.5, abs=0.02)
-
-
-def test_lag1_does_not_reach_across_clients():
-    values = [1.0, 1.0, 1.0, 9.0, 9.0, 9.0]
-    assert lag1(values, [0, 0, 0, 1, 1, 1]) > lag1(values)
-
-
-def test_lag1_of_too_little_or_constant_data_is_unknown():
-    assert lag1([1, 2]) is None
-    assert lag1([4, 4, 4]) is None
-
-
-@given(values=st.lists(st.integers(1, 10**6), min_size=3, max_size=40), cuts=st.lists(st.integers(0, 40)))
-def test_lag1_reaches_across_chunks_and_clients_may_stand_in_any_order(values: list[int], cuts: list[int]):
-    clients = [place % 3 for place in range(len(values))]
-    found = Neighbours(float(np.mean(values)), NONE_FAR)
-    borders = sorted({0, len(values), *(cut for cut in cuts if cut < len(values))})
-    for low, high in pairwise(borders):
-        found.add(np.asarray(values[low:high]), np.asarray(clients[low:high], dtype=np.int16))
-    order = np.argsort(clients, kind="stable")
-    expected = lag1(np.asarray(values)[order].tolist(), np.asarray(clients)[order].tolist())
-    assert found.lag1 == (None if expected is None else pytest.approx(expected, abs=1e-12))
-
-
-def test_effective_samples_shrink_with_correlation_and_never_grow():
-    assert effective_samples(100, 0.5) == pytest.approx(100 / 3)
-    assert effective_samples(100, -0.5) == 100
-    assert effective_samples(100, None) == 100
 
 
 def test_drift_is_the_log_ratio_of_the_outer_thirds():

@@ -70,11 +70,6 @@ def make_summary(label: str, mean_ms: float, **changes: Any) -> TaskSummary:
         units_per_request=1.0,
         service_time=Quantiles(*(mean_ns * factor for factor in (1, 1.1, 1.3))),
         mean_ns=mean_ns,
-        sd_ns=mean_ns * 0.1,
-        min_ns=mean_ns * 0.8,
-        max_ns=mean_ns * 1.5,
-        lag1=0.0,
-        effective_samples=200.0,
         drift=0.0,
     )
     return msgspec.structs.replace(of_requests(base, changes.get("samples") or 200), **changes)

@@ -69,7 +69,7 @@ def redline_summary(rate_per_s: float | None, **changes: Any) -> TaskSummary:
     return make_summary(
         "range",
         10.0,
-        **{"redline_per_s": rate_per_s, "redline_end": end, "drift": None, "sd_ns": None, **changes},
+        **{"redline_per_s": rate_per_s, "redline_end": end, "drift": None, **changes},
     )
 
 

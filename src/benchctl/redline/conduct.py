@@ -555,9 +555,8 @@ class _NodeSearch:
             ),
             # Tables show one red-line.
             reported=place == self._judged[0],
-            # Five seconds at the limit tell nothing about settling or groups of forks.
+            # Five seconds at the limit tell nothing about settling.
             drift=None,
-            sd_ns=None,
         )
 
     def _words(self, found: Found, decisive: int) -> str:

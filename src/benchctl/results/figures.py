@@ -188,16 +188,6 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         ),
     ] = None
     mean_ns: Annotated[float | None, about("mean service time")] = None
-    sd_ns: Annotated[float | None, about("standard deviation of service time")] = None
-    min_ns: Annotated[float | None, about("least service time")] = None
-    max_ns: Annotated[float | None, about("greatest service time")] = None
-    lag1: Annotated[
-        float | None,
-        about("lag-1 autocorrelation of service time; None under 3 samples or when it is constant"),
-    ] = None
-    effective_samples: Annotated[float | None, about("samples (1 - lag1) / (1 + lag1), at most samples")] = (
-        None
-    )
     drift: Annotated[
         float | None,
         about(

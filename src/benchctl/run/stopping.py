@@ -179,11 +179,11 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     if spent + expected + _block_s(record) * len(extra) <= stop.budget_s:
         return ""
     after = " and the forks for evidence" if extra else ""
-    few, budget = "", f"--budget {DURATION.text(stop.budget_s)}"
+    few, budget = "", f"the {DURATION.text(stop.budget_s)} for forks (--budget)"
     if _fewest(record) < stop.least_forks:
         few = f"; fewer than {stop.least_forks} forks say little about how much forks differ"
     if spent >= stop.budget_s:
-        return f"{_after(record)}: {budget} is used up ({duration(spent)}){few}"
+        return f"{_after(record)}: {budget} are used up ({duration(spent)}){few}"
     return (
         f"{_after(record)}: another block{after} ({duration(expected)}) does not fit into {budget}, of which "
         f"{duration(spent)} are used{few}"

@@ -16,25 +16,18 @@ from benchctl.stats.disturbed import FarBeyond, far_beyond
 from benchctl.stats.quantiles import TIMES, quantiles
 from benchctl.track.model import Task
 
-_LEAST_FOR_LAG1 = 3
 _LEAST_FOR_DRIFT = 6
 
 
-class Neighbours:
-    """Variance, the correlation of each value with the one before it of the same client, and stalls.
+class Stalls:
+    """Values far beyond the typical one and the client's one before: its first is none.
 
-    `mean` and `far` are of all the values that will be added, known from an earlier reading, so that nothing
-    cancels. A stall is far beyond the typical value and the one before it: a client's first is none, nor are
-    those of a warm-up.
+    `far` is of all the values that will be added, known from an earlier reading.
     """
 
-    def __init__(self, mean: float, far: FarBeyond) -> None:
-        self._mean = mean
+    def __init__(self, far: FarBeyond) -> None:
         self._far = far
-        self.stalled = self.stalled_ns = 0
-        self._size = 0
-        self._squares = 0.0
-        self._products = 0.0
+        self.count = self.ns = 0
         self._last: dict[int, int] = {}
 
     def add(self, values: Integers, clients: npt.NDArray[np.int16]) -> None:
@@ -50,32 +43,9 @@ class Neighbours:
         before[firsts] = [self._last.get(owner, math.nan) for owner in owners[firsts].tolist()]
         lasts = np.append(firsts[1:], owners.size) - 1
         self._last |= zip(owners[lasts].tolist(), values[lasts].tolist(), strict=True)
-        centred = values - self._mean
-        self._size += values.size
-        self._squares += float(centred @ centred)
-        self._products += float(np.nansum(centred * (before - self._mean)))
         stalls = values[(values > self._far.ns) & (values > self._far.ratio * before)]
-        self.stalled += stalls.size
-        self.stalled_ns += int(stalls.sum())
-
-    @property
-    def sd(self) -> float | None:
-        """Standard deviation; None under 2 values."""
-        return math.sqrt(self._squares / (self._size - 1)) if self._size > 1 else None
-
-    @property
-    def lag1(self) -> float | None:
-        """Autocorrelation between -1 and 1; None under 3 values or when all are equal."""
-        if self._size < _LEAST_FOR_LAG1 or self._squares <= 0.0:
-            return None
-        return self._products / self._squares
-
-
-def effective_samples(samples: int, lag1: float | None) -> float:
-    """Return how many independent samples an autocorrelated series is worth: m(1-phi)/(1+phi), at most m."""
-    if lag1 is None:
-        return float(samples)
-    return float(samples * min(1.0, (1 - lag1) / (1 + lag1)))
+        self.count += stalls.size
+        self.ns += int(stalls.sum())
 
 
 class Thirds:
@@ -173,7 +143,7 @@ def summarise(
     for chunk in chunks:
         tally.add(_of_task(chunk, schedule, task_index))
     far = far_beyond(tally.service) if tally.service.size else FarBeyond(math.inf, math.inf)
-    neighbours = Neighbours(tally.mean_ns or 0.0, far)
+    stalls = Stalls(far)
     thirds = Thirds(StartOrder(tally.starts), tally.last_for_drift)
     first, second = tally.first, _Earliest(tally.first.end_ns - _CLOCKS_APART_NS)
     for chunk in chunks:
@@ -182,11 +152,10 @@ def summarise(
         every = tally.succeeded(mine, warmup=True)
         thirds.add(every["end_ns"] - every["start_ns"], every["start_ns"])
         ok = tally.succeeded(mine)
-        neighbours.add(ok["end_ns"] - ok["start_ns"], ok["client"])
-    samples, lag1 = tally.service.size, neighbours.lag1
+        stalls.add(ok["end_ns"] - ok["start_ns"], ok["client"])
     failed = max(0, sum(tally.failures.values()) - tally.retries)
     stalled_failed, failed_ns, all_ns = tally.failed_beyond(far.ns)
-    stalled_ns = neighbours.stalled_ns + failed_ns
+    stalled_ns = stalls.ns + failed_ns
     hits, hits_exact = tally.agreed_hits()
     hits_least, hits_most = tally.changed_hits() if constant else (None, None)
     return TaskSummary(
@@ -194,7 +163,7 @@ def summarise(
         task=task_index,
         label=task.label,
         operation=task.operation,
-        samples=samples,
+        samples=tally.service.size,
         warmup_samples=tally.warmup,
         cancelled=tally.cancelled,
         retries=tally.retries,
@@ -211,17 +180,12 @@ def summarise(
         first_ns=first.service_ns,
         second_ns=None if first.service_ns is None else second.service_ns,
         mean_ns=tally.mean_ns,
-        sd_ns=neighbours.sd,
-        min_ns=tally.least_ns,
-        max_ns=tally.most_ns,
-        lag1=lag1,
-        effective_samples=effective_samples(samples, lag1) if samples else None,
         drift=thirds.drift(),
         hits=hits,
         hits_exact=hits_exact,
         hits_least=hits_least,
         hits_most=hits_most,
-        stalled=neighbours.stalled + stalled_failed,
+        stalled=stalls.count + stalled_failed,
         stalled_s=stalled_ns / _NS_PER_S,
         stalled_share=stalled_ns / all_ns if all_ns else 0.0,
         unsupported=unsupported,
@@ -265,8 +229,6 @@ class _Tally:
         self.processing, self.pages = ValueCounts(), ValueCounts()
         self._failed = ValueCounts()
         self.starts = start_counts()
-        self.least_ns: float | None = None
-        self.most_ns: float | None = None
         self._service_ns = self._weight = self._weight_of_firsts = 0
         self._opens_ns: int | None = None
         self._closes_ns: int | None = None
@@ -415,9 +377,6 @@ class _Tally:
             self.latency.add(TIMES["latency"](ok))
         self.took.add(TIMES["took"](ok))
         self.processing.add(ok["processing_ns"][ok["processing_ns"] > 0])
-        least_ns, most_ns = float(service_ns.min()), float(service_ns.max())
-        self.least_ns = least_ns if self.least_ns is None else min(self.least_ns, least_ns)
-        self.most_ns = most_ns if self.most_ns is None else max(self.most_ns, most_ns)
         self._service_ns += int(service_ns.sum())
         self._weight += int(ok["weight"].sum())
         for exact in (True, False):
