@@ -84,7 +84,7 @@ SLICES: Mapping[str, Slice] = {
     "nightly": Slice(
         {
             "references": "folder:references",
-            "whole": "folder:whole",
+            "whole": "commands.run:whole",
         },
         {
             "nightly": (

@@ -5,12 +5,12 @@ import pytest
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.nightly.commands.suites import find_suite
 from benchctl.nightly.folder import (
     KNOWN_NAME,
     Known,
     SuiteFolder,
     check_name,
-    find_suite,
     recall,
     remember,
     suites,

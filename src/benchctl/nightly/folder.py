@@ -23,15 +23,13 @@ from benchctl.disk import disk_errors, read_file, replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
-from benchctl.nightly.model import CUT_OFF, NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
+from benchctl.nightly.model import NIGHT_VERSION, Event, NightRecord, Series, SeriesKey
 from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.samples import DuckDiskError, DuckError, database, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from benchctl.cli.resume import Whole
 
 
 # The figures of a night as Parquet, one row a fork, task and metric; and many such files as series.
@@ -454,31 +452,6 @@ def recall(folder: SuiteFolder) -> Known:
         raise BenchctlError(f"{path} is damaged: {err}", hint="run the suite to rebuild it") from err
 
 
-def find_suite(home: Home, name: str) -> SuiteFolder:
-    """Return a suite by its name, or by the path of its file.
-
-    Raises:
-        UsageError: If the suite has had no night.
-    """
-    folders = suites(home)
-    if Path(name).is_file():
-        # Who gives a name need not wait for all that a suite file may speak of.
-        from benchctl.nightly.suite import load_suite  # noqa: PLC0415 - see above
-
-        folder = SuiteFolder(home.nightly / load_suite(Path(name)).name)
-        if folder.root.is_dir():
-            return folder
-        raise UsageError(f"{name} has had no night", hint=f"run it: benchctl nightly run {name}")
-    for folder in folders:
-        if folder.root.name == name:
-            return folder
-    names = ", ".join(folder.root.name for folder in folders)
-    raise UsageError(
-        f"no such suite '{name}' in {home.nightly}",
-        hint=f"known: {names}" if names else "run one: benchctl nightly run SUITE.yml",
-    )
-
-
 def _number(name: str) -> int | None:
     """Return the number of a night, by the name of its folder; None for a name that is not an id."""
     match = _NIGHT_ID.fullmatch(name)
@@ -494,26 +467,3 @@ def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str,
         for night in suite.nights(unread):
             for run in filter(None, (night.run, *night.runs)):
                 yield run, f"night {night.id} of {suite.root.name}"
-
-
-def whole(home: Home, name: str, tags: Collection[str]) -> "Whole | None":
-    """Return the night of that id, or the one that was cut off and that a run with such tags is of."""
-    names = {name} if name else set(tags)
-    for suite in suites(home):
-        for night_id in names if name or suite.root.name in names else ():
-            if "/" in night_id or not night_id.strip(".") or not suite.night_path(night_id).is_dir():
-                continue
-            # The commands load all that measures, which whoever only deletes runs need not wait for.
-            from benchctl.nightly.commands.run import BegunNight  # noqa: PLC0415 - see above
-
-            night = BegunNight(suite, night_id)
-            if name or _cut_off(suite, night_id):
-                return night
-    return None
-
-
-def _cut_off(suite: SuiteFolder, night_id: str) -> bool:
-    try:
-        return suite.load(night_id).status in CUT_OFF
-    except BenchctlError:
-        return False

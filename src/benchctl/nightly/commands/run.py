@@ -4,7 +4,7 @@ import contextlib
 import os
 import shlex
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.lock import HostBusy, host_lock, measuring_pid, process_hours
-from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, recall, remember
+from benchctl.nightly.folder import Known, SuiteBusy, SuiteFolder, check_name, recall, remember, suites
 from benchctl.nightly.measure import (
     RESUME_WITHIN_H,
     night_plan,
@@ -165,6 +165,25 @@ class BegunNight:
             f"{self.title} has the forks of its suite, as all nights",
             hint="more of them from the next night on: set `forks` in the suite's file",
         )
+
+
+def whole(home: Home, name: str, tags: Collection[str]) -> BegunNight | None:
+    """Return the night of that id, or the one that was cut off and that a run with such tags is of."""
+    names = {name} if name else set(tags)
+    for suite in suites(home):
+        for night_id in names if name or suite.root.name in names else ():
+            if "/" in night_id or not night_id.strip(".") or not suite.night_path(night_id).is_dir():
+                continue
+            if name or _is_cut_off(suite, night_id):
+                return BegunNight(suite, night_id)
+    return None
+
+
+def _is_cut_off(suite: SuiteFolder, night_id: str) -> bool:
+    try:
+        return suite.load(night_id).status in CUT_OFF
+    except BenchctlError:
+        return False
 
 
 def _notify(notifying: Notifying, folder: SuiteFolder, ended: Ended, message: Message) -> list[Message]:

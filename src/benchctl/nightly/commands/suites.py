@@ -9,12 +9,37 @@ import click
 
 from benchctl.cli.streams import emit, note, say
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import resolve_home
+from benchctl.home import Home, resolve_home
 from benchctl.lock import measuring_pid, process_words
-from benchctl.nightly.folder import SuiteFolder, find_suite, suites
+from benchctl.nightly.folder import SuiteFolder, suites
 from benchctl.nightly.model import Acknowledged, alarms_of
 from benchctl.nightly.text import status_text
 from benchctl.report.numbers import visible
+
+
+def find_suite(home: Home, name: str) -> SuiteFolder:
+    """Return a suite by its name, or by the path of its file.
+
+    Raises:
+        UsageError: If the suite has had no night.
+    """
+    folders = suites(home)
+    if Path(name).is_file():
+        # Who gives a name need not wait for all that a suite file may speak of.
+        from benchctl.nightly.suite import load_suite  # noqa: PLC0415 - see above
+
+        folder = SuiteFolder(home.nightly / load_suite(Path(name)).name)
+        if folder.root.is_dir():
+            return folder
+        raise UsageError(f"{name} has had no night", hint=f"run it: benchctl nightly run {name}")
+    for folder in folders:
+        if folder.root.name == name:
+            return folder
+    names = ", ".join(folder.root.name for folder in folders)
+    raise UsageError(
+        f"no such suite '{name}' in {home.nightly}",
+        hint=f"known: {names}" if names else "run one: benchctl nightly run SUITE.yml",
+    )
 
 
 @click.command("init")
