@@ -306,7 +306,7 @@ def test_the_site_builds_without_warnings_and_loads_nothing_from_elsewhere(tmp_p
     loaded = r"<(?:script|link|img|iframe)[^>]+(?:src|href)=\"?(?:https?:)?//[^>]*>"
     assert [found for text in pages.values() for found in re.findall(loaded, text)] == []
     assert "--until-decided" in pages["reference/commands/run.html"]
-    assert "benchctl nightly install" in pages["reference/commands/nightly.html"]
+    assert "benchctl nightly init" in pages["reference/commands/nightly.html"]
     assert "schema_version" in pages["reference/schemas/analysis.html"]
     assert "cpu_search" in pages["reference/metrics.html"]
 

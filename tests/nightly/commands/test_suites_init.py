@@ -18,6 +18,8 @@ def test_the_template_is_printed_or_written_and_can_be_loaded(tmp_path: Path):
     written = CliRunner().invoke(init_command, [str(path)], catch_exceptions=False)
     assert written.stdout == ""
     assert f"benchctl nightly run {path}" in written.stderr
+    assert "0 3 * * * /" in written.stderr
+    assert f" nightly run --quiet {path}\n" in written.stderr
     assert path.read_text(encoding="utf-8") == printed.stdout
     suite = load_suite(path)
     assert suite.name == "search"

@@ -17,10 +17,6 @@ _COMMANDS = {
         "benchctl.nightly.commands.suites:ack_command",
         "Acknowledge alarms and accept their level as the baseline.",
     ),
-    "install": (
-        "benchctl.nightly.commands.install:install_command",
-        "Print a crontab line or systemd units for a suite.",
-    ),
 }
 
 

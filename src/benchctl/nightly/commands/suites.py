@@ -1,6 +1,8 @@
 """`benchctl nightly init`, `status` and `ack`: suites, without a node."""
 
 import getpass
+import shlex
+import sys
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
@@ -61,6 +63,18 @@ def init_command(path: Path | None) -> None:
     except OSError as err:
         raise BenchctlError(f"cannot write {path}: {err.strerror or err}") from err
     note(f"wrote {path}; adapt it, then: benchctl nightly run {path}")
+    note(f"for every night, add to your crontab: {_crontab_line(path)}")
+
+
+def _crontab_line(path: Path) -> str:
+    """Return the line of a crontab that runs a suite at three; cron mails what is printed."""
+    # Not resolved: the link to Python inside a virtual environment is what makes it that environment.
+    python = Path(sys.executable).absolute()
+    script = python.with_name("benchctl")
+    program = [str(script)] if script.is_file() else [str(python), "-m", "benchctl"]
+    command = shlex.join([*program, "nightly", "run", "--quiet", str(path.absolute())])
+    # Cron takes a per cent sign for the end of the line.
+    return f"0 3 * * * {command}".replace("%", r"\%")
 
 
 @click.command("status")
