@@ -28,7 +28,8 @@ SLOWER = tuple(
 CHALLENGE = {
     "name": "daily",
     # As many before as it is known to need alone on a node: a provisional verdict confirms nothing.
-    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 640, "iterations": 12}],
+    # Of a dozen measured, one that a busy machine stalls would make it provisional, too.
+    "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 640, "iterations": 60}],
 }
 SUITE = """
 name: nights
@@ -166,7 +167,7 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(story: Sto
     # One night or two say little about how much nights differ on a busy machine.
     quiet = [teller.night(), teller.night()]
     night = teller.night(SLOW, *SLOWER)
-    assert night.done.returncode == 3, (night.done.stdout, night.done.stderr)
+    assert night.done.returncode == 3, [finding.reason for finding in night.record.findings]
     # What three forks find in a p90 of ten requests, and what becomes of it, is a busy machine's to say.
     assert {one.direction for one in night.record.findings if one.status == "confirmed"} == {"slower"}
     (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
