@@ -168,7 +168,7 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(story: Sto
     quiet = [teller.night(), teller.night()]
     night = teller.night(SLOW, *SLOWER)
     assert night.done.returncode == 3, [finding.reason for finding in night.record.findings]
-    # What three forks find in a p90 of some fifty requests, and what becomes of it, is a busy machine's to say.
+    # What three forks find in a p90 of fifty requests, and what becomes of it, is a busy machine's to say.
     assert {one.direction for one in night.record.findings if one.status == "confirmed"} == {"slower"}
     (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
     assert alarm.direction == "slower"
