@@ -21,9 +21,6 @@ def suite(tmp_path: Path) -> SuiteFolder:
     return SuiteFolder(tmp_path / "big5")
 
 
-_NOT_UTF8 = "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"
-
-
 def refused(message: str) -> None:
     raise AssertionError(message)
 
@@ -85,11 +82,13 @@ def test_nights_that_cannot_be_read_are_told_and_counted(suite: SuiteFolder):
     (suite.nights_folder / "notes.txt").touch()
     told: list[str] = []
     assert suite.nights(told.append) == [sound[4]]
-    assert [text.removeprefix(str(suite.nights_folder)) for text in told] == [
+    reasons = [text.removeprefix(str(suite.nights_folder)) for text in told]
+    # In its library's words, which differ between versions.
+    assert reasons.pop(3).startswith("/00004-20261121-0300/night.json is damaged: ")
+    assert reasons == [
         "/notes.txt is not a night: its name is not an id",
         "/00001-20261121-0300/night.json is damaged: Input data was truncated",
         "/00002-20261121-0300/night.json: unsupported night version 3 (expected 2)",
-        f"/00004-20261121-0300/night.json is damaged: {_NOT_UTF8}",
         "/00006-20261121-0300/night.json is missing: the night was cut off as it began",
         "/00077-20261121-0300/night.json is damaged: it is the record of night 3, 00003-20261121-0300",
     ]

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.results.figures import TaskSummary
+from benchctl.stats.analysis import Figures, provisional
+from benchctl.stats.compare import Comparison
 from benchctl.stats.steady import Steadiness, advice, steadiness
 from benchctl.track.model import Task
 from builders import make_driver, make_summary
@@ -81,6 +83,62 @@ def test_a_task_too_short_to_show_it_lacks_the_warm_up_that_its_operation_needs(
     assert advice("little warm-up", brief, task) == "raise warmup-iterations to 500"
     # What is seen says more.
     assert of_task([math.log(0.70), math.log(0.71)], lacking_warmup=600).trend == "not warmed up"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "drifts", "changes", "said"),
+    [
+        # ln .64 is -.446; what is ahead is twice the spread of the drifts, and of none.
+        (-40, -36, (-0.08, 0.05), {}, "firm"),
+        (-40, -36, (-0.15, 0.08), {}, "provisional"),
+        (56, 67, (-0.15, 0.06), {}, "firm"),
+        (56, 67, (-0.15, 0.08), {}, "provisional"),
+        (6, 9, (-0.06, -0.06), {}, "provisional"),
+        # Levels that fell alike say nothing about how much more each will fall.
+        (-40, -36, (-0.3, -0.3), {}, "provisional"),
+        (-40, -36, (-0.08, None), {}, "provisional"),
+        (None, None, (-0.08, 0.05), {}, "provisional"),
+        (-2, 2, (-0.08, 0.05), {"verdict": "equivalent"}, "provisional"),
+        # What drifts of requests say nothing about: memory, rare requests, queues, differences.
+        (-40, -36, (-0.08, 0.05), {"metric": "cpu"}, "provisional"),
+        (-40, -36, (-0.08, 0.05), {"metric": "service_time_p99"}, "provisional"),
+        (-40, -36, (-0.08, 0.05), {"metric": "latency_p50"}, "provisional"),
+        (-40, -36, (-0.08, 0.05), {"compared_as": "difference"}, "provisional"),
+    ],
+)
+def test_a_difference_is_firm_if_one_side_s_trend_could_not_undo_it(
+    low: float | None,
+    high: float | None,
+    drifts: Sequence[float | None],
+    changes: dict[str, Any],
+    said: str,
+):
+    by_name = dict(zip(("es", "os"), drifts, strict=True))
+    found = Comparison(
+        **{
+            "metric": "throughput",
+            "baseline": "es",
+            "contender": "os",
+            "higher_is_better": True,
+            "paired": True,
+            "judged": True,
+            "n_baseline": 12,
+            "n_contender": 12,
+            "margin_percent": 3.0,
+            "low_percent": low,
+            "high_percent": high,
+            "verdict": "different",
+            **changes,
+        }
+    )
+    sides = [
+        Figures(name, (), (), 1.0, 1.0, 100, Steadiness("not steady", drift=drift, trend="not warmed up"))
+        for name, drift in by_name.items()
+    ]
+    assert provisional(found, sides).provisional == (said == "provisional")
+    # What was not seen cannot go on.
+    brief = Steadiness("not steady", drift=0.0, trend="little warm-up")
+    assert provisional(found, [msgspec.structs.replace(side, steady=brief) for side in sides]).provisional
 
 
 TIMED = {"iterations": None, "time_period": 60, "warmup_time_period": 5}

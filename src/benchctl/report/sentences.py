@@ -131,8 +131,8 @@ def verdict(analysis: Analysis) -> str:
         if reasons:
             why = "; ".join(reasons)
             found.append(f"{_sentence(why)} Do not report these values." if looks else f"Provisional: {why}.")
-        unready = _reservations(analysis, _unready(analysis))
-        found += [_sentence(reason) for reason in unready if reason not in reasons]
+        else:
+            found += map(_sentence, _reservations(analysis, _unready(analysis)))
     found[0] = f"{lead}{found[0]}" if lead else f"{found[0][:1].upper()}{found[0][1:]}" if busy else found[0]
     found += _unsound(analysis)
     return " ".join(found)

@@ -1,6 +1,7 @@
 """The comparison of a run, or of forks from several, with parts of slices: what every report is made from."""
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -11,7 +12,7 @@ from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, UNITS, Comparison
 from benchctl.stats.inference import Method
-from benchctl.stats.metrics import MetricKey
+from benchctl.stats.metrics import MetricKey, metric_of
 from benchctl.stats.outlook import VerdictCost
 from benchctl.stats.steady import Steadiness
 
@@ -241,12 +242,41 @@ def too_few(comparison: Comparison) -> str:
 def reservations(comparison: Comparison, sides: Iterable[Figures]) -> tuple[str, ...]:
     """Return why a verdict would be provisional, the first reason first: what follows may be its doing."""
     own = [side for side in sides if side.variant in (comparison.baseline, comparison.contender)]
+    trends = dict.fromkeys(side.steady.trend for side in own if side.steady.trend)
     return (
         *([BUSY_HOST] if any(doubt.code == "busy-host" for doubt in comparison.caveats) else []),
         *(["stalled"] if any(side.stalled for side in own) else []),
-        *dict.fromkeys(side.steady.trend for side in own if side.steady.trend),
+        *([] if trends and outlasts_drift(comparison, own) else trends),
         *([too_few(comparison)] if comparison.few else []),
     )
+
+
+# What is still to come is at most so often the drift that was seen, where a task approaches its level
+# exponentially with a time constant of up to 1.3 windows.
+_TRENDS_AHEAD = 2.0
+_MOST_QUANTILE = 0.9
+
+
+def outlasts_drift(comparison: Comparison, sides: Sequence[Figures]) -> bool:
+    """Return whether the direction would hold if one side went on as it changed, and the other did not.
+
+    The interval of the effect, in logarithms, is moved towards zero by twice the spread of the drifts of both
+    sides and of none at all. Where drifts are of requests, they tell about rates and times of requests alone;
+    nothing is told of a side that was never seen long enough.
+    """
+    metric = metric_of(comparison.metric)
+    if comparison.compared_as != "ratio" or not metric.kind.of_speed or metric.kind.loop == "open":
+        return False
+    if (metric.quantile or 0) > _MOST_QUANTILE or comparison.verdict == "equivalent":
+        return False
+    low, high = comparison.low_percent, comparison.high_percent
+    drifts = [side.steady.drift for side in sides]
+    if low is None or high is None or any(side.steady.trend == "little warm-up" for side in sides):
+        return False
+    known = [0.0, *(drift for drift in drifts if drift is not None)]
+    ahead = _TRENDS_AHEAD * (max(known) - min(known))
+    nearest = max(math.log1p(low / 100), -math.log1p(high / 100))
+    return len(known) > len(sides) and nearest > ahead
 
 
 def quotable(comparison: Comparison, sides: Iterable[Figures]) -> bool:
