@@ -97,8 +97,9 @@ _TEXTS = {
     },
     ("HostLimits", "max-busy"): "Maximum share of CPU time in use.",
     ("HostLimits", "settle"): "Longest wait for a quiet host, before the night.",
-    ("RedlineEntry", "tolerance"): "Distance of the last two loads.",
     ("CallSite", "name"): "Unique name, for expectations; lower-case letters, digits and . _ -",
+    ("CallSite", "method"): "Calling method: Class::method, with the package if ambiguous.",
+    ("CallSite", "callee"): "Name of the called method, without its class.",
     ("ComparisonSpec", "name"): "Unique name, for expectations; lower-case letters, digits and . _ -",
 }
 """Descriptions of keys whose own explain their type only: (form, key) -> text."""

@@ -216,9 +216,7 @@ def tell(top: Path, capsys: pytest.CaptureFixture[str]) -> Tell:
         text += f"[stderr]\n{error}" * bool(error) + f"[exit {status:d}]\n" * bool(status)
         for path in sorted(names["out"].rglob("*.*")):
             if path.suffix in (".html", ".collapsed"):
-                # An experiment's runs have the pages that `benchctl show --html` writes.
-                whole = path.parent != names["out"] or not path.name.startswith("2026")
-                text += f"[{path.relative_to(names['out'])}]\n{file_text(path) if whole else ''}"
+                text += f"[{path.relative_to(names['out'])}]\n{file_text(path)}"
         return masked(text, top)
 
     return run

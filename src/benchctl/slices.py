@@ -57,7 +57,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "experiment": Slice(
-        {"references": "execution:references", "whole": "execution:whole"},
+        {"references": "record:references", "whole": "commands:whole"},
         {
             "experiment": (
                 "Measure",

@@ -20,7 +20,7 @@ from benchctl.cli.boundary import guarded
 from benchctl.cli.measuring import conclude
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.experiment.execution import tags_of
+from benchctl.experiment.record import tags_of
 from benchctl.home import Home
 from benchctl.lock import host_lock
 from benchctl.results.store import RunStore

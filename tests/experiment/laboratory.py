@@ -8,9 +8,8 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
-from benchctl.experiment.conduct import Laboratory, conduct, plans_to_open
-from benchctl.experiment.execution import adopted, begin
-from benchctl.experiment.plan import Experiment
+from benchctl.experiment.conduct import Laboratory, begin, conduct
+from benchctl.experiment.file import Experiment
 from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
 from benchctl.home import Home
 from benchctl.results.figures import Calibration
@@ -111,7 +110,6 @@ class World:
         root: of its home.
         before_fork: called with every fork; may raise.
         before_open: called with every plan that is opened.
-        after_open: called once a run has its folder.
         before_reopen: called with every record that is gone on with.
         fails: which forks fail.
         time_ms: of every request of a fork.
@@ -122,7 +120,6 @@ class World:
     root: Path
     before_fork: Callable[[Fork], None] = nothing
     before_open: Callable[[Plan], None] = nothing
-    after_open: Callable[[RunRecord], None] = nothing
     before_reopen: Callable[[RunRecord], None] = nothing
     fails: Callable[[Fork], bool] = lambda _fork: False
     time_ms: Callable[[Fork], float] = lambda _fork: 10.0
@@ -144,8 +141,8 @@ class World:
 
     @property
     def folder(self) -> ExperimentFolder:
-        (folder,) = self.experiments.folders()
-        return folder
+        (path,) = self.experiments.folders()
+        return ExperimentFolder(path)
 
     @property
     def record(self) -> ExperimentRecord:
@@ -155,15 +152,11 @@ class World:
         return self.store.find(self.record.runs[name]).load()
 
     def begin(self, experiment: Experiment, budget_s: float | None = None) -> ExperimentRecord:
-        folder = begin(self.experiments, experiment.spec, 12.0, NOW)
+        folder = begin(self.experiments, experiment, NOW)
         return conduct(folder, self.bench, experiment.plans, budget_s=budget_s, laboratory=self.laboratory)
 
     def resume(self, budget_s: float | None = None, more: More | None = None) -> ExperimentRecord:
-        self.folder.save(adopted(self.record, self.store))
-        plans = plans_to_open(self.record, self.home)
-        return conduct(
-            self.folder, self.bench, plans, budget_s=budget_s, more=more, laboratory=self.laboratory
-        )
+        return conduct(self.folder, self.bench, budget_s=budget_s, more=more, laboratory=self.laboratory)
 
     @property
     def bench(self) -> Bench:
@@ -189,7 +182,6 @@ class World:
             calibration=extras.calibration,
         )
         folder.save(record)
-        self.after_open(record)
         return MadeRun(self, bench, folder, record), {"prepare-s": 1.5}
 
     def reopen(self, bench: Bench, folder: RunFolder, _track: Any) -> OpenRun:

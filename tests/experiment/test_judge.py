@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchctl.experiment.comparisons import ExpectationResult, ExperimentRow, Outcome
-from benchctl.experiment.judge import judge_expectations, outcome_of, together
-from benchctl.experiment.record import ComparisonSpec, Relation, Toward
+from benchctl.experiment.comparisons import ExperimentRow
+from benchctl.experiment.judge import ExpectationResult, Outcome, Toward, judge_expectations, outcome_of
+from benchctl.experiment.record import ComparisonSpec, Relation
 from benchctl.stats.analysis import Figures
 from benchctl.stats.compare import Verdict, compare
 from benchctl.stats.outlook import further_forks
@@ -37,19 +37,6 @@ OUTCOMES: Mapping[Verdict, tuple[Outcome, ...]] = {
 @pytest.mark.parametrize("verdict", get_args(Verdict))
 def test_an_outcome_follows_from_the_verdict(verdict: Verdict):
     assert tuple(outcome_of(relation, verdict) for relation in get_args(Toward)) == OUTCOMES[verdict]
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "expected"),
-    [
-        (["confirmed", "confirmed"], "confirmed"),
-        (["confirmed", "inconclusive"], "inconclusive"),
-        (["inconclusive", "refuted", "confirmed"], "refuted"),
-        ([], "inconclusive"),
-    ],
-)
-def test_all_must_be_confirmed_and_one_refutes(outcomes: list[Outcome], expected: Outcome):
-    assert together(outcomes) == expected
 
 
 FORK_SD = 0.05
@@ -148,22 +135,24 @@ def test_a_slowdown_beyond_the_margin_is_confirmed(repetitions: int):
 
 
 @pytest.mark.parametrize("effect", [0.0, 1 / 1.05 - 1])
-def test_outcomes_of_what_goes_on_until_it_is_decided_err_as_rarely(effect: float, repetitions: int):
-    """No effect is confirmed as one, and a slowdown of the margin is refuted, in 5% at most."""
+def test_outcomes_of_what_is_extended_until_it_is_decided_err_nearly_as_rarely(
+    effect: float, repetitions: int
+):
+    """No effect is confirmed as one, and a slowdown of the margin is refuted, in 7.3% at most."""
     generator = np.random.default_rng([50, round(-1e4 * effect)])
     wrong = "refuted" if effect else "confirmed"
-    count = max(50, repetitions // 10)
+    count = max(50, repetitions // 2)
     found: Counter[Outcome] = Counter()
     for _ in range(count):
-        drawn = generator.normal(0, FORK_SD, (2, 50))
+        drawn = generator.normal(0, FORK_SD, (2, 54))
         drawn[1] += math.log1p(effect)
-        for forks in range(5, 51):
-            known = {"c": row("c", drawn[:, :forks], looks=None)}
+        for looks, forks in enumerate(range(5, 54, 6), 1):
+            known = {"c": row("c", drawn[:, :forks], looks=looks)}
             (one,) = judge_expectations([expect("c", "slower", "c")], known)
             if one.outcome != "inconclusive":
                 break
         found[one.outcome] += 1
-    assert at_most(found[wrong] / count, 0.05, count)
+    assert at_most(found[wrong] / count, 0.073, count)
 
 
 def test_p_is_adjusted_over_distinct_comparisons():
@@ -187,14 +176,13 @@ def test_the_margin_of_an_expectation_decides_and_not_that_of_the_metric():
     assert [one.outcome for one in found] == ["refuted", "confirmed"]
 
 
-def test_forks_that_are_missing_are_named_while_more_may_decide():
+def test_forks_that_are_missing_are_foretold_while_more_may_decide():
     logs = np.random.default_rng(5).normal(0, 0.3, (2, 6))
     (one,) = judge_expectations([expect("c", "slower", "c")], {"c": row("c", logs)})
-    assert (one.outcome, one.undecided) == ("inconclusive", ("m/a", "m/b"))
-    decided = msgspec.structs.replace(one.judged[0].comparison, looks=None)
-    assert one.further == further_forks(decided)
-    assert one.further is not None
+    assert one.outcome == "inconclusive"
+    foretold = further_forks(one.judged[0].comparison)
+    assert foretold is not None
+    assert one.further == foretold.forks
     gapped = msgspec.structs.replace(row("c", logs), missing="m has not been measured")
     (one,) = judge_expectations([expect("c", "slower", "c")], {"c": gapped})
-    assert (one.undecided, one.further) == ((), None)
-    assert one.judged[0].reason == "m has not been measured"
+    assert (one.further, one.doubts) == (None, ("m has not been measured",))

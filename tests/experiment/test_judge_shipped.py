@@ -5,13 +5,12 @@ from random import Random
 
 import pytest
 
-from benchctl.experiment.file import find_experiment
+from benchctl.experiment.file import Changes, find_experiment, load_experiment
 from benchctl.experiment.judge import analyse_experiment
-from benchctl.experiment.plan import Changes, load_experiment
 from benchctl.experiment.report import render
 from benchctl.home import Home
 from experiment.laboratory import Fork, World
-from experiment.test_plan_shipped import SHIPPED
+from experiment.test_file_shipped import SHIPPED
 
 
 def wavering(fork: Fork) -> float:

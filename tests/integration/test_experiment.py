@@ -41,7 +41,7 @@ def test_an_experiment_that_is_interrupted_goes_on_to_its_report(
         err += rest
     assert one.returncode == 130, err
     assert out == ""
-    assert " a block, " in err
+    assert "measure 4 forks" in err
     cut = executed(home)
     assert cut is not None
     kept = forks(home)
@@ -95,7 +95,7 @@ CHALLENGE = {
 
 
 @pytest.mark.full
-def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_path: Path):
+def test_costs_and_totals_over_builds(home: Home, benchctl: Benchctl, tmp_path: Path):
     (tmp_path / "costs.json").write_text(json.dumps(CHALLENGE))
     path = tmp_path / "costs.yml"
     path.write_text(COSTS)
@@ -121,7 +121,6 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     # Two builds of the same content are one index.
     assert rows["cost"]["comparison"]["replicate"] == "fork"
     assert rows["cost"]["comparison"]["difference_low"] is not None
-    assert rows["rate"]["figures"][0]["at_least"]
     found = runs(home)
     assert (found["large"].plan.heap_mb, found["wire"].plan.heap_mb) == (600, 512)
     assert found["large"].plan.index_builds == 1
@@ -139,6 +138,4 @@ def test_costs_totals_and_rates_over_builds(home: Home, benchctl: Benchctl, tmp_
     told = json.loads(benchctl(*words, "--format", "json").stdout)["rows"]
     assert [row["metric"] for row in told] == ["build_rate", "index_size"]
     assert all(side["value"] for row in told for side in row["figures"])
-    text = benchctl("experiment", "report", "latest").stdout
-    assert ">= " in text
-    assert " ms" in text
+    assert " ms" in benchctl("experiment", "report", "latest").stdout

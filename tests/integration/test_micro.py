@@ -1,6 +1,5 @@
 """Microbenchmarks in real JVMs: compiled, run in turns, compared, gone on with; what fails says why."""
 
-import json
 import secrets
 from pathlib import Path
 
@@ -10,6 +9,8 @@ from benchctl.home import Home
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
+SHIPPED = Path(__file__).parents[2] / "experiments" / "micro"
+QUICK = "-wi 1 -i 1 -w 50ms -r 50ms"
 SOURCE = (Path(__file__).parent / "Calls.java").read_text(encoding="utf-8")
 
 
@@ -35,7 +36,6 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     )
     done = benchctl("micro", "run", str(source), *words, "--forks", "3", "--evidence", "inlining")
     assert done.returncode == 0, done.stderr
-    assert "JMH's own table" in done.stdout
     folder = store.find("latest", finished=False)
     record = folder.load()
     assert len(record.forks) == 8
@@ -45,11 +45,6 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     assert (summary.label, summary.unit) == ("called:step=1", "ops")
     assert summary.mean_ns is not None
     assert 0.1 < summary.mean_ns < 1000
-    rows = json.loads(benchctl("micro", "table", record.id, "--format", "json").stdout)
-    assert [(row["variant"], row["count"], row["unit"]) for row in rows] == [
-        ("plain", 6, "ns/op"),
-        ("none", 6, "ns/op"),
-    ]
     fastest = {
         name: min(fork.summaries[0].mean_ns or 0.0 for fork in record.compared(name))
         for name in ("plain", "none")
@@ -68,23 +63,20 @@ def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
 def test_compiling_writes_nothing_to_the_root_of_the_file_system(benchctl: Benchctl, source: Path):
     package = f"benchctl_{secrets.token_hex(8)}"
     source.write_text(SOURCE.replace("demo", package))
-    done = benchctl("micro", "list", str(source))
-    assert (done.returncode, f"{package}.Calls.called" in done.stdout) == (0, True), done.stderr
+    words = ("--include", "called", "--param", "step=1", "--forks", "1", "--jmh", QUICK)
+    done = benchctl("micro", "run", str(source), *words)
+    assert done.returncode == 0, done.stderr
     assert not Path("/", package).exists()
 
 
 @pytest.mark.full
-def test_what_jmhs_profilers_say_is_kept_and_shown(benchctl: Benchctl, store: RunStore, source: Path):
+def test_what_jmhs_profilers_say_is_kept(benchctl: Benchctl, store: RunStore, source: Path):
     words = ("--include", "called", "--param", "step=1", "--forks", "1")
     done = benchctl("micro", "run", str(source), *words, "--jmh", "-prof stack -prof gc -i 2")
     assert done.returncode == 0, done.stderr
-    run = store.find("latest", finished=False).load().id
-    shown = benchctl("micro", "profile", run)
-    assert "called:step=1, jvm, fork 0" in shown.stdout
-    assert "RUNNABLE" in shown.stdout
-    assert "gc.alloc.rate.norm" in shown.stdout
-    none = benchctl("micro", "profile", run, "--variant", "other")
-    assert (none.returncode, "nothing of a profiler that fits" in none.stderr) == (2, True)
+    said = (store.find("latest", finished=False).path / "jmh" / "000-jvm-0.txt").read_text()
+    assert "RUNNABLE" in said
+    assert "gc.alloc.rate.norm" in said
 
 
 @pytest.mark.full
@@ -104,10 +96,6 @@ def test_what_breaks_says_why_and_takes_nothing_along(benchctl: Benchctl, store:
     done = benchctl("micro", "run", str(source))
     assert done.returncode == 2
     assert "no benchmark" in done.stderr
-
-
-SHIPPED = Path(__file__).parents[2] / "experiments" / "micro"
-QUICK = "-wi 1 -i 1 -w 50ms -r 50ms"
 
 
 def figures(benchctl: Benchctl, store: RunStore, *words: str) -> dict[str, dict[str, float]]:

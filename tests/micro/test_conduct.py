@@ -7,14 +7,12 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.micro.conduct import micro_caveats, parse_variant, profiles
-from benchctl.micro.results import MICRO_METRICS
+from benchctl.micro.conduct import MICRO_METRICS, MicroEntry, micro_caveats, parse_variant
 from benchctl.report.command_line import command
 from benchctl.results.plan import EvidenceSpec, MicroSpec, Plan, StopSpec
-from benchctl.results.store import RunStore
 from benchctl.stats.metrics import metrics_in
 from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_plan, make_record
+from builders import make_plan
 
 MICRO = MicroSpec(
     "/b/Sum.java", "d" * 64, params={"size": ("1", "2")}, threads=(1, 64), arguments=("-wi", "5")
@@ -77,29 +75,16 @@ def test_more_threads_than_cpus_are_told():
     assert micro_caveats(msgspec.structs.replace(plan("a"), micro=None)) == ()
 
 
-SAID = """# Benchmark: a.Sum.sum
-Iteration   1: 2.1 ns/op
-
-Result "a.Sum.sum":
-  2.1 ns/op
-
-Secondary result "a.Sum.sum:stack":
-Stack profiler:
-
- 66.6%         RUNNABLE
-
-# Run complete. Total time: 00:00:01
-"""
-
-
-def test_what_profilers_said_is_found_by_variant_block_and_benchmark(tmp_path: Path):
-    folder = RunStore(tmp_path).create("r")
-    forks = (make_fork("plain", 0), make_fork("flat", 1))
-    folder.save(make_record("r", plan=plan("plain", "flat=jvm:-XX:-Inline"), forks=forks))
-    (folder.path / "jmh").mkdir()
-    (folder.path / "jmh" / "000-plain-0.txt").write_text(SAID.replace("Secondary", "Other"))
-    (folder.path / "jmh" / "001-flat-0.txt").write_text(SAID)
-    (found,) = profiles(folder)
-    assert (found.variant, found.block, found.label) == ("flat", 1, "sum")
-    assert found.text.splitlines()[0] == 'Secondary result "a.Sum.sum:stack":'
-    assert found.text.splitlines()[-1] == " 66.6%         RUNNABLE"
+def test_an_entry_of_a_file_is_a_specification(tmp_path: Path):
+    (tmp_path / "Sum.java").write_text("class Sum {}\n")
+    entry = MicroEntry("Sum.java", params={"size": (1, 0.5, "x")}, threads=(1, 2), jmh="-wi 1")
+    spec = entry.spec(tmp_path)
+    assert (spec.source, spec.params, spec.threads, spec.arguments) == (
+        str(tmp_path / "Sum.java"),
+        {"size": ("1", "0.5", "x")},
+        (1, 2),
+        ("-wi", "1"),
+    )
+    for changes in ({"jmh": "-wi '"}, {"threads": (0,)}, {"timeout": 0.0}, {"source": "Sub.java"}):
+        with pytest.raises(UsageError):
+            msgspec.structs.replace(entry, **changes).spec(tmp_path)

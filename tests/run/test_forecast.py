@@ -129,7 +129,7 @@ def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
     [
         ("benchctl.report.planning, benchctl.cli.compare", "scipy.stats"),
         (
-            "benchctl.cli.compare, benchctl.evidence.commands.inlining, benchctl.experiment.commands.show",
+            "benchctl.cli.compare, benchctl.evidence.commands.inlining, benchctl.experiment.commands",
             "plotly",
         ),
     ],

@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.run.bench import SilentObserver
 from benchctl.run.open_run import Hopeless, OpenRun
-from benchctl.run.study import Policy, Side, Study, ending
+from benchctl.run.study import Policy, Study, ending
 
 
 class Made:
@@ -34,24 +34,13 @@ class Made:
             total=self.whole,
             plan=plan,
             block_numbers=range(blocks + extra),
-            with_blocks=self.with_blocks,
         )
         self.ended: list[str] = []
         self.reasons: list[str] = []
 
-    def with_blocks(self, blocks: list[int], _stop: None, variants: set[str]) -> Any:
-        self.left = [(block, variant) for block in blocks for variant in sorted(variants)]
-        last = 1 + max(blocks)
-        changed = {"total": self.record.total + len(self.left), "block_numbers": range(last)}
-        plan = SimpleNamespace(is_extra=lambda block: block >= last, stop=None)
-        return SimpleNamespace(**{**vars(self.record), **changed, "plan": plan})
-
     def seconds(self, variant: str = "") -> list[float]:
         """A fork takes a second."""
         return [1.0 for entry in forks(self.log) if entry[1] == self.name and variant in ("", entry[2])]
-
-    def extend(self, record: Any) -> None:
-        self.record = record
 
     def end_early(self, reason: str) -> None:
         self.reasons.append(reason)
@@ -92,23 +81,18 @@ class Made:
 
 
 class Enough(Policy):
-    """Ends when it is enough, and gives further blocks until then."""
+    """Ends when it is enough."""
 
-    def __init__(self, enough: Any = lambda: "", further: Any = lambda: "") -> None:
-        self.enough, self.more = enough, further
+    def __init__(self, enough: Any = lambda: "") -> None:
+        self.enough = enough
 
     def ends(self, records: Any, block: int) -> str:
         del records, block
         return self.enough()
 
-    def further(self, records: Any) -> Any:
-        del records
-        return self.more()
 
-
-def go(runs: list[Made], enough: Any = lambda: "", further: Any = lambda: "", **options: Any) -> str:
-    policy = Enough(enough, further)
-    return Study(cast("list[OpenRun]", runs), policy, SilentObserver(), seed=7, **options).measure()
+def go(runs: list[Made], enough: Any = lambda: "", **options: Any) -> str:
+    return Study(cast("list[OpenRun]", runs), Enough(enough), SilentObserver(), seed=7, **options).measure()
 
 
 def forks(log: list[Any]) -> list[Any]:
@@ -193,27 +177,6 @@ def test_a_bug_leaves_nothing_that_looks_as_if_it_went_on() -> None:
     with pytest.raises(ZeroDivisionError), ending(lambda *end: ends.append(end), str, "benchctl resume r"):
         _ = 1 / 0
     assert ends == [("failed", "")]
-
-
-def test_sides_get_further_blocks_under_new_numbers_until_nobody_is_named() -> None:
-    log: list[Any] = []
-    runs = [Made("a", "xy", 2, log), Made("b", "z", 1, log)]
-    wanted: list[Any] = [[Side(0, "y"), Side(1, "z")], [Side(1, "z")], "2 are open that no forks decide"]
-    assert go(runs, further=lambda: wanted.pop(0)) == "2 are open that no forks decide"
-    assert sorted(forks(log)[-3:]) == [(2, "a", "y"), (2, "b", "z"), (3, "b", "z")]
-    assert [entry[3:] for entry in log if len(entry) > 3][-3:] == [(6, 7), (7, 7), (8, 8)]
-
-
-@pytest.mark.parametrize("nobody", ["", []])
-def test_nobody_who_gets_further_blocks_is_the_end(nobody: Any) -> None:
-    assert go([Made("a", "x", 1, [])], further=lambda: nobody) == ""
-
-
-def test_a_further_block_that_does_not_fit_is_not_added() -> None:
-    log: list[Any] = []
-    runs = [Made("a", "x", 1, log)]
-    assert go(runs, further=lambda: [Side(0, "x")], left_s=lambda: -1.0) == "the time was up after 1 blocks"
-    assert forks(log) == [(0, "a", "x")]
 
 
 def test_nothing_missing_is_nothing_to_do() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.micro.results import MICRO_METRICS
+from benchctl.micro.conduct import MICRO_METRICS
 from benchctl.report.formats import render
 from benchctl.report.numbers import signed_figure
 from benchctl.results.figures import OPERATIONS

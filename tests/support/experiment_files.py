@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchctl.experiment.plan import Changes, Experiment, load_experiment
+from benchctl.experiment.file import Changes, Experiment, load_experiment
 from benchctl.home import Home
 
 EXPERIMENT = """
@@ -19,7 +19,7 @@ tables:
   - title: Range
     metric: throughput
     rows:
-      - {name: engines, baseline: fresh/es/range, contender: fresh/os/range, published: [0.65, 0.68, 4.62]}
+      - {name: engines, baseline: fresh/es/range, contender: fresh/os/range, published: [0.65, 0.68]}
       - name: after
         label: after big5rangedebug
         baseline: fresh/es/range

@@ -13,23 +13,16 @@ from benchctl.experiment.record import (
     ExperimentSpec,
     Measurement,
     TableSpec,
-    TaskRef,
 )
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Plan
 from benchctl.track.model import Challenge, Task
-from builders import CORPUS, ES, OS, make_fork, make_plan, make_record, make_summary
+from builders import CORPUS, make_fork, make_plan, make_record, make_summary
 
 RANGE = Task("range", iterations=300)
 
 Times = Mapping[str, Mapping[str, Sequence[float]]]
 """Measurement -> variant -> mean service time of `range` in every fork, milliseconds."""
-
-
-def ref(text: str) -> TaskRef:
-    """From `MEASUREMENT/VARIANT/[CHALLENGE/]TASK`."""
-    measurement, variant, *challenge, task = text.split("/")
-    return TaskRef(measurement, variant, task, "".join(challenge))
 
 
 def comparison(name: str, baseline: str, contender: str, **changes: Any) -> ComparisonSpec:
@@ -98,15 +91,8 @@ def made_record(
     spec = ExperimentSpec(
         name="inlining",
         title="The blog",
-        forks=5,
-        docs=4_000_000,
-        heap="2048m",
         seed=7,
-        variants=(ES, OS),
-        measurements=tuple(
-            Measurement(name=name, variants=("es", "os"), challenges=("range-settled",))
-            for name in measurements
-        ),
+        measurements={name: Measurement(variants=("es", "os")) for name in measurements},
         tables=listed,
         expectations=tuple(expectations),
     )

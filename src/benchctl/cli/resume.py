@@ -166,8 +166,7 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
 @click.option(
     "--until-decided",
     is_flag=True,
-    help="End when every difference is faster, slower, different or equal; of an experiment, when every "
-    "expectation is confirmed or refuted.",
+    help="End when every difference is faster, slower, different or equal. Not of experiments.",
 )
 @_budget
 @_how

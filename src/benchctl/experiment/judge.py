@@ -1,27 +1,14 @@
 """The judge of an experiment: expectations of figures by verdicts, those of call sites by counting forks."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Final, Literal, get_args
 
 import msgspec
 
 from benchctl.evidence.call_sites import Found
-from benchctl.experiment.comparisons import (
-    SCHEMA_VERSION,
-    ExpectationResult,
-    ExperimentAnalysis,
-    ExperimentRow,
-    ExperimentTable,
-    FateGroup,
-    FateResult,
-    Judged,
-    Outcome,
-    SiteResult,
-    SiteVariant,
-    compare_row,
-    finished,
-)
+from benchctl.experiment.comparisons import ExperimentRow, Runs, compare_row
 from benchctl.experiment.record import (
     CallSite,
     ComparisonSpec,
@@ -30,13 +17,8 @@ from benchctl.experiment.record import (
     ExperimentRecord,
     ExperimentSpec,
     FateSpec,
-    Measurement,
     Relation,
     SeenCall,
-    SeenReceiver,
-    Toward,
-    over,
-    toward,
 )
 from benchctl.results.figures import OPERATIONS, TaskSummary
 from benchctl.results.model import ForkRecord, RunRecord
@@ -48,9 +30,103 @@ from benchctl.stats.disturbed import busy_host
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.outlook import family_weight, further_forks
 
-"""Factor of fewer document visits than in the original benchmark that raises a warning."""
+SCHEMA_VERSION: Final = 3
+
+Outcome = Literal["refuted", "inconclusive", "confirmed"]
+Toward = Literal["slower", "faster", "alike", "different"]
+
+
+class ExperimentTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Rows that belong together, in the order of the file."""
+
+    title: str
+    rows: tuple[ExperimentRow, ...]
+
+
+class Judged(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A comparison as an expectation judges it."""
+
+    name: str  # of the comparison; `ONE over OTHER` of a difference of differences
+    outcome: Outcome
+    # With the margin of the expectation; p adjusted over all comparisons that expectations rest on (Holm).
+    comparison: Comparison
+    reason: str = ""  # why there is no verdict; empty where there is one
+
+
+class ExpectationResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement and the outcome that follows from verdicts, or from what the JVM did at a call site.
+
+    Confirmed when all comparisons confirm it, refuted when one refutes it. Of a fate: confirmed when all
+    forks show it, refuted when all with a log show the opposite.
+    """
+
+    asked: Expectation
+    outcome: Outcome
+    # `p`, `p_adjusted`: the greatest of its comparisons, since all have to show it; None where one has none.
+    p: float | None = None
+    p_adjusted: float | None = None
+    judged: tuple[Judged, ...] = ()  # its comparisons, in order; none of a fate
+    # Forks a side until its open comparisons are decided; None where there are none, or it is out of reach.
+    further: int | None = None
+    showing: int = 0  # forks that show its fate
+    forks: int = 0  # with a log
+    doubts: tuple[str, ...] = ()  # why it is open, or what weakens the outcome; without full stops
+    caveats: tuple[Caveat, ...] = ()  # of its comparisons
+
+    @property
+    def provisional(self) -> bool:
+        """True if the outcome is provisional: a variant has too few forks, or had not stabilized."""
+        return self.outcome != "inconclusive" and any(result.comparison.provisional for result in self.judged)
+
+
+class FateGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Forks in which a call site fared alike."""
+
+    found: Found
+    forks: tuple[SeenCall, ...]  # what was seen in each, in block order
+    receivers: dict[str, int]  # class -> calls, the most frequent first
+    calls: int
+    # Of the call site's task, geometric mean of these forks; None without a value.
+    throughput_per_s: float | None
+
+
+class SiteFates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call site in one variant."""
+
+    site: str
+    variant: str
+    unit: str  # of its task's throughput
+    groups: tuple[FateGroup, ...]  # forks by what became of it, the largest group first; none without logs
+    unread: tuple[SeenCall, ...] = ()  # forks without a log
+
+
+class ExperimentAnalysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a report says about an experiment."""
+
+    schema_version: int
+    experiment: str
+    forks: dict[str, dict[str, int]]  # measurement -> variant -> finished forks that count
+    tables: tuple[ExperimentTable, ...]  # in the order of the file
+    expectations: tuple[ExpectationResult, ...]  # in the order of the file
+    caveats: tuple[Caveat, ...] = ()
+    call_sites: tuple[SiteFates, ...] = ()  # what the JVM did there, in the order of the file
+
+    @property
+    def rows(self) -> tuple[ExperimentRow, ...]:
+        """Return the rows of all tables, in order."""
+        return tuple(row for table in self.tables for row in table.rows)
+
 
 # Expectations: what follows from the verdicts of their comparisons, and nothing else.
+
+
+def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
+    """Return the same by speed: more of what takes time, or room, is slower."""
+    if relation == "more":
+        return "faster" if higher_is_better else "slower"
+    if relation == "less":
+        return "slower" if higher_is_better else "faster"
+    return relation
 
 
 def outcome_of(relation: Toward, verdict: Verdict) -> Outcome:
@@ -67,34 +143,26 @@ def outcome_of(relation: Toward, verdict: Verdict) -> Outcome:
     return "inconclusive" if verdict == "different" else "refuted"
 
 
-def together(outcomes: Collection[Outcome]) -> Outcome:
-    """Return the outcome of several comparisons that all have to show it."""
-    if "refuted" in outcomes:
-        return "refuted"
-    return "confirmed" if outcomes and set(outcomes) == {"confirmed"} else "inconclusive"
-
-
 def judge_expectations(
-    expectations: Sequence[Expectation], rows: Mapping[str, ExperimentRow]
+    expectations: Sequence[Expectation], rows: Mapping[str, ExperimentRow], sites: Sequence[SiteFates] = ()
 ) -> tuple[ExpectationResult, ...]:
     """Judge all; `rows` are those of tables and those of one effect over another.
 
     p-values are adjusted over all comparisons that expectations rest on (Holm), so that at most 5% of
     experiments have any difference that is not there.
     """
-    asked = [
-        (place, expected, expected.is_)
-        for place, expected in enumerate(expectations)
-        if expected.is_ is not None
-    ]
-    names = list(dict.fromkeys(name for _, expected, _ in asked for name in expected.judged))
+    names = list(dict.fromkeys(name for expected in expectations for name in expected.judged))
     adjusted = adjust([rows[name].comparison for name in names], method="holm")
     by_name = dict(zip(names, adjusted, strict=True))
-    return tuple(_expectation(place, expected, is_, rows, by_name) for place, expected, is_ in asked)
+    return tuple(
+        _by_figures(expected, expected.is_, rows, by_name)
+        if expected.is_ is not None
+        else _by_fate(expected, expected.fate, sites)
+        for expected in expectations
+    )
 
 
-def _expectation(
-    place: int,
+def _by_figures(
     expectation: Expectation,
     relation: Relation,
     rows: Mapping[str, ExperimentRow],
@@ -102,34 +170,37 @@ def _expectation(
 ) -> ExpectationResult:
     own = [rows[name] for name in expectation.judged]
     judged = tuple(_judged(expectation, relation, row, adjusted[row.asked.name]) for row in own)
-    outcome = together([result.outcome for result in judged])
-    compared = (result.comparison for result in judged)
+    outcomes = {one.outcome for one in judged}
+    # All have to show it; one refutes it.
+    outcome = next(one for one in get_args(Outcome) if one in outcomes)
     tested = [
-        (comparison.p, comparison.p_adjusted)
-        for comparison in compared
-        if comparison.p is not None and comparison.p_adjusted is not None
+        (one.comparison.p, one.comparison.p_adjusted)
+        for one in judged
+        if one.comparison.p is not None and one.comparison.p_adjusted is not None
     ]
     p, p_adjusted = max(tested) if len(tested) == len(judged) else (None, None)
-    undecided = [(row, one) for row, one in zip(own, judged, strict=True) if _more_forks_may_decide(one)]
-    undecided = undecided if outcome == "inconclusive" else []
     weight = family_weight(adjusted.values(), "holm")
-    # What is open goes on until it is decided.
-    open_ = [msgspec.structs.replace(one.comparison, looks=None) for _, one in undecided]
-    needs = [further_forks(comparison, weight) for comparison in open_]
-    needs = [] if None in needs else needs
+    # Forks on the same index builds are no further builds.
+    needs = [
+        further_forks(one.comparison, weight)
+        for one in judged
+        if one.outcome == "inconclusive" and not one.reason and one.comparison.replicate == "fork"
+    ]
+    lacking = [None if need is None else need.forks for need in needs] if outcome == "inconclusive" else []
+    several = len(judged) > 1
+    reasons = [one.reason or ("refuted" if several and one.outcome == "refuted" else "") for one in judged]
     return ExpectationResult(
         asked=expectation,
-        place=place,
         outcome=outcome,
         p=p,
         p_adjusted=p_adjusted,
         judged=judged,
-        undecided=tuple(
-            dict.fromkeys(
-                f"{ref.measurement}/{ref.variant}" for row, _ in undecided for ref in row.asked.refs
-            )
+        further=None if None in lacking else max(filter(None, lacking), default=None),
+        doubts=tuple(
+            f"{row.asked.label}: {reason}" if several else reason
+            for row, reason in zip(own, reasons, strict=True)
+            if reason
         ),
-        further=max((need for need in needs if need), key=lambda forecast: forecast.sort_key, default=None),
         caveats=tuple(dict.fromkeys(doubt for row in own for doubt in row.caveats)),
     )
 
@@ -151,24 +222,15 @@ def _unjudged(row: ExperimentRow, comparison: Comparison) -> str:
     return next(reasons, "no values to compare")
 
 
-def _more_forks_may_decide(judged: Judged) -> bool:
-    # Forks on the same index builds are no further builds.
-    return judged.outcome == "inconclusive" and not judged.reason and judged.comparison.replicate == "fork"
-
-
 # Call sites beside figures: forks by what the JVM did there, and the expectations about that.
 
 
 FORKS_FOR_OUTCOME = 3
 """Forks with a log that an outcome takes: of fewer, all often fare alike by chance."""
-_SURENESS = 0.95
-_NO_LOG = "no fork has an inlining log"
 _OPPOSITE: Mapping[Dispatch, Dispatch] = {"inlined": "virtual", "virtual": "inlined"}
 
 
-def site_results(
-    sites: Sequence[CallSite], runs: Mapping[str, RunRecord], seen: Sequence[SeenCall]
-) -> tuple[SiteResult, ...]:
+def site_fates(sites: Sequence[CallSite], runs: Runs, seen: Sequence[SeenCall]) -> tuple[SiteFates, ...]:
     """Return the fate of every call site, variant by variant, with the throughput of forks of the same fate.
 
     `seen` is from all forks that were to keep a log.
@@ -176,43 +238,33 @@ def site_results(
     Raises:
         BenchctlError: If a run's tasks are not those that the experiment names.
     """
-    return tuple(_site(site, runs.get(site.measurement), seen) for site in sites)
-
-
-def judge_fates(expectations: Sequence[Expectation], results: Sequence[SiteResult]) -> tuple[FateResult, ...]:
-    """Judge all: confirmed when every fork shows it, refuted when every one with a log shows the opposite.
-
-    Where n forks of n show it, at least a share of 0.05^(1/n) of all node starts would, at 95%: the
-    one-sided bound of Clopper and Pearson (Biometrika 26, 1934).
-    """
-    variants = {(site.name, variant.variant): variant for site in results for variant in site.variants}
     return tuple(
-        _fate(place, expected, expected.fate, variants[expected.fate.call_site, expected.fate.variant])
-        for place, expected in enumerate(expectations)
-        if expected.fate is not None
+        _fates(site, variant, runs.get(site.measurement), seen) for site in sites for variant in site.variants
     )
 
 
-def _site(site: CallSite, run: RunRecord | None, seen: Sequence[SeenCall]) -> SiteResult:
-    own = [call for call in seen if call.site == site.name]
-    summaries = {variant: _summaries(site, variant, run) for variant in site.variants}
-    return SiteResult(
-        name=site.name,
-        unit=THROUGHPUT.counting(unit_of(summaries.values())).unit,
-        variants=tuple(
-            _variant(variant, [call for call in own if call.variant == variant], summaries[variant])
-            for variant in site.variants
+def _fates(site: CallSite, variant: str, run: RunRecord | None, seen: Sequence[SeenCall]) -> SiteFates:
+    summaries: ForkSummaries = []
+    if run is not None:
+        place = site.task_of(variant).place_in(run.plan)
+        # Of all finished forks: those for evidence alone usually have the logs.
+        found = collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
+        summaries = [(block, _with_rate(summary)) for block, summary in found]
+    own = sorted(
+        (call for call in seen if (call.site, call.variant) == (site.name, variant)),
+        key=lambda call: call.block,
+    )
+    kinds = Counter(call.found for call in own if call.found is not None)
+    return SiteFates(
+        site=site.name,
+        variant=variant,
+        unit=THROUGHPUT.counting(unit_of([summaries])).unit,
+        groups=tuple(
+            _group(kind, [call for call in own if call.found == kind], summaries)
+            for kind in sorted(kinds, key=lambda kind: (-kinds[kind], kind))
         ),
+        unread=tuple(call for call in own if call.found is None),
     )
-
-
-def _summaries(site: CallSite, variant: str, run: RunRecord | None) -> ForkSummaries:
-    """Return summaries of its task in all finished forks: those for evidence alone usually have the logs."""
-    if run is None:
-        return []
-    place = site.task_of(variant).place_in(run.plan)
-    summaries = collect({variant: run.done(variant)}, place, task_at(run.plan, place))[variant]
-    return [(block, _with_rate(summary)) for block, summary in summaries]
 
 
 def _with_rate(summary: TaskSummary) -> TaskSummary:
@@ -222,75 +274,49 @@ def _with_rate(summary: TaskSummary) -> TaskSummary:
     return msgspec.structs.replace(summary, throughput_per_s=1e9 / summary.mean_ns)
 
 
-def _variant(name: str, seen: Sequence[SeenCall], summaries: ForkSummaries) -> SiteVariant:
-    groups: dict[Found, list[SeenCall]] = {}
-    for call in sorted(seen, key=lambda each: each.block):
-        if call.found is not None:
-            groups.setdefault(call.found, []).append(call)
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    return SiteVariant(
-        variant=name,
-        groups=tuple(_group(found, members, summaries) for found, members in ordered),
-        unread=tuple(call for call in seen if call.found is None),
-    )
-
-
 def _group(found: Found, members: Sequence[SeenCall], summaries: ForkSummaries) -> FateGroup:
     blocks = {member.block for member in members}
     values = fork_values(THROUGHPUT, [summary for summary in summaries if summary[0] in blocks])
     counts: Counter[str] = Counter()
     for member in members:
-        counts.update({receiver.name: receiver.calls for receiver in member.receivers})
+        counts.update(member.receivers)
     return FateGroup(
         found=found,
         forks=tuple(members),
-        receivers=tuple(SeenReceiver(name, calls) for name, calls in counts.most_common()),
+        receivers=dict(counts.most_common()),
         calls=sum(member.calls for member in members),
         throughput_per_s=Series.of(values).value,
     )
 
 
-def _fate(place: int, expectation: Expectation, fate: FateSpec, seen: SiteVariant) -> FateResult:
+def _by_fate(
+    expectation: Expectation, fate: FateSpec | None, sites: Sequence[SiteFates]
+) -> ExpectationResult:
+    if fate is None:
+        raise TypeError("an expectation has comparisons or a fate")
+    seen = next(one for one in sites if (one.site, one.variant) == (fate.call_site, fate.variant))
     counts = {group.found: len(group.forks) for group in seen.groups}
-    total = sum(counts.values())
-    showing = counts.get(fate.is_, 0)
-    least = (1 - _SURENESS) ** (1 / total) if total else 0.0
-    return FateResult(
-        asked=expectation,
-        place=place,
-        outcome=_fate_outcome(showing, counts.get(_OPPOSITE[fate.is_], 0), total, unread=len(seen.unread)),
-        showing=showing,
-        forks=total,
-        doubts=tuple(_fate_doubts(seen, total)),
-        at_least=least if total and showing == total else None,
-        at_most=1 - least if total and not showing else None,
-    )
-
-
-def _fate_outcome(showing: int, opposite: int, total: int, *, unread: int) -> Outcome:
+    total, showing, unread = sum(counts.values()), counts.get(fate.is_, 0), len(seen.unread)
+    outcome: Outcome = "inconclusive"
+    doubts = []
     if total < FORKS_FOR_OUTCOME:
-        return "inconclusive"
-    if showing == total and not unread:
-        return "confirmed"
-    return "refuted" if opposite == total else "inconclusive"
-
-
-def _fate_doubts(seen: SiteVariant, total: int) -> Iterator[str]:
-    if not total:
-        yield _NO_LOG
-    elif total < FORKS_FOR_OUTCOME:
-        yield f"{total} {'fork' if total == 1 else 'forks'} with a log: {FORKS_FOR_OUTCOME} are needed"
-    if total and seen.unread:
-        yield f"{len(seen.unread)} of {total + len(seen.unread)} forks have no inlining log"
+        doubts.append(f"forks with an inlining log: {total}; {FORKS_FOR_OUTCOME} are needed")
+    elif showing == total and not unread:
+        outcome = "confirmed"
+    elif counts.get(_OPPOSITE[fate.is_], 0) == total:
+        outcome = "refuted"
+    if total and unread:
+        doubts.append(f"{unread} of {total + unread} forks have no inlining log")
     if any(fork.given_up for group in seen.groups for fork in group.forks):
-        yield "in some forks the JVM stopped using that compilation later on"
+        doubts.append("in some forks the JVM stopped using that compilation later on")
+    return ExpectationResult(expectation, outcome, showing=showing, forks=total, doubts=tuple(doubts))
 
 
 # Runs in, analysis out: tables, expectations, and doubts about all of it.
 
 
 def analyse_experiment(
-    record: ExperimentRecord, runs: Mapping[str, RunRecord], seen: Sequence[SeenCall] = ()
+    record: ExperimentRecord, runs: Runs, seen: Sequence[SeenCall] = ()
 ) -> ExperimentAnalysis:
     """Analyse an experiment as its file declared it; an unfinished one as far as it got.
 
@@ -303,83 +329,62 @@ def analyse_experiment(
     """
     spec = record.spec
     forks = {
-        f"{measurement.name}/{variant}": runs[measurement.name].compared(variant)
-        for measurement in spec.measurements
-        if measurement.name in runs
-        for variant in _variants(measurement, runs)
+        name: {
+            variant: runs[name].compared(variant) if name in runs else () for variant in measurement.variants
+        }
+        for name, measurement in spec.measurements.items()
     }
 
     def compared(asked: Iterable[ComparisonSpec]) -> list[ExperimentRow]:
         return _adjusted([compare_row(comparison, runs) for comparison in asked])
 
     tables = tuple(ExperimentTable(table.title, tuple(compared(table.rows))) for table in spec.tables)
-    rows = {row.asked.name: row for table in tables for row in table.rows}
-    call_sites = site_results(spec.call_sites, runs, seen)
+    rows = [row for table in tables for row in table.rows] + compared(_of_effects(spec))
+    sites = site_fates(spec.call_sites, runs, seen)
     return ExperimentAnalysis(
         schema_version=SCHEMA_VERSION,
         experiment=record.id,
-        forks={
-            measurement.name: {
-                name: len(forks.get(f"{measurement.name}/{name}", ()))
-                for name in _variants(measurement, runs)
-            }
-            for measurement in spec.measurements
-        },
+        forks={name: {key: len(done) for key, done in own.items()} for name, own in forks.items()},
         tables=tables,
-        expectations=judge_expectations(
-            spec.expectations, rows | {row.asked.name: row for row in compared(_of_effects(spec))}
-        ),
-        caveats=tuple(_caveats(spec, runs, forks)),
-        call_sites=call_sites,
-        fates=judge_fates(spec.expectations, call_sites),
+        expectations=judge_expectations(spec.expectations, {row.asked.name: row for row in rows}, sites),
+        caveats=tuple(_caveats(runs, forks)),
+        call_sites=sites,
     )
 
 
 def _of_effects(spec: ExperimentSpec) -> Iterator[ComparisonSpec]:
     """Yield the comparisons of one effect with another that expectations ask for."""
     by_name = {row.name: row for row in spec.comparisons}
-    pairs = dict.fromkeys(
-        (expectation.comparisons[0], expectation.than)
-        for expectation in spec.expectations
-        if expectation.than and expectation.comparisons
-    )
-    yield from (over(by_name[first], by_name[than]) for first, than in pairs)
-
-
-def _variants(measurement: Measurement, runs: Mapping[str, RunRecord]) -> tuple[str, ...]:
-    """Return the variants as the run has them: a sweep makes several of one."""
-    run = runs.get(measurement.name)
-    return measurement.variants if run is None else tuple(spec.name for spec in run.plan.variants)
+    pairs = dict.fromkeys((one.comparisons[0], one.than) for one in spec.expectations if one.than)
+    yield from (by_name[first].over(by_name[than]) for first, than in pairs)
 
 
 def _adjusted(rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
     """Return rows in order, p-values adjusted over those of one metric, and over all of index builds."""
+
+    def family(row: ExperimentRow) -> str:
+        return row.asked.metric if row.asked.refs[0].task else "index builds"
+
     by_name = {row.asked.name: row for row in rows}
-    for _, members in groupby(sorted(rows, key=_family), _family):
-        family = list(members)
-        for row, comparison in zip(family, adjust([row.comparison for row in family]), strict=True):
-            by_name[row.asked.name] = finished(row, provisional(comparison, row.figures))
+    for _, members in groupby(sorted(rows, key=family), family):
+        own = list(members)
+        for row, adjusted in zip(own, adjust([row.comparison for row in own]), strict=True):
+            comparison = provisional(adjusted, row.figures)
+            caveats = tuple(dict.fromkeys((*row.caveats, *comparison.caveats)))
+            by_name[row.asked.name] = msgspec.structs.replace(row, comparison=comparison, caveats=caveats)
     return list(by_name.values())
 
 
-def _family(row: ExperimentRow) -> str:
-    return row.asked.metric if row.asked.refs[0].task else "index builds"
-
-
-def _caveats(
-    spec: ExperimentSpec,
-    runs: Mapping[str, RunRecord],
-    forks: Mapping[str, Sequence[ForkRecord]],
-) -> Iterator[Caveat]:
-    if spec.test_mode:
+def _caveats(runs: Runs, forks: Mapping[str, Mapping[str, Sequence[ForkRecord]]]) -> Iterator[Caveat]:
+    if any(run.plan.test_mode for run in runs.values()):
         yield Caveat("test-mode", "it was a trial (--test-mode): its values mean nothing")
-    for measurement in spec.measurements:
-        if measurement.name in runs:
-            yield from _run_caveats(measurement.name, runs[measurement.name])
-    busy = busy_host(forks)
-    yield from [] if busy is None else [busy]
-    measured = dict.fromkeys(label.partition("/")[0] for label, done in forks.items() if done)
-    yield from _single_builds(measured, runs)
+    for name, run in runs.items():
+        yield from _run_caveats(name, run)
+    sides = {f"{name}/{variant}": done for name in runs for variant, done in forks[name].items()}
+    yield from filter(None, [busy_host(sides)])
+    single = [name for name in runs if runs[name].plan.index_builds == 1 and any(forks[name].values())]
+    if single:
+        yield caveat.one_index_build(single if len(single) < len(runs) else ())
 
 
 def _run_caveats(name: str, run: RunRecord) -> Iterator[Caveat]:
@@ -392,12 +397,3 @@ def _run_caveats(name: str, run: RunRecord) -> Iterator[Caveat]:
         yield Caveat("evidence", carried)
     failed = Counter(fork.variant for fork in run.forks if fork.status == "failed")
     yield from (caveat.failed_forks(f"{name}/{variant}", count) for variant, count in failed.items())
-
-
-def _single_builds(measured: Iterable[str], runs: Mapping[str, RunRecord]) -> Iterator[Caveat]:
-    """Return the doubt about measurements on one build of each index, drawn or always the same."""
-    single = [name for name in measured if runs[name].plan.index_builds == 1]
-    for manner, doubt in (("fast", caveat.one_index_build), ("deterministic", caveat.deterministic_build)):
-        once = [name for name in single if runs[name].plan.index_build == manner]
-        if once:
-            yield doubt(once if len(once) < len(runs) else ())

@@ -1,11 +1,11 @@
-"""Experiments as files and records have them; observations at their call sites; their directory."""
+"""An experiment's record: comparisons, expectations, call sites, measurements; and its directory."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -13,50 +13,44 @@ from msgspec import Meta
 from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.evidence.call_sites import Found
-from benchctl.quantities import PERCENT, SIZE
+from benchctl.home import Home
+from benchctl.quantities import PERCENT
 from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.model import RunStatus
-from benchctl.results.plan import (
-    EvidenceSpec,
-    MicroSpec,
-    Place,
-    Plan,
-    RedlineSpec,
-    VariantSpec,
-    task_of_challenge,
-)
+from benchctl.results.plan import Place, Plan, task_of_challenge
 from benchctl.results.store import new_run_id
-from benchctl.spec import DEFAULT_FORKS, ComparedAs, Conditions, Forks, OnBusy, Text, Work
-from benchctl.stats.metrics import metric_of
+from benchctl.spec import BusyAction, ComparedAs, Text
 
-# What the JVM did at a call site of interest, fork by fork, as its inlining logs say it.
+EXPERIMENT_VERSION: Final = 6
 
+Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
+"""Expected relation of a contender to its baseline: by speed, or by the value itself."""
+Dispatch = Literal["inlined", "virtual"]
+"""Expected fate of a call site: all calls go to inlined code, or each is dispatched."""
 
-class SeenReceiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A class that a call site saw: its name with the package, and how many profiled calls went to it."""
-
-    name: str
-    calls: int
-
-
-class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A call site in one fork, in the newest compilation by C2."""
-
-    site: str
-    variant: str
-    block: int
-    found: Found | None  # what became of it; None where there is no log that can be read
-    words: str = ""  # HotSpot's own, by callee; without a log, why there is none
-    # Of its type profile, the most frequent first; HotSpot prints none of a virtual call.
-    receivers: tuple[SeenReceiver, ...] = ()
-    calls: int = 0  # that the profile counts, over all receivers; 0 where none is printed
-    given_up: bool = False
-
+Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$",
+        description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
+    ),
+]
+Margin = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})?$",
+        description="a percentage such as 3%, or an amount such as 2 ms",
+    ),
+]
+Published = Annotated[float, Meta(gt=0)]
+Method = Annotated[str, Meta(pattern="[^:]::[^:]", description="a method: Class::method")]
+Callee = Annotated[str, Meta(pattern="^[^:]+$", description="the name of a method without its class")]
 
 # Sides of comparisons: tasks, or index builds, of one variant in one measurement.
 
 _FORM: Final = "MEASUREMENT/VARIANT/TASK, or MEASUREMENT/VARIANT/CHALLENGE/TASK"
-_SHORT: Final = 3
+_OF_INDEX, _OF_TASK = 2, 3
 _AT_RECALL: Final = re.compile(r"(?P<challenge>[^@]+)@recall=(?P<recall>0?\.[0-9]{1,6})")
 
 
@@ -68,10 +62,25 @@ class TaskRef(NamedTuple):
 
     measurement: str
     variant: str
-    task: str  # label of the task; empty for the index
+    task: str = ""  # label of the task; empty for the index
     # Of it; of one that runs several times, with a number from 1 behind `#`. Empty where the measurement
     # has one task of that label only.
     challenge: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "TaskRef":
+        """Read a reference; `place_in` checks that its task exists.
+
+        Raises:
+            UsageError: If it has too few parts, or an empty one.
+        """
+        parts = text.split("/")
+        if len(parts) < _OF_INDEX or not all(parts):
+            raise UsageError(f"'{text}' is not a task", hint=f"write {_FORM}")
+        # Only a task's own name may hold a slash.
+        measurement, variant, *own = parts
+        challenge = own.pop(0) if len(parts) > _OF_TASK else ""
+        return cls(measurement, variant, "/".join(own), challenge)
 
     def __str__(self) -> str:
         parts = (self.measurement, self.variant, self.challenge, self.task)
@@ -101,61 +110,26 @@ class TaskRef(NamedTuple):
         return task_of_challenge(plan, self.challenge, self.task, str(self))
 
 
-def parse_ref(text: str) -> TaskRef:
-    """Read a reference to a task; `TaskRef.place_in` checks that it exists.
-
-    Raises:
-        UsageError: If it has too few parts, or an empty one.
-    """
-    parts = text.split("/")
-    if len(parts) < _SHORT or not all(parts):
-        raise UsageError(f"'{text}' is not a task", hint=f"write {_FORM}")
-    measurement, variant, *rest = parts
-    # Only a task's own name may hold a slash.
-    challenge, task = ("", rest[0]) if len(parts) == _SHORT else (rest[0], "/".join(rest[1:]))
-    return TaskRef(measurement, variant, task, challenge)
-
-
-def _index_ref(text: str) -> TaskRef:
-    measurement, slash, variant = text.partition("/")
-    if not (measurement and slash and variant) or "/" in variant:
-        raise UsageError(f"'{text}' is not an index", hint="write MEASUREMENT/VARIANT: all of its builds")
-    return TaskRef(measurement, variant, "")
-
-
 class Term(NamedTuple):
     """A task whose value a side adds or, with `minus`, subtracts."""
 
     ref: TaskRef
     minus: bool = False
 
-    @property
-    def weight(self) -> int:
-        """1 or -1."""
-        return -1 if self.minus else 1
-
 
 Side = tuple[Term, ...]
 """A side of a comparison: a task, or a value derived from several."""
 
 
-def parse_side(entry: "str | tuple[str, ...]", metric: str = "throughput") -> Side:
+def parse_side(entry: "str | tuple[str, ...]") -> Side:
     """Read a side: a reference, or several, with a sign before each, `+` unless it is given.
 
-    What the metric may be of decides whether a reference is to a task or an index, `MEASUREMENT/VARIANT`.
-
     Raises:
-        UsageError: If a reference is neither.
+        UsageError: If one is no reference.
     """
-    figure = metric_of(metric).kind
-
-    def read(text: str) -> TaskRef:
-        index = figure.built and (not figure.of_tasks or text.count("/") == 1)
-        return _index_ref(text) if index else parse_ref(text)
-
     if isinstance(entry, str):
-        return (Term(read(entry)),)
-    return tuple(Term(read(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
+        return (Term(TaskRef.parse(entry)),)
+    return tuple(Term(TaskRef.parse(text.lstrip("+- ")), minus=text.startswith("-")) for text in entry)
 
 
 def is_derived(side: Side) -> bool:
@@ -169,47 +143,7 @@ def side_text(side: Side) -> str:
     return text.removeprefix(" + ").lstrip()
 
 
-# What an experiment asks: interleaved measurements, comparisons of their tasks, and expectations. Files state
-# it in these forms; a record has them checked, with everything filled in that a file may leave open.
-
-EXPERIMENT_VERSION = 5
-
-Toward = Literal["slower", "faster", "alike", "different"]
-Relation = Literal["slower", "faster", "alike", "different", "less", "more"]
-"""Expected relation of a contender to its baseline: by speed, or by the value itself."""
-Dispatch = Literal["inlined", "virtual"]
-"""Expected fate of a call site: all calls go to inlined code, or each is dispatched."""
-
-Texts = Annotated[tuple[Text, ...], Meta(min_length=1)]
-Name = Annotated[
-    str,
-    Meta(
-        pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$",
-        description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
-    ),
-]
-Margin = Annotated[
-    str,
-    Meta(
-        pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})? ?(%|[A-Za-z][A-Za-z/]{0,19})?$",
-        description="a percentage such as 3%, or an amount such as 2 ms, or 0.01 of what has no unit",
-    ),
-]
-Published = Annotated[
-    tuple[float, ...],
-    Meta(min_length=2, max_length=3, description="[BASELINE, CONTENDER] or [BASELINE, CONTENDER, PERCENT]"),
-]
-
-
-def toward(relation: Relation, *, higher_is_better: bool) -> Toward:
-    """Return the same by speed: more of what takes time, or room, is slower."""
-    match relation:
-        case "more":
-            return "faster" if higher_is_better else "slower"
-        case "less":
-            return "slower" if higher_is_better else "faster"
-        case _:
-            return relation
+# What is compared, looked at and expected: as files have it, and records with what a file may leave open.
 
 
 class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -224,8 +158,7 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     label: str = ""  # title of the row; by default `name`
     # Metric, such as `throughput` or `service_time_p90`; by default the table's.
     metric: str = ""
-    # Values of the source: baseline, contender, and change in percent as printed.
-    published: Published | None = None
+    published: tuple[Published, Published] | None = None  # values of the source: baseline, contender
     # How to compare: ratio of geometric means over forks, ratio of arithmetic means (ratio-of-sums, always
     # used for lists), or difference in the metric's unit.
     compared_as: ComparedAs = msgspec.field(name="as", default="ratio")
@@ -233,12 +166,33 @@ class ComparisonSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, re
     @property
     def sides(self) -> tuple[Side, Side]:
         """Baseline and contender."""
-        return parse_side(self.baseline, self.metric), parse_side(self.contender, self.metric)
+        return parse_side(self.baseline), parse_side(self.contender)
 
     @property
     def refs(self) -> tuple[TaskRef, ...]:
         """The tasks of both sides, in order."""
         return tuple(term.ref for side in self.sides for term in side)
+
+    def over(self, other: "ComparisonSpec") -> "ComparisonSpec":
+        """Return the comparison that holds this effect against another one.
+
+        Of ratios, a / b over c / d is a x d over b x c; of differences it is the same with sums. So it is an
+        ordinary comparison of derived sides, and what both have in common cancels.
+        """
+        baseline = Counter((*self.sides[0], *other.sides[1]))
+        contender = Counter((*self.sides[1], *other.sides[0]))
+        common = baseline & contender
+        texts = [
+            tuple(f"{'-' if term.minus else '+'}{term.ref}" for term in (side - common).elements())
+            for side in (baseline, contender)
+        ]
+        name = over_name(self.name, other.name)
+        return msgspec.structs.replace(self, name=name, baseline=texts[0], contender=texts[1])
+
+
+def over_name(first: str, other: str) -> str:
+    """Return the name of the comparison of one effect with another."""
+    return f"{first} over {other}"
 
 
 class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -253,26 +207,25 @@ class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     metric: str = ""  # metric of rows without `metric`
 
 
-def over_name(first: str, other: str) -> str:
-    """Return the name of the comparison of one effect with another."""
-    return f"{first} over {other}"
+class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """Calls of a method of some name in another: what the JVM did with them is the suspected cause."""
 
+    name: Name  # unique name, for expectations
+    measurement: Text  # measurement that collects inlining evidence
+    variants: Texts  # variants to inspect
+    method: Method  # calling method: `Class::method`, with the package if ambiguous
+    callee: Callee  # name of the called method, without its class
+    task: Text  # task: `TASK` or `CHALLENGE[#N]/TASK`
+    label: str = ""  # title; by default `name`
+    about: str = ""  # paragraph on the call site
 
-def over(first: ComparisonSpec, other: ComparisonSpec) -> ComparisonSpec:
-    """Return the comparison that holds the effect of the first one against that of the other.
+    def task_of(self, variant: str) -> TaskRef:
+        """Return its task in one of its variants.
 
-    Of ratios, a / b over c / d is a x d over b x c; of differences it is the same with sums. So it is an
-    ordinary comparison of derived sides, and what both have in common cancels.
-    """
-    baseline = Counter((*first.sides[0], *other.sides[1]))
-    contender = Counter((*first.sides[1], *other.sides[0]))
-    common = baseline & contender
-    texts = [
-        tuple(f"{'-' if term.minus else '+'}{term.ref}" for term in (side - common).elements())
-        for side in (baseline, contender)
-    ]
-    name = over_name(first.name, other.name)
-    return msgspec.structs.replace(first, name=name, baseline=texts[0], contender=texts[1])
+        Raises:
+            UsageError: If the text is not a task.
+        """
+        return TaskRef.parse(f"{self.measurement}/{variant}/{self.task}")
 
 
 class FateSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -291,8 +244,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """
 
     statement: Text  # sentence that the measurement confirms or refutes
-    # Names of the comparisons that all have to show it; exactly one with `than`.
-    comparisons: Texts | None = None
+    comparisons: tuple[Text, ...] = ()  # names of the comparisons that all have to show it; one with `than`
     is_: Relation | None = msgspec.field(name="is", default=None)  # expected verdict on each contender
     margin: Margin | None = None  # margin, by default 5%; of differences in the metric's unit
     # Name of another comparison, whose ratio is the baseline for that of the first: their interaction (a
@@ -304,8 +256,7 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     @property
     def judged(self) -> tuple[str, ...]:
         """The names of the comparisons whose verdicts decide it."""
-        names = self.comparisons or ()
-        return (over_name(names[0], self.than),) if self.than else names
+        return (over_name(self.comparisons[0], self.than),) if self.than else self.comparisons
 
     @property
     def tolerance(self) -> tuple[float, str]:
@@ -317,130 +268,49 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         return float(amount), unit
 
 
-class CallSite(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """Calls of a method of some name in another: what the JVM did with them is the suspected cause."""
+class SeenCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A call site in one fork, in the newest compilation by C2."""
 
-    name: Name  # unique name, for expectations
-    measurement: Text  # measurement that collects inlining evidence
-    variants: Texts  # variants to inspect
-    method: Text  # calling method: `Class::method`, with the package if ambiguous
-    callee: Text  # name of the called method, without its class
-    task: Text  # task: `TASK` or `CHALLENGE[#N]/TASK`
-    label: str = ""  # title; by default `name`
-    about: str = ""  # paragraph on the call site
-
-    def task_of(self, variant: str) -> TaskRef:
-        """Return its task in one of its variants.
-
-        Raises:
-            UsageError: If the text is not a task.
-        """
-        return parse_ref(f"{self.measurement}/{variant}/{self.task}")
+    site: str
+    variant: str
+    block: int
+    found: Found | None  # what became of it; None where there is no log that can be read
+    words: str = ""  # HotSpot's own, by callee; without a log, why there is none
+    # Class, with its package -> profiled calls that went to it, the most frequent first; HotSpot prints none
+    # of a virtual call.
+    receivers: dict[str, int] = {}
+    calls: int = 0  # that the profile counts, over all receivers; 0 where none is printed
+    given_up: bool = False
 
 
-class MeasurementForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A run of an experiment: variants that do the same."""
-
-    variants: Texts  # names of variants; for microbenchmarks as `benchctl micro run --variant` takes them
-    about: str = ""  # paragraph on the measurement
-    ingest: bool = False  # true: only build indices
+# An execution: what it was asked, how far it got.
 
 
-class Measurement(MeasurementForm, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """A measurement with all of its conditions; challenges by path are absolute."""
+class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A measurement, as far as readers of its run need it."""
 
-    name: str  # by which comparisons refer to it
-    docs: int | None = None
-    seed: int = 1
-    redline: RedlineSpec | None = None  # the search that it makes instead of challenges; None for these
-    micro: MicroSpec | None = None  # the microbenchmarks that it makes instead; None for nodes
-    # SHA-256 of its plan when the experiment began, hexadecimal; empty before it was planned.
-    digest: str = ""
-
-    @property
-    def extra_forks(self) -> int:
-        """Forks of every variant for evidence alone."""
-        evidence = EvidenceSpec.of(self.evidence)
-        return 0 if evidence is None else evidence.extra_forks
+    variants: tuple[str, ...]  # names, as its run has them: a sweep makes several of one
+    grows: bool = True  # whether it gets the forks that are added to the experiment
+    explained: bool = False  # whether it collects evidence
 
 
-class Asked(Conditions, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """Common part of an experiment's file and record.
+class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """What an experiment asks, validated and complete."""
 
-    Its conditions are those of every measurement that has none of its own.
-    """
-
-    title: Text  # title of the report
-    about: str = ""  # paragraph below the title
-    source: str = ""  # source of published values
-    forks: Forks = DEFAULT_FORKS  # forks per variant
-    on_busy: OnBusy = "warn"
-    # Parameters of all measurements; each takes those that its challenges know.
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
-    tables: tuple[TableSpec, ...] = ()  # tables of comparisons
-    call_sites: tuple[CallSite, ...] = ()  # calls whose inlining is of interest
-    expectations: tuple[Expectation, ...] = ()  # statements to judge
-
-
-class ExperimentSpec(Asked, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """An experiment with its settings, validated and complete.
-
-    Nothing in it depends on a file any more but challenges by path.
-    """
-
-    version: int = EXPERIMENT_VERSION
     name: str  # of its file, without the ending
-    docs: int | None  # documents; None for all of files
-    seed: int = 1  # of the order of variants, arrivals and values
-    variants: tuple[VariantSpec, ...]  # by the name under which measurements refer to them
-    measurements: tuple[Measurement, ...]  # in the order of the file
-    digest: str = ""  # SHA-256 of the file and those that it includes, hexadecimal
-    test_mode: bool = False  # its tasks are cut to see whether they work; its figures mean nothing
-    # Beyond its forks, sides get more as long as expectations that rest on them are open; it is looked at
-    # after every block.
-    until_decided: bool = False
-    most_forks: int | None = None  # of a side, until it is decided; None where its forks are all
-
-    @property
-    def heap_mb(self) -> int:
-        """The heap of every node, MiB."""
-        return SIZE.parse(self.heap)
+    title: str
+    about: str = ""
+    source: str = ""
+    seed: int = 1  # of the order of variants
+    measurements: dict[str, Measurement]  # by name, in the order of the file
+    tables: tuple[TableSpec, ...] = ()
+    call_sites: tuple[CallSite, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
 
     @property
     def comparisons(self) -> tuple[ComparisonSpec, ...]:
         """Comparisons of all tables, in order."""
         return tuple(row for table in self.tables for row in table.rows)
-
-    @property
-    def without_nodes(self) -> bool:
-        """True if it measures microbenchmarks only."""
-        return all(measurement.micro is not None for measurement in self.measurements)
-
-    @property
-    def expected_sides(self) -> frozenset[str]:
-        """`MEASUREMENT/VARIANT` of all that expectations rest on."""
-        names = {
-            name
-            for expectation in self.expectations
-            for name in (*(expectation.comparisons or ()), expectation.than)
-        }
-        refs = (ref for row in self.comparisons if row.name in names for ref in row.refs)
-        return frozenset(f"{ref.measurement}/{ref.variant}" for ref in refs)
-
-    def forks_of(self, measurement: Measurement) -> int:
-        """Return the forks of each of its variants, without those for evidence alone."""
-        if measurement.ingest:
-            return 0
-        return self.forks if measurement.forks is None else min(self.forks, measurement.forks)
-
-    def planned(self, measurement: Measurement) -> int:
-        """Return the forks of all of its variants, those for evidence included."""
-        return (self.forks_of(measurement) + measurement.extra_forks) * len(measurement.variants)
-
-    @property
-    def total_forks(self) -> int:
-        """Of all measurements."""
-        return sum(self.planned(measurement) for measurement in self.measurements)
 
 
 class ExperimentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
@@ -451,10 +321,24 @@ class ExperimentRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     created: str  # wall clock, ISO 8601, a label only
     status: RunStatus
     spec: ExperimentSpec
+    on_busy: BusyAction = "warn"
     runs: dict[str, str] = {}  # measurement -> id of its run in the run store
     stopped: str = ""  # why it ended before all forks were there; empty for all
-    expected_s: float | None = None  # what it was expected to take, forks only; None where nothing was known
     spent_s: float = 0.0  # seconds that its forks took, over all goes
+
+
+_EXPERIMENT, _MEASUREMENT = "experiment-", "measurement-"
+
+
+def tags_of(experiment_id: str, measurement: str) -> tuple[str, ...]:
+    """Return the tags by which a measurement's run is found."""
+    return (f"{_EXPERIMENT}{experiment_id}", f"{_MEASUREMENT}{measurement}")
+
+
+def experiment_of(tags: Collection[str]) -> str:
+    """Return the id of the experiment that a run is a measurement of, by its tags; empty for none."""
+    ids = (tag.removeprefix(_EXPERIMENT) for tag in tags if tag.startswith(_EXPERIMENT))
+    return next(ids, "") if any(tag.startswith(_MEASUREMENT) for tag in tags) else ""
 
 
 # Experiments on disk: a folder each, with its record; the runs that belong to it lie in the run store.
@@ -471,18 +355,13 @@ class ExperimentFolder:
 
     path: Path
 
-    @property
-    def record_path(self) -> Path:
-        """Path of the record."""
-        return self.path / RECORD_NAME
-
     def save(self, record: ExperimentRecord) -> None:
         """Replace the record; see `write_versioned`.
 
         Raises:
             BenchctlError: If the disk is full or cannot be written.
         """
-        write_versioned(self.record_path, record)
+        write_versioned(self.path / RECORD_NAME, record)
 
     def load(self) -> ExperimentRecord:
         """Read the record.
@@ -490,17 +369,18 @@ class ExperimentFolder:
         Raises:
             BenchctlError: If it is missing, damaged, or of another version.
         """
-        record = read_versioned(self.record_path, ExperimentRecord, "record", EXPERIMENT_VERSION)
+        path = self.path / RECORD_NAME
+        record = read_versioned(path, ExperimentRecord, "record", EXPERIMENT_VERSION)
         if record is None:
-            raise BenchctlError(f"{self.record_path} is missing")
+            raise BenchctlError(f"{path} is missing")
         return record
 
 
-@dataclass(frozen=True)
-class ExperimentStore:
+class ExperimentStore(Shelf):
     """A folder of experiments; it is made with the first of them."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, RECORD_NAME, "execution", "executions", "see: benchctl experiment list")
 
     def create(self, name: str, now_text: str) -> ExperimentFolder:
         """Make the folder of a new execution; its name, the id, is made of the experiment's and the time.
@@ -513,39 +393,15 @@ class ExperimentStore:
             path.mkdir(parents=True)
         return ExperimentFolder(path)
 
-    def find(self, name: str, unreadable: Callable[[str], None]) -> ExperimentFolder:
-        """Return an execution by path, id or a part of it; by an experiment's name its newest; `latest`.
-
-        `unreadable` is called with the reason for each that is skipped.
-
-        Raises:
-            UsageError: If none fits, or several do.
-            BenchctlError: If they cannot be looked into.
-        """
-        if len(self._shelf.fitting(name)) != 1:
-            named = [folder for folder, record in self.records(unreadable) if record.spec.name == name]
-            if named:
-                return named[-1]
-        return ExperimentFolder(self._shelf.find(name))
-
-    def names(self, name: str) -> bool:
-        """Return whether a name may mean any execution by its id; reads none."""
-        return bool(self._shelf.fitting(name))
-
     def records(
         self, unreadable: Callable[[str], None]
     ) -> Iterator[tuple[ExperimentFolder, ExperimentRecord]]:
         """Return readable executions, oldest first; `unreadable` gets why each other is skipped."""
-        return readable(self.folders(), ExperimentFolder.load, unreadable)
+        return readable(map(ExperimentFolder, self.folders()), ExperimentFolder.load, unreadable)
 
-    def folders(self) -> list[ExperimentFolder]:
-        """Return the folders of all executions, oldest first.
 
-        Raises:
-            BenchctlError: If they cannot be looked into.
-        """
-        return [ExperimentFolder(path) for path in self._shelf.folders()]
-
-    @property
-    def _shelf(self) -> Shelf:
-        return Shelf(self.root, RECORD_NAME, "execution", "executions", "see: benchctl experiment list")
+def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """Yield the runs that experiments refer to."""
+    for _, experiment in ExperimentStore(home.root / "experiments").records(unread):
+        for run in experiment.runs.values():
+            yield run, f"experiment {experiment.id}"

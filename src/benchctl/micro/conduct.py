@@ -6,8 +6,7 @@ import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, cast
@@ -24,16 +23,6 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.load.turns import ALONE, Member
 from benchctl.micro import jmh
-from benchctl.micro.results import (
-    MICRO_METRICS,
-    JmhEntry,
-    OwnRow,
-    decode_jmh,
-    entries_file,
-    figures_of,
-    own_row,
-    write_entries,
-)
 from benchctl.network import Progress
 from benchctl.results.figures import OPERATIONS, TaskSummary
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord
@@ -42,43 +31,12 @@ from benchctl.results.store import RunFolder
 from benchctl.run.fork import ForkJob
 from benchctl.run.host import allowed_cpus, look, used_by_others
 from benchctl.slices import hook
-from benchctl.track.model import Challenge
+from benchctl.track.model import Challenge, Task
 
 _OPTION = re.compile(r",(?=(?:jar|jvm|jdk):)")
 _FOLDER = "jmh"
-
-
-def micro_spec(
-    source: Path,
-    *,
-    include: str = "",
-    params: Mapping[str, tuple[str, ...]],
-    threads: tuple[int, ...] = (),
-    arguments: str = "",
-    timeout_s: float = 600.0,
-) -> MicroSpec:
-    """Make the specification of a source; `arguments` are more of JMH's, as in a shell.
-
-    Raises:
-        UsageError: If there is no such source, or an argument is invalid.
-    """
-    try:
-        words = tuple(shlex.split(arguments))
-    except ValueError as err:
-        raise UsageError(f"--jmh {arguments}: {err}", hint="write --jmh '-wi 5 -i 5'") from err
-    if any(count < 1 for count in threads):
-        raise UsageError(f"--threads {','.join(map(str, threads))}: each must be at least 1")
-    jmh.check_arguments(words)
-    if timeout_s <= 0:
-        raise UsageError("--timeout must be more than 0")
-    return msgspec.structs.replace(
-        jmh.read_source(source),
-        include=include,
-        params=dict(params),
-        threads=threads,
-        arguments=words,
-        timeout_s=timeout_s,
-    )
+MICRO_METRICS = "throughput,op_time,service_time"
+"""Metrics of microbenchmarks; JMH's mode decides which exist."""
 
 
 class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -98,12 +56,21 @@ class MicroEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         Raises:
             UsageError: If there is no such source, or a value is invalid.
         """
-        return micro_spec(
-            folder / self.source,
+        try:
+            words = tuple(shlex.split(self.jmh))
+        except ValueError as err:
+            raise UsageError(f"--jmh {self.jmh}: {err}", hint="write --jmh '-wi 5 -i 5'") from err
+        if any(count < 1 for count in self.threads):
+            raise UsageError(f"--threads {','.join(map(str, self.threads))}: each must be at least 1")
+        jmh.check_arguments(words)
+        if self.timeout <= 0:
+            raise UsageError("--timeout must be more than 0")
+        return msgspec.structs.replace(
+            jmh.read_source(folder / self.source),
             include=self.include,
             params={name: tuple(map(str, values)) for name, values in self.params.items()},
             threads=self.threads,
-            arguments=self.jmh,
+            arguments=words,
             timeout_s=self.timeout,
         )
 
@@ -165,14 +132,13 @@ def plan_micro(
     names = [spec.name for spec in variants]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"variant '{twice}' is a duplicate", hint="give each a unique name")
-    if forks < 1:
-        raise UsageError("--forks must be at least 1")
     if evidence is not None and (other := [kind for kind in evidence.kinds if kind != "inlining"]):
         raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
     bench = jmh.Workbench(home, provide_jdk(home, None), progress)
-    jdks = {spec.name: bench.jdk_of(spec) for spec in variants}
+    jdks = {spec.name: provide_jdk(home, spec.jdk) for spec in variants}
     if jmh.sources_of(Path(micro.source)):
-        micro = msgspec.structs.replace(micro, release=jmh.least_release([bench.jdk, *jdks.values()]))
+        least = max(jmh.LEAST_MAJOR, min(jdk.major for jdk in (bench.jdk, *jdks.values())))
+        micro = msgspec.structs.replace(micro, release=least)
     classes = bench.classes(micro)
     subjects = [bench.subject(spec, micro, classes) for spec in variants]
     benchmarks = jmh.list_benchmarks(subjects[0].jdk, subjects[0].class_path, micro.include)
@@ -219,11 +185,7 @@ def micro_caveats(plan: Plan) -> tuple[str, ...]:
     most = max((task.clients for schedule in plan.schedules for task in schedule.schedule), default=1)
     if plan.micro is None or most <= cpus:
         return ()
-    text = (
-        f"up to {most} threads on {cpus} CPUs: with more threads than CPUs, figures are also of how the "
-        "kernel schedules them"
-    )
-    return (text,)
+    return (f"up to {most} threads on {cpus} CPUs: figures are also of how the kernel schedules them",)
 
 
 class MicroRunner:
@@ -246,21 +208,14 @@ class MicroRunner:
         if not isinstance(subject, jmh.MicroSubject):
             raise TypeError("only microbenchmarks run without nodes")
         started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-        before = look()
+        before, evidence = look(), self._plan.evidence_in(block)
         summaries: list[TaskSummary] = []
         boots: list[BootRecord] = []
-        entries: dict[str, object] = {}
-        reasons: list[str] = []
-        begun = time.monotonic()
-        for place in range(len(self._plan.schedules[0].schedule)):
-            task = self._plan.schedules[0].schedule[place]
+        for place, task in enumerate(self._plan.schedules[0].schedule):
             clock_s = time.monotonic()
             try:
-                entry = self._trial(subject, block, place)
-                summary = figures_of(place, task.label, msgspec.convert(entry, JmhEntry))
-                entries[task.label] = entry
+                summary = jmh.figures_of(place, task.label, self._trial(subject, block, place, task))
             except BenchctlError as err:
-                reasons.append(str(err))
                 summary = TaskSummary(
                     0,
                     place,
@@ -272,119 +227,48 @@ class MicroRunner:
                 )
             summaries.append(summary)
             # Evidence is found by the number of its boot, be that of a JVM that failed.
-            if self._plan.evidence_in(block):
-                boots.append(_boot(time.monotonic() - clock_s))
-        requests_s = time.monotonic() - begun
-        variant = subject.spec.name
-        write_entries(entries_file(self._folder.path, variant, block), entries)
-        record = ForkRecord.of_figures(variant, block, tuple(summaries), started)
-        wall_s = time.monotonic() - clock
+            took_s = time.monotonic() - clock_s
+            boots += [BootRecord((0,), took_s, 0.0, 0.0, 0, None, (), "", origin_ns=0)] if evidence else []
+        requests_s = time.monotonic() - clock
+        reasons = dict.fromkeys(reason for summary in summaries for reason in summary.failure_reasons)
+        # With others that went well, the failed ones are told in their rows.
+        done = any(summary.samples for summary in summaries)
+        record = ForkRecord.of_figures(subject.spec.name, block, tuple(summaries), started)
         record = msgspec.structs.replace(
             record,
             position=job.position,
-            # With others that went well, the failed ones are told in their rows.
-            status="done" if entries else "failed",
-            reason="" if entries else "; ".join(dict.fromkeys(reasons)),
-            wall_s=wall_s,
+            status="done" if done else "failed",
+            reason="" if done else "; ".join(reasons),
+            wall_s=time.monotonic() - clock,
             requests_s=requests_s,
-            overhead_s=wall_s - requests_s,
+            overhead_s=time.monotonic() - clock - requests_s,
             boots=tuple(boots),
-            evidence=self._plan.evidence_in(block),
+            evidence=evidence,
             others=used_by_others(before, look(), os.getpid()),
         )
         return self._folder.described(record), subject.facts
 
-    def _trial(self, subject: jmh.MicroSubject, block: int, place: int) -> object:
-        micro, variant = self._plan.micro, subject.spec.name
+    def _trial(self, subject: jmh.MicroSubject, block: int, place: int, task: Task) -> jmh.JmhEntry:
+        micro, name = self._plan.micro, f"{block:03d}-{subject.spec.name}-{place}.txt"
         if micro is None:
             raise TypeError("the plan has no microbenchmarks")
         flags: tuple[str, ...] = ()
-        path = self._folder.evidence_folder(variant, block, place)
         if self._plan.evidence_in(block):
-            scene = Scene(path, subject.jdk.home)
+            scene = Scene(self._folder.evidence_folder(subject.spec.name, block, place), subject.jdk.home)
             (collector,) = cast("list[Collector]", hook("collectors").collectors(("inlining",), scene))
             # JMH keeps what its JVM prints, and reads of it only its own lines.
             flags = (*collector.flags(), "-XX:-DisplayVMOutput")
-        task = self._plan.schedules[0].schedule[place]
         with (
             disk_errors(f"run a benchmark in {self._home.scratch}"),
             tempfile.TemporaryDirectory(dir=self._home.scratch, prefix="micro-") as own,
         ):
             folder = Path(own) / "trial"
-            trial = jmh.Trial(task, micro.arguments, flags, folder, micro.timeout_s)
             try:
-                return jmh.run_trial(subject, trial, self._stop.is_set)
+                return jmh.run_trial(subject, micro, task, flags, folder, self._stop.is_set)
             finally:
                 output = folder / "stdout.log"
                 if output.is_file():
                     with disk_errors(f"keep JMH's output in {self._folder.path}"):
-                        path = self._folder.path / _FOLDER
-                        path.mkdir(exist_ok=True)
-                        (path / f"{block:03d}-{variant}-{place}.txt").write_bytes(read_file(output))
-
-
-def _boot(wall_s: float) -> BootRecord:
-    return BootRecord(
-        schedules=(0,),
-        start_s=wall_s,
-        idle_s=0.0,
-        stop_s=0.0,
-        searches_sent=0,
-        searches_counted=None,
-        command=(),
-        logs="",
-        origin_ns=0,
-    )
-
-
-_PROFILED = re.compile(r'^Secondary result "[^"]+":?$.*?(?=^# Run complete)', re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Profiled:
-    """Output of JMH's profilers of one benchmark in one fork."""
-
-    variant: str
-    block: int
-    label: str
-    text: str
-
-
-def profiles(folder: RunFolder) -> Iterator[Profiled]:
-    """Return the profilers' output of all finished forks, in order; none without `-prof`.
-
-    Raises:
-        BenchctlError: If a file cannot be read.
-    """
-    record = folder.load()
-    for spec in record.plan.variants:
-        for fork in record.done(spec.name):
-            for place, task in enumerate(record.plan.schedules[0].schedule):
-                path = folder.path / _FOLDER / f"{fork.block:03d}-{spec.name}-{place}.txt"
-                with disk_errors(f"read {path}"):
-                    output = read_file(path).decode(errors="replace") if path.is_file() else ""
-                if match := _PROFILED.search(output):
-                    yield Profiled(spec.name, fork.block, task.label, match[0].rstrip())
-
-
-def own_table(folder: RunFolder) -> dict[str, list[OwnRow]]:
-    """JMH's own table of each variant of a run: label -> its rows.
-
-    Raises:
-        BenchctlError: If JMH's files cannot be read.
-    """
-    record = folder.load()
-    rows: dict[str, list[OwnRow]] = {}
-    for spec in record.plan.variants:
-        entries: dict[str, list[JmhEntry]] = {}
-        for fork in record.compared(spec.name):
-            path = entries_file(folder.path, spec.name, fork.block)
-            with disk_errors(f"read {path}"):
-                try:
-                    by_label = decode_jmh(read_file(path), dict[str, JmhEntry])
-                except ValueError as err:
-                    raise BenchctlError(f"{path} is damaged: {err}") from err
-            for label, entry in by_label.items():
-                entries.setdefault(label, []).append(entry)
-        rows[spec.name] = [own_row(label, own_entry) for label, own_entry in entries.items()]
-    return rows
+                        kept = self._folder.path / _FOLDER
+                        kept.mkdir(exist_ok=True)
+                        (kept / name).write_bytes(read_file(output))

@@ -1,16 +1,18 @@
 """JMH: microbenchmarks compiled, listed, and each run in a separate JVM."""
 
 import hashlib
+import json
+import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import msgspec
+import numpy as np
 
 from benchctl.disk import disk_errors, read_file, staging
 from benchctl.engine.distribution import fetch_published, needed_jars
@@ -21,8 +23,8 @@ from benchctl.engine.process import Command, NodeProcess, describe_exit, last_li
 from benchctl.engine.variant import PATCHED, RECOMPILED, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.micro.results import MOST_RESULT_BYTES, decode_jmh, label_of, short_names
 from benchctl.network import Progress
+from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
 from benchctl.results.model import EngineFacts, IndexFacts
 from benchctl.results.plan import MicroSpec, VariantSpec
 from benchctl.track.model import Task
@@ -45,7 +47,10 @@ _PARAM = re.compile(r'\s+param "(?P<name>[^"]+)" = \{(?P<values>.*)\}\s*')
 _OURS = ("-f", "-rf", "-rff", "-o", "-jvm", "-p", "-t", "-l", "-lp", "-lprof", "-lrf", "-h", "-foe", "-v")
 _TAIL_LINES = 400
 _SHOWN_LINES = 6
-_LEAST_MAJOR = 8
+LEAST_MAJOR = 8
+"""Of Java, for which benchmarks are compiled."""
+_MOST_RESULT_BYTES = 64 << 20
+_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9, "min": 6e10, "hr": 3.6e12, "day": 8.64e13}
 
 
 class _Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -72,7 +77,7 @@ def read_source(path: Path) -> MicroSpec:
         texts = [read_file(file).decode(errors="replace") for file in files]
         content = hashlib.sha256()
         for file in files or [path]:
-            content.update(f"{file.name}\0".encode() + read_file(file, MOST_RESULT_BYTES))
+            content.update(f"{file.name}\0".encode() + read_file(file, _MOST_RESULT_BYTES))
     dependencies = [
         name for text in texts for match in _DEPENDS.finditer(text) for name in match["named"].split()
     ]
@@ -190,8 +195,7 @@ class Workbench:
         ]
         compiler = fetch_compiler(self.home, self.jdk, self.progress)
         parts = (_FORMAT, micro.digest, *micro.dependencies, str(micro.release), compiler.sha256)
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-        final = self.home.artifacts / f"micro-{source.stem}-{key}"
+        final = self._folder(micro, *parts)
         if not final.is_dir():
             with staging(final.parent, f"compile {source}") as folder:
                 out, generated = folder / "classes", folder / "generated"
@@ -236,27 +240,26 @@ class Workbench:
         )
         return MicroSubject(
             spec,
-            self.jdk_of(spec),
+            provide_jdk(self.home, spec.jdk),
             (*files, classes, *map(self.jar, _RUNTIME), *by_artifact.values()),
             {path.name: digest(path, "sha256") for path in sorted(own)},
-            {"benchctl.kept": str(self._kept(micro)), **self._apart(micro)},
+            {
+                "benchctl.kept": str(self._kept(micro)),
+                **{f"benchctl.{name}": str(self.jar(library)) for name, library in micro.apart.items()},
+            },
         )
+
+    def _folder(self, micro: MicroSpec, *parts: str) -> Path:
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        return self.home.artifacts / f"micro-{Path(micro.source).stem}-{key}"
 
     def _kept(self, micro: MicroSpec) -> Path:
         """Return the folder of what takes long to make, until sources or dependencies change."""
-        parts = (micro.digest, *micro.dependencies, *micro.apart.values())
-        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
-        folder = self.home.artifacts / f"micro-{Path(micro.source).stem}-{key}-kept"
+        folder = self._folder(micro, micro.digest, *micro.dependencies, *micro.apart.values())
+        folder = folder.with_name(f"{folder.name}-kept")
         with disk_errors(f"make {folder}"):
             folder.mkdir(exist_ok=True)
         return folder
-
-    def _apart(self, micro: MicroSpec) -> dict[str, str]:
-        return {f"benchctl.{name}": joined([self.jar(library)]) for name, library in micro.apart.items()}
-
-    def jdk_of(self, spec: VariantSpec) -> Jdk:
-        """Return the runtime of a variant."""
-        return provide_jdk(self.home, spec.jdk)
 
     def _patched(self, by_artifact: Mapping[str, Path], text: str) -> dict[str, Path]:
         """The jars that replace Lucene's, by their coordinates."""
@@ -280,15 +283,11 @@ class Workbench:
         return {f"{GROUP}:{artifact}": jar for artifact, jar in built.jars.items()}
 
 
-@dataclass(frozen=True)
-class Benchmark:
-    """A benchmark: its method's full name, and its parameters with their values in the source."""
-
-    name: str
-    params: Mapping[str, tuple[str, ...]]
+Benchmarks = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Full name of a method -> its parameters with their values in the source."""
 
 
-def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[Benchmark]:
+def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> Benchmarks:
     """Return the benchmarks whose name a regular expression matches.
 
     Raises:
@@ -308,112 +307,192 @@ def list_benchmarks(jdk: Jdk, class_path: Sequence[Path], include: str) -> list[
     return benchmarks
 
 
-def parse_listing(text: str) -> list[Benchmark]:
+def parse_listing(text: str) -> Benchmarks:
     """Parse the output of JMH's `-lp`."""
-    benchmarks: list[tuple[str, dict[str, tuple[str, ...]]]] = []
+    benchmarks: dict[str, dict[str, tuple[str, ...]]] = {}
+    name = ""
     for line in text.splitlines():
         if match := _PARAM.fullmatch(line):
-            if benchmarks:
-                benchmarks[-1][1][match["name"]] = tuple(match["values"].split(", "))
+            if name:
+                benchmarks[name][match["name"]] = tuple(match["values"].split(", "))
         elif line and not line[0].isspace() and not line.endswith(":") and "." in line:
-            benchmarks.append((line.strip(), {}))
-    return [Benchmark(name, params) for name, params in benchmarks]
+            name = line.strip()
+            benchmarks[name] = {}
+    return benchmarks
 
 
 def tasks_of(
-    benchmarks: Sequence[Benchmark], params: Mapping[str, tuple[str, ...]], threads: Sequence[int]
+    benchmarks: Benchmarks, params: Mapping[str, tuple[str, ...]], threads: Sequence[int]
 ) -> tuple[Task, ...]:
     """Return a task for every benchmark, each of its parameters' values, and each number of threads.
 
     Raises:
         UsageError: If no benchmark has such a parameter.
     """
-    param_names = {name for benchmark in benchmarks for name in benchmark.params}
+    known = {name for own in benchmarks.values() for name in own}
     for name in params:
-        if name not in param_names:
+        if name not in known:
             raise UsageError(
                 f"--param {name}: no benchmark has such a parameter",
-                hint=f"known: {', '.join(sorted(param_names)) or 'none'}",
+                hint=f"known: {', '.join(sorted(known)) or 'none'}",
             )
-    names = short_names({benchmark.name for benchmark in benchmarks})
+    names = short_names(benchmarks)
     tasks = []
-    for benchmark in benchmarks:
-        values = [params.get(name, known_values) for name, known_values in benchmark.params.items()]
-        for chosen in product(*values):
-            given = dict(zip(benchmark.params, chosen, strict=True))
+    for benchmark, own in benchmarks.items():
+        for chosen in product(*(params.get(name, values) for name, values in own.items())):
+            given = dict(zip(own, chosen, strict=True))
             for count in threads:
-                shown_clients = count if len(threads) > 1 or count > 1 else None
-                label = label_of(names[benchmark.name], given, shown_clients)
-                meta = {"benchmark": benchmark.name, "params": given, "threads": count}
+                marks = [f"{name}={value}" for name, value in given.items()]
+                marks += [f"threads={count}"] if len(threads) > 1 or count > 1 else []
+                label = names[benchmark] + (f":{','.join(marks)}" if marks else "")
+                meta = {"benchmark": benchmark, "params": given, "threads": count}
                 # Each is an operation of its own: nothing says that two of them do the same.
                 tasks.append(Task(label, clients=max(count, 1), meta=meta))
     return tuple(tasks)
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A benchmark to be run in a separate JVM.
+def short_names(names: Collection[str]) -> dict[str, str]:
+    """Return short by full name: `Class.method`, or `method` where all are of one class."""
+    parts = 1 if len({name.rpartition(".")[0] for name in names}) == 1 else 2
+    short = {name: ".".join(name.split(".")[-parts:]) for name in names}
+    return short if len({*short.values()}) == len(names) else {name: name for name in names}
 
-    JMH starts that JVM, one for each trial: benchctl starts JMH anew every time, so that it decides what
-    comes after what.
+
+# One benchmark in one JVM: its results, in the terms of a run.
+
+
+# JMH writes what is not finite as text: "NaN", "+INF", "-INF".
+_Score = float | str
+
+
+class _Primary(msgspec.Struct, frozen=True, rename="camel"):
+    score_unit: str
+    raw_data: tuple[tuple[_Score, ...], ...] = ()
+    raw_data_histogram: tuple[tuple[tuple[tuple[_Score, int], ...], ...], ...] = ()
+
+
+class JmhEntry(msgspec.Struct, frozen=True, rename="camel"):
+    """A benchmark with one set of parameters, measured by one JVM."""
+
+    mode: str
+    primary_metric: _Primary
+
+    def scores(self) -> list[tuple[float, int]]:
+        """Return the scores of iterations, or sampled operations, and how often each occurred."""
+        metric = self.primary_metric
+        if metric.raw_data:
+            return [(float(score), 1) for scores in metric.raw_data for score in scores]
+        iterations = (iteration for jvm in metric.raw_data_histogram for iteration in jvm)
+        return [(float(score), times) for iteration in iterations for score, times in iteration]
+
+
+def figures_of(place: int, label: str, entry: JmhEntry) -> TaskSummary:
+    """Return the figures of one fork: a mean time, percentiles of sampled times, or a throughput.
+
+    JMH's times are of one thread's operations; throughput is that of all threads together. Iterations whose
+    score is no number are failures.
+
+    Raises:
+        BenchctlError: If it has no scores, or in a unit that does not fit the mode.
     """
+    scores = entry.scores()
+    scored = sum(times for _, times in scores)
+    if not scored:
+        raise BenchctlError(f"{label} has no scores")
+    values = sorted(pair for pair in scores if math.isfinite(pair[0]))
+    count = sum(times for _, times in values)
+    left, _, right = entry.primary_metric.score_unit.partition("/")
+    rate = entry.mode == "thrpt"
+    unit_ns = _NS.get(right if rate else left)
+    if unit_ns is None or (left if rate else right) != ("ops" if rate else "op"):
+        raise BenchctlError(
+            f"{label}: unit '{entry.primary_metric.score_unit}' does not fit mode '{entry.mode}' "
+            f"(expected {'ops/TIME' if rate else 'TIME/op'})"
+        )
+    blank = TaskSummary(
+        0,
+        place,
+        label,
+        label,
+        unit=OPERATIONS,
+        failures={"failed": scored - count} if scored > count else {},
+        failure_reasons=("JMH has no number as its score",) if scored > count else (),
+    )
+    if not count:
+        return blank
+    mean = sum(value * times for value, times in values) / count
+    quantiles = None
+    if not entry.primary_metric.raw_data:
+        numbers, times = zip(*values, strict=True)
+        ranked = np.quantile(numbers, (0.5, 0.9, 0.99), weights=times, method="inverted_cdf")
+        quantiles = Quantiles(*(ranked * unit_ns).tolist())
+    return msgspec.structs.replace(
+        blank,
+        samples=count,
+        throughput_per_s=mean * 1e9 / unit_ns if rate else None,
+        mean_ns=None if rate else mean * unit_ns,
+        service_time=quantiles,
+    )
 
-    task: Task  # see `tasks_of`
-    arguments: tuple[str, ...]  # further ones of JMH's
-    flags: tuple[str, ...]  # further ones of the JVM's
-    folder: Path  # a new one, for what it leaves
-    timeout_s: float  # how long it may take
 
+def run_trial(
+    subject: MicroSubject,
+    micro: MicroSpec,
+    task: Task,
+    flags: Sequence[str],
+    folder: Path,
+    stopped: Callable[[], bool],
+) -> JmhEntry:
+    """Run a benchmark in a JVM of its own, and return its entry of JMH's JSON.
 
-def run_trial(subject: MicroSubject, trial: Trial, stopped: Callable[[], bool]) -> dict[str, Any]:
-    """Run a benchmark and return its entry of JMH's JSON, as JMH wrote it.
+    JMH starts that JVM: benchctl starts JMH anew every time, so that it decides what comes after what.
+
+    Args:
+        subject: the variant.
+        micro: with further arguments of JMH's, and how long it may take.
+        task: see `tasks_of`.
+        flags: further ones of the JVM's.
+        folder: a new one, for what it leaves.
+        stopped: whether to end it.
 
     Raises:
         BenchctlError: If JMH fails, crashes or takes too long, with its last lines; or was stopped.
     """
-    meta = trial.task.meta
-    result = trial.folder / "result.json"
-    java = subject.jdk.home / "bin" / "java"
+    meta, result = task.meta, folder / "result.json"
+    java = str(subject.jdk.home / "bin" / "java")
     # Its files, and the lock of its own, for which benchctl has another.
-    words = [str(java), f"-Djava.io.tmpdir={trial.folder}", "-cp", joined(subject.class_path), _MAIN]
-    words += [f"^{re.escape(meta['benchmark'])}$"]
-    words += ["-f", "1", "-foe", "true", "-jvm", str(java)]
+    words = [java, f"-Djava.io.tmpdir={folder}", "-cp", joined(subject.class_path), _MAIN]
+    words += [f"^{re.escape(meta['benchmark'])}$", "-f", "1", "-foe", "true", "-jvm", java]
     words += ["-t", str(meta["threads"])] if meta["threads"] else []
-    words += ["-rf", "json", "-rff", str(result), *trial.arguments]
+    words += ["-rf", "json", "-rff", str(result), *micro.arguments]
     for name, value in meta["params"].items():
         words += ["-p", f"{name}={value}"]
     properties = [f"-D{name}={value}" for name, value in subject.properties.items()]
-    if flags := [*subject.spec.jvm_flags, *trial.flags, *properties]:
-        # JMH cuts at white space outside quotes.
-        words += ["-jvmArgsAppend", " ".join(f'"{flag}"' if " " in flag else flag for flag in flags)]
-    with disk_errors(f"run a benchmark in {trial.folder}"):
-        trial.folder.mkdir(parents=True)
-    environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": str(trial.folder)}
-    command = Command(
-        tuple(words),
-        {**environment, **subject.spec.environment},
-        trial.folder,
-        trial.folder / "stdout.log",
-        trial.folder / "stderr.log",
-    )
+    # JMH cuts at white space outside quotes.
+    own = [f'"{flag}"' if " " in flag else flag for flag in (*subject.spec.jvm_flags, *flags, *properties)]
+    words += ["-jvmArgsAppend", " ".join(own)] if own else []
+    with disk_errors(f"run a benchmark in {folder}"):
+        folder.mkdir(parents=True)
+    environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": str(folder), **subject.spec.environment}
+    command = Command(tuple(words), environment, folder, folder / "stdout.log", folder / "stderr.log")
     begun = time.monotonic()
     with NodeProcess(command, grace_s=0.0) as process:
         while (status := process.wait(_POLL_S)) is None:
             if stopped():
                 raise BenchctlError("it was stopped")
-            if time.monotonic() - begun > trial.timeout_s:
+            if time.monotonic() - begun > micro.timeout_s:
                 raise BenchctlError(
-                    f"{trial.task.label} did not end within {trial.timeout_s:g} s: "
-                    f"{_last_words(trial.folder)}",
+                    f"{task.label} did not end within {micro.timeout_s:g} s: {_last_words(folder)}",
                     hint="give it more with --timeout",
                 )
     try:
-        entries = decode_jmh(read_file(result, MOST_RESULT_BYTES), list[dict[str, Any]])
+        # Some versions write numbers that are NaN.
+        entries = msgspec.convert(json.loads(read_file(result, _MOST_RESULT_BYTES)), list[JmhEntry])
     except (OSError, ValueError):
         entries = []
     if status != 0 or not entries:
         how = describe_exit(status) if status else "left no result"
-        raise BenchctlError(f"{trial.task.label} {how}: {_last_words(trial.folder)}")
+        raise BenchctlError(f"{task.label} {how}: {_last_words(folder)}")
     return entries[0]
 
 
@@ -443,21 +522,3 @@ _RAISED = re.compile(
     r"|.*A fatal error has been detected"
 )
 _JDK_FRAME = re.compile(r"at (java\.|jdk\.|sun\.|org\.openjdk\.jmh|.*_jmhType|.*_jmhTest|.*jmh_generated)")
-
-
-def least_release(jdks: Iterable[Jdk]) -> int:
-    """Return the Java release that all of the runtimes run."""
-    return max(min(jdk.major for jdk in jdks), _LEAST_MAJOR)
-
-
-def named_params(texts: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Parse `--param NAME=A,B`.
-
-    Raises:
-        UsageError: If a text is not of that form.
-    """
-    for text in texts:
-        name, equals, values = text.partition("=")
-        if not (name and equals and values):
-            raise UsageError(f"--param {text}: it is not NAME=VALUE", hint="write --param size=10,100")
-        yield name, tuple(values.split(","))

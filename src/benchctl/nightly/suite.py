@@ -11,10 +11,9 @@ from msgspec import Meta
 from benchctl.engine.variant import BUILT_IN_VERSIONS, LATEST, parse_variant, placed_variant
 from benchctl.engine.variant_file import check_spec
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.micro.conduct import MicroEntry
+from benchctl.micro.conduct import MICRO_METRICS, MicroEntry
 from benchctl.micro.conduct import parse_variant as parse_micro_variant
 from benchctl.micro.conduct import placed_variant as placed_micro_variant
-from benchctl.micro.results import MICRO_METRICS
 from benchctl.nightly.model import Role
 from benchctl.nightly.notify import Notifier
 from benchctl.nightly.retention import Retention

@@ -1,7 +1,7 @@
 """A measurement from its first fork to its end: open runs, and a policy that says who gets the next block.
 
 Whatever is judged is measured by a policy over a `Study`: a run by its stop rule, the measurements of an
-experiment until its expectations are decided, a question of a search until it is answered.
+experiment until none of their forks is missing.
 """
 
 import statistics
@@ -37,11 +37,6 @@ class Policy:
     def ends(self, records: Sequence[RunRecord], block: int) -> str:
         """Return why this block and those after it are not begun; empty to go on."""
         del records, block
-        return ""
-
-    def further(self, records: Sequence[RunRecord]) -> Collection[Side] | str:
-        """Return who gets one more block, now that none is missing, or why nobody does; empty for the end."""
-        del records
         return ""
 
     def total(self, records: Sequence[RunRecord]) -> int | None:
@@ -126,41 +121,16 @@ class Study:
         return [run.record for run in self._runs]
 
     def _all(self) -> str:
-        self._take_up(range(len(self._runs)))
+        self._steps = [
+            (Side(number, job.subject.spec.name), job)
+            for number, run in enumerate(self._runs)
+            for job in run.jobs(self._numbers[number])
+        ]
         ended = self._missing()
-        while not ended:
-            sides = self._policy.further(self.records)
-            if not sides:
-                break
-            ended = sides if isinstance(sides, str) else self._add_block(sides) or self._missing()
         if ended or not self._hopeless:
             return ended
         names = ", ".join(f"{side.variant} in {self.records[side.run].id}" for side in sorted(self._hopeless))
         return f"given up after failures in a row: {names}"
-
-    def _take_up(self, runs: Collection[int]) -> None:
-        self._steps = [
-            (Side(run, job.subject.spec.name), job)
-            for run in runs
-            for job in self._runs[run].jobs(self._numbers[run])
-        ]
-
-    def _add_block(self, sides: Collection[Side]) -> str:
-        """Have runs miss a block of these sides, under a number that no run has yet: so sides stay pairs.
-
-        Returns the reason if there is no time for it.
-        """
-        block = 1 + max((block for record in self.records for block in record.block_numbers), default=-1)
-        if self._too_long(sides):
-            return f"{TIME_UP} after {block} blocks"
-        variants: dict[int, set[str]] = {}
-        for side in sides:
-            variants.setdefault(side.run, set()).add(side.variant)
-        for number, names in variants.items():
-            run = self._runs[number]
-            run.extend(run.record.with_blocks([block], run.record.plan.stop, names))
-        self._take_up(variants)
-        return ""
 
     def _missing(self) -> str:
         """Run what is missing; return why not all of it, if so."""

@@ -231,9 +231,7 @@ def kept_metric_of(name: str) -> Metric:
 
 def used_by(kind: MetricKind) -> tuple[str, ...]:
     """Return what takes it as a metric; suites as `run`, but for what only index builds have."""
-    if kind.loop == "search":
-        return "redline", "experiment"
-    return "run", "compare", "experiment"
+    return ("redline",) if kind.loop == "search" else ("run", "compare", "experiment")
 
 
 METRIC_NAMES: Final = tuple(kind.name for kind in METRIC_KINDS if kind.loop != "search")

@@ -4,16 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.experiment.plan import Changes
-from benchctl.experiment.record import parse_ref
+from benchctl.experiment.file import Changes
 from experiment_files import EXPERIMENT, load
 from golden import Cases
-
-WORDS = st.text("abcxyz0-_.", min_size=1, max_size=6)
 
 
 def swapped(old: str, new: str) -> str:
@@ -78,17 +73,3 @@ def test_a_throttled_task_is_compared_by_its_times_only(tmp_path: Path):
 def test_a_parameter_of_the_command_line_that_nothing_uses_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="--param itterations: no challenge of any measurement"):
         load(tmp_path, changes=Changes(overrides={"itterations": 3}))
-
-
-@given(st.lists(WORDS, min_size=3, max_size=6))
-def test_a_reference_is_what_its_text_says(parts: list[str]):
-    ref = parse_ref("/".join(parts))
-    assert str(ref) == "/".join(parts)
-    assert (ref.measurement, ref.variant) == tuple(parts[:2])
-    assert ref.challenge == ("" if len(parts) == 3 else parts[2])
-
-
-@pytest.mark.parametrize("text", ["", "range", "fresh/range", "fresh//range", "/es/range", "fresh/es/"])
-def test_what_has_too_few_parts_is_no_reference(text: str):
-    with pytest.raises(UsageError, match="is not a task"):
-        parse_ref(text)

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 import zstandard
 
-from benchctl.experiment.execution import seen_calls
-from benchctl.experiment.record import ExperimentSpec, SeenReceiver
+from benchctl.experiment.conduct import seen_calls
+from benchctl.experiment.record import ExperimentSpec
 from benchctl.results.model import BootRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec
 from benchctl.results.store import RunFolder, RunStore
@@ -86,7 +86,7 @@ def test_every_fate_is_told_apart(tmp_path: Path, lines: tuple[str, ...], fate: 
 def test_a_call_keeps_its_receivers_and_hotspots_words(tmp_path: Path):
     (one,) = seen_calls(spec(), *made(tmp_path, visits(*INLINED_VISIT)))
     assert (one.site, one.variant, one.block, one.calls, one.given_up) == ("visit", "es", 0, 1000, False)
-    assert one.receivers == (SeenReceiver(RANGE_VISITOR, 600), SeenReceiver(SORT_VISITOR, 400))
+    assert one.receivers == {RANGE_VISITOR: 600, SORT_VISITOR: 400}
     assert "PointRangeQuery$1$1::visit inline (hot)" in one.words
 
 
