@@ -98,7 +98,7 @@ _TEXTS = {
     ("HostLimits", "max-busy"): "Maximum share of CPU time in use.",
     ("HostLimits", "settle"): "Longest wait for a quiet host, before the night.",
     ("CallSite", "name"): "Unique name, for expectations; lower-case letters, digits and . _ -",
-    ("CallSite", "method"): "Calling method: Class::method, with the package if ambiguous.",
+    ("CallSite", "method"): "Calling method: `Class::method`, with the package if ambiguous.",
     ("CallSite", "callee"): "Name of the called method, without its class.",
     ("ComparisonSpec", "name"): "Unique name, for expectations; lower-case letters, digits and . _ -",
 }

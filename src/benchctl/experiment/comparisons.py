@@ -91,7 +91,7 @@ class _TaskSide(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Its name in notes."""
+        """Name in notes."""
         return f"{self.ref.measurement}/{self.ref.variant}"
 
     @property

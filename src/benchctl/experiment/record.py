@@ -295,7 +295,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class ExperimentSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What an experiment asks, validated and complete."""
+    """Question of an experiment, validated and complete."""
 
     name: str  # of its file, without the ending
     title: str

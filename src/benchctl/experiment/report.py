@@ -105,7 +105,8 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
         yield f"{site.label}: {site.callee} in {site.method}, measurement {site.measurement}. {about}".strip()
         for one in analysis.call_sites:
             for call in one.unread if one.site == site.name else ():
-                yield f"No inlining log of {site.measurement}/{one.variant}, block {call.block}: {call.words}."
+                where = f"{site.measurement}/{one.variant}, block {call.block}"
+                yield f"No inlining log of {where}: {call.words}."
     yield _READING
 
 
@@ -274,8 +275,9 @@ def _setting_lines(record: ExperimentRecord, runs: Runs, analysis: ExperimentAna
     for plan in (run.plan for run in runs.values()):
         if plan.micro is None:
             yield f"{plan.corpus.documents:,} documents, heap {plan.heap_mb} MiB."
-    for heading in ("Host", "Engines"):
-        yield from (f"{line}." for line in _facts(runs, heading))
+    # All were measured on one host.
+    yield from (f"{line}." for line in _facts(dict([*runs.items()][:1]), "Host"))
+    yield from (f"{line}." for line in _facts(runs, "Engines"))
 
 
 def _facts(runs: Runs, heading: str) -> tuple[str, ...]:
@@ -300,10 +302,11 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
     paired = {row.comparison.paired for row in analysis.rows}
     tests = {True: "paired t over blocks", False: "Welch's t over index builds"}
     used = " or ".join(tests[one] for one in sorted(paired, reverse=True))
+    looks = in_spite_of_looks(row.comparison for row in analysis.rows)
     yield (
         "Values: geometric means over forks. Diff %: second column over the first, minus one; the verdict is "
-        f"about the second. Interval and p: {used}, on logarithms; intervals are unadjusted, p is adjusted over "
-        f"the rows of its table (Benjamini-Hochberg){in_spite_of_looks(row.comparison for row in analysis.rows)}."
+        f"about the second. Interval and p: {used}, on logarithms; intervals are unadjusted, p is adjusted "
+        f"over the rows of its table (Benjamini-Hochberg){looks}."
     )
     if any(row.comparison.missed_percent is not None for row in analysis.rows):
         yield f"Misses: {MISSES}."
