@@ -43,6 +43,7 @@ def test_phases_of_a_metrics_workload_are_measured_and_its_answers_known(
     assert not [one.failure_reasons for one in fork.summaries if one.failures]
 
 
+@pytest.mark.timeout(900)
 def test_call_sites_of_microbenchmarks_are_judged_by_the_logs_of_their_own_jvms(
     home: Home, benchctl: Benchctl
 ):

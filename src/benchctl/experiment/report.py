@@ -221,7 +221,11 @@ def _comparison_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> 
     )  # fmt: skip
     lines: list[tuple[Cell | str, ...]] = []
     for row in table.rows:
-        label: Cell | str = row.asked.label if len(kinds) == 1 else _long_label(row)
+        # `docs/s, docs/s` says nothing twice.
+        what = (
+            "" if len(kinds) == 1 else ", ".join(dict.fromkeys((metric_of(row.asked.metric).title, row.unit)))
+        )
+        label: Cell | str = f"{row.asked.label}: {what}" if what else row.asked.label
         if row.asked.published is not None:
             baseline, contender = row.asked.published
             change = signed_percent(100 * (contender / baseline - 1), 2) + "%" * in_units
@@ -240,12 +244,6 @@ def _comparison_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> 
         title = f"{title}: {metric.title}, {unit} ({better(metric)})"
     shown = Table.of(title, columns, lines)
     return shown if any(row.asked.published for row in table.rows) else shown.without(figures.title)
-
-
-def _long_label(row: ExperimentRow) -> str:
-    # `rate: docs/s, docs/s` and `size: size, MB` say nothing twice.
-    parts = [part for part in (metric_of(row.asked.metric).title, row.unit) if part != row.asked.label]
-    return f"{row.asked.label}{': ' if len(parts) > 1 else ', '}{', '.join(dict.fromkeys(parts))}"
 
 
 def _figures(row: ExperimentRow, in_units: bool) -> tuple[Cell | str, ...]:  # noqa: FBT001 - of the table

@@ -216,15 +216,8 @@ class MicroRunner:
             try:
                 summary = jmh.figures_of(place, task.label, self._trial(subject, block, place, task))
             except BenchctlError as err:
-                summary = TaskSummary(
-                    0,
-                    place,
-                    task.label,
-                    task.operation,
-                    unit=OPERATIONS,
-                    failures={"failed": 1},
-                    failure_reasons=(str(err),),
-                )
+                blank = TaskSummary(0, place, task.label, task.operation, unit=OPERATIONS)
+                summary = msgspec.structs.replace(blank, failures={"failed": 1}, failure_reasons=(str(err),))
             summaries.append(summary)
             # Evidence is found by the number of its boot, be that of a JVM that failed.
             took_s = time.monotonic() - clock_s
