@@ -69,9 +69,9 @@ SLICES: Mapping[str, Slice] = {
     "evidence": Slice(
         {
             "collectors": "collectors",
-            "details": "histories:history_tables",
+            "details": "inlining_report:history_tables",
             "foreign_lines": "inlining_log:foreign_lines",
-            "page": "page:page",
+            "page": "profile_report:page",
         },
         {
             "explain": (

@@ -68,7 +68,7 @@ def test_an_expected_error_is_one_message(
 
 @pytest.mark.parametrize(
     ("command", "option"),
-    [("run", "--include-tasks"), ("explain latest inlining", "--task")],
+    [("run", "--include-tasks"), ("explain latest profile", "--task")],
 )
 def test_other_words_for_a_task_lead_to_the_option_that_chooses_tasks(
     command: str, option: str, capsys: pytest.CaptureFixture[str]

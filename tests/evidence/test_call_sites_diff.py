@@ -16,13 +16,12 @@ from jvm_logs import (
 )
 
 VISIT = SiteKey(INTS, 35, "visit")
-NEITHER = {"virtual": 0, "refused": 0}
 TREE = "org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll"
 
 
-def compared(one: bytes, other: bytes, *, under: str = "", everywhere: bool = False) -> Compared:
+def compared(one: bytes, other: bytes, *, under: str = "", refused: bool = False) -> Compared:
     sides = [newest_sites(InliningLog(data), under=under) for data in (one, other)]
-    return compare_sites(sides[0], sides[1], everywhere=everywhere)
+    return compare_sites(sides[0], sides[1], refused=refused)
 
 
 def indented(lines: tuple[str, ...]) -> list[str]:
@@ -42,27 +41,15 @@ def test_a_call_that_is_inlined_here_and_virtual_there_differs():
 
 def test_what_fares_alike_does_not_differ():
     for lines in (INLINED_VISIT, VIRTUAL_VISIT):
-        assert compared(visits(*lines), visits(*lines)) == Compared((), 1, 0, 0, NEITHER, NEITHER)
+        assert compared(visits(*lines), visits(*lines)) == Compared((), 1, 0, 0)
 
 
-def test_what_is_refused_on_one_side_does_not_differ():
+def test_what_is_refused_on_one_side_differs_on_request_from_what_is_inlined():
     rare = VIRTUAL_VISIT[0].replace("virtual call", "low call site frequency")
-    assert compared(visits(rare), visits(*VIRTUAL_VISIT)).differences == ()
-
-
-def test_what_is_inlined_on_one_side_only_is_counted_by_what_it_is_on_the_other():
-    rare = VIRTUAL_VISIT[0].replace("virtual call", "low call site frequency")
-    at_99 = [line.replace("@ 35", "@ 99") for line in INLINED_VISIT]
-    found = compared(visits(*INLINED_VISIT, *at_99), visits(*VIRTUAL_VISIT, rare.replace("@ 35", "@ 99")))
-    assert found.inlined_in_baseline == {"virtual": 1, "refused": 1}
-    assert found.inlined_in_contender == NEITHER
-    turned = compared(visits(rare), visits(*INLINED_VISIT))
-    assert (turned.inlined_in_baseline, turned.inlined_in_contender) == (NEITHER, {**NEITHER, "refused": 1})
-    elsewhere = [
-        visits(*lines).replace(b"org.apache.lucene.util", b"io.netty") for lines in (INLINED_VISIT, [rare])
-    ]
-    assert compared(*elsewhere).inlined_in_baseline == NEITHER
-    assert compared(*elsewhere, everywhere=True).inlined_in_baseline == {**NEITHER, "refused": 1}
+    assert compared(visits(rare), visits(*VIRTUAL_VISIT), refused=True).differences == ()
+    assert compared(visits(rare), visits(*INLINED_VISIT)).differences == ()
+    (only,) = compared(visits(rare), visits(*INLINED_VISIT), refused=True).differences
+    assert (only.baseline.found, only.contender.found) == ("refused", "inlined")
 
 
 def test_a_caller_that_was_inlined_elsewhere_is_the_same_caller():
@@ -108,13 +95,12 @@ def test_only_what_is_under_a_method_is_compared_where_one_is_named():
     assert compared(visits(*INLINED_VISIT), visits(*VIRTUAL_VISIT), under=f"{VISITOR}::grow").matched == 0
 
 
-def test_callers_of_other_packages_need_asking():
+def test_callers_of_other_packages_do_not_count():
     sides = [
         visits(*lines).replace(b"org.apache.lucene.util", b"io.netty")
         for lines in (INLINED_VISIT, VIRTUAL_VISIT)
     ]
-    assert compared(*sides).differences == ()
-    assert len(compared(*sides, everywhere=True).differences) == 1
+    assert compared(*sides) == Compared((), 0, 0, 0)
 
 
 def test_sites_of_another_version_are_matched_by_name_in_order():
@@ -141,7 +127,7 @@ def test_copies_of_a_caller_in_one_compilation_are_one_site():
         f"                              @ 2   {INTS} (198 bytes)   inline (hot)", *indented((rare,)),
     )  # fmt: skip
     site = newest_sites(InliningLog(log))[VISIT]
-    assert (site.copies, site.is_inlined, site.calls) == (2, True, 1000)
+    assert (site.found, site.calls) == ("inlined", 1000)
     assert {callee for callee, _, _ in site.callees} == {f"{RANGE_VISITOR}::visit", f"{SORT_VISITOR}::visit"}
 
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.evidence.histories import (
-    HistorySite,
+from benchctl.evidence.inlining_report import (
+    CallSites,
     histories,
     history_table,
     history_tables,
@@ -35,7 +35,7 @@ def test_a_site_is_as_it_was_when_the_task_ended(folder: RunFolder):
         0,
         (FRESH, AFTER),
     )
-    assert found.sites == (HistorySite(INTS, "visit", (INLINED, "virtual call"), (0, 0), (35, 50)),)
+    assert found.sites == (CallSites(INTS, "visit", (INLINED, "virtual call"), (35, 50), 1000),)
     (table,) = history_tables(folder, recorded(folder, "os"))
     assert table.titles == ("Operation", "Variant", "Call", "Ran before", "Outcome")
     assert [line[2:] for line in table.texts] == [
@@ -97,8 +97,8 @@ def test_a_profile_tells_which_sites_cost_time(folder: RunFolder):
         lines = (*compiled(1, 4800, *visit), head(4900, 2, 4, cheap, 50), *lead)
         keep(folder, boot, "jvm.log", in_file(thread(1), *lines))
         # On the fresh node what is `within` was not sampled, on both something before the task began.
-        sampled = [Sample(4 * S + at, "t", stack) for at, stack in enumerate(stacks[3 * boot :], 1)]
-        profile = profile_of([Sample(S, "t", stacks[0]), *sampled])
+        sampled = [Sample(4 * S + at, ("[t]", *stack)) for at, stack in enumerate(stacks[3 * boot :], 1)]
+        profile = profile_of([Sample(S, ("[t]", *stacks[0])), *sampled])
         keep(folder, boot, PROFILE_NAME, msgspec.json.encode(profile))
     (found,) = read_history_sites(folder, recorded(folder, "os", kinds=("inlining", "profile")))
     assert (found.samples, found.different) == ((12, 15), 3)
@@ -115,7 +115,7 @@ def test_a_variant_and_a_fork_can_be_chosen(folder: RunFolder):
     record = recorded(folder, "es", "os")
     assert [pair.variant for pair in read_history_sites(folder, record)] == ["es", "os"]
     assert [pair.variant for pair in read_history_sites(folder, record, "os", 0)] == ["os"]
-    with pytest.raises(UsageError, match="no inlining log for this block"):
+    with pytest.raises(UsageError, match="no inlining log of that variant, block"):
         list(read_history_sites(folder, record, block=7))
 
 

@@ -1,7 +1,6 @@
 """Logs: whose a tree is, what is found by a method's name, and that every line is accounted for."""
 
 from pathlib import Path
-from typing import cast
 
 import pytest
 import zstandard
@@ -9,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.evidence.inlining_log import Account, CallLine, Entry, InliningLog, Lines, read_entries
-from benchctl.evidence.inlining_tree import Compilation, Tree, names, simple
+from benchctl.evidence.inlining_log import (
+    Account,
+    Compilation,
+    Entry,
+    InliningLog,
+    Tree,
+    names,
+    read_entries,
+    simple,
+)
 from jvm_logs import head, in_file, plain, thread
 
 CALL = "                              @ {bci}   {callee} (7 bytes)   {text}"
@@ -36,12 +43,16 @@ def tree(log: InliningLog, number: int) -> Tree:
     return entries(log)[number].tree()
 
 
-def rooted(log: InliningLog, method: str) -> list[int | None]:
-    return [entry.compilation.id for entry in log.mentions(method).rooted]
+def rooted(log: InliningLog, method: str) -> list[int]:
+    found = log.mentions(method)
+    return [entry.compilation.id for entry in found if names(entry.compilation.method, method)]
 
 
-def calling(log: InliningLog, method: str) -> list[int | None]:
-    return [entry.compilation.id for entry in log.mentions(method).calling]
+def calling(log: InliningLog, method: str) -> list[int]:
+    found = log.mentions(method)
+    return [
+        entry.compilation.id for entry in found if any(names(callee, method) for callee in entry.callees())
+    ]
 
 
 def test_a_tree_belongs_to_the_last_compilation_of_its_thread():
@@ -55,7 +66,6 @@ def test_a_tree_belongs_to_the_last_compilation_of_its_thread():
         )
     )  # fmt: skip
     assert [one.method for one in compilations(log)] == ["a.Big::m", "a.Small::m", "a.Next::m"]
-    assert [one.thread for one in entries(log)] == [4, 3, 4]
     assert callees(log, 0) == ["b.C2::y"]
     assert callees(log, 1) == ["b.C1::x", "b.C1::z"]
     assert callees(log, 2) == ["b.C2::w"]
@@ -77,21 +87,12 @@ def test_two_compilers_of_a_kind_are_told_apart():
     assert calling(log, "Two::y") == calling(log, "One::m") == []
 
 
-def test_standard_output_is_told_apart_by_the_words_of_the_compilers():
-    log = InliningLog(
-        plain(
-            head(10, 1, 4, "a.Big::m"),
-            head(11, 2, 3, "a.Small::m"),
-            call(1, "b.C1::x", "inline"),
-            "[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [node] started",
-            call(5, "b.C2::y", "low call site frequency"),
-            head(12, 3, 3, "a.Other::m"),
-            call(2, "b.C1::z", "no static binding"),
-        )
-    )
-    assert [callees(log, number) for number in range(3)] == [["b.C2::y"], ["b.C1::x"], ["b.C1::z"]]
-    assert (log.account.foreign, log.account.lines) == (1, 7)
-    assert log.account.samples == ["[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [node] started"]
+def test_a_log_that_names_no_threads_is_known_as_such():
+    heads = (head(10, 1, 4, "a.Big::m"), head(11, 2, 3, "a.Small::m"), call(1, "b.C1::x", "inline"))
+    log = InliningLog(plain(*heads, "[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [node] started"))
+    assert [callees(log, number) for number in range(2)] == [[], ["b.C1::x"]]
+    assert (log.account.names_threads, log.account.others, log.account.lines) == (False, 1, 4)
+    assert InliningLog(in_file(thread(1), *heads)).account.names_threads
 
 
 def test_a_line_in_two_writes_is_read_as_one():
@@ -104,7 +105,7 @@ def test_a_line_in_two_writes_is_read_as_one():
         )
     )  # fmt: skip
     assert callees(log, 0) == ["b.C1::x", "b.C1::z"]
-    assert (log.account.foreign, tree(log, 0).unread) == (0, ())
+    assert tree(log, 0).unread == ()
 
 
 @pytest.mark.parametrize("before", [(), (call(1, "b.C1::a", "inline"),)])
@@ -137,8 +138,8 @@ def test_heads_say_what_was_compiled():
     assert static.method == "java.lang.Object::hashCode"
     assert (osr.method, osr.osr_bci, osr.size, osr.flags) == ("a.Loop::run", 12, 345, "%!b")
     assert (osr.stamp_ms, osr.id, osr.level) == (16977, 6403, 4)
-    assert (sync.flags, sync.osr_bci, entries(log)[3].thread) == ("s", None, None)
-    assert log.account.given_up == 3
+    assert (sync.flags, sync.osr_bci) == ("s", None)
+    assert log.account.others == 3
 
 
 def test_when_a_compilation_was_given_up_is_known():
@@ -172,32 +173,14 @@ def test_the_file_of_hotspot_counts_its_markup_and_unescapes_names():
     )
     assert rooted(log, "B::<init>") == [1]
     assert calling(log, "c.D::<init>") == [1]
-    assert (log.account.markup, log.account.foreign, log.account.lines) == (10, 0, 12)
+    assert (log.account.others, log.account.lines) == (10, 12)
 
 
-def test_what_the_jvm_counts_up_at_its_end_is_markup():
-    log = InliningLog(
-        in_file(
-            thread(3),
-            "<statistics type='deoptimization'>",
-            "Deoptimization traps: 7",
-            "  5 (71 %) nop",
-            "</statistics>",
-            "x y",
-        )
-    )
-    assert (log.account.foreign, log.account.samples) == (1, ["x y"])
-
-
-def test_a_fragment_without_heads_is_one_compilation_without_a_method():
+def test_lines_before_any_compilation_belong_to_none():
     log = InliningLog(
         b"@ 76   a.B::addAll (98 bytes)   inline (hot)\n  @ 5   a.B::size (163 bytes)   too big\n"
     )
-    (only,) = compilations(log)
-    assert (only.id, only.level, only.method) == (None, None, "")
-    assert [entry.number for entry in log.mentions("B::size").calling] == [0]
-    assert rooted(log, "B::addAll") == []
-    assert log.methods() == {"a.B::addAll", "a.B::size"}
+    assert (entries(log), log.account.others) == ([], 2)
 
 
 @pytest.mark.parametrize("line_feed", ["", "\n"])
@@ -301,19 +284,11 @@ def test_a_compilation_comes_when_its_thread_begins_another():
     assert [entry.number for entry in log] == [1, 0, 2]
 
 
-def test_what_is_remembered_is_bounded():
-    read = Lines(most=3)
-    lines = [call(bci, f"c.D::m{bci}", f"words {bci}").encode() for bci in range(10)]
-    assert [cast("CallLine", read[line]).bci for line in lines] == list(range(10))
-    assert len(read) <= 3
-    assert read[lines[0]] is read[lines[0]]
-
-
 @given(st.lists(line, max_size=40))
 def test_every_line_is_in_exactly_one_account(lines: list[str]):
     account = InliningLog(plain(*lines)).account
     blank = sum(not one or one.isspace() for one in lines)
-    told = account.heads + account.given_up + account.markup + account.foreign + account.of_trees
+    told = account.heads + account.others + account.of_trees
     assert told <= account.lines == len(lines) <= told + blank
 
 

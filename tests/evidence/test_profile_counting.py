@@ -1,56 +1,64 @@
-import re
+from collections import Counter
+from pathlib import Path
 
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchctl.errors import BenchctlError
 from benchctl.evidence.profile import (
-    UNKNOWN,
-    Choice,
-    Counted,
+    PROFILE_NAME,
+    Profile,
     Sample,
-    count_stacks,
     engine_neutral,
     merged,
     method_of,
     pool_of,
-    without_lines,
+    profile_of,
+    read_profile,
+    renamed,
 )
 from golden import Cases
 
-JAVA = Sample(10, "es[n][search][T#1]", ("java.lang.Thread.run", "org.x.A.score:12"))
-COMPRESSING = Sample(
-    20, "es[n][search][T#1]", ("org.x.A.read:3", "java.util.zip.Inflater.inflateBytesBytes"), native=True
+FRAMES = st.sampled_from(["a.A.run", "a.A.run:7", "b.B.call:3", "c.C.leaf"])
+SAMPLES = st.lists(
+    st.builds(
+        Sample, uptime_ns=st.integers(0, 10**12), stack=st.lists(FRAMES, min_size=1, max_size=5).map(tuple)
+    ),
+    max_size=20,
 )
-WAITING = Sample(
-    30, "es[n][transport_worker][T#1]", ("java.lang.Thread.run", "sun.nio.ch.EPoll.wait"), native=True
-)
-UNWALKED = Sample(40, "es[n][write][T#1]", ())
-CUT = Sample(50, "es[n][search][T#2]", ("org.x.A.score:13",), cut=True)
-PROFILER = Sample(60, "Attach Listener", ("jdk.jfr.Recording.stop",))
-ALL = (JAVA, COMPRESSING, WAITING, UNWALKED, CUT, PROFILER)
 
 
-def test_threads_that_ran_java_count_and_all_are_in_the_total():
-    found = count_stacks(ALL, Choice())
-    assert found.stacks == {JAVA.stack: 1, (UNKNOWN,): 1, CUT.stack: 1}
-    assert (found.samples, found.total, found.cut) == (3, 6, 1)
+@given(SAMPLES, st.integers(0, 10**12), st.integers(0, 10**12))
+def test_samples_of_a_window_come_back_from_a_file(samples: list[Sample], first: int, last: int):
+    kept = msgspec.json.decode(msgspec.json.encode(profile_of(samples)), type=Profile)
+    assert list(kept.uptime_ns) == sorted(kept.uptime_ns)
+    assert kept.within([(first, last)]) == Counter(
+        sample.stack for sample in samples if first <= sample.uptime_ns <= last
+    )
 
 
-def test_threads_in_native_code_count_unless_they_wait_there():
-    assert count_stacks(ALL, Choice(native=True)).stacks == {COMPRESSING.stack: 1}
+def test_a_sample_of_overlapping_windows_counts_once_ends_included():
+    kept = profile_of([Sample(at_ns, ("a",)) for at_ns in (10, 20, 30, 41)])
+    assert kept.within([(10, 20), (20, 30)]) == {("a",): 3}
+    assert kept.within([]) == {}
 
 
-def test_threads_can_be_chosen_by_name():
-    found = count_stacks(ALL, Choice(thread=re.compile(r"\[search\]")))
-    assert found.stacks == {JAVA.stack: 1, CUT.stack: 1}
+def test_frames_and_stacks_are_kept_once():
+    kept = profile_of([Sample(time_ns, ("a.A.run", "b.B.call")) for time_ns in range(100)])
+    assert (kept.frames, kept.stacks, len(kept.stack)) == (("a.A.run", "b.B.call"), ((0, 1),), 100)
 
 
-def test_only_samples_within_a_window_count_ends_included():
-    at = {sample.uptime_ns for sample in ALL if Choice(windows=((10, 10), (41, 50))).takes(sample)}
-    assert at == {10, 50}
-    assert not any(Choice(windows=()).takes(sample) for sample in ALL)
+def test_a_folder_without_a_profile_has_none(tmp_path: Path):
+    assert read_profile(tmp_path) is None
 
 
-def test_stacks_can_begin_with_the_pool_of_their_thread():
-    found = count_stacks([JAVA, CUT], Choice(), pools=True)
-    assert {stack[0] for stack in found.stacks} == {"[search]"}
+def test_a_profile_of_another_version_is_refused(tmp_path: Path):
+    later = msgspec.structs.replace(profile_of([]), profile_version=99)
+    (tmp_path / PROFILE_NAME).write_bytes(msgspec.json.encode(later))
+    with pytest.raises(BenchctlError, match="profile version 99"):
+        read_profile(tmp_path)
 
 
 def test_a_pool_is_what_its_threads_have_in_common(cases: Cases):
@@ -58,17 +66,15 @@ def test_a_pool_is_what_its_threads_have_in_common(cases: Cases):
 
 
 def test_the_engines_own_packages_can_be_written_alike():
-    sides = [
-        engine_neutral(Counted({(f"org.{engine}.search.A.run:1", "org.apache.lucene.B.b"): 2}, 2, 0))
-        for engine in ("elasticsearch", "opensearch")
-    ]
-    assert sides[0] == sides[1]
-    assert sides[0].stacks == {("org.<engine>.search.A.run:1", "org.apache.lucene.B.b"): 2}
+    for engine in ("elasticsearch", "opensearch"):
+        stacks = Counter({(f"org.{engine}.search.A.run:1", "org.apache.lucene.B.b"): 2})
+        assert renamed(stacks, engine_neutral) == {
+            ("org.<engine>.search.A.run:1", "org.apache.lucene.B.b"): 2
+        }
 
 
 def test_without_lines_stacks_that_differed_by_them_are_one():
-    found = without_lines(Counted({("a.A.run:1",): 2, ("a.A.run:2",): 3, ("a.A.run",): 1}, 9, 1))
-    assert found == Counted({("a.A.run",): 6}, 9, 1)
+    assert renamed({("a.A.run:1",): 2, ("a.A.run:2",): 3, ("a.A.run",): 1}, method_of) == {("a.A.run",): 6}
 
 
 def test_a_colon_that_no_line_follows_belongs_to_the_method():
@@ -78,6 +84,6 @@ def test_a_colon_that_no_line_follows_belongs_to_the_method():
 
 
 def test_several_starts_are_added_up():
-    one = Counted({("a",): 1, ("b",): 2}, 5, 1)
-    assert merged([one, one]) == Counted({("a",): 2, ("b",): 4}, 10, 2)
-    assert merged([]) == Counted({}, 0, 0)
+    one = Counter({("a",): 1, ("b",): 2})
+    assert merged([one, one]) == {("a",): 2, ("b",): 4}
+    assert merged([]) == {}

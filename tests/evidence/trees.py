@@ -1,8 +1,13 @@
-"""Random trees."""
+"""Random trees, and trees read from a log."""
+
+from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from benchctl.evidence.inlining_tree import Call, Receiver, fate_of
+from benchctl.evidence.inlining_log import Call, InliningLog, Receiver, Tree, outcome_of
+from jvm_logs import head, plain, thread
+
+ROOT = "root.R::r"
 
 words = st.sampled_from(
     [
@@ -29,7 +34,7 @@ def trees(draw: st.DrawFn) -> tuple[Call, ...]:
         parent = way[-1] if way else -1
         size = draw(st.none() | st.integers(0, 70_000))
         seen = tuple(draw(st.lists(receivers, max_size=2)))
-        caller = calls[parent].callee if way else "root.R::r"
+        caller = calls[parent].callee if way else ROOT
         callee = draw(methods)
         calls.append(
             Call(
@@ -39,10 +44,17 @@ def trees(draw: st.DrawFn) -> tuple[Call, ...]:
                 draw(st.integers(-1, 70_000)),
                 callee,
                 size,
-                fate_of(said),
+                outcome_of(said),
                 said,
                 seen,
             )
         )
         way.append(at)
     return tuple(calls)
+
+
+def read_tree(pieces: Iterable[bytes]) -> Tree:
+    """The tree of a compilation of `ROOT`; another thread wrote something between two pieces."""
+    between = b"\n" + plain(thread(2), thread(1))
+    log = InliningLog(plain(thread(1), head(1, 1, 4, ROOT)) + between.join(pieces))
+    return min(log, key=lambda entry: entry.number).tree()

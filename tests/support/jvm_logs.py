@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from xml.sax.saxutils import escape
 
-from benchctl.evidence.inlining_tree import Call
+from benchctl.evidence.inlining_log import Call
 
 PREAMBLE = b"""<?xml version='1.0' encoding='UTF-8'?>
 <hotspot_log version='160 1' process='7' time_ms='1'>

@@ -4,49 +4,36 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypedDict
+from typing import Any
 
 import msgspec
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.node import Collector, Node, Scene
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.evidence.inlining_log import foreign_lines
+from benchctl.evidence.inlining_log import LOG_NAME, foreign_lines
 from benchctl.evidence.profile import (
     EVENTS,
     PROFILE_NAME,
-    Choice,
     Profile,
     RecordingClock,
     RecordingText,
-    collapse,
-    count_stacks,
     profile_of,
 )
 from benchctl.run.host import thread_on
 from benchctl.spec import EvidenceKind
 
-INLINING_LOG = "jvm.log"
-
 
 class InliningCollector:
-    """HotSpot's PrintCompilation and PrintInlining, in `jvm.log`.
+    """HotSpot's PrintCompilation and PrintInlining, in a file, `jvm.log`.
 
-    These are the lines of standard output, with two important differences. They are the JVM's alone: on
-    standard output, the engine's lines come in between. And a change of thread is marked (`<writer
-    thread='N'/>`): C2 prints the head of a compilation when it begins and its tree when it ends, with other
-    compilers' lines in between, so that only the thread tells whose tree it is. (Without threads, 350 of one
-    node's calls came out where the bytecode of their root does not reach.)
-
-    LogCompilation's XML was the alternative. On the same work (Lucene's CheckIndex on an index of 200,000
-    documents) it wrote 14.1 MB in 230,000 lines on JDK 21 where these flags write 2.0 MB in 18,000 (17: 10.6
-    against 2.0). It would also have the receivers of virtual calls, which PrintInlining omits: that prints a
-    type profile only where it used one. The difference in run time was within its variation. The text is what
-    others quote, such as the blog, and JDK 17, 21 and 25 print it alike but for details.
+    In the file, unlike on standard output, a change of thread is marked (`<writer thread='N'/>`): C2 prints
+    the head of a compilation when it begins and its tree when it ends, with other compilers' lines in
+    between, so that only the thread tells whose tree it is. LogCompilation's XML would also have the
+    receivers of virtual calls, in seven times the bytes (Lucene's CheckIndex on 200,000 documents, JDK 21).
 
     Standard output has the same lines, which are removed when the node is gone. They cannot be kept out:
     `-XX:-DisplayVMOutput` also silences `-XX:+PrintFlagsFinal`, from which both engines' start scripts read
@@ -54,7 +41,7 @@ class InliningCollector:
     """
 
     def __init__(self, scene: Scene) -> None:
-        self._log = scene.folder.absolute() / INLINING_LOG
+        self._log = scene.folder.absolute() / LOG_NAME
         self._stdout: Path | None = None
 
     def flags(self) -> tuple[str, ...]:
@@ -99,25 +86,22 @@ class InliningCollector:
 # most of a short run. Started by a flag, it would have to be cut, and events would be on during the start.
 
 RECORDING_NAME = "profile.jfr"
-COLLAPSED_NAME = "profile.collapsed"
 SETTINGS_NAME = "profile.jfc"
-JAVA_PERIOD_MS = 10
-NATIVE_PERIOD_MS = 20
 STACK_DEPTH = 512
 _TIMEOUT_S = 120
 _RECORDING = "benchctl"
 _TOOLS = ("jcmd", "jfr")
-_PERIODS = dict(zip(EVENTS, ("beginChunk", f"{JAVA_PERIOD_MS} ms", f"{NATIVE_PERIOD_MS} ms"), strict=True))
-
-
-class _Identity(TypedDict, total=False):
-    """The user and folder of a tool: arguments of `subprocess`."""
-
-    cwd: str
-    env: dict[str, str]
-    user: int
-    group: int
-    extra_groups: list[int]
+_PERIODS = ("beginChunk", "10 ms")
+# Samples only, since every event has its cost.
+SETTINGS = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<configuration version="2.0" label="benchctl">\n'
+    + "".join(
+        f'  <event name="{name}">'
+        f'<setting name="enabled">true</setting><setting name="period">{period}</setting></event>\n'
+        for name, period in zip(EVENTS, _PERIODS, strict=True)
+    )
+    + "</configuration>\n"
+)
 
 
 def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
@@ -163,7 +147,7 @@ class ProfileCollector:
         """
         settings = self._scene.folder / SETTINGS_NAME
         with disk_errors(f"write {settings}"):
-            _write_new(settings, settings_text().encode())
+            _write_new(settings, SETTINGS.encode())
         begun = datetime.now(UTC).replace(tzinfo=None)
         since = timedelta(microseconds=(time.monotonic_ns() - node.started_ns) // 1000)
         # dumponexit: a node that dies leaves what was recorded until then.
@@ -180,7 +164,7 @@ class ProfileCollector:
         self._command(node, "JFR.stop", f"filename={self._recording}", expected="Stopped recording")
 
     def end(self) -> None:
-        """Convert the recording to `profile.json`, and to `profile.collapsed` for other tools.
+        """Convert the recording to `profile.json`.
 
         Raises:
             BenchctlError: If there is no recording, it cannot be read, or the disk is full.
@@ -189,12 +173,9 @@ class ProfileCollector:
             return
         if not self._recording.is_file():
             raise BenchctlError("the node left no recording of its profile", hint="see the node's log")
-        profile = self._read(self._clock)
-        folder = self._scene.folder
-        stacks = count_stacks(profile.samples(), Choice(), pools=True).stacks
-        with disk_errors(f"write the profile to {folder}"):
-            _write_new(folder / PROFILE_NAME, msgspec.json.encode(profile))
-            _write_new(folder / COLLAPSED_NAME, collapse(stacks).encode())
+        profile = msgspec.json.encode(self._read(self._clock))
+        with disk_errors(f"write the profile to {self._scene.folder}"):
+            _write_new(self._scene.folder / PROFILE_NAME, profile)
 
     def _command(self, node: Node, command: str, *options: str, expected: str) -> None:
         """Send the JVM a command; the exit status of `jcmd` does not tell whether it succeeded."""
@@ -204,8 +185,6 @@ class ProfileCollector:
                 done = subprocess.run(
                     [*argv, *options],
                     capture_output=True,
-                    text=True,
-                    errors="replace",
                     check=False,
                     timeout=_TIMEOUT_S,
                     **self._as_node(),
@@ -226,39 +205,25 @@ class ProfileCollector:
                     argv,
                     stdout=subprocess.PIPE,
                     stderr=complaints,
-                    text=True,
-                    encoding="utf-8",
-                    errors="replace",
                     **self._as_node(),
                 ) as child:
                     text = RecordingText(child.stdout or (), clock)
-                    samples = list(text.samples())
+                    profile = profile_of(text.samples())
                 complaints.seek(0)
                 complaint = complaints.read(2000).decode(errors="replace").strip()
         except OSError as err:
             raise BenchctlError(f"cannot read {self._recording}: {err.strerror}") from err
         if child.returncode != 0:
             raise BenchctlError(f"cannot read {self._recording}: {complaint or child.returncode}")
-        return profile_of(samples, text.unread)
+        return msgspec.structs.replace(profile, unread=text.unread)
 
-    def _as_node(self) -> _Identity:
-        """Return the node's user, who owns the folder: a JVM accepts commands from nobody else."""
-        identity: _Identity = {"cwd": "/", "env": {"PATH": os.defpath, "LANG": "C.UTF-8"}}
+    def _as_node(self) -> dict[str, Any]:
+        """Return arguments to run a tool as the folder's owner: a JVM accepts commands from nobody else."""
         owner = self._scene.folder.stat()
-        if os.geteuid() == 0 and owner.st_uid != 0:
-            identity |= {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []}
-        return identity
-
-
-def settings_text() -> str:
-    """The recording's settings: samples only, since every event has its cost."""
-    events = "".join(
-        f'  <event name="{name}">'
-        f'<setting name="enabled">true</setting><setting name="period">{period}</setting></event>\n'
-        for name, period in _PERIODS.items()
-    )
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n<configuration version="2.0" label="benchctl">\n'
-    return f"{head}{events}</configuration>\n"
+        is_other = os.geteuid() == 0 and owner.st_uid != 0
+        identity = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if is_other else {}
+        environment = {"PATH": os.defpath, "LANG": "C.UTF-8"}
+        return {"cwd": "/", "env": environment, "encoding": "utf-8", "errors": "replace", **identity}
 
 
 def _write_new(path: Path, content: bytes) -> None:
@@ -269,9 +234,10 @@ def _write_new(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-COLLECTORS: Mapping[EvidenceKind, Callable[[Scene], Collector]] = MappingProxyType(
-    {"inlining": InliningCollector, "profile": ProfileCollector}
-)
+_COLLECTORS: dict[EvidenceKind, type[InliningCollector | ProfileCollector]] = {
+    "inlining": InliningCollector,
+    "profile": ProfileCollector,
+}
 
 
 def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
@@ -282,4 +248,4 @@ def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
     """
     with disk_errors(f"collect evidence in {scene.folder}"):
         scene.folder.mkdir(parents=True, exist_ok=True)
-    return [COLLECTORS[kind](scene) for kind in kinds]
+    return [_COLLECTORS[kind](scene) for kind in kinds]

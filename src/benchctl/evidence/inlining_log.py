@@ -1,64 +1,187 @@
 """A streaming parser of HotSpot's inlining log: what it compiled, what it inlined where, and why not."""
 
 import functools
+import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import zstandard
 
 from benchctl.errors import BenchctlError
-from benchctl.evidence.inlining_tree import (
-    Call,
-    Compilation,
-    CompilationKey,
-    Fate,
-    Receiver,
-    Tree,
-    fate_of,
-    names,
-)
-from benchctl.results.model import C2_LEVEL
 
-# HotSpot's XML file has escaped text, standard output has not.
-_ENTITIES = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&apos;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))
+Outcome = Literal["inlined", "virtual", "refused"]
+"""The way a callee's code is reached: at the call site, by dispatch, or by a direct call."""
+
+# Beginnings of what HotSpot prints about a call; everything else is a reason not to inline it. From the logs
+# of JDK 17, 21 and 25, and from HotSpot's sources: bytecodeInfo.cpp, doCall.cpp (C2) and
+# c1_GraphBuilder.cpp (C1).
+_FORCED = ("force inline", "accessor", "(intrinsic", "intrinsic")
+_INLINED = (*_FORCED, "inline (hot)", "late inline succeeded")
+_VIRTUAL = ("virtual call", "no static binding", "callee not monomorphic")
+# Refusals of calls that HotSpot itself considers worth inlining: they hit a limit.
+_LIMITS = (
+    "hot method too big", "already compiled into a", "recursive inlining", "recursively inlining",
+    "inlining too deep", "MaxForceInlineLevel", "size > DesiredMethodLimit", "total inlining greater",
+    "NodeCountInlining", "live nodes", "out of nodes",
+)  # fmt: skip
+
+
+@functools.lru_cache(maxsize=4096)  # logs have a few dozen texts, hundreds of thousands of times
+def outcome_of(words: str) -> Outcome:
+    """Return the outcome in HotSpot's words, without the type profile."""
+    if words == "inline" or words.startswith(_INLINED):
+        return "inlined"
+    return "virtual" if words.startswith(_VIRTUAL) else "refused"
+
+
+# A log has as many calls as lines, and structs are created ten times as fast as dataclasses.
+class Receiver(msgspec.Struct, frozen=True):
+    """A class in a call site's type profile."""
+
+    name: str  # of the class, with dots
+    count: int  # its calls
+    total: int  # calls in the profile, over all classes
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """A line of a compilation's tree: one callee at one call site."""
+
+    depth: int  # 0 for calls in the compiled method itself
+    caller: str  # method that has the call
+    parent: int  # position of the call that inlined the caller, in the same tree; -1 at depth 0
+    bci: int  # of the call in the caller's bytecode
+    callee: str  # `package.Class::method`
+    size: int | None  # of the callee's bytecode, bytes; None if its class was not loaded
+    outcome: Outcome
+    text: str  # HotSpot's complete words about it
+    # of the site's type profile, which HotSpot prints once per site, after its last callee
+    receivers: tuple[Receiver, ...] = ()
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """The calls that were inlined into a compilation."""
+
+    calls: tuple[Call, ...]  # in HotSpot's order, callers before the calls in them
+    unread: tuple[str, ...] = ()  # lines that should have been part of it and could not be parsed
+
+
+CompilationKey = tuple[int, bool]
+"""The id, and whether it is an on-stack replacement, which some JVMs count separately."""
+
+
+class Compilation(msgspec.Struct, frozen=True, gc=False):
+    """The head of a compilation."""
+
+    id: int  # HotSpot's; on-stack replacements may share ids with methods
+    stamp_ms: int  # when it began, milliseconds since the JVM started
+    level: int  # 1 to 3 are C1, 4 is C2; 0 for wrappers of native methods
+    method: str  # the compiled one, root of the tree
+    size: int | None = None  # of its bytecode, bytes; None for a native method
+    osr_bci: int | None = None  # where a loop is entered by on-stack replacement
+    # as printed: % on-stack replacement, s synchronized, ! exception handlers, b blocking, n native
+    flags: str = ""
+
+    @property
+    def key(self) -> CompilationKey:
+        """HotSpot's own identification."""
+        return self.id, "%" in self.flags
+
+
+# Addresses of hidden classes differ between JVMs: `Foo$$Lambda/0x00007f..::m`, `Foo$$Lambda$12/0x00..::m`.
+_HIDDEN = re.compile(r"(?<=\$\$Lambda)(?:\$\d+)?/0x[0-9a-f]+|/0x[0-9a-f]+")
+LIBRARY = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
+"""What methods of the Java library begin with."""
+
+
+def simple(method: str) -> str:
+    """Return `Class::method` without the package and without addresses."""
+    holder, colons, name = stable(method).partition("::")
+    return f"{holder.rpartition('.')[2]}{colons}{name}"
+
+
+@functools.lru_cache(maxsize=1 << 15)  # every call of a log names a method, usually one of a few
+def stable(method: str) -> str:
+    """Return the name without the addresses of hidden classes: the same in every JVM."""
+    return _HIDDEN.sub("", method)
+
+
+def own_name(method: str) -> str:
+    """Return the method's name without its class."""
+    return method.rpartition("::")[2]
+
+
+def names(method: str, asked: str) -> bool:
+    """Return whether a user's `asked` names the method `package.Outer$Inner::method`.
+
+    Accepts the same, or a suffix that begins with a class: `Outer$Inner::method`, `Inner::method`; or
+    `method` or `::method` alone.
+    """
+    name = stable(method)
+    asked = asked.removeprefix("::")
+    return name == asked or (name.endswith(asked) and name[-len(asked) - 1] in ".$:/")
+
+
+def cut_tree(calls: Sequence[Call], asked: str, *, within: bool = False) -> list[tuple[int, Call]]:
+    """Return what matters of a tree: (position in the whole tree, call), in order.
+
+    Kept are all calls of methods outside the Java library except accessors, intrinsics and forced inlining;
+    virtual calls; calls refused because of a compiler limit; calls of `asked`, as `names` takes it; and the
+    path to each of them. `within` keeps only calls of `asked`, and those in it.
+    """
+    inside: list[bool] = []
+    for call in calls:
+        below = call.parent >= 0 and inside[call.parent]
+        inside.append(not within or below or names(call.callee, asked))
+    kept: set[int] = set()
+    for at in range(len(calls) - 1, -1, -1):
+        if at in kept or (inside[at] and _matters(calls[at], asked)):
+            kept |= {at, calls[at].parent}
+    return [(at, calls[at]) for at in sorted(kept - {-1})]
+
+
+def _matters(call: Call, asked: str) -> bool:
+    if names(call.callee, asked) or call.outcome == "virtual" or call.text.startswith(_LIMITS):
+        return True
+    return not call.callee.startswith(LIBRARY) and not call.text.startswith(_FORCED)
+
+
+# Lines of a log, parsed one by one.
 
 # Possessive quantifiers where possible, against backtracking.
-_CALL = re.compile(rb"( *+[ sm!]*+)@ (-?\d++) ++(.++)").fullmatch
-_CALLEE = re.compile(rb"([^ ]+::[^ ]++)(?: \((?:(\d++) bytes|not loaded)\))?(?: ++(.*+))?").fullmatch
+_CALL = re.compile(
+    rb"( *+[ sm!]*+)@ (-?\d++) ++([^ ]+::[^ ]++)(?: \((?:(\d++) bytes|not loaded)\))?(?: ++(.*+))?"
+).fullmatch
 # Stamp, id, flags, level; then `A::b (56 bytes)`, `A::b @ 7 (56 bytes)` for on-stack replacement,
 # `A::b (native)`, `A::b (native)   (static)`, or the same with the fate of an earlier compilation.
 _HEAD = re.compile(
     rb" *+(\d++) ++(\d++) ([% ][s ][! ][b ][n ]) *+([0-4-]) ++"
-    rb"(?:(\S+::\S++)(?: @ (-?\d++))?+ \((?:(\d++) bytes|native)\)(?: ++\(static\))?+ *+\r?+$|(.++))"
+    rb"(?:(\S+::\S++)(?: @ (-?\d++))?+ \((?:(\d++) bytes|native)\)(?: ++\(static\))?+ *+$|(.++))"
 ).fullmatch
 _THREAD = re.compile(rb"<writer thread='(\d++)'/>").fullmatch
-_OF_TREE = re.compile(rb"[ sm!]*+(?:@ -?\d|\\->|\\-&gt;)").match
+_OF_TREE = re.compile(rb"[ sm!]*+(?:@(?: -?\d| ?$)|\\->|\\-&gt;)").match
 _PROFILE = re.compile(rb"\\-(?:>|&gt;) TypeProfile \((\d+)/(\d+) counts\) = (\S+)")
 _CHANGED = re.compile(r" *callee changed to +(\S+::\S+) \((\d+) bytes\) *")
+_REFUSED = "failed to inline: "  # before the reason, since JDK 25
 # The remainder of a tree's line that another thread interrupted.
 _WRAPPED = re.compile(rb" {3}[a-z(]| ?\S* ?\((?:\d+ bytes|not loaded)\)(?:   [a-z(]|$)").match
-_SPACES = re.compile(r" {2,}")
 _NOT_ENTRANT = b"   made not entrant"
-
-# Words that only C2 prints about a call; standard output does not tell which compiler a line belongs to.
-_C2_WORDS = (
-    b"(hot)", b"TypeProfile", b"   too big", b"call site", b"virtual call", b"already compiled",
-    b"hot method", b"NodeCount", b"(intrinsic", b"accessor", b"recursive inlining is", b"never executed",
-)  # fmt: skip
+_PACKAGE = re.compile(r"/(?!0x)")
+# Half of a log's lines repeat earlier ones exactly.
+_REMEMBERED_LINES = 1 << 16
 
 
 class Callee(msgspec.Struct, frozen=True, gc=False):
-    """A method that was tried at a call site."""
+    """A method that was tried at a call site; see `Call`."""
 
-    method: str  # its name
-    size: int | None  # of its bytecode, bytes; None if its class was not loaded
-    fate: Fate  # what became of it
-    words: str  # the same in HotSpot's words
+    method: str
+    size: int | None
+    outcome: Outcome
+    words: str
 
 
 class CallLine(msgspec.Struct, frozen=True, gc=False):
@@ -69,20 +192,14 @@ class CallLine(msgspec.Struct, frozen=True, gc=False):
     bci: int  # of the call
     callees: tuple[Callee, ...]  # one, or since JDK 25 all that were tried at the site
     receivers: tuple[Receiver, ...]  # on the same line, since JDK 25
-    by_c2: bool  # whether only C2 prints this
 
 
 class TextLine(msgspec.Struct, frozen=True, gc=False):
     """A line of a type profile, or any other."""
 
     raw: bytes  # the line
-    receivers: tuple[Receiver, ...]  # that it names; none if it is not a type profile
-    of_tree: bool  # whether it looks like part of a tree
-
-    @property
-    def by_c2(self) -> bool:
-        """Return whether only C2 prints this."""
-        return bool(self.receivers)
+    receivers: tuple[Receiver, ...] = ()  # that it names; none if it is not a type profile
+    of_tree: bool = False  # whether it looks like part of a tree
 
 
 class ThreadLine(msgspec.Struct, frozen=True, gc=False):
@@ -103,82 +220,34 @@ TreeLine = CallLine | TextLine
 Line = TreeLine | Compilation | ThreadLine | GivenUpLine
 
 
-class Lines(dict[bytes, Line]):
-    """Parsed lines by their bytes: a cache, since half of a log's lines repeat earlier ones exactly.
-
-    It is cleared when it has `most` lines.
-    """
-
-    def __init__(self, most: int = 1 << 16) -> None:
-        self._most = most
-        self._call_facts = _CallFactsCache()
-
-    def __missing__(self, raw: bytes) -> Line:
-        if len(self) >= self._most:
-            self.clear()
-            self._call_facts.clear()
-        line: Line
-        if (call := _CALL(raw)) is not None and (facts := self._call_facts[call[3]]) is not None:
-            line = CallLine(raw, call.end(1), int(call[2]), facts.callees, facts.receivers, facts.by_c2)
-        elif (head := _HEAD(raw)) is not None:
-            return _compilation(head)  # never repeated
-        elif raw.endswith(b"\r"):
-            return self[raw.rstrip(b"\r")]
-        elif (thread := _THREAD(raw)) is not None:
-            line = ThreadLine(int(thread[1]))
-        else:
-            line = TextLine(raw, _receivers(raw), _OF_TREE(raw) is not None)
-        self[raw] = line
-        return line
-
-    def of_tree(self, raw: bytes) -> TreeLine:
-        """Parse a line that is known to be a tree's."""
-        line = self[raw]
-        return line if isinstance(line, CallLine | TextLine) else TextLine(raw, (), of_tree=False)
-
-
-class _CallFacts(msgspec.Struct, frozen=True, gc=False):
-    """The part of a call's line after the bci."""
-
-    callees: tuple[Callee, ...]
-    receivers: tuple[Receiver, ...]
-    by_c2: bool
-
-
-class _CallFactsCache(dict[bytes, _CallFacts | None]):
-    """Parse a call's text; None if it is not a call."""
-
-    def __missing__(self, raw: bytes) -> _CallFacts | None:
-        facts = self[raw] = _parse_call(raw)
-        return facts
+def parse_line(raw: bytes) -> Line:
+    """Parse a line without its end."""
+    if (call := _CALL(raw)) is not None:
+        return _call_line(raw, call)
+    if (head := _HEAD(raw)) is not None:
+        return _compilation(head)
+    if (thread := _THREAD(raw)) is not None:
+        return ThreadLine(int(thread[1]))
+    return TextLine(raw, _receivers(raw), _OF_TREE(raw) is not None)
 
 
 def foreign_lines(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield lines that are not the log's, such as an engine's own on standard output."""
-    read = Lines()
+    parse = functools.lru_cache(maxsize=_REMEMBERED_LINES)(parse_line)
     for raw in lines:
-        line = read[raw.rstrip(b"\r\n")]
+        line = parse(raw.rstrip(b"\r\n"))
         if isinstance(line, TextLine) and not line.of_tree and line.raw and not _WRAPPED(raw):
             yield raw
 
 
-def text(raw: bytes) -> str:
-    """Decode bytes of a log as unescaped text; invalid UTF-8 is shown as escapes."""
-    if b"&" in raw:
-        for entity, char in _ENTITIES:
-            raw = raw.replace(entity, char)
-    return raw.decode("utf-8", "backslashreplace")
+def _text(raw: bytes) -> str:
+    """Decode bytes of a log, whose file is XML; invalid UTF-8 is shown as escapes."""
+    return html.unescape(raw.decode("utf-8", "backslashreplace"))
 
 
-def dotted(name: str) -> str:
+def _dotted(name: bytes) -> str:
     """Return a class or method with dots: unloaded classes and receivers are printed with slashes."""
-    if "/" not in name:
-        return name
-    holder, colons, method = name.partition("::")
-    hidden = holder.find("/0x")
-    if hidden < 0:
-        return f"{holder.replace('/', '.')}{colons}{method}"
-    return f"{holder[:hidden].replace('/', '.')}{holder[hidden:]}{colons}{method}"
+    return _PACKAGE.sub(".", _text(name))
 
 
 def _compilation(head: re.Match[bytes]) -> Compilation | GivenUpLine:
@@ -188,87 +257,54 @@ def _compilation(head: re.Match[bytes]) -> Compilation | GivenUpLine:
     return Compilation(
         int(number),
         int(stamp),
-        None if level == b"-" else int(level),
-        text(method),
+        0 if level == b"-" else int(level),
+        _text(method),
         None if size is None else int(size),
         None if bci is None else int(bci),
-        "" if flags.isspace() else flags.replace(b" ", b"").decode(),
+        flags.replace(b" ", b"").decode(),
     )
 
 
-def _parse_call(raw: bytes) -> _CallFacts | None:
-    match = _CALLEE(raw)
-    if match is None:
-        return None
-    name, size, words = match.groups(b"")
-    method, bytes_ = dotted(text(name)), int(size) if size else None
-    fate, said, receivers, by_c2 = _said(words)
-    if "callee changed to" in said:
-        return _CallFacts(_callees(method, bytes_, said), receivers, by_c2)
-    return _CallFacts((Callee(method, bytes_, fate, said),), receivers, by_c2)
+def _call_line(raw: bytes, match: re.Match[bytes]) -> CallLine:
+    _, bci, name, size, words = match.groups(b"")
+    # JDK 25 prints all that was tried at one site on one line.
+    first, *rest = _CHANGED.split(_text(_PROFILE.sub(b"", words)))
+    tried = [_callee(_dotted(name), int(size) if size else None, first)]
+    tried += [_callee(rest[at], int(rest[at + 1]), rest[at + 2]) for at in range(0, len(rest), 3)]
+    # A target without words is the declared method again, to which the site was reset.
+    callees = tuple(callee for callee in tried if callee.words) or (tried[0],)
+    return CallLine(raw, match.end(1), int(bci), callees, _receivers(words))
 
 
-@functools.lru_cache(maxsize=1 << 12)  # a few dozen; more since JDK 25, which adds a profile's numbers
-def _said(words: bytes) -> tuple[Fate, str, tuple[Receiver, ...], bool]:
-    """The fate in these words, the words, their receivers, and whether only C2 prints them."""
-    spaced = b"   " + words
-    said = text(_PROFILE.sub(b"", words)).strip()
-    return fate_of(said), said, _receivers(words), any(word in spaced for word in _C2_WORDS)
+def _callee(method: str, size: int | None, said: str) -> Callee:
+    words = said.strip().removeprefix(_REFUSED)
+    return Callee(method, size, outcome_of(words), words)
 
 
 def _receivers(raw: bytes) -> tuple[Receiver, ...]:
     """The receivers of a type profile; several per line since JDK 25."""
     return tuple(
-        Receiver(dotted(text(name)), int(count), int(total)) for count, total, name in _PROFILE.findall(raw)
+        Receiver(_dotted(name), int(count), int(total)) for count, total, name in _PROFILE.findall(raw)
     )
 
 
-def _callees(name: str, size: int | None, words: str) -> tuple[Callee, ...]:
-    """The callees tried at one site, which JDK 25 prints on one line."""
-    first, *rest = _CHANGED.split(words)
-    tried: list[tuple[str, int | None, str]] = [(name, size, first)]
-    tried += [(rest[at], int(rest[at + 1]), rest[at + 2]) for at in range(0, len(rest), 3)]
-    # A target without words is the declared method again, to which the site was reset.
-    worded = [
-        (callee, bytes_, _SPACES.sub("   ", said.strip())) for callee, bytes_, said in tried if said.strip()
-    ]
-    kept = worded or [(name, size, words)]
-    return tuple(Callee(callee, bytes_, fate_of(said), said) for callee, bytes_, said in kept)
-
-
-MOST_SAMPLES = 20
-_SAMPLE_CHARS = 200
-_BY_C2 = attrgetter("by_c2")
-_C1, _C2 = -2, -3  # instead of threads, if the log names none
-
-
-def read_tree(pieces: Iterable[bytes], root: str = "") -> Tree:
-    """Return the tree of these pieces of lines, in order; the last line of one may continue in the next.
-
-    `root` is the compiled method; empty if unknown.
-    """
-    read = Lines()
-    lines: list[TreeLine] = []
-    for piece in pieces:
-        _add_piece(lines, [read.of_tree(raw) for raw in piece.split(b"\n") if raw], read)
-    return nested(lines, root)
-
-
-def _add_piece(lines: list[TreeLine], piece: Sequence[TreeLine], read: Lines) -> None:
+def _add_piece(lines: list[TreeLine], piece: Sequence[TreeLine]) -> None:
     """Add lines to a tree; the first may continue the last, if another thread interrupted that."""
-    first = piece[0] if piece else None
+    first = piece[0]
     is_continuation = isinstance(first, TextLine) and not first.receivers
-    if lines and first is not None and (is_continuation or lines[-1].raw.isspace()):
-        lines[-1] = read.of_tree(lines[-1].raw + first.raw)
+    if lines and (is_continuation or lines[-1].raw.isspace()):
+        raw = lines[-1].raw + first.raw
+        whole = parse_line(raw)
+        lines[-1] = whole if isinstance(whole, CallLine | TextLine) else TextLine(raw)
         lines += piece[1:]
     else:
         lines += piece
 
 
-def nested(lines: Iterable[TreeLine], root: str) -> Tree:
-    """Return the calls of one tree's lines, each with its parent; `root` is the compiled method, or empty.
+def _nested(lines: Iterable[TreeLine], root: str) -> Tree:
+    """Return the calls of one tree's lines, each with its parent; `root` is the compiled method.
 
-    The depth of a call follows from its column, compared with preceding ones: excerpts begin anywhere.
+    The depth of a call follows from its column, compared with preceding ones.
     """
     calls: list[Call] = []
     unread: list[str] = []
@@ -280,7 +316,7 @@ def nested(lines: Iterable[TreeLine], root: str) -> Tree:
             if line.receivers and calls:
                 _add_receivers(calls, line.receivers)
             elif not line.raw.isspace():
-                unread.append(text(line.raw))
+                unread.append(_text(line.raw))
             continue
         if line.column > column:
             if calls:
@@ -289,10 +325,12 @@ def nested(lines: Iterable[TreeLine], root: str) -> Tree:
         else:
             while outer and outer[-1][0] >= line.column:
                 depth, (_, parent, caller) = depth - 1, outer.pop()
-        column, bci = line.column, line.bci
-        for one in line.callees:
-            callee = one.method
-            calls.append(Call(depth, caller, parent, bci, callee, one.size, one.fate, one.words))
+        column = line.column
+        for tried in line.callees:
+            callee = tried.method
+            calls.append(
+                Call(depth, caller, parent, line.bci, callee, tried.size, tried.outcome, tried.words)
+            )
         if line.receivers:
             _add_receivers(calls, line.receivers)
     return Tree(tuple(calls), tuple(unread))
@@ -309,13 +347,12 @@ class Entry(msgspec.Struct):
     """A compilation with the lines of its tree."""
 
     number: int  # position among the compilations of its log, from 0
-    thread: int | None  # that compiled it; None if the log does not tell
     compilation: Compilation  # its head
     lines: list[TreeLine]  # in order, parsed but not nested
 
     def tree(self) -> Tree:
         """The tree of what was inlined into it."""
-        return nested(self.lines, self.compilation.method)
+        return _nested(self.lines, self.compilation.method)
 
     def callees(self) -> Iterator[str]:
         """Return the methods that it calls, inlined or not, with repetition."""
@@ -328,12 +365,9 @@ class Account:
 
     lines: int = 0  # all
     of_trees: int = 0  # lines of trees
-    compilations: int = 0  # started ones, including fragments; a retry counts once
+    compilations: int = 0  # started ones; a retry counts once
     heads: int = 0  # lines that begin a compilation
-    given_up: int = 0  # lines that report that a compilation was made not entrant, was skipped, and so on
-    markup: int = 0  # lines of the XML around the log
-    foreign: int = 0  # lines that are not the log's, such as an engine's own on standard output
-    samples: list[str] = field(default_factory=list)  # the first few of these
+    others: int = 0  # the XML around the log, reports of failed compilations, an engine's own lines
     names_threads: bool = False  # whether it tells which thread wrote what
     # when compilations were made not entrant, milliseconds since the JVM started
     given_up_ms: dict[CompilationKey, int] = field(default_factory=dict)
@@ -355,19 +389,17 @@ def read_entries(chunks: Iterable[bytes], account: Account) -> Iterator[Entry]:
 class _Reader:
     def __init__(self, account: Account) -> None:
         self._account = account
-        self._read = Lines()
-        self._piece: list[TreeLine] = []  # of a tree, not known yet of which
+        self._parse = functools.lru_cache(maxsize=_REMEMBERED_LINES)(parse_line)
+        self._piece: list[TreeLine] = []  # of a tree, as far as one thread has written it at a time
         self._thread: int | None = None
-        self._current: dict[int, Entry] = {}  # by thread
-        self._preamble = False  # within the description of the JVM before the log proper
-        self._counting = False  # within the statistics at the JVM's end
+        self._current: dict[int | None, Entry] = {}  # by thread
         self._switched = False  # right after a switch of threads
 
     def take(self, lines: list[bytes]) -> Iterator[Entry]:
         """Parse lines; yield the compilations that ended in them."""
         self._account.lines += len(lines)
         piece = self._piece
-        for line in map(self._read.__getitem__, lines):
+        for line in map(self._parse, lines):
             if isinstance(line, CallLine):
                 piece.append(line)
             elif (ended := self._event(line)) is not None:
@@ -379,99 +411,52 @@ class _Reader:
         yield from sorted(self._current.values(), key=lambda entry: entry.number)
 
     def _event(self, line: Line) -> Entry | None:
-        """Parse any line but a call's; return the compilation that it ends."""
-        switched, self._switched = self._switched, False
-        if isinstance(line, Compilation):
-            self._end_piece()
-            return self._begin(line)
+        """Take any line but a call's; return the compilation that it ends."""
+        switched, self._switched = self._switched, isinstance(line, ThreadLine)
         if isinstance(line, TextLine):
-            self._text(line, switched=switched)
-        elif isinstance(line, ThreadLine):
-            self._end_piece()
-            self._thread, self._switched = line.thread, True
-            self._account.names_threads = True
-            self._account.markup += 1
-        elif isinstance(line, GivenUpLine):
-            self._end_piece()
-            self._account.given_up += 1
-            if line.entered_before:
-                self._account.given_up_ms.setdefault(line.key, line.stamp_ms)
+            raw = line.raw
+            is_rest = switched and raw and not raw.startswith(b"<")
+            if line.of_tree or is_rest or (raw.isspace() and self._thread in self._current):
+                # C1 prints a line in several writes: if another thread interrupts, its indentation may be
+                # separate from the rest after the next switch.
+                self._piece.append(line)
+                return None
+            if not raw or raw.isspace():
+                return None
+        self._end_piece()
+        if isinstance(line, Compilation):
+            return self._begin(line)
+        self._account.others += 1
+        if isinstance(line, ThreadLine):
+            self._thread, self._account.names_threads = line.thread, True
+        elif isinstance(line, GivenUpLine) and line.entered_before:
+            self._account.given_up_ms.setdefault(line.key, line.stamp_ms)
         return None
 
-    def _text(self, line: TextLine, *, switched: bool) -> None:
-        raw, account = line.raw, self._account
-        if raw.startswith(b"<?xml"):
-            self._preamble = True
-        if self._preamble:
-            account.markup += 1
-            self._preamble = raw != b"<tty>"
-        elif raw.startswith(b"<"):
-            self._end_piece()
-            account.markup += 1
-            self._counting = raw.startswith(b"<statistics")
-        elif line.of_tree or (switched and raw) or (raw.isspace() and self._thread in self._current):
-            # C1 prints a line in several writes: if another thread interrupts, its indentation may be
-            # separate from the rest after the next switch.
-            self._piece.append(line)
-        elif self._counting:
-            account.markup += 1
-        elif raw and not raw.isspace():
-            self._end_piece()
-            account.foreign += 1
-            if len(account.samples) < MOST_SAMPLES:
-                account.samples.append(text(raw[:_SAMPLE_CHARS]))
-
     def _begin(self, compilation: Compilation) -> Entry | None:
-        account, thread = self._account, self._thread
+        account, ended = self._account, self._current.get(self._thread)
         account.heads += 1
-        if thread is None:
-            thread = _C2 if compilation.level == C2_LEVEL else _C1
-        ended = self._current.get(thread)
-        if (
-            ended is not None
-            and ended.compilation.id == compilation.id
-            and ended.compilation.key == compilation.key
-        ):
+        if ended is not None and ended.compilation.key == compilation.key:
             # C2 retries with fewer optimizations: only the last attempt counts.
-            self._current[thread] = Entry(ended.number, self._thread, compilation, [])
+            self._current[self._thread] = Entry(ended.number, compilation, [])
             return None
-        self._current[thread] = Entry(account.compilations, self._thread, compilation, [])
+        self._current[self._thread] = Entry(account.compilations, compilation, [])
         account.compilations += 1
         return ended
 
     def _end_piece(self) -> None:
-        piece, current = self._piece, self._current
-        if not piece:
-            return
-        thread = self._thread
-        if thread is None:
-            # C1 prints a tree while it compiles, after its head; C2 when it is done, perhaps after C1's.
-            thread = _C2 if any(map(_BY_C2, piece)) else _C1
-            if thread not in current and current:
-                thread = next(iter(current))
-        if thread not in current:
-            current[thread] = Entry(self._account.compilations, self._thread, Compilation(), [])
-            self._account.compilations += 1
-        _add_piece(current[thread].lines, piece, self._read)
-        self._account.of_trees += len(piece)
-        piece.clear()
+        entry = self._current.get(self._thread)
+        if entry is None:
+            self._account.others += len(self._piece)
+        elif self._piece:
+            _add_piece(entry.lines, self._piece)
+            self._account.of_trees += len(self._piece)
+        self._piece.clear()
 
 
+LOG_NAME = "jvm.log"
 PACKED_SUFFIX = ".zst"
 _CHUNK_BYTES = 1 << 18
-
-
-@dataclass(frozen=True)
-class Mentions:
-    """Compilations that involve a method, oldest first."""
-
-    rooted: tuple[Entry, ...]  # compilations of the method
-    calling: tuple[Entry, ...]  # those that call it, inlined or not
-
-    def all(self) -> list[Entry]:
-        """Return both, without duplicates, oldest first."""
-        by_number = {entry.number: entry for entry in (*self.rooted, *self.calling)}
-        return [by_number[number] for number in sorted(by_number)]
 
 
 class InliningLog:
@@ -510,25 +495,13 @@ class InliningLog:
 
     def given_up_ms(self, compilation: Compilation) -> int | None:
         """Return when a compilation was made not entrant, ms since the JVM started; None if never."""
-        return None if compilation.key is None else self.account.given_up_ms.get(compilation.key)
+        return self.account.given_up_ms.get(compilation.key)
 
-    def mentions(self, method: str) -> Mentions:
-        """Return the compilations that involve a method, as `names` takes it."""
+    def mentions(self, method: str) -> list[Entry]:
+        """Return the compilations of a method, as `names` takes it, and those that call it, oldest first."""
         meant = functools.cache(functools.partial(names, asked=method))
-        rooted, calling = [], []
-        for entry in self:
-            if entry.compilation.method and meant(entry.compilation.method):
-                rooted.append(entry)
-            if any(map(meant, entry.callees())):
-                calling.append(entry)
-        return Mentions(_by_number(rooted), _by_number(calling))
-
-    def methods(self) -> set[str]:
-        """Return the names of all compiled methods, and of all that fragments call."""
-        found: set[str] = set()
-        for entry in self:
-            found.update([entry.compilation.method] if entry.compilation.method else entry.callees())
-        return found
+        entries = (entry for entry in self if any(map(meant, (entry.compilation.method, *entry.callees()))))
+        return sorted(entries, key=lambda entry: entry.number)
 
     def _chunks(self, stack: ExitStack) -> Iterator[bytes]:
         if isinstance(self._source, bytes):
@@ -550,7 +523,3 @@ def _unpacked(packed: Iterable[bytes]) -> Iterator[bytes]:
             rest = frame.unused_data
     if not frame.eof:
         raise zstandard.ZstdError("it is cut off")
-
-
-def _by_number(entries: list[Entry]) -> tuple[Entry, ...]:
-    return tuple(sorted(entries, key=lambda entry: entry.number))

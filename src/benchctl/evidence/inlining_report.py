@@ -1,29 +1,45 @@
-"""Inlining logs, as text and JSON for readers: trees, groups of forks, and how variants differ."""
+"""Inlining logs for readers: trees, how variants differ, and how call sites depend on what ran before."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from statistics import geometric_mean
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
-import numpy as np
 
+from benchctl.errors import BenchctlError
 from benchctl.evidence.call_sites import (
     Compared,
     Difference,
     Found,
     FoundCompilation,
-    NotInlined,
+    RunLog,
     Site,
-    found_at,
+    SiteKey,
+    choose,
+    compare_sites,
+    logs_of,
+    sites_at,
 )
-from benchctl.evidence.inlining_log import Account
-from benchctl.evidence.inlining_tree import Call, Compilation, CutTree, Fate, Receiver, in_library, simple
-from benchctl.report.numbers import counted, figure, p_value, visible
-from benchctl.stats.inference import Contrast, difference_of
+from benchctl.evidence.inlining_log import (
+    LIBRARY,
+    Account,
+    Call,
+    Compilation,
+    InliningLog,
+    Receiver,
+    cut_tree,
+    simple,
+)
+from benchctl.evidence.profile import ForkProfile, fork_profiles, method_of, renamed
+from benchctl.report.numbers import counted, visible
+from benchctl.report.table import ABOVE, OPERATION, VARIANT, Cell, Table, plain, worded
+from benchctl.results.model import C2_LEVEL, ForkRecord, RunRecord
+from benchctl.results.plan import HISTORY, Place, Plan
+from benchctl.results.reading import TaskWindow, task_windows
+from benchctl.results.store import RunFolder
+from benchctl.stats.metrics import places, task_at
+from benchctl.stats.order import places_by_history
 
 FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
     {
@@ -40,85 +56,43 @@ PARTLY = "inlined in part: calls of some receivers are inlined, those of others 
 
 _MS_PER_S = 1000
 _BCI = "\0"
-_COMPILERS = {0: "a wrapper", 1: "C1", 2: "C1", 3: "C1", 4: "C2"}
-_CUT = "what the Java library does within itself, and accessors"
 
 
-def tree_text(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> str:
+def tree_text(label: str, found: FoundCompilation, asked: str, account: Account) -> str:
     """Return a tree for readers, with what was cut, and what of the log could not be read."""
-    lines = [f"{label}: {title(found.compilation)}"]
+    lines = [f"{label}: {_title(found.compilation)}"]
     if found.given_up_ms is not None:
         lines.append(
             f"(given up {found.given_up_ms / _MS_PER_S:.2f} s after the JVM began, and not compiled again)"
         )
-    if not found.as_root and found.compilation.id is not None:
+    if not found.as_root:
         lines.append("(never compiled by itself there: only its calls, and the way to them)")
-    if found.others:
-        lines.append(f"(the newest of {found.others + 1} of its compilations at that level)")
+    if found.older:
+        lines.append(f"(the newest of {found.older + 1} such compilations)")
+    shown = cut_tree(found.tree.calls, asked, within=not found.as_root)
     by_parent: dict[int, list[tuple[int, Call]]] = {}
-    for at, call in cut.calls:
+    for at, call in shown:
         by_parent.setdefault(call.parent, []).append((at, call))
     lines += _site_lines(by_parent, -1)
-    if cut.cut:
-        lines.append(f"{counted(cut.cut, 'call')} not shown: {_CUT}, or too deep; --all shows them")
+    if cut := len(found.tree.calls) - len(shown):
+        what = "what the Java library does within itself, accessors and the like"
+        lines.append(f"{counted(cut, 'call')} not shown: {what}; see --format json")
     lines += [f"not understood: {line.strip()}" for line in found.tree.unread]
-    lines.append(account_text(account))
+    lines.append(f"log: {counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}")
+    if not account.names_threads:
+        lines.append(
+            "It does not say which thread wrote what (-XX:+LogVMOutput does): trees may be mixed up."
+        )
     return visible("\n".join(lines) + "\n")
 
 
-def tree_document(label: str, found: FoundCompilation, cut: CutTree, account: Account) -> dict[str, Any]:
-    """Return the tree for programs."""
-    return {
-        "log": label,
-        "compilation": msgspec.to_builtins(found.compilation),
-        "given-up-ms": found.given_up_ms,
-        "as-root": found.as_root,
-        "older": found.others,
-        "calls": [_call_document(at, call) for at, call in cut.calls],
-        "cut": cut.cut,
-        "unread": list(found.tree.unread),
-        "lines": account.lines,
-        "foreign-lines": account.foreign,
-    }
-
-
-def title(compilation: Compilation) -> str:
-    """Return what was compiled, by what, and when."""
-    if compilation.id is None:
-        return "a fragment, without what was compiled"
+def _title(compilation: Compilation) -> str:
     size = "native" if compilation.size is None else f"{compilation.size} bytes"
     osr = "" if compilation.osr_bci is None else f", entered at bci {compilation.osr_bci}"
-    compiler = _COMPILERS.get(compilation.level or 0, "?")
-    when = (
-        ""
-        if compilation.stamp_ms is None
-        else f" {compilation.stamp_ms / _MS_PER_S:.2f} s after the JVM began"
-    )
-    level = "" if compilation.level is None else f", level {compilation.level}"
-    return f"{compilation.method} ({size}{osr}), by {compiler}{level}, id {compilation.id},{when}"
-
-
-def account_text(account: Account) -> str:
-    """Return how much the log holds, and how much of it could not be read."""
-    parts = [f"{counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}"]
-    if account.foreign:
-        parts.append(
-            f"{counted(account.foreign, 'line')} not of the JVM's log, such as: {account.samples[0].strip()}"
-        )
-    if account.heads > 1 and not account.names_threads:
-        parts.append(
-            "it does not say which thread wrote what: a call may stand in another compilation's tree"
-        )
-    return "log: " + "; ".join(parts)
-
-
-def receivers_text(receivers: tuple[Receiver, ...]) -> str:
-    """Return `PointRangeQuery$1$1 274,304 of 274,431, ...`, or that the log says none."""
-    if not receivers:
-        return "no type profile"
-    ordered = sorted(receivers, key=lambda receiver: (-receiver.count, receiver.name))
-    seen = ", ".join(f"{simple(receiver.name)} {receiver.count:,}" for receiver in ordered)
-    return f"{seen} of {ordered[0].total:,}"
+    compiler = "C2" if compilation.level == C2_LEVEL else "C1"
+    when = f"{compilation.stamp_ms / _MS_PER_S:.2f} s after the JVM began"
+    how = f"by {compiler}, level {compilation.level}, id {compilation.id}"
+    return f"{compilation.method} ({size}{osr}), {how}, {when}"
 
 
 def _site_lines(children: dict[int, list[tuple[int, Call]]], parent: int) -> list[str]:
@@ -134,265 +108,240 @@ def _site_lines(children: dict[int, list[tuple[int, Call]]], parent: int) -> lis
 
 
 def _call_lines(call: Call) -> list[str]:
-    """Return a call's text, with a mark if its bci is unknown."""
+    """Return a call's text, with a mark in place of its bci."""
     indent = "  " * (call.depth + 1)
-    callee = call.callee if in_library(call.callee) else simple(call.callee)
+    callee = call.callee if call.callee.startswith(LIBRARY) else simple(call.callee)
     size = "not loaded" if call.size is None else f"{call.size} bytes"
     lines = [f"{indent}@ {_BCI}  {callee} ({size})  {call.text}"]
     if call.receivers:
-        lines.append(f"{indent}   saw {receivers_text(call.receivers)}")
+        lines.append(f"{indent}   saw {_receivers_text(call.receivers)}")
     return lines
 
 
-def _call_document(at: int, call: Call) -> dict[str, Any]:
-    return {
-        "position": at,
-        "parent": call.parent,
-        "depth": call.depth,
-        "caller": call.caller,
-        "bci": call.bci,
-        "callee": call.callee,
-        "bytecodes": call.size,
-        "fate": call.fate.value,
-        "outcome": call.fate.outcome,
-        "text": call.text,
-        "receivers": msgspec.to_builtins(call.receivers),
+def _receivers_text(receivers: Sequence[Receiver]) -> str:
+    """Return `PointRangeQuery$1$1 274,304 of 274,431, ...`."""
+    ordered = sorted(receivers, key=lambda receiver: (-receiver.count, receiver.name))
+    seen = ", ".join(f"{simple(receiver.name)} {receiver.count:,}" for receiver in ordered)
+    return f"{seen} of {ordered[0].total:,}"
+
+
+class CallSites(msgspec.Struct, frozen=True):
+    """The calls of a name in one caller that have the same outcomes on two sides."""
+
+    caller: str
+    name: str  # of the called method
+    outcomes: tuple[str, str]  # such as `inlined: PointRangeQuery$1$1`
+    bcis: tuple[int, ...]
+    calls: int  # of the most called of them, by its type profile
+    samples: tuple[int, int] = (0, 0)  # of profiles, in the caller itself or in what it calls there
+
+    @property
+    def label(self) -> str:
+        """The calls for readers."""
+        times = f" x {len(self.bcis)}" if len(self.bcis) > 1 else ""
+        return f"{self.name} in {simple(self.caller)}{times}"
+
+
+def call_sites(differences: Sequence[Difference]) -> list[CallSites]:
+    """Return differences with the same outcomes together, the most called first."""
+    groups: dict[tuple[str, str, tuple[str, str]], list[Difference]] = {}
+    for each in differences:
+        key = each.baseline.key
+        outcomes = _outcome(each.baseline), _outcome(each.contender)
+        groups.setdefault((key.caller, key.name, outcomes), []).append(each)
+    return [
+        CallSites(*key, tuple(sorted(each.baseline.key.bci for each in members)), members[0].calls)
+        for key, members in groups.items()
+    ]
+
+
+def _outcome(site: Site) -> str:
+    inlined = {
+        simple(callee).partition("::")[0] for callee, outcome, _ in site.callees if outcome == "inlined"
     }
+    refused = {said for _, outcome, said in site.callees if outcome == "refused"}
+    return ": ".join(filter(None, (FOUND_WORDS[site.found], ", ".join(sorted(inlined or refused)))))
 
 
-_NS_PER_MS = 1e6
-_LEAST_FORKS = 2
-CAVEAT = (
-    "The groups were formed after the fact, from what the forks did: a difference between them is a lead, "
-    "not a test of it. Force the call site either way, and compare that."
-)
+def differences_text(
+    sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str, width: int
+) -> str:
+    """Return what differs, the most called first; `sides` are short names, `labels` name the logs."""
+    lines = [
+        line
+        for site in call_sites(compared.differences)
+        for line in (
+            (site.label, f"{site.calls:,}" if site.calls else "", sides[0], site.outcomes[0]),
+            (ABOVE, "", sides[1], site.outcomes[1]),
+        )
+    ]
+    title = f"Calls that are inlined on one side and virtual on the other, {scope}"
+    table = Table.of(title, (worded("Call"), "Calls", VARIANT, worded("Outcome")), lines)
+    moved = sum(each.moved for each in compared.differences)
+    notes = [
+        *(f"{side}: {label}" for side, label in zip(sides, labels, strict=True)),
+        f"{counted(compared.matched, 'call site')} compiled by C2 on both sides.",
+        f"Only in {sides[0]}: {compared.baseline_only:,}; only in {sides[1]}: {compared.contender_only:,}.",
+        "Calls: as the type profile had them when C2 compiled.",
+        *([f"{moved:,} matched by name and order: the classes differ."] if moved else []),
+    ]
+    return plain([[table if lines else f"{title}: none"], notes], width)
 
 
-@dataclass(frozen=True)
-class GroupedFork:
-    """A fork."""
+# Call sites whose outcome in a variant depends on what its nodes ran before, by inlining log and profile.
 
+_MOST_SITES = 3
+_LEAST_SAMPLES = 5
+# What is inlined at a call site, and into that, are frames of their own in a profile.
+_DEEPEST = 3
+# Each takes half a second or more, which is too much for a report of dozens.
+_MOST_LOGS = 24
+_ALL = ("", "")
+
+
+class HistorySites(msgspec.Struct, frozen=True):
+    """Two histories of a task of one variant."""
+
+    operation: str
+    variant: str
     block: int
-    fate: str
-    throughput_per_s: float | None  # of the task; None where it has none
-    p90_ns: float | None  # of its service time, nanoseconds; None where it has none
-    # When the JVM stopped using the compilation that the fate is of, milliseconds since it started; None if
-    # never.
-    given_up_ms: int | None = None
+    histories: tuple[str, str]
+    samples: tuple[int, int]  # of the task's profile; 0 without one
+    matched: int  # call sites of Lucene and the engine that C2 had compiled after both
+    different: int
+    sites: tuple[CallSites, ...]  # the costliest of these, at most three
 
 
-@dataclass(frozen=True)
-class _Metric:
-    name: str
-    key: str
-    of: Callable[[GroupedFork], float | None]
+def read_history_sites(
+    folder: RunFolder, record: RunRecord, variant: str | None = None, block: int | None = None
+) -> Iterator[HistorySites]:
+    """Yield each further history of a task against its first, in one fork of each variant.
 
-    def values(self, forks: Sequence[GroupedFork]) -> list[float]:
-        return [value for fork in forks if (value := self.of(fork)) is not None and value > 0]
+    What differs are calls that, when the task ends, are inlined after one history and virtual after the
+    other, most calls first. With a profile, these and calls that are not inlined for another reason differ
+    where at least five samples were taken, most samples first. `variant` is None for all, `block` for the
+    first that has logs.
 
-
-_METRICS = (
-    _Metric("throughput, 1/s", "throughput-per-s", lambda fork: fork.throughput_per_s),
-    _Metric(
-        "p90 service time, ms",
-        "p90-ms",
-        lambda fork: None if fork.p90_ns is None else fork.p90_ns / _NS_PER_MS,
-    ),
-)
-
-
-def grouped(forks: Sequence[GroupedFork]) -> dict[str, list[GroupedFork]]:
-    """Return forks by fate, the largest group first."""
-    groups: dict[str, list[GroupedFork]] = {}
-    for fork in sorted(forks, key=lambda one: one.block):
-        groups.setdefault(fork.fate, []).append(fork)
-    return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
-
-
-def groups_text(title: str, forks: Sequence[GroupedFork]) -> str:
-    """Return every group with its forks and values, and how two groups compare."""
-    groups = grouped(forks)
-    lines = [title]
-    for fate, members in groups.items():
-        blocks = ", ".join(str(fork.block) for fork in members)
-        lines += ["", f"{fate}: {counted(len(members), 'fork')} (block {blocks})"]
-        for metric in _METRICS:
-            values = metric.values(members)
-            if values:
-                each = ", ".join(map(figure, values))
-                lines.append(f"  {metric.name}: {figure(geometric_mean(values))} (geometric mean of {each})")
-        lines += [
-            f"  block {fork.block}: that compilation was given up at {fork.given_up_ms / _MS_PER_S:.2f} s"
-            for fork in members
-            if fork.given_up_ms is not None
-        ]
-    lines.append("")
-    if len(forks) < _LEAST_FORKS:
-        lines.append(
-            f"{counted(len(forks), 'fork')} with a log: nothing to group. `run --evidence inlining "
-            "--evidence-forks N` gives more."
-        )
-    elif len(groups) == 1:
-        lines.append("All forks have the same outcome there: this call site does not tell them apart.")
-    for metric in _METRICS:
-        if (test := _tested(groups, metric)) is not None:
-            low, high = test.interval(0.95)
-            lines.append(
-                f"{metric.name}: second group over first {math.exp(test.estimate):.3f} "
-                f"({math.exp(low):.3f} to {math.exp(high):.3f}), p {p_value(test.p)}"
-            )
-    if len(groups) > 1:
-        lines.append(CAVEAT)
-    return visible("\n".join(lines) + "\n")
-
-
-def groups_document(title: str, forks: Sequence[GroupedFork]) -> dict[str, Any]:
-    """Return the groups for programs."""
-    groups = grouped(forks)
-    tests = {}
-    for metric in _METRICS:
-        if (test := _tested(groups, metric)) is not None:
-            low, high = (math.exp(log) for log in test.interval(0.95))
-            tests[metric.key] = {"ratio": math.exp(test.estimate), "low": low, "high": high, "p": test.p}
-    return {
-        "title": title,
-        "groups": [
-            {
-                "fate": fate,
-                "blocks": [fork.block for fork in members],
-                "given-up-ms": [fork.given_up_ms for fork in members],
-                **{metric.key: metric.values(members) for metric in _METRICS},
-            }
-            for fate, members in groups.items()
-        ],
-        "second-over-first": tests,
-        "caveat": CAVEAT,
-    }
-
-
-def _tested(groups: dict[str, list[GroupedFork]], metric: _Metric) -> Contrast | None:
-    """Compare the logarithms of the second of two groups with the first's; None for too few."""
-    sides = [metric.values(members) for members in groups.values()]
-    if len(sides) != _LEAST_FORKS or min(map(len, sides)) < _LEAST_FORKS:
-        return None
-    first, second = (np.log(np.array(side)) for side in sides)
-    return difference_of(first, second, paired=False)
-
-
-def differences_text(sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str) -> str:
-    """Return what differs, the most called first; sites of one caller that fared alike stand together.
-
-    `sides` are short names, `labels` name the logs, and `scope` says which callers were looked at.
+    Raises:
+        UsageError: If there is no such log.
+        BenchctlError: If a file cannot be read.
     """
-    lines = [f"Calls that are inlined on one side and virtual on the other, {scope}"]
-    lines += [f"  {side}: {label}" for side, label in zip(sides, labels, strict=True)]
-    for _, group in groupby(compared.differences, key=_alike):
-        lines += ["", *_group_lines(sides, list(group))]
-    if not compared.differences:
-        lines += ["", "none"]
-    lines += [
-        "",
-        f"{counted(compared.matched, 'call site')} in newest compilations by C2 on both sides,",
-        f"{compared.baseline_only:,} only in {sides[0]}'s, {compared.contender_only:,} only in {sides[1]}'s.",
-        f"Inlined in {sides[0]}, not in {sides[1]}: {_not_inlined(compared.inlined_in_baseline)};",
-        f"inlined in {sides[1]}, not in {sides[0]}: {_not_inlined(compared.inlined_in_contender)}.",
-        "Counts are those of type profiles when C2 compiled; for a virtual call HotSpot prints none.",
-    ]
-    return visible("\n".join(lines) + "\n")
-
-
-def _not_inlined(counts: Mapping[NotInlined, int]) -> str:
-    return f"{sum(counts.values()):,}, {counts['virtual']:,} of them virtual"
-
-
-def differences_document(
-    sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str
-) -> dict[str, Any]:
-    """Return the differences for programs, site by site."""
-    return {
-        "sides": dict(zip(sides, labels, strict=True)),
-        "scope": scope,
-        "matched": compared.matched,
-        "only": {sides[0]: compared.baseline_only, sides[1]: compared.contender_only},
-        "inlined_only": {
-            sides[0]: compared.inlined_in_baseline,
-            sides[1]: compared.inlined_in_contender,
-        },
-        "differences": [
-            {
-                "caller": difference.baseline.key.caller,
-                "name": difference.baseline.key.name,
-                "calls": difference.calls,
-                "moved": difference.moved,
-                sides[0]: _site_document(difference.baseline),
-                sides[1]: _site_document(difference.contender),
-            }
-            for difference in compared.differences
-        ],
-    }
-
-
-def _alike(one: Difference) -> tuple[object, ...]:
-    return (
-        one.baseline.key.caller,
-        one.baseline.key.name,
-        one.calls,
-        one.moved,
-        one.baseline.words,
-        one.contender.words,
-        one.baseline.compilation,
-        one.contender.compilation,
-    )
-
-
-def _group_lines(sides: tuple[str, str], group: Sequence[Difference]) -> list[str]:
-    first = group[0]
-    caller, name = simple(first.baseline.key.caller), first.baseline.key.name
-    lines = [
-        (
-            f"{name} in {caller}, bci {_bcis([difference.baseline for difference in group])}: "
-            f"{counted(first.calls, 'call')}"
+    groups = histories(record.plan)
+    logs = logs_of(folder, record) if groups else []
+    for name in dict.fromkeys(log.variant for log in logs) if variant is None or not groups else [variant]:
+        first = choose(logs, name, block, None)
+        own = [log for log in logs if (log.variant, log.block) == (name, first.block)]
+        fork = next(fork for fork in record.forks if (fork.variant, fork.block) == (name, first.block))
+        windows = task_windows(folder, fork)
+        sites = _sites(fork, own, windows)
+        profile = next(
+            (own for own in fork_profiles(folder, record, name) if own.fork.block == fork.block), None
         )
-    ]
-    if first.moved:
-        bcis = _bcis([difference.contender for difference in group])
-        lines.append(f"  (bci {bcis} in {sides[1]}: another version of the class, matched by the name)")
-    for side, site in zip(sides, (first.baseline, first.contender), strict=True):
-        lines += _side_lines(side, site)
-    return lines
+        for group in groups:
+            (base, baseline), *others = [pair for pair in group.items() if pair[1] in sites] or [("", (0, 0))]
+            for history, place in others:
+                taken = [_samples(folder, profile, task) for task in (baseline, place)]
+                compared = compare_sites(sites[baseline], sites[place], refused=any(taken))
+                yield HistorySites(
+                    operation=task_at(record.plan, place).label,
+                    variant=name,
+                    block=fork.block,
+                    histories=(base, history),
+                    samples=(taken[0][_ALL], taken[1][_ALL]),
+                    matched=compared.matched,
+                    different=len(compared.differences),
+                    sites=_costliest(call_sites(compared.differences), taken),
+                )
 
 
-def _side_lines(side: str, site: Site) -> list[str]:
-    lines = [
-        f"  {side}: {simple(callee)}  {said if fate is Fate.OTHER else fate.value}"
-        for callee, fate, said in site.callees
-    ]
-    if found_at(site) == "partly":
-        lines.append(f"  {' ' * len(side)}  {PARTLY}")
-    if site.receivers:
-        lines.append(f"  {' ' * len(side)}  saw {receivers_text(site.receivers)}")
-    where = site.compilation
-    stamp = "" if where.stamp_ms is None else f" at {where.stamp_ms / _MS_PER_S:.2f} s"
-    since = "" if site.given_up_ms is None else f", given up at {site.given_up_ms / _MS_PER_S:.2f} s"
-    method = simple(where.method) or "a fragment"
-    lines.append(f"  {' ' * len(side)}  in the compilation of {method}{stamp}{since}")
-    return lines
+def histories(plan: Plan) -> list[dict[str, Place]]:
+    """Return tasks that run after different ones, each by what ran before; the first is the baseline."""
+    if plan.swept is None:
+        return places_by_history(plan, places(plan))
+    groups: dict[object, dict[str, Place]] = {}
+    for schedule, task in places(plan):
+        swept, history = plan.swept.schedules[schedule], plan.history(schedule)
+        fixed = tuple(point for point in swept.at.items() if point[0] != HISTORY)
+        if history is not None:
+            groups.setdefault((swept.of, fixed, task), {})[history] = schedule, task
+    return [group for group in groups.values() if len(group) > 1]
 
 
-def _bcis(sites: Sequence[Site]) -> str:
-    return ", ".join(str(site.key.bci) for site in sites)
+def _sites(
+    fork: ForkRecord, logs: Sequence[RunLog], windows: Mapping[Place, TaskWindow]
+) -> dict[Place, dict[SiteKey, Site]]:
+    """The call sites when each task ended; each log is read once."""
+    found = {}
+    for log in logs:
+        origin_ns = fork.boots[log.boot].origin_ns or 0
+        ends = sorted((window.end_ns, place) for place, window in windows.items() if window.boot == log.boot)
+        moments = sites_at(InliningLog(log.path), [(end_ns - origin_ns) / 1e6 for end_ns, _ in ends])
+        found |= {place: sites for (_, place), sites in zip(ends, moments, strict=True)}
+    return found
 
 
-def _site_document(site: Site) -> dict[str, Any]:
-    return {
-        "bci": site.key.bci,
-        "callees": [
-            {"callee": callee, "fate": fate.value, "outcome": fate.outcome, "text": said}
-            for callee, fate, said in site.callees
-        ],
-        "found": found_at(site),
-        "receivers": msgspec.to_builtins(site.receivers),
-        "compilation": msgspec.to_builtins(site.compilation),
-        "given-up-ms": site.given_up_ms,
-        "copies": site.copies,
-    }
+def _samples(folder: RunFolder, profile: ForkProfile | None, task: Place) -> Counter[tuple[str, str]]:
+    """Samples of a task by method, and by method and what it calls; none without a profile."""
+    taken: Counter[tuple[str, str]] = Counter()
+    stacks = Counter() if profile is None else renamed(profile.count(folder, [task]), method_of)
+    for stack, count in stacks.items():
+        inner = stack[-_DEEPEST - 1 :]
+        calls = {(caller, callee.rpartition(".")[2]) for caller, callee in pairwise(inner)}
+        taken.update(dict.fromkeys([*calls, (stack[-1], ""), _ALL], count))
+    return taken
+
+
+def _costliest(
+    differences: Sequence[CallSites], taken: Sequence[Counter[tuple[str, str]]]
+) -> tuple[CallSites, ...]:
+    """The first few: those most called, or of two profiles those with the largest share of samples."""
+    sites = list(differences)
+    if any(taken):
+        for at, site in enumerate(sites):
+            caller = site.caller.replace("::", ".")
+            first, second = (samples[caller, ""] + samples[caller, site.name] for samples in taken)
+            sites[at] = msgspec.structs.replace(site, samples=(first, second))
+        totals = [max(samples[_ALL], 1) for samples in taken]
+        sites = [site for site in sites if max(site.samples) >= _LEAST_SAMPLES]
+        sites.sort(key=lambda site: -max(site.samples[0] / totals[0], site.samples[1] / totals[1]))
+    return tuple(sites[:_MOST_SITES])
+
+
+def history_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
+    """Return a table of call sites and histories; none without any, or why it is not there."""
+    logs = logs_of(folder, record) if histories(record.plan) else []
+    names = dict.fromkeys(log.variant for log in logs)
+    first = {(log.variant, log.block) for log in (choose(logs, name, None, None) for name in names)}
+    if sum((log.variant, log.block) in first for log in logs) > _MOST_LOGS:
+        line = f"benchctl explain {record.id} inlining"
+        return [Table.of("Calls by what ran before", (worded("Show them with"),), ((line,),))]
+    try:
+        found = [*read_history_sites(folder, record)]
+    except BenchctlError as err:
+        return [Table.of("Calls by what ran before", (worded("Cannot be read"),), ((err.message,),))]
+    return [history_table(found)] if found else []
+
+
+def history_table(found: Sequence[HistorySites]) -> Table:
+    """Return a line per call site and history."""
+    forks = ", ".join(dict.fromkeys(f"fork {pair.block} of {pair.variant}" for pair in found))
+    title = (
+        f"Calls that are inlined or not, depending on what ran before: at most {_MOST_SITES} a task, the "
+        f"costliest first, in one fork per variant ({forks})"
+    )
+    columns = (OPERATION, VARIANT, worded("Call"), worded("Ran before"), worded("Outcome"), "Samples")
+    lines = [line for pair in found for line in _lines(pair)]
+    return Table.of(title, columns, lines).without_empty("Samples")
+
+
+def _lines(pair: HistorySites) -> Iterator[tuple[Cell | str, ...]]:
+    if not pair.sites:
+        differ = f" that has {_LEAST_SAMPLES} samples: {pair.different:,} differ" if pair.different else ""
+        none = f"none of {pair.matched:,}{differ}"
+        yield (pair.operation, pair.variant, none, " / ".join(pair.histories), "", "")
+    for number, site in enumerate(pair.sites):
+        for place, (history, outcome) in enumerate(zip(pair.histories, site.outcomes, strict=True)):
+            head = (ABOVE, "") if number or place else (pair.operation, pair.variant)
+            total = pair.samples[place]
+            samples = f"{site.samples[place]:,} of {total:,}" if total else ""
+            yield (*head, "" if place else site.label, history, outcome, samples)

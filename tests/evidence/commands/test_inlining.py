@@ -12,10 +12,9 @@ from benchctl.cli import root
 from benchctl.errors import UsageError
 from benchctl.results.model import BootRecord
 from benchctl.results.store import RunFolder
-from benchctl.track.model import Challenge, Task
-from builders import make_fork, make_plan, make_record, make_summary
+from builders import make_fork, make_record, make_summary
 from evidence.made_histories import INLINED, logs, recorded
-from jvm_logs import INLINED_VISIT, INTS, SORT_VISITOR, VIRTUAL_VISIT, head, visits
+from jvm_logs import INLINED_VISIT, SORT_VISITOR, VIRTUAL_VISIT, visits
 
 BOOT = BootRecord((0,), 5.0, 0.1, 1.0, 10, 10, ("java",), "")
 OTHER_VISIT = (
@@ -50,55 +49,50 @@ def call(run: object, *arguments: object) -> Result:
     return CliRunner().invoke(root, ["explain", str(run), "inlining", *map(str, arguments)])
 
 
-def test_the_diff_shows_inlined_against_virtual():
-    done = call("20260101", "--diff", "es", "os")
+def shown(run: object, *arguments: object) -> str:
+    done = call(run, *arguments)
     assert done.exit_code == 0, done.output
-    assert "visit in DocIdsWriter::readInts24, bci 35: 1,000 calls" in done.stdout
-    assert "  os: PointValues$IntersectVisitor::visit  virtual call" in done.stdout
-    again = call("20260101", "--diff", "es", "os", "--method", "BKDPointTree::addAll")
-    assert "\nnone\n" in again.stdout
-    json_of_block_1 = json.loads(
-        call("latest", "--diff", "es", "os", "--block", 1, "--format", "json").stdout
-    )
-    assert (json_of_block_1["differences"], json_of_block_1["matched"]) == ([], 3)
+    return " ".join(done.stdout.split())
 
 
-def test_forks_are_grouped_by_the_fate_of_a_call():
-    done = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "os")
-    assert done.exit_code == 0, done.output
-    assert "range of os, by what became of visit in DocIdsWriter::readInts24" in done.stdout
-    assert (
-        "\nvirtual call: PointValues$IntersectVisitor::visit virtual call: 2 forks (block 0, 2)"
-        in done.stdout
-    )
-    assert (
-        "NumericComparator$NumericLeafComparator$1::visit inline (hot): 2 forks (block 1, 3)" in done.stdout
-    )
-    assert "second group over first" in done.stdout
-    assert "\ninlined: PointRangeQuery$1$1::visit inline (hot); " in done.stdout
-    nothing = call("latest", "--group", READ, "--callee", "nobody", "--task", "range", "--variant", "os")
-    assert "not compiled by C2: 4 forks" in nothing.stdout
+def refused(run: object, *arguments: object) -> str:
+    done = call(run, *arguments)
+    assert isinstance(done.exception, UsageError), done.output
+    return str(done.exception)
 
 
-def test_a_task_is_judged_by_the_node_that_it_ran_on(home: Path):
-    folder = RunFolder(home / "runs" / "20260102-000000-c")
-    plan = make_plan(schedules=(Challenge("c", (Task("sort"), Task("range"))),), restart="task")
-    forks = []
-    for block in range(3):
-        for boot, visit in enumerate((INLINED_VISIT, VIRTUAL_VISIT)):
-            log = folder.evidence_folder("es", block, boot) / "jvm.log.zst"
-            log.parent.mkdir(parents=True)
-            log.write_bytes(zstandard.ZstdCompressor().compress(visits(*visit, *OTHER_VISIT)))
-        summaries = (make_summary("sort", 1.0), msgspec.structs.replace(make_summary("range", 1.0), task=1))
-        forks.append(make_fork("es", block, *summaries, boots=(BOOT, BOOT), evidence=("inlining",)))
-    folder.save(make_record(folder.path.name, status="complete", plan=plan, forks=tuple(forks)))
-    for task, fate in (("sort", "inlined: "), ("range", "virtual call: ")):
-        done = call("20260102", "--group", READ, "--callee", "visit", "--task", task, "--variant", "es")
-        assert done.exit_code == 0, done.output
-        assert f"\n{fate}" in done.stdout
+def test_the_diff_shows_inlined_against_virtual(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    whole = shown("20260101", "--diff", "es", "os")
+    both = "NumericComparator$NumericLeafComparator$1, PointRangeQuery$1$1"
+    assert f"visit in DocIdsWriter::readInts24 1,000 es inlined: {both} os virtual call" in whole
+    assert "3 call sites" in whole
+    assert "virtual call" not in shown("20260101", "--diff", "es", "os", "--method", "BKDPointTree::addAll")
+    of_block_1 = json.loads(shown("latest", "--diff", "es", "os", "--block", 1, "--format", "json"))
+    assert (of_block_1["differences"], of_block_1["matched"]) == ([], 3)
 
 
-def test_a_call_whose_code_is_there_for_some_receivers_only_is_told_in_groups_and_differences(home: Path):
+def test_programs_get_both_sides_of_each_site():
+    document = json.loads(shown("20260101", "--diff", "es", "os", "--format", "json"))
+    (only,) = document["differences"]
+    assert document["sides"] == ["es", "os"]
+    assert only["moved"] is False
+    assert (only["baseline"]["found"], only["contender"]["found"]) == ("inlined", "virtual")
+    assert [outcome for _, outcome, _ in only["contender"]["callees"]] == ["virtual"]
+    assert [seen["count"] for seen in only["baseline"]["receivers"]] == [600, 400]
+    assert (document["baseline_only"], document["contender_only"]) == (0, 0)
+
+
+def test_programs_get_the_whole_tree():
+    document = json.loads(shown("latest", "--method", READ, "--variant", "es", "--format", "json"))
+    assert document["compilation"]["method"].endswith(READ)
+    calls = document["tree"]["calls"]
+    assert [call["callee"].rpartition("::")[2] for call in calls] == ["visit", "visit", "run", "visit"]
+    assert (calls[1]["bci"], calls[1]["outcome"], calls[3]["parent"]) == (35, "inlined", 2)
+    assert [seen["count"] for seen in calls[1]["receivers"]] == [400, 600]
+
+
+def test_a_call_whose_code_is_there_for_some_receivers_only_is_told(home: Path):
     """C2 inlined the one receiver that had nearly all calls, and dispatches the others without a word."""
     folder = RunFolder(home / "runs" / "20260101-000000-c")
     log = folder.evidence_folder("es", 2, 0) / "jvm.log.zst"
@@ -107,26 +101,11 @@ def test_a_call_whose_code_is_there_for_some_receivers_only_is_told_in_groups_an
         f"{' ' * 30} \\-> TypeProfile (950/1000 counts) = {SORT_VISITOR.replace('.', '/')}",
     )
     log.write_bytes(zstandard.ZstdCompressor().compress(visits(*major)))
-    groups = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "es").stdout
-    assert "\ninlined: PointRangeQuery$1$1::visit inline (hot); " in groups
-    told = "inlined in part: NumericComparator$NumericLeafComparator$1::visit inline (hot): 1 fork (block 2)"
-    assert f"\n{told}" in groups
-    diff = call("latest", "--diff", "es", "os", "--block", 2)
-    assert "\n      inlined in part: calls of some receivers are inlined, those of others" in diff.stdout
-    site = json.loads(call("latest", "--diff", "es", "os", "--block", 2, "--format", "json").stdout)
+    site = json.loads(shown("latest", "--diff", "es", "os", "--block", 2, "--format", "json"))
     (visit,) = site["differences"]
-    assert (visit["es"]["found"], visit["os"]["found"]) == ("partly", "virtual")
-    assert "inlined in part" not in call("latest", "--diff", "es", "os", "--block", 0).stdout
-
-
-def test_forks_whose_compilation_was_given_up_since_are_named(home: Path):
-    folder = RunFolder(home / "runs" / "20260101-000000-c")
-    log = folder.evidence_folder("os", 2, 0) / "jvm.log.zst"
-    gone = head(9000, 77, 4, INTS, 198) + "   made not entrant"
-    log.write_bytes(zstandard.ZstdCompressor().compress(visits(*VIRTUAL_VISIT, gone)))
-    done = call("latest", "--group", READ, "--callee", "visit", "--task", "range", "--variant", "os")
-    assert "block 2: that compilation was given up at 9.00 s" in done.stdout
-    assert done.stdout.count("given up") == 1
+    assert (visit["baseline"]["found"], visit["contender"]["found"]) == ("partly", "virtual")
+    assert "inlined in part" in shown("latest", "--diff", "es", "os", "--block", 2)
+    assert "inlined in part" not in shown("latest", "--diff", "es", "os", "--block", 0)
 
 
 def test_without_options_it_shows_what_depends_on_what_ran_before(
@@ -135,47 +114,31 @@ def test_without_options_it_shows_what_depends_on_what_ran_before(
     monkeypatch.setenv("COLUMNS", "120")
     folder = RunFolder(home / "runs" / "20260102-000000-c")
     logs(folder)
-    record = msgspec.structs.replace(recorded(folder, "es", "os"), id=folder.path.name)
-    folder.save(record)
-    done = call("20260102")
-    assert done.exit_code == 0, done.output
-    assert "visit in DocIdsWriter::readInts24 x 2" in done.stdout
+    folder.save(msgspec.structs.replace(recorded(folder, "es", "os"), id=folder.path.name))
+    assert "visit in DocIdsWriter::readInts24 x 2" in shown("20260102")
     (pair,) = json.loads(call("20260102", "--variant", "os", "--format", "json").stdout)["histories"]
     assert pair["sites"][0]["outcomes"] == [INLINED, "virtual call"]
-    assert "--level cannot be used" in str(call("20260102", "--level", "4").exception)
-    assert "es has no inlining log" in str(call("20260102", "--variant", "es").exception)
-    shown = CliRunner().invoke(root, ["show", "20260102", "-v"])
-    assert "visit in DocIdsWriter::readInts24 x 2" in " ".join(shown.stdout.split())
+    assert "--boot requires" in refused("20260102", "--boot", "0")
+    assert "no inlining log of that variant" in refused("20260102", "--variant", "es")
+    report = CliRunner().invoke(root, ["show", "20260102", "-v"])
+    assert "visit in DocIdsWriter::readInts24 x 2" in " ".join(report.stdout.split())
 
 
 def test_a_log_file_needs_no_run(tmp_path: Path):
     for name, lines in (("a.log", INLINED_VISIT), ("b.log", VIRTUAL_VISIT)):
         (tmp_path / name).write_bytes(visits(*lines))
-    alone = call(tmp_path / "a.log", "--method", READ, "--format", "json")
-    assert json.loads(alone.stdout)["log"] == str(tmp_path / "a.log")
-    both = call(tmp_path / "a.log", "--diff", tmp_path / "a.log", tmp_path / "b.log")
-    assert "  b.log: PointValues$IntersectVisitor::visit  virtual call" in both.stdout
-    mixed = call(tmp_path / "a.log", "--diff", tmp_path / "a.log", "os")
-    assert isinstance(mixed.exception, UsageError)
-    assert "inlined" in call("latest", "--diff", tmp_path / "a.log", "os").stdout
-
-
-def test_two_log_files_of_one_name_are_told_apart(tmp_path: Path):
-    paths = [tmp_path / side / "jvm.log" for side in ("a", "b")]
-    for path, lines in zip(paths, (INLINED_VISIT, VIRTUAL_VISIT), strict=True):
-        path.parent.mkdir()
-        path.write_bytes(visits(*lines))
-    document = json.loads(call("latest", "--diff", *paths, "--format", "json").stdout)
-    assert set(document["only"]) == set(map(str, paths))
-    assert {str(path) for path in paths} <= document["differences"][0].keys()
-
-
-def test_a_file_has_no_forks_to_group(tmp_path: Path):
-    (tmp_path / "a.log").write_bytes(visits())
-    done = call(tmp_path / "a.log", "--group", READ, "--callee", "visit", "--task", "range")
-    assert "a log file alone has no forks" in f"{done.output}{done.exception}"
-    done = call(tmp_path / "a.log", "--method", READ, "--block", 1)
-    assert "a log file alone has no variants, blocks or boots" in str(done.exception)
+    alone = json.loads(shown(tmp_path / "a.log", "--method", READ, "--format", "json"))
+    assert alone["log"] == str(tmp_path / "a.log")
+    both = ("--diff", tmp_path / "a.log", tmp_path / "b.log", "--format", "json")
+    for run in (tmp_path / "a.log", "latest"):
+        document = json.loads(shown(run, *both))
+        assert document["sides"] == document["logs"] == [str(tmp_path / name) for name in ("a.log", "b.log")]
+        assert len(document["differences"]) == 1
+    assert "inlined" in shown("latest", "--diff", tmp_path / "a.log", "os")
+    assert "no inlining log of that variant" in refused(
+        tmp_path / "a.log", "--diff", tmp_path / "a.log", "os"
+    )
+    assert "missing option" in refused(tmp_path / "a.log")
 
 
 def test_a_run_of_histories_without_logs_lacks_these_and_no_option(home: Path):
