@@ -87,12 +87,11 @@ def test_two_compilers_of_a_kind_are_told_apart():
     assert calling(log, "Two::y") == calling(log, "One::m") == []
 
 
-def test_a_log_that_names_no_threads_is_known_as_such():
-    heads = (head(10, 1, 4, "a.Big::m"), head(11, 2, 3, "a.Small::m"), call(1, "b.C1::x", "inline"))
-    log = InliningLog(plain(*heads, "[2026-01-01T00:00:00,000][INFO ][o.e.n.Node] [node] started"))
-    assert [callees(log, number) for number in range(2)] == [[], ["b.C1::x"]]
-    assert (log.account.names_threads, log.account.others, log.account.lines) == (False, 1, 4)
-    assert InliningLog(in_file(thread(1), *heads)).account.names_threads
+def test_a_log_that_names_no_threads_is_refused_unless_it_is_one_compilation():
+    heads = (head(10, 1, 4, "a.Big::m"), head(11, 2, 3, "a.Small::m"))
+    with pytest.raises(BenchctlError, match="which thread"):
+        entries(InliningLog(plain(*heads)))
+    assert len(entries(InliningLog(plain(heads[0], "[INFO] started", call(1, "b.C1::x", "inline"))))) == 1
 
 
 def test_a_line_in_two_writes_is_read_as_one():
@@ -124,6 +123,7 @@ def test_a_line_that_is_cut_in_its_indentation_keeps_its_depth(before: tuple[str
 def test_heads_say_what_was_compiled():
     log = InliningLog(
         plain(
+            thread(1),
             "    216    1     n 0       jdk.internal.misc.Unsafe::getReferenceVolatile (native)   ",
             "217    2     n 0       java.lang.Object::hashCode (native)   (static)",
             "  16977 6403 % !b  4       a.Loop::run @ 12 (345 bytes)",
@@ -139,12 +139,13 @@ def test_heads_say_what_was_compiled():
     assert (osr.method, osr.osr_bci, osr.size, osr.flags) == ("a.Loop::run", 12, 345, "%!b")
     assert (osr.stamp_ms, osr.id, osr.level) == (16977, 6403, 4)
     assert (sync.flags, sync.osr_bci) == ("s", None)
-    assert log.account.others == 3
+    assert log.account.others == 4
 
 
 def test_when_a_compilation_was_given_up_is_known():
     log = InliningLog(
         plain(
+            thread(1),
             head(10, 1, 3, "a.B::m"),
             head(20, 2, 4, "a.B::m"),
             "     30    1       3       a.B::m (98 bytes)   made not entrant",
@@ -197,6 +198,7 @@ def test_an_empty_log_has_nothing():
 def test_methods_are_found_by_the_end_of_their_names():
     log = InliningLog(
         plain(
+            thread(1),
             head(1, 1, 4, "org.x.Outer$Inner::run"),
             head(2, 2, 4, "org.x.Other$Inner::run"),
             head(3, 3, 4, "org.x.Inner::runs"),
@@ -286,7 +288,8 @@ def test_a_compilation_comes_when_its_thread_begins_another():
 
 @given(st.lists(line, max_size=40))
 def test_every_line_is_in_exactly_one_account(lines: list[str]):
-    account = InliningLog(plain(*lines)).account
+    account = Account()
+    list(read_entries([plain(*lines)], account))
     blank = sum(not one or one.isspace() for one in lines)
     told = account.heads + account.others + account.of_trees
     assert told <= account.lines == len(lines) <= told + blank
@@ -303,14 +306,12 @@ def test_where_the_stream_is_cut_makes_no_difference(lines: list[str], size: int
 
 @given(st.binary(max_size=400))
 def test_garbage_never_raises(data: bytes):
-    log = InliningLog(data)
-    for entry in log:
+    for entry in read_entries([data], Account()):
         entry.tree()
-    log.mentions("A::b")
 
 
 @given(st.lists(line, max_size=30), st.binary(max_size=60), st.integers(0, 2000))
 def test_garbage_within_a_log_never_raises(lines: list[str], garbage: bytes, at: int):
     data = plain(*lines)
-    log = InliningLog(data[:at] + garbage + data[at:])
-    assert sum(len(entry.tree().calls) for entry in log) <= len(lines) + garbage.count(b"@")
+    read = read_entries([data[:at] + garbage + data[at:]], Account())
+    assert sum(len(entry.tree().calls) for entry in read) <= len(lines) + garbage.count(b"@")

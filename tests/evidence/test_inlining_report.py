@@ -39,7 +39,7 @@ SCENES: dict[str, Callable[[], str]] = {
         visits(*INLINED_VISIT, *at(INLINED_VISIT, 50))
     ),
     "what was left out, given up or not understood": lambda: tree(
-        plain(head(1, 5, 4, INTS), head(5000, 77, 4, INTS), LIBRARY, ODD, GONE, "an engine's line")
+        plain(thread(1), head(1, 5, 4, INTS), head(5000, 77, 4, INTS), LIBRARY, ODD, GONE, "an engine's line")
     ),
     # The lines are those of "Elasticsearch Benchmarking, Part 4: Inlining" (blunders.io, 2024).
     "the excerpt of the blog, cut to what matters": lambda: tree(

@@ -234,7 +234,7 @@ def _write_new(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-_COLLECTORS: dict[EvidenceKind, type[InliningCollector | ProfileCollector]] = {
+COLLECTORS: dict[EvidenceKind, type[InliningCollector | ProfileCollector]] = {
     "inlining": InliningCollector,
     "profile": ProfileCollector,
 }
@@ -248,4 +248,4 @@ def collectors(kinds: Sequence[EvidenceKind], scene: Scene) -> list[Collector]:
     """
     with disk_errors(f"collect evidence in {scene.folder}"):
         scene.folder.mkdir(parents=True, exist_ok=True)
-    return [_COLLECTORS[kind](scene) for kind in kinds]
+    return [COLLECTORS[kind](scene) for kind in kinds]

@@ -135,7 +135,7 @@ def inlining_command(
     Collect the logs with `benchctl run --evidence inlining`. RUN may be a log file, too.
     """
     if diff is not None and (variant is not None or diff[0] == diff[1]):
-        raise UsageError("--diff names two different variants, or log files, itself")
+        raise UsageError("--diff needs two different variants, or log files, and no --variant")
     as_json = output_format == "json"
     opened = None if Path(run).is_file() else open_run(run, runs_folder)
     if method is None and diff is None:
@@ -234,7 +234,7 @@ def profile_command(
     Collect profiles with `benchctl run --evidence profile`.
     """
     if diff is not None and (variant is not None or diff[0] == diff[1]):
-        raise UsageError("--diff names two different variants itself")
+        raise UsageError("--diff needs two different variants, and no --variant")
     folder, record = open_run(run, runs_folder)
     sides = profile_sides(folder, record, diff or ((variant,) if variant else ()), form)
     if output_format == "html":

@@ -95,7 +95,7 @@ class Compilation(msgspec.Struct, frozen=True, gc=False):
 # Addresses of hidden classes differ between JVMs: `Foo$$Lambda/0x00007f..::m`, `Foo$$Lambda$12/0x00..::m`.
 _HIDDEN = re.compile(r"(?<=\$\$Lambda)(?:\$\d+)?/0x[0-9a-f]+|/0x[0-9a-f]+")
 LIBRARY = ("java.", "javax.", "jdk.", "sun.", "com.sun.")
-"""What methods of the Java library begin with."""
+"""Beginnings of the names of the Java library."""
 
 
 def simple(method: str) -> str:
@@ -223,7 +223,8 @@ Line = TreeLine | Compilation | ThreadLine | GivenUpLine
 def parse_line(raw: bytes) -> Line:
     """Parse a line without its end."""
     if (call := _CALL(raw)) is not None:
-        return _call_line(raw, call)
+        callees, receivers = _tried(call[3], call[4], call[5] or b"")
+        return CallLine(raw, call.end(1), int(call[2]), callees, receivers)
     if (head := _HEAD(raw)) is not None:
         return _compilation(head)
     if (thread := _THREAD(raw)) is not None:
@@ -265,15 +266,15 @@ def _compilation(head: re.Match[bytes]) -> Compilation | GivenUpLine:
     )
 
 
-def _call_line(raw: bytes, match: re.Match[bytes]) -> CallLine:
-    _, bci, name, size, words = match.groups(b"")
+@functools.lru_cache(maxsize=1 << 14)  # the same callee and words, at many call sites
+def _tried(name: bytes, size: bytes | None, words: bytes) -> tuple[tuple[Callee, ...], tuple[Receiver, ...]]:
+    """The callees of a call's line, and the receivers on it."""
     # JDK 25 prints all that was tried at one site on one line.
     first, *rest = _CHANGED.split(_text(_PROFILE.sub(b"", words)))
     tried = [_callee(_dotted(name), int(size) if size else None, first)]
     tried += [_callee(rest[at], int(rest[at + 1]), rest[at + 2]) for at in range(0, len(rest), 3)]
     # A target without words is the declared method again, to which the site was reset.
-    callees = tuple(callee for callee in tried if callee.words) or (tried[0],)
-    return CallLine(raw, match.end(1), int(bci), callees, _receivers(words))
+    return tuple(callee for callee in tried if callee.words) or (tried[0],), _receivers(words)
 
 
 def _callee(method: str, size: int | None, said: str) -> Callee:
@@ -474,7 +475,8 @@ class InliningLog:
         """Yield all compilations.
 
         Raises:
-            BenchctlError: If the file cannot be read or decompressed, or is truncated.
+            BenchctlError: If the file cannot be read or decompressed, is truncated, or has several threads'
+                lines without saying whose they are.
         """
         account = Account()
         with ExitStack() as stack:
@@ -483,6 +485,11 @@ class InliningLog:
             except (OSError, zstandard.ZstdError) as err:
                 reason = (err.strerror if isinstance(err, OSError) else "") or str(err)
                 raise BenchctlError(f"cannot read {self._source!s}: {reason}") from err
+        if account.compilations > 1 and not account.names_threads:
+            raise BenchctlError(
+                f"{self._source!s} does not say which thread wrote what",
+                hint="let the JVM write it: -XX:+LogVMOutput -XX:LogFile=jvm.log",
+            )
         self._account = account
 
     @property

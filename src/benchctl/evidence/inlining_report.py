@@ -79,10 +79,6 @@ def tree_text(label: str, found: FoundCompilation, asked: str, account: Account)
         lines.append(f"{counted(cut, 'call')} not shown: {what}; see --format json")
     lines += [f"not understood: {line.strip()}" for line in found.tree.unread]
     lines.append(f"log: {counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}")
-    if not account.names_threads:
-        lines.append(
-            "It does not say which thread wrote what (-XX:+LogVMOutput does): trees may be mixed up."
-        )
     return visible("\n".join(lines) + "\n")
 
 
@@ -271,7 +267,7 @@ def _sites(
     fork: ForkRecord, logs: Sequence[RunLog], windows: Mapping[Place, TaskWindow]
 ) -> dict[Place, dict[SiteKey, Site]]:
     """The call sites when each task ended; each log is read once."""
-    found = {}
+    found: dict[Place, dict[SiteKey, Site]] = {}
     for log in logs:
         origin_ns = fork.boots[log.boot].origin_ns or 0
         ends = sorted((window.end_ns, place) for place, window in windows.items() if window.boot == log.boot)

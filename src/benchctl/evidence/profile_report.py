@@ -1,7 +1,5 @@
 """A stored run's profiles as tables, JSON and a flame graph; and evidence on the page of a run."""
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from benchctl.errors import BenchctlError, UsageError, suggestion
 from benchctl.evidence.inlining_report import history_tables
 from benchctl.evidence.profile import (
     Difference,
+    Share,
     Stack,
     differences,
     engine_neutral,
@@ -25,7 +24,7 @@ from benchctl.evidence.profile import (
     shares,
 )
 from benchctl.report.charts import Chart
-from benchctl.report.html.parts import STYLE, embedded, templates, text_of
+from benchctl.report.html.parts import STYLE, embedded, inline_policy, inline_script, templates, text_of
 from benchctl.report.numbers import counted, json_text
 from benchctl.report.table import Table, plain, worded
 from benchctl.results.model import RunRecord
@@ -67,7 +66,7 @@ class Side:
 
     @property
     def title(self) -> str:
-        """What the samples are."""
+        """Number and kind of the samples."""
         samples = counted(self.stacks.total(), "sample")
         return f"{self.name}, {samples} of threads that ran Java in {counted(len(self.forks), 'fork')}"
 
@@ -118,13 +117,21 @@ def profile_sides(folder: RunFolder, record: RunRecord, names: Sequence[str], fo
 
 def profile_text(sides: Sequence[Side], form: Form, width: int) -> str:
     """Return a table for each variant, and what it leaves out."""
-    return plain([[_table(side, form), *_notes(side, form)] for side in sides], width)
+    found = [(side, _shares(side, form)) for side in sides]
+    return plain(
+        [section for side, own in found for section in ([_table(side, own, form)], _notes(side, own, form))],
+        width,
+    )
 
 
-def _table(side: Side, form: Form) -> Table:
+def _shares(side: Side, form: Form) -> list[Share]:
+    return shares(side.forks, size=form.size, inclusive=form.inclusive)
+
+
+def _table(side: Side, found: Sequence[Share], form: Form) -> Table:
     """Return the hottest frames, callers one below the other."""
     lines: list[tuple[str, ...]] = []
-    for share in shares(side.forks, size=form.size, inclusive=form.inclusive)[: form.top]:
+    for share in found[: form.top]:
         spread = f"{100 * share.least:.2f}-{100 * share.most:.2f}" if len(side.forks) > 1 else ""
         lines.append((share.stack[0], f"{100 * share.share:.2f}", spread, f"{share.samples:,}"))
         lines += [(f"at {caller}", "", "", "") for caller in share.stack[1:]]
@@ -136,9 +143,9 @@ def _when(form: Form) -> str:
     return f"while {form.task} was measured" if form.task else "while tasks were measured"
 
 
-def _notes(side: Side, form: Form) -> list[str]:
+def _notes(side: Side, found: Sequence[Share], form: Form) -> list[str]:
     """Return what the table leaves out."""
-    hidden = len(shares(side.forks, size=form.size, inclusive=form.inclusive)) - form.top
+    hidden = len(found) - form.top
     notes = [f"{counted(hidden, 'more frame')}: see --top."] if hidden > 0 else []
     notes.append(_NATIVE)
     if side.unread:
@@ -180,9 +187,7 @@ def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) 
             "samples": side.stacks.total(),
             "unread": side.unread,
             "caveat": side.shortage,
-            "shares": []
-            if differ
-            else shares(side.forks, size=form.size, inclusive=form.inclusive)[: form.top],
+            "shares": [] if differ else _shares(side, form)[: form.top],
         }
         for side in sides
     ]
@@ -192,10 +197,7 @@ def document_text(run: str, sides: Sequence[Side], form: Form, *, differ: bool) 
 
 # Flame graphs.
 
-_POLICY = (
-    "default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
+_SCRIPT = "flame.js"
 
 
 class FlameData(msgspec.Struct, frozen=True):
@@ -222,19 +224,17 @@ def flame_page(run: str, sides: Sequence[Side], form: Form) -> str:
     stacks = [side.stacks if len(sides) == 1 else renamed(side.stacks, engine_neutral) for side in sides]
     lines = [f"Run {run}, {_when(form)}", *(f"Profile of {side.title}" for side in sides)]
     lines += [side.shortage for side in sides if side.shortage]
-    script = text_of("flame.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         templates()
         .get_template("flame.html.jinja")
         .render(
             version=benchctl.__version__,
-            policy=_POLICY.format(digest=digest),
+            policy=inline_policy(_SCRIPT),
             title=f"Profile of {' against '.join(names)}",
             lines=lines,
             names=names,
             style=Markup(text_of(STYLE)),  # noqa: S704 - our own file
-            script=Markup(script),  # noqa: S704 - our own file
+            script=inline_script(_SCRIPT),
             profile=embedded(flame_data(names, stacks)),
         )
     )
@@ -295,4 +295,4 @@ def profile_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
     if not any("profile" in fork.evidence for fork in record.forks if fork.status == "done"):
         return []
     form = Form(top=_ROWS_ON_PAGES)
-    return [_table(side, form) for side in profile_sides(folder, record, (), form)]
+    return [_table(side, _shares(side, form), form) for side in profile_sides(folder, record, (), form)]

@@ -57,9 +57,12 @@ def inline_script(name: str) -> Markup:
 
 def content_policy(*, inline: bool) -> str:
     """Return the Content-Security-Policy of a page: no network, and no script but its own."""
-    if not inline:
-        return _LINKED_POLICY
-    hashes = " ".join(f"'sha256-{_digest(_unclosed(text_of(name)))}'" for name in (SCRIPT, PLOTLY))
+    return inline_policy(SCRIPT, PLOTLY) if inline else _LINKED_POLICY
+
+
+def inline_policy(*scripts: str) -> str:
+    """Return the policy of a page with these of our scripts in it: no network, and no other script."""
+    hashes = " ".join(f"'sha256-{_digest(_unclosed(text_of(name)))}'" for name in scripts)
     return _INLINE_POLICY.format(hashes=hashes)
 
 
