@@ -335,9 +335,6 @@ def _kept(evidence: Path) -> list[Path]:
     return [path for path in paths if path.is_file()][:1]
 
 
-_MOST_NAMED = 10
-
-
 def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot: int | None) -> RunLog:
     """Return the log that is asked for: the first block and its last boot, unless specified.
 
@@ -357,6 +354,6 @@ def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot:
     fitting = [log for log in logs if variant in {None, log.variant} and block in {None, log.block}]
     fitting = [log for log in fitting if log.block == fitting[0].block and boot in {None, log.boot}]
     if not fitting:
-        available = "; ".join(log.label for log in logs[:_MOST_NAMED])
+        available = "; ".join(log.label for log in logs[:10])
         raise UsageError("no inlining log of that variant, block and boot", hint=f"available: {available}")
     return fitting[-1]

@@ -145,8 +145,10 @@ def inlining_command(
         return
     logs = [RunLog(Path(run))] if opened is None else logs_of(*opened)
     if diff is not None:
-        sides = [_side(logs, side, block, boot) for side in diff]
-        emit(_difference(diff, (sides[0], sides[1]), method or "", as_json=as_json))
+        sides = [
+            RunLog(Path(side)) if Path(side).is_file() else choose(logs, side, block, boot) for side in diff
+        ]
+        emit(_difference(diff, sides, method or "", as_json=as_json))
     elif method is not None:
         emit(_tree(choose(logs, variant, block, boot), method, as_json=as_json))
 
@@ -155,14 +157,13 @@ def _histories(
     opened: tuple[RunFolder, RunRecord] | None, variant: str | None, block: int | None, *, as_json: bool
 ) -> str:
     """Return what ran before the same task, compared."""
-    if opened is None or not histories(opened[1].plan):
+    found = []
+    if opened is not None and histories(opened[1].plan):
+        found = [*read_history_sites(*opened, variant, block)]
+    if not found:
         raise UsageError(
             "missing option: --method or --diff", hint="e.g. --method Class::method, or --diff A B"
         )
-    if not logs_of(*opened):
-        # Raises the error of a run without logs.
-        choose([], variant, block, None)
-    found = [*read_history_sites(*opened, variant, block)]
     return json_text({"histories": found}) if as_json else plain([[history_table(found)]], text_width())
 
 
@@ -174,16 +175,10 @@ def _tree(log: RunLog, method: str, *, as_json: bool) -> str:
     return json_text({"log": log.label, **msgspec.structs.asdict(found), "lines": opened.account.lines})
 
 
-def _side(logs: list[RunLog], name: str, block: int | None, boot: int | None) -> RunLog:
-    """Return a side of a comparison: a variant of the run, or a log file."""
-    path = Path(name)
-    return RunLog(path) if path.is_file() else choose(logs, name, block, boot)
-
-
-def _difference(sides: tuple[str, str], logs: tuple[RunLog, RunLog], method: str, *, as_json: bool) -> str:
+def _difference(sides: tuple[str, str], logs: list[RunLog], method: str, *, as_json: bool) -> str:
     baseline, contender = (newest_sites(InliningLog(log.path), under=method) for log in logs)
     compared = compare_sites(baseline, contender)
-    labels = (logs[0].label, logs[1].label)
+    labels = [log.label for log in logs]
     scope = "in callers of Lucene and the engines"
     if method:
         scope += f", where {method} is compiled or called"

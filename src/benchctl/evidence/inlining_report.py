@@ -160,7 +160,7 @@ def _outcome(site: Site) -> str:
 
 
 def differences_text(
-    sides: tuple[str, str], labels: tuple[str, str], compared: Compared, scope: str, width: int
+    sides: tuple[str, str], labels: Sequence[str], compared: Compared, scope: str, width: int
 ) -> str:
     """Return what differs, the most called first; `sides` are short names, `labels` name the logs."""
     lines = [
@@ -223,8 +223,8 @@ def read_history_sites(
         BenchctlError: If a file cannot be read.
     """
     groups = histories(record.plan)
-    logs = logs_of(folder, record) if groups else []
-    for name in dict.fromkeys(log.variant for log in logs) if variant is None or not groups else [variant]:
+    logs = logs_of(folder, record)
+    for name in [variant] if variant else dict.fromkeys(log.variant for log in logs) or [""]:
         first = choose(logs, name, block, None)
         own = [log for log in logs if (log.variant, log.block) == (name, first.block)]
         fork = next(fork for fork in record.forks if (fork.variant, fork.block) == (name, first.block))
@@ -306,6 +306,8 @@ def _costliest(
 def history_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
     """Return a table of call sites and histories; none without any, or why it is not there."""
     logs = logs_of(folder, record) if histories(record.plan) else []
+    if not logs:
+        return []
     names = dict.fromkeys(log.variant for log in logs)
     first = {(log.variant, log.block) for log in (choose(logs, name, None, None) for name in names)}
     if sum((log.variant, log.block) in first for log in logs) > _MOST_LOGS:
