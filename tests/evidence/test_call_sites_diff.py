@@ -19,9 +19,9 @@ VISIT = SiteKey(INTS, 35, "visit")
 TREE = "org.apache.lucene.util.bkd.BKDReader$BKDPointTree::addAll"
 
 
-def compared(one: bytes, other: bytes, *, under: str = "", refused: bool = False) -> Compared:
+def compared(one: bytes, other: bytes, *, under: str = "", **options: bool) -> Compared:
     sides = [newest_sites(InliningLog(data), under=under) for data in (one, other)]
-    return compare_sites(sides[0], sides[1], refused=refused)
+    return compare_sites(sides[0], sides[1], **options)
 
 
 def indented(lines: tuple[str, ...]) -> list[str]:
@@ -95,12 +95,13 @@ def test_only_what_is_under_a_method_is_compared_where_one_is_named():
     assert compared(visits(*INLINED_VISIT), visits(*VIRTUAL_VISIT), under=f"{VISITOR}::grow").matched == 0
 
 
-def test_callers_of_other_packages_do_not_count():
+def test_callers_of_other_packages_need_asking():
     sides = [
         visits(*lines).replace(b"org.apache.lucene.util", b"io.netty")
         for lines in (INLINED_VISIT, VIRTUAL_VISIT)
     ]
     assert compared(*sides) == Compared((), 0, 0, 0)
+    assert len(compared(*sides, everywhere=True).differences) == 1
 
 
 def test_sites_of_another_version_are_matched_by_name_in_order():

@@ -163,7 +163,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """The call sites of Lucene and the engines in two logs, one by one."""
+    """The call sites of two logs, one by one."""
 
     differences: tuple[Difference, ...]  # the most called first
     matched: int  # number of sites on both sides
@@ -172,16 +172,22 @@ class Compared(msgspec.Struct, frozen=True):
 
 
 def compare_sites(
-    baseline: Mapping[SiteKey, Site], contender: Mapping[SiteKey, Site], *, refused: bool = False
+    baseline: Mapping[SiteKey, Site],
+    contender: Mapping[SiteKey, Site],
+    *,
+    refused: bool = False,
+    everywhere: bool = False,
 ) -> Compared:
     """Find the sites that are inlined on one side and a virtual call on the other.
 
     Sites match by caller, bci and the called method's name. If the two sides have different versions of a
     class, bcis differ: then the n-th call of a name in a caller matches the n-th, provided both have equally
-    many. `refused` also finds sites that are inlined on one side and called directly on the other.
+    many. `refused` also finds sites that are inlined on one side and called directly on the other;
+    `everywhere` looks at all callers, not only those of Lucene and the engines.
     """
+    packages = ("",) if everywhere else ENGINE_PACKAGES
     baseline, contender = (
-        {key: site for key, site in sites.items() if key.caller.startswith(ENGINE_PACKAGES)}
+        {key: site for key, site in sites.items() if key.caller.startswith(packages)}
         for sites in (baseline, contender)
     )
     pairs = [(site, contender[key], False) for key, site in baseline.items() if key in contender]

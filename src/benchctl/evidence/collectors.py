@@ -90,15 +90,13 @@ SETTINGS_NAME = "profile.jfc"
 STACK_DEPTH = 512
 _TIMEOUT_S = 120
 _RECORDING = "benchctl"
-_TOOLS = ("jcmd", "jfr")
-_PERIODS = ("beginChunk", "10 ms")
 # Samples only, since every event has its cost.
 SETTINGS = (
     '<?xml version="1.0" encoding="UTF-8"?>\n<configuration version="2.0" label="benchctl">\n'
     + "".join(
         f'  <event name="{name}">'
         f'<setting name="enabled">true</setting><setting name="period">{period}</setting></event>\n'
-        for name, period in zip(EVENTS, _PERIODS, strict=True)
+        for name, period in zip(EVENTS, ("beginChunk", "10 ms"), strict=True)
     )
     + "</configuration>\n"
 )
@@ -110,7 +108,7 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
     Raises:
         UsageError: If the runtime lacks a tool that profiles need.
     """
-    for tool in _TOOLS if "profile" in kinds else ():
+    for tool in ("jcmd", "jfr") if "profile" in kinds else ():
         if not (java_home / "bin" / tool).is_file():
             raise UsageError(
                 f"profiles need {tool}, and {java_home} has none",

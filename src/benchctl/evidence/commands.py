@@ -106,7 +106,7 @@ def explain_group(context: click.Context, run: str) -> None:
 
 
 @explain_group.command("inlining")
-@click.option("--method", metavar="METHOD", help="Class::method; with --diff: only what is in it.")
+@click.option("--method", metavar="METHOD", help="Class::method; with --diff: all calls around it.")
 @click.option("--variant", metavar="NAME", help="Variant whose log to read, where several have one.")
 @click.option("--block", type=int, help="Block of the fork.  [default: the first that has a log]")
 @click.option("--boot", type=int, help="Node start of the fork.  [default: the last]")
@@ -177,11 +177,9 @@ def _tree(log: RunLog, method: str, *, as_json: bool) -> str:
 
 def _difference(sides: tuple[str, str], logs: list[RunLog], method: str, *, as_json: bool) -> str:
     baseline, contender = (newest_sites(InliningLog(log.path), under=method) for log in logs)
-    compared = compare_sites(baseline, contender)
+    compared = compare_sites(baseline, contender, everywhere=bool(method))
     labels = [log.label for log in logs]
-    scope = "in callers of Lucene and the engines"
-    if method:
-        scope += f", where {method} is compiled or called"
+    scope = f"where {method} is compiled or called" if method else "in callers of Lucene and the engines"
     if not as_json:
         return differences_text(sides, labels, compared, scope, text_width())
     return json_text({"sides": sides, "logs": labels, "scope": scope, **msgspec.structs.asdict(compared)})

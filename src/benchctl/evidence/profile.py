@@ -218,8 +218,7 @@ def _frame(found: re.Match[str]) -> str:
 def pool_of(thread: str) -> str:
     """Return the common part of the threads of a pool: `search` of `elasticsearch[node][search][T#3]`."""
     match = _POOL.search(thread)
-    name = match["pool"] if match else _NUMBER.sub("", thread)
-    return name or thread
+    return match["pool"] if match else _NUMBER.sub("", thread) or thread
 
 
 # Counting stacks.
