@@ -18,7 +18,7 @@ Hook = Literal[
 - micro: the module with MicroRunner(plan, run folder, home, stop event), a `run.fork.Runner` of forks without
   nodes, prepare_micro(home, plan, progress), and micro_caveats(plan); micro_source(path) -> its `MicroSpec`
 - page(analysis, folder and record of its run if it is of one) -> (charts, tables of details) of its page
-- redline: the module with redline_curves, redline_doubts and unsteady_nodes, as in `redline.judge`
+- redline: the module with redline_curves, redline_doubts and unsteady_nodes, as in `redline.report`
 - redline_search(plan, track, block, measure) -> `run.fork.SearchResult`
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
@@ -43,16 +43,16 @@ class Slice(NamedTuple):
 SLICES: Mapping[str, Slice] = {
     "redline": Slice(
         {
-            "page": "charts:page",
-            "redline": "judge",
-            "redline_search": "conduct:search_redline",
+            "page": "report:page",
+            "redline": "report",
+            "redline_search": "search:search_redline",
             "report": "report:report",
         },
         {
             "redline": (
                 "Measure",
                 "commands:redline_command",
-                "Find the maximum load that meets a latency objective.",
+                "Find the maximum request rate that meets a latency objective.",
             ),
         },
     ),
@@ -106,7 +106,7 @@ SLICES: Mapping[str, Slice] = {
     ),
     "sweep": Slice(
         {
-            "page": "charts:page",
+            "page": "report:page",
             "report": "report:report",
             "sweep": "points:Sweep.of",
             "swept_curves": "curve:swept_curves",

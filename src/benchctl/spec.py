@@ -91,7 +91,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     sweep: Annotated[
         tuple[str, ...],
         _said(
-            "Measure at several values, e.g. clients=1,2,4. Repeatable.",
+            "Measure at several values, e.g. clients=1,2,4.",
             "What to measure",
             metavar="NAME=A,B,...",
         ),

@@ -372,11 +372,11 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
     assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
     assert guarded(root, [*dry, "--runs", "/sys/kernel/runs"]) == ExitCode.FAILED
     assert "runs cannot be kept in /sys/kernel/runs" in capsys.readouterr().err
-    search = "redline -n --operation range --slo p90=50ms --clients 1..8 --page-cache cold --docs 300k"
+    search = "redline -n --operation range --slo p90=50ms --clients 8 --page-cache cold --docs 300k"
     assert guarded(root, [*search.split(), "--variant", "es", "--heap", "256m"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith(
-        "would measure red-line of range on a fresh node a fork: p90 of latency within 50 ms; 10 s warm-up, "
-        "then 5 s a step after 2 s in a closed loop, 1 to 8 clients, 3% apart or by one; with es, 3 forks "
+        "would measure red-line of range on a fresh node a fork: p90 of latency within 50 ms; 10 s closed "
+        "loop, then 5 s a rate after 2 s, poisson arrivals, 8 clients, rates 3% apart; with es, 3 forks "
         "each on 300,000 documents\nsteps: fetch elasticsearch 8.11.0; "
     )
     assert not list((tmp_path / "home").rglob("run.json"))

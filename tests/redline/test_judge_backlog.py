@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.redline.judge import Growth, growth, undelayed_latency
-from benchctl.redline.search import Ladder, Phase, Search
-from benchctl.results.figures import StepVerdict
+from benchctl.redline.search import growth, undelayed_latency
 
 NS_PER_S = 1_000_000_000
 SETTLE_NS = 2 * NS_PER_S
@@ -73,41 +71,6 @@ def test_growth_is_found_beyond_the_limit_of_a_queue_and_hardly_below_it(
 def test_few_requests_say_less_but_do_not_call_a_stable_queue_growing():
     assert share_of_growth(0.7, exponential=True, service_s=0.02) <= 0.1
     assert share_of_growth(1.4, exponential=True, service_s=0.02) >= 0.95
-
-
-def bulk_step(load: float, rng: np.random.Generator, seconds: float = 5.0) -> Growth:
-    """Twenty bulk requests a second, evenly spaced, on two servers whose service times vary by half."""
-    due = np.arange(0, SETTLE_NS + int(seconds * NS_PER_S), NS_PER_S // 20)
-    sigma = np.sqrt(np.log(1.25))
-    service = rng.lognormal(np.log(load * 2 / 20) - sigma**2 / 2, sigma, due.size) * NS_PER_S
-    latency = queue(due, service.tolist(), servers=2)
-    return growth(due[due >= SETTLE_NS], latency[due >= SETTLE_NS])
-
-
-@pytest.mark.parametrize(
-    ("load", "least", "most"), [(0.7, 0.0, 0.02), (0.9, 0.0, 0.12), (1.1, 0.8, 1.0), (1.2, 0.97, 1.0)]
-)
-def test_a_hundred_evenly_spaced_bulk_requests_tell_what_is_kept_up_with(
-    load: float, least: float, most: float
-):
-    rng = np.random.default_rng(3)
-    assert least <= np.mean([bulk_step(load, rng).grows for _ in range(120)]) <= most
-
-
-def test_red_lines_of_bulk_requests_that_only_have_to_keep_up_lie_below_what_is_served():
-    rng, found = np.random.default_rng(4), []
-    for fork in range(40):
-        ladder = Ladder(1.03, fork / 40)
-
-        def attempt(rung: int, _phase: Phase, ladder: Ladder = ladder) -> StepVerdict:
-            return "fail" if bulk_step(ladder.load(rung), rng).grows else "pass"
-
-        search = Search(attempt, least=ladder.at_most(0.2), most=None, leap=ladder.rungs(1.4))
-        ended = search.run(ladder.at_most(0.75))
-        assert ended.end == "found"
-        found.append(ladder.load(ended.rung or 0))
-    assert 0.93 < float(np.exp(np.mean(np.log(found)))) < 1.02
-    assert max(found) < 1.1
 
 
 def test_a_steady_overload_has_its_own_slope():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.redline.judge import redline_curves
+from benchctl.redline.report import redline_curves
 from benchctl.stats.analysis import RedlineCurves, Spread
 from redlines import SEARCH, make_point, redline_fork
 

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.redline.judge import redline_curves
-from benchctl.redline.report import curve_plot, curve_tables
+from benchctl.redline.report import curve_tables, redline_curves
 from benchctl.report.charts.effects import forest_charts
 from benchctl.report.formats import render
 from benchctl.report.layout import change_cells, collect_notes, result_tables, value_text
@@ -20,22 +19,11 @@ from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import RedlineCurves
-from benchctl.track.model import Challenge, Task
 from builders import make_record
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 from report.conftest import fact_lines
 
 GOLDEN = Path(__file__).parent / "golden" / "report.txt"
-CLIENTS = msgspec.structs.replace(SEARCH, by="clients", clients=64)
-FACTOR = msgspec.structs.replace(SEARCH, by="factor", operation="mixed", tasks=("range",))
-MIXED = Challenge(
-    "redline-mixed",
-    (
-        Task("range", target_throughput=20.0),
-        Task("bulk", name="send", target_interval=0.5, per_request=100.0),
-    ),
-)
-FACTOR_PLAN = redline_plan(FACTOR, schedules=(MIXED,), sources={"mixed": "/c/mixed.json"})
 
 
 def points(capacity: float) -> list[CurvePoint]:
@@ -67,7 +55,7 @@ def shown(found: RedlineCurves) -> list[str]:
     lines = []
     for table in curve_tables(found):
         lines += [table.title, *(" | ".join(row) for row in (table.titles, *table.texts))]
-    return [*lines, *curve_plot(found, 80)]
+    return lines
 
 
 def first_lines(search: RedlineSpec, loads: Sequence[float | None], **changes: Any) -> list[str]:
@@ -88,52 +76,21 @@ def sought(plan: Plan) -> list[str]:
     return [line for line in fact_lines(make_record(plan=plan)) if line.startswith("  ")][:4]
 
 
-def factors() -> list[str]:
-    """Which rates a factor means, and the command that repeats it."""
-    sides = {
-        variant: [
-            redline_fork(variant, block, factor, points(capacity), redline_unit="x") for block in range(3)
-        ]
-        for variant, factor, capacity in (("es", 2.5, 100.0), ("os", 1.25, 60.0))
-    }
-    analysis = analyse(sides, FACTOR_PLAN)
-    assert analysis.redline is not None
-    for markup in ("markdown", "csv", "json"):
-        assert "mixed" in render(analysis, markup, plan=FACTOR_PLAN)
-    return [
-        *shown(analysis.redline),
-        *render_screen(analysis, plan=FACTOR_PLAN, width=100).plain.splitlines(),
-    ]
-
-
 SCENES: dict[str, Callable[[], list[str]]] = {
     "two variants": lambda: shown(curves()),
     "a single point": lambda: shown(curves(make_point(155, 50.0))),
-    "nothing": lambda: curve_plot(redline_curves({"es": []}, SEARCH), 80),
     "a range over forks": lambda: shown(curves(*(make_point(155, p90) for p90 in (40.0, 44.0, 48.0)))),
     "a step that the driver spoilt": lambda: shown(curves(make_point(155, 70.0, verdict="driver-limited"))),
     "an objective beside the usual percentiles": lambda: shown(
         curves(make_point(155, 40.0), search=msgspec.structs.replace(SEARCH, percentile=99.9))
     ),
-    "clients": lambda: shown(curves(make_point(11, 40.0, rate_per_s=12.0), search=CLIENTS)),
-    "all rates of a challenge": factors,
     "a search for a rate": lambda: sought(redline_plan()),
-    "a search for a factor": lambda: sought(FACTOR_PLAN),
-    "a search for clients": lambda: sought(redline_plan(CLIENTS)),
     "an interval": lambda: first_lines(SEARCH, (100.0, 102.0, 98.0)),
     "one fork": lambda: first_lines(SEARCH, (100.0,)),
     "none": lambda: first_lines(SEARCH, (None, None), redline_text="p90 is 61 ms"),
     "no fork": lambda: first_lines(SEARCH, ()),
     "the most that was tried": lambda: first_lines(SEARCH, (9.0, 8.0), redline_end="max-rate"),
-    "the driver was the limit": lambda: first_lines(
-        SEARCH, (9.0, 8.0), redline_end="driver-limited", redline_unit="queries/s"
-    ),
-    "the same factor": lambda: first_lines(
-        msgspec.structs.replace(SEARCH, by="factor"), (1.5, 1.5), redline_unit="x"
-    ),
-    "the same number of clients": lambda: first_lines(
-        CLIENTS, (12.0, 12.0, 12.0), redline_unit="clients", throughput_per_s=836.1
-    ),
+    "the driver was the limit": lambda: first_lines(SEARCH, (9.0, 8.0), redline_end="driver-limited"),
 }
 
 
@@ -144,13 +101,6 @@ def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
     golden.agree(request.config, GOLDEN, "\n".join(texts))
 
 
-def test_the_plot_keeps_to_the_width_and_to_plain_characters():
-    for width in (60, 80, 120):
-        for line in curve_plot(curves(), width):
-            assert len(line) <= width
-            assert line.isascii()
-
-
 def test_every_format_holds_the_comparison_and_the_curve():
     plan = redline_plan()
     analysis = analyse(SIDES, plan)
@@ -158,7 +108,6 @@ def test_every_format_holds_the_comparison_and_the_curve():
     assert "redline-range: red-line, queries/s (higher is better)" in text
     assert "os: range by offered rate" in text
     markdown = render(analysis, "markdown", plan=plan)
-    assert "```text" in markdown
     assert (
         "`benchctl redline --operation range --slo p90=50ms --clients 16 --schedule poisson --warm-up 10 "
         "--settle 2 --step-time 5 --tolerance 3% --docs 1m --heap 512m --forks 6`"
@@ -202,50 +151,6 @@ def test_a_change_from_or_to_a_bound_is_one_without_an_interval(ends: tuple[Redl
     ]
     assert f"{change}{'' if change == 'n/a' else '%'}  " in line
     assert bool(forest_charts(analysis)) is ("max-rate" not in ends)
-
-
-def test_the_red_line_stays_on_the_screen_and_its_curve_gives_way():
-    twelve = [
-        redline_fork(
-            "es", block, 12.0, points(100.0), redline_unit="clients", throughput_per_s=800.0 + block
-        )
-        for block in range(3)
-    ]  # fmt: skip
-    plan = redline_plan(CLIENTS)
-    analysis = analyse({"es": twelve}, plan)
-    screen = render_screen(analysis, plan=plan, lines=24).plain
-    assert len(screen.splitlines()) <= 24
-    assert "red-line, clients" in screen
-    assert "throughput, queries/s" in screen
-    tall = render_screen(analysis, plan=plan, lines=40).plain
-    assert "p90 of latency, ms, by clients" in tall
-    assert len(tall.splitlines()) <= 40
-    assert "red-line, clients" in render_screen(analysis, plan=plan, lines=10).plain
-
-
-def test_a_node_that_still_got_faster_while_clients_were_searched_for_is_no_settled_one():
-    def fork(block: int, *achieved: float) -> ForkRecord:
-        steps = [
-            make_point(11, 40.0, step=step, rate_per_s=12.0, achieved_per_s=one)
-            for step, one in enumerate(achieved, 1)
-        ]
-        return redline_fork("es", block, 12.0, steps, redline_unit="clients", throughput_per_s=achieved[-1])
-
-    plan = redline_plan(CLIENTS)
-    rising = {"es": [fork(0, 400.0, 600.0, 820.0), fork(1, 400.0, 800.0), fork(2, 300.0, 700.0)]}
-    analysis = analyse(rising, plan)
-    (doubt,) = [one for one in analysis.rows[0].caveats if one.code == "not-steady"]
-    assert doubt.text == (
-        "not warmed up: es got 105% more done in its last step than in its first with as many clients; "
-        "raise --warm-up"
-    )
-    assert analysis.rows[0].figures[0].steady.trend == "not warmed up"
-    screen = render_screen(analysis, plan=plan).plain
-    assert "warming up" in screen
-    assert "Next (nodes changed while it searched)" in screen
-    assert "--warm-up 30 " in " ".join(screen.replace("\\", "").split())
-    settled = {"es": [fork(0, 400.0, 430.0), fork(1, 400.0, 380.0), fork(2, 500.0)]}
-    assert not any(one.code == "not-steady" for one in analyse(settled, plan).rows[0].caveats)
 
 
 def test_a_search_that_found_nothing_leaves_the_others_and_no_change():

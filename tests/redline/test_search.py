@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.redline.search import MOST_STEPS, ClientLadder, Found, Ladder, Phase, Search
+from benchctl.redline.search import MOST_STEPS, Found, Ladder, Phase, Search
 from benchctl.results.figures import RedlineEnd, StepVerdict
 
 LEAP = 11
@@ -55,7 +55,7 @@ class Noisy(Node):
 
 
 def search(attempt: Callable[[int, Phase], StepVerdict], first: int, most: int | None = None) -> Found:
-    return Search(attempt, least=0, most=most, leap=LEAP).run(first)
+    return Search(attempt, most=most, leap=LEAP).run(first)
 
 
 @given(limit=st.integers(0, 400), first=st.integers(-50, 450))
@@ -210,7 +210,7 @@ def test_a_node_that_answers_at_random_does_not_keep_the_search_for_ever(answers
 def test_the_rung_of_a_rate_is_the_highest_that_is_not_above_it(ratio: float, shift: float, rate: float):
     ladder = Ladder(ratio, shift)
     rung = ladder.at_most(rate)
-    assert ladder.load(rung) <= rate < ladder.load(rung + 1)
+    assert ladder.rate(rung) <= rate < ladder.rate(rung + 1)
 
 
 @given(ratio=st.floats(1.001, 1.5), shift=st.floats(0, 0.999), most=st.floats(1.0, 1e6))
@@ -218,56 +218,17 @@ def test_the_highest_load_is_tried_itself_whatever_the_grid(ratio: float, shift:
     ladder = Ladder(ratio, shift, most)
     top = ladder.top
     assert top is not None
-    assert ladder.load(top - 1) < ladder.load(top) == most
+    assert ladder.rate(top - 1) < ladder.rate(top) == most
     assert Ladder(ratio, shift).top is None
 
 
 def test_rates_are_a_ratio_apart_and_a_shift_moves_all_of_them_by_less_than_that():
     plain, shifted = Ladder(1.03), Ladder(1.03, 0.5)
-    rates = [plain.load(rung) for rung in range(100, 110)]
+    rates = [plain.rate(rung) for rung in range(100, 110)]
     assert all(math.isclose(above / below, 1.03) for below, above in pairwise(rates))
-    assert all(plain.load(rung) < shifted.load(rung) < plain.load(rung + 1) for rung in range(200))
+    assert all(plain.rate(rung) < shifted.rate(rung) < plain.rate(rung + 1) for rung in range(200))
 
 
 @pytest.mark.parametrize(("factor", "rungs"), [(1.001, 1), (1.03, 1), (1.4, 11), (2.0, 23)])
 def test_a_factor_is_some_rungs(factor: float, rungs: int):
     assert Ladder(1.03).rungs(factor) == rungs
-
-
-@given(least=st.integers(1, 50), more=st.integers(1, 500), tolerance=st.floats(0.001, 0.5), data=st.data())
-def test_clients_are_whole_numbers_no_further_apart_than_asked_for(
-    least: int, more: int, tolerance: float, data: st.DataObject
-):
-    most = least + more
-    ladder = ClientLadder(least, most, 1 + tolerance)
-    counts = [ladder.load(rung) for rung in range(ladder.top + 1)]
-    assert (counts[0], counts[-1]) == (least, most)
-    assert all(
-        above == int(above) and below < above <= max(below + 1, below * (1 + tolerance))
-        for below, above in pairwise(counts)
-    )
-    # Nor closer, but for the last.
-    assert all(above >= int(below * (1 + tolerance)) for below, above in pairwise(counts[:-1]))
-    load = data.draw(st.floats(1, 2 * most))
-    assert ladder.at_most(load) == max(0, sum(count <= load for count in counts) - 1)
-    assert ladder.rungs(1.4, load) >= 1
-
-
-@given(least=st.integers(1, 20), more=st.integers(1, 300), limit=st.integers(0, 400), first=st.floats(1, 400))
-def test_the_most_clients_are_found_whatever_the_first_guess(least: int, more: int, limit: int, first: float):
-    ladder = ClientLadder(least, least + more, 1.03)
-    node = Node(limit)
-
-    def attempt(rung: int, phase: Phase) -> StepVerdict:
-        return node.attempt(int(ladder.load(rung)), phase)
-
-    found = Search(attempt, least=0, most=ladder.top, leap=ladder.rungs(1.4, first)).run(
-        ladder.at_most(first)
-    )
-    if limit < least:
-        assert (found.rung, found.end) == (None, "missed")
-        return
-    assert found.rung is not None
-    assert ladder.load(found.rung) <= limit
-    assert found.end == ("max-rate" if found.rung == ladder.top else "found")
-    assert found.rung == ladder.top or ladder.load(found.rung + 1) > limit

@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "c16f148a47eaeb8f",
-    "run": "baf7ead2f2dede4e",
+    "analysis": "22aeb5b0b12a4df1",
+    "run": "e1889ec6bd6583ae",
     "message": "aaab58db4550356b",
     "config": "a1af7c3e93144fd8",
 }

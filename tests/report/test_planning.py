@@ -149,8 +149,6 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
     "swept iterations": lambda: doubting(swept_record(sweep=("iterations=100,200",)), COLD),
     "swept warm-ups": lambda: doubting(swept_record(sweep=("param:warmup_iterations=100,200",)), COLD),
     "the highest rate is raised": lambda: searched(*BOUNDED, search={"max_per_s": 90.0}),
-    "the highest factor is": lambda: searched(*BOUNDED, search={"max_per_s": 8.0, "by": "factor"}),
-    "the most clients are": lambda: searched(*BOUNDED, search={"by": "clients", "least_clients": 2}),
     "benchctl was the limit": lambda: searched("driver-limited", "found", "found"),
     "a search that ended": lambda: searched("found", "found", "found"),
     "a search without a red line": lambda: searched("missed", "missed", "missed", redline_per_s=None),

@@ -7,24 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.micro.conduct import MICRO_METRICS
+from benchctl.errors import UsageError
 from benchctl.report.formats import render
 from benchctl.report.numbers import signed_figure
-from benchctl.results.figures import OPERATIONS
 from benchctl.results.model import ForkRecord, RunRecord
-from benchctl.results.plan import MicroSpec, VariantSpec, boots
+from benchctl.results.plan import VariantSpec, boots
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.sweep.report import sweep_answer
-from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS, make_fork, make_summary
 from foreign_tracks import write_files
 from sweeps import swept_record
-
-
-def curves_of(analysis: Analysis) -> list[tuple[str, str, str]]:
-    return [(one.metric, one.axis.name, one.axis.fixed) for one in analysis.curves]
 
 
 def compared(analysis: Analysis) -> set[tuple[str, str]]:
@@ -32,35 +26,29 @@ def compared(analysis: Analysis) -> set[tuple[str, str]]:
 
 
 def test_variants_are_compared_at_the_same_point():
-    found = analyse_run(swept_record())
+    found = analyse_run(swept_record(sweep=("docs=1k,2k",)))
     assert compared(found) == {("es.1k", "os.1k"), ("es.2k", "os.2k")}
     assert all(row.swept for row in found.rows)
     one = {one.contender: one for row in found.rows if row.schedule == 0 for one in row.comparisons}
     assert one["os.1k"].verdict == "slower"
 
 
-def test_every_metric_is_a_curve_along_the_first_axis_at_each_point_of_the_others():
+def test_every_task_and_metric_is_a_curve_along_the_axis():
     found = analyse_run(swept_record())
-    assert curves_of(found) == [
-        (metric, "clients", f"docs {docs}")
-        for metric in ("throughput", "service_time_p90")
-        for docs in ("1k", "2k")
+    assert [(one.metric, one.axis.name) for one in found.curves] == [
+        ("throughput", "clients"),
+        ("service_time_p90", "clients"),
     ]
-    curve = found.curves[2]
+    curve = found.curves[1]
     assert (curve.challenge, curve.task) == ("range-only-short", "range")
     assert [line.variant for line in curve.lines] == ["es", "os"]
-    exponents = [line.growth.exponent for line in curve.lines]
-    assert [one and round(one.value, 1) for one in exponents] == [1.0, 0.5]
     (pair,) = curve.pairs
-    assert pair.growth.exponent is not None
-    assert round(pair.growth.exponent.value, 1) == -0.5
+    assert [one.verdict for one in pair.interactions] == ["faster", "faster"]
 
 
-def test_the_other_order_of_axes_draws_the_other_curves():
-    found = analyse_run(swept_record(sweep=("docs=1k,2k", "clients=1,2,4")))
-    assert {one.axis.fixed for one in found.curves} == {"clients 1", "clients 2", "clients 4"}
-    exponents = [one.lines[0].growth.exponent for one in found.curves]
-    assert {one and round(one.value, 1) for one in exponents} == {-0.8, 0.8}
+def test_a_second_axis_is_refused():
+    with pytest.raises(UsageError, match="--sweep docs=1k,2k: a run sweeps one setting"):
+        swept_record(sweep=("clients=1,2", "docs=1k,2k"))
 
 
 def test_points_of_a_single_variant_are_compared_with_the_first():
@@ -112,11 +100,12 @@ def test_means_are_those_that_the_difference_is_of():
     means = [line.means[0] for line in curve.lines]
     (one,) = curve.comparisons[0]
     assert [mean and mean.value for mean in means] == [one.baseline_value, one.contender_value]
-    assert f"slower from 1 to 2 ({signed_figure(one.difference)} to" in sweep_answer(curve)[0]
+    (answer,) = sweep_answer([curve])
+    assert signed_figure(one.difference) in answer
 
 
 def test_some_variants_of_a_sweep_are_compared_as_any_others():
-    record = swept_record()
+    record = swept_record(sweep=("docs=1k,2k",))
     forks = {name: record.compared(name) for name in ("es.1k", "es.2k")}
     found = analyse(forks, record.plan, runs=("sweep",))
     assert compared(found) == {("es.1k", "es.2k")}
@@ -124,10 +113,9 @@ def test_some_variants_of_a_sweep_are_compared_as_any_others():
     assert not any(row.swept for row in found.rows)
 
 
-def test_points_that_are_names_are_a_curve_without_growth():
+def test_points_that_are_names_are_a_curve():
     found = analyse_run(swept_record(sweep=("jdk=21,17",)))
-    assert found.curves[0].axis.labels == ("21", "17")
-    assert found.curves[0].lines[0].growth.exponent is None
+    assert (found.curves[0].axis.labels, found.curves[0].axis.numbers) == (("21", "17"), ())
 
 
 def test_what_ran_before_a_point_of_a_sweep_is_no_axis():
@@ -174,65 +162,12 @@ def listed(tmp_path: Path) -> RunRecord:
     return msgspec.structs.replace(record, plan=plan, forks=tuple(forks))
 
 
-def test_a_clients_list_is_a_curve_over_clients(listed: RunRecord):
+def test_numbers_of_a_clients_list_are_rows_as_other_tasks_are(listed: RunRecord):
     found = analyse_run(listed)
-    assert curves_of(found) == [("throughput", "clients", ""), ("service_time_p90", "clients", "")]
-    assert {(one.challenge, one.task) for one in found.curves} == {("ask", "find")}
-    assert found.curves[0].axis.numbers == (1, 2, 4)
-    assert {row.label: row.swept for row in found.rows} == {
-        "once": False,
-        "find_1_clients": True,
-        "find_4_clients": True,
-        "find_2_clients": True,
-    }
-    growth = found.curves[1].lines[0].growth.exponent
-    assert growth is not None
-    assert growth.value == pytest.approx(1)
-
-
-def test_a_microbenchmarks_parameter_of_three_numbers_is_a_curve(listed: RunRecord):
-    metas = [
-        {"benchmark": "a.B.find", "params": {"how": how, "at": at}, "threads": 0}
-        for how in ("dense", "sparse")
-        for at in ("0.5", "0.25", "1")
-    ]
-    tasks = tuple(
-        Task(f"find:at={one['params']['at']},how={one['params']['how']}", meta=one) for one in metas
-    )
-    forks = [
-        make_fork(
-            name,
-            block,
-            *(
-                msgspec.structs.replace(
-                    make_summary(task.label, 1),
-                    task=place,
-                    label=task.label,
-                    unit=OPERATIONS,
-                    mean_ns=1000.0 * float(task.meta["params"]["at"]) * (1 + block / 100),
-                )
-                for place, task in enumerate(tasks)
-            ),
-        )
-        for name in ("es", "os")
-        for block in range(5)
-    ]
-    plan = msgspec.structs.replace(
-        listed.plan,
-        schedules=(Challenge("B", tasks),),
-        micro=MicroSpec("/B.java", ""),
-        metrics=MICRO_METRICS,
-    )
-    found = analyse_run(msgspec.structs.replace(listed, plan=plan, forks=tuple(forks)))
-    curves = [one for one in found.curves if one.metric == "op_time"]
-    assert [(one.task, one.axis.name, one.axis.numbers) for one in curves] == [
-        ("find:how=dense", "at", (0.25, 0.5, 1)),
-        ("find:how=sparse", "at", (0.25, 0.5, 1)),
-    ]
-    growth = curves[0].lines[0].growth.exponent
-    assert growth is not None
-    assert growth.value == pytest.approx(1)
-    assert len(found.rows) >= len(tasks)
+    assert found.curves == ()
+    labels = [row.label for row in found.rows if row.metric == "throughput"]
+    assert labels == ["once", "find_1_clients", "find_4_clients", "find_2_clients"]
+    assert not any(row.swept for row in found.rows)
 
 
 def test_the_points_of_a_clients_list_come_in_random_order_where_they_stand(listed: RunRecord):

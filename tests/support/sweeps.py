@@ -129,7 +129,7 @@ def recall_record(run_id: str = "sweep", **changes: Any) -> RunRecord:
 def swept_record(
     run_id: str = "sweep", *, sweep: Sequence[str] = (), blocks: int = BLOCKS, **changes: Any
 ) -> RunRecord:
-    """A run over 1, 2 and 4 clients and 1,000 and 2,000 documents: os is slower, but grows more slowly."""
+    """A run over 1, 2 and 4 clients: os is slower, but grows more slowly."""
     options: dict[str, Any] = {
         "variants": (ES, OS),
         "challenges": ("range-only-short",),
@@ -139,7 +139,7 @@ def swept_record(
         "track": "big5",
         "corpus": CORPUS,
         "params": {},
-        "sweep": tuple(sweep) or ("clients=1,2,4", "docs=1k,2k"),
+        "sweep": tuple(sweep) or ("clients=1,2,4",),
     }
     plan, _ = plan_run(RunSpec(**{**options, **changes}))
     assert plan.swept is not None

@@ -1,4 +1,4 @@
-"""Do sweeps keep their promises? Lines with a known exponent or interaction are drawn again and again."""
+"""Do sweeps keep their promises? Lines with a known interaction are drawn again and again."""
 
 import math
 
@@ -9,13 +9,7 @@ from benchctl.stats.analysis import SweepAxis, SweepCurve
 from benchctl.sweep.curve import ByBlock, judged_curves, sweep_curve
 from stats.processes import Table
 
-CLIENTS = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-AXIS = SweepAxis("clients", ("1", "2", "4", "8", "16"), tuple(CLIENTS.tolist()))
-FORK_SD = 0.05
-LEAST, MOST = 0.93, 0.07  # with the error of so few draws
 NAMES = ("es", "os")
-EXPONENTS = {"es": 0.9, "os": 0.7}
-CROSSES_AT = 3.0
 
 
 def by_block(logs: np.ndarray) -> list[ByBlock]:
@@ -29,7 +23,7 @@ def drawn(
     *,
     drift: float,
     node: float,
-    fork_sd: float = FORK_SD,
+    fork_sd: float,
 ) -> dict[str, list[ByBlock]]:
     """Forks with the host's drift, shared by a block, and the luck of a node that serves all points."""
     host = generator.normal(0, drift, (blocks, 1))
@@ -42,63 +36,6 @@ def drawn(
         )
         for name, truth in truths.items()
     }
-
-
-def swept(
-    truths: dict[str, np.ndarray], repetitions: int, seed: tuple[int, ...], blocks: int, **how: float
-) -> list[SweepCurve]:
-    generator = np.random.default_rng(seed)
-    spreads = {"drift": 0.1, "node": 0.0} | how
-    return [
-        sweep_curve(
-            drawn(generator, truths, blocks, **spreads),
-            AXIS,
-            task="range",
-            metric="service_time_p90",
-        )
-        for _ in range(repetitions)
-    ]
-
-
-def powers() -> dict[str, np.ndarray]:
-    """Two power laws that cross at `CROSSES_AT`."""
-    return {name: b * np.log(CLIENTS / CROSSES_AT) for name, b in EXPONENTS.items()}
-
-
-@pytest.mark.parametrize("blocks", [3, 10])
-@pytest.mark.parametrize(
-    "how",
-    [{"drift": 0.1}, {"drift": 0.02, "node": 0.05}],
-    ids=["drift", "one-node"],
-)
-def test_intervals_hold_the_truth_as_often_as_promised(
-    calibration: Table, blocks: int, how: dict[str, float]
-):
-    curves = swept(powers(), calibration.calls, (18, blocks, len(how)), blocks, **how)
-    cell = f"{blocks} blocks, {', '.join(f'{name} {value:g}' for name, value in how.items())}"
-
-    def share(found: list[bool]) -> float:
-        return float(np.mean(found))
-
-    for place, exponent in enumerate(EXPONENTS.values()):
-        fits = [curve.lines[place].growth.exponent for curve in curves]
-        covered = share([fit.low <= exponent <= fit.high for fit in fits])
-        calibration.check("sweep: coverage of the exponent", f"{cell}, b {exponent}", covered, least=LEAST)
-    misfits = share([bool(line.growth.misfit) for curve in curves for line in curve.lines])
-    calibration.check("sweep: power laws said to be none", cell, misfits, most=MOST)
-    pairs = [curve.pairs[0] for curve in curves]
-    truth = EXPONENTS["os"] - EXPONENTS["es"]
-    covered = share([pair.growth.exponent.low <= truth <= pair.growth.exponent.high for pair in pairs])
-    calibration.check("sweep: coverage of the difference of exponents", cell, covered, least=LEAST)
-
-
-def test_a_true_misfit_is_found(calibration: Table):
-    """Power: at ten blocks, a saturation from x^1 to x^.7."""
-    x = np.log(CLIENTS)
-    saturating = {"es": x - 0.06 * x**2}
-    curves = swept(saturating, calibration.calls, (21,), 10)
-    falls = float(np.mean([curve.lines[0].growth.misfit == "falls" for curve in curves]))
-    calibration.check("sweep: saturation noticed", "10 blocks", falls, least=0.9)
 
 
 HISTORIES = SweepAxis("history", ("fresh", "scheduled", "polluted"))

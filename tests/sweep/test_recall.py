@@ -20,8 +20,7 @@ from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import AtRecall, SweepAxis, SweepCurve
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.inference import adjusted_p
-from benchctl.sweep.curve import ByBlock, judged_curves
-from benchctl.sweep.recall import value_at
+from benchctl.sweep.curve import ByBlock, judged_curves, value_at
 from benchctl.sweep.report import recall_sentences
 from builders import ES
 from sweeps import BLOCKS, CANDIDATES, make_curve, recall_curve, recall_record, recalls, searches
@@ -189,8 +188,7 @@ def test_points_have_their_recall():
 def test_a_weak_point_weakens_the_recalls_that_lie_beside_it_alone():
     firm = recall_curve({"es": 1.5, "os": 1.8})
     remarks = ((), (), (), ("not warmed up",), ())
-    weak = msgspec.structs.replace(firm.lines[1], remarks=remarks)
-    (curve,) = judged_curves([msgspec.structs.replace(firm, lines=(firm.lines[0], weak))])
+    curve = recall_curve({"es": 1.5, "os": 1.8}, remarks={"os": remarks})
     assert [one.comparisons[0].provisional for one in firm.at_recall] == [False] * 3
     assert [one.comparisons[0].provisional for one in curve.at_recall] == [False, False, True]
     assert level(curve, 0.99).lines[1].between == ("100", "200")
@@ -221,9 +219,8 @@ def test_the_first_sentence_of_a_run_is_at_equal_recall():
     }
     (one,) = level(analysis.curves[0], 0.95).comparisons
     assert one.verdict == "slower"
-    size = f"{abs(one.effect_percent):.0f}%"
-    assert verdict(analysis).startswith(f"range: at recall 0.95, os is {size} slower than es (95% interval ")
-    assert "at recall 0.95" in render_screen(analysis).plain.replace("\n", " ")
+    assert verdict(analysis).startswith("range at equal recall: os against es slower at 0.9, 0.95 (")
+    assert "range at equal recall" in render_screen(analysis).plain.replace("\n", " ")
 
 
 def test_programs_get_recalls_in_lines_of_their_own():
@@ -244,17 +241,13 @@ def test_a_single_variant_has_values_and_no_sentence():
     assert list(recall_sentences(analysis.curves)) == []
 
 
-def test_of_many_tasks_the_first_are_told_and_all_are_counted():
+def test_of_many_tasks_the_first_are_told():
     curves = [recall_curve({"es": 1.5, "os": 1.8}, task=task) for task in ("a", "b", "c")]
-    first, second, counted = recall_sentences(curves)
-    assert first.startswith("a: at recall 0.95, os is")
-    assert second.startswith("b: ")
-    assert "of 3 tasks: slower at 9" in counted
+    first, second = recall_sentences(curves)
+    assert first.startswith("a at equal recall: os against es slower at")
+    assert second.startswith("b at")
 
 
-def test_the_sentence_begins_with_a_recall_that_has_a_verdict():
-    (sentence,) = recall_sentences([recall_curve({"es": 0.7, "os": 1.8})])
-    assert sentence.startswith("knn: at recall 0.95, os is")
+def test_recalls_with_the_same_verdict_are_together():
     (sentence,) = recall_sentences([recall_curve({"es": 1.5, "os": 0.3})])
-    assert sentence.startswith("knn: at recall 0.99, os is")
-    assert "at 0.95 without a verdict (os already 0.9" in sentence
+    assert "without a verdict at 0.9, 0.95; faster at 0.99 (" in sentence

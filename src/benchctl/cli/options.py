@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 import click
 import msgspec
-from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from benchctl.cli import help_all_option, shows_everything
@@ -413,20 +412,6 @@ def completing(names: Callable[[], Iterable[str]]) -> Callable[..., list[Complet
         return items or [CompletionItem(incomplete, type="file")]
 
     return complete
-
-
-# Files that commands write once they are done: what can never be written is told before the work.
-
-
-def given_options(context: click.Context) -> dict[str, str]:
-    """Return the options and arguments that the command line has: name -> how it is spelt, in full."""
-    return {
-        other.name or "": other.human_readable_name
-        if isinstance(other, click.Argument)
-        else next(name for name in other.opts if name.startswith("--"))
-        for other in context.command.params
-        if context.get_parameter_source(other.name or "") is ParameterSource.COMMANDLINE
-    }
 
 
 # Options that set the parameters of templates: benchctl's, and Rally's spelling of the same.

@@ -157,7 +157,7 @@ def _print(
     elif part in ("notes", "precision"):
         _show(text_of(analysis_part(analysis, part, plan), width))
     else:
-        _show(text_of([*analysis_sections(analysis, plan, width=width, details=True), *below], width))
+        _show(text_of([*analysis_sections(analysis, plan, details=True), *below], width))
 
 
 def _show(text: Text) -> None:

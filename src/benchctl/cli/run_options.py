@@ -91,8 +91,6 @@ SUBJECT = (
     *("jdks", "seed", "corpus_seed", "pin"),
 )
 """Options of the measurement."""
-TARGETS = ("targets", "targets_file", "allow_writes", "keep_target_data")
-"""Options of running clusters."""
 SCHEDULE = ("challenges", "warmup_challenges", "warmup")
 """Options of every fork."""
 FORKS = ("forks", "until_decided", "margin", "budget")

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from benchctl.cli.streams import is_terminal, shown
 from benchctl.report.numbers import counted, duration
-from benchctl.results.figures import OPERATIONS, TaskSummary, load_text
+from benchctl.results.figures import OPERATIONS, TaskSummary, rate_text
 from benchctl.results.model import ForkRecord
 from benchctl.run.bench import Observer, SilentObserver
 
@@ -144,12 +144,10 @@ def _of_operations(summary: TaskSummary) -> str:
 def _redline(summary: TaskSummary) -> str:
     if summary.redline_per_s is None:
         return f"no red-line of {summary.label}: {summary.redline_text}"
-    load = load_text(summary.redline_per_s, summary.redline_unit)
-    # A factor is one of all tasks.
-    name = "all rates" if summary.redline_unit == "x" else summary.label
+    rate = rate_text(summary.redline_per_s)
     if summary.redline_end == "found":
-        return f"red-line of {name} {load}"
-    return f"red-line of {name} at least {load}, {summary.redline_text}"
+        return f"red-line of {summary.label} {rate}"
+    return f"red-line of {summary.label} at least {rate}, {summary.redline_text}"
 
 
 class PlainObserver:

@@ -33,7 +33,7 @@ from benchctl.stats.metrics import (
     unit_of,
 )
 from benchctl.stats.steady import Steadiness
-from benchctl.sweep.recall import value_at
+from benchctl.sweep.curve import value_at
 from benchctl.track.model import Task
 
 Runs = Mapping[str, RunRecord]

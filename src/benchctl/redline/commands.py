@@ -1,9 +1,8 @@
-"""`benchctl redline`: the highest rate, factor or number of clients at which an objective is still met."""
+"""`benchctl redline`: the highest rate of an operation at which an objective is still met."""
 
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any
 
 import click
 import msgspec
@@ -21,63 +20,34 @@ from benchctl.cli.options import (
     AmountType,
     ParamOptions,
     SectionedCommand,
-    completing,
     format_option,
-    given_options,
     open_store,
     param_options,
     runs_option,
     verbose_option,
 )
-from benchctl.cli.run_options import (
-    PREPARING,
-    SUBJECT,
-    TARGETS,
-    asked_run,
-    form_options,
-)
+from benchctl.cli.run_options import PREPARING, SUBJECT, asked_run, form_options
 from benchctl.cli.targets import with_answers
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
-from benchctl.quantities import PERCENT
-from benchctl.redline.conduct import (
-    Clients,
-    Objective,
-    parse_clients,
-    parse_objective,
-    plan_redline,
-    search_of,
-    searched_by,
-)
+from benchctl.quantities import DURATION, PERCENT
 from benchctl.report.table import Format
-from benchctl.results.plan import SearchedBy
+from benchctl.results.plan import Plan, RedlineSpec
+from benchctl.run.checks import check_options
 from benchctl.run.orchestrate import Extras, start_run
+from benchctl.run.plan import RunSpec, freeze, refuse_sweep
+from benchctl.run.targets import check_targets
 from benchctl.spec import BusyAction, RunForm
-from benchctl.track.library import challenge_names
-
-T = TypeVar("T")
-
-
-class ReadType(click.ParamType[T]):
-    """A value that `read` makes of a text, or says what is wrong with it by a ValueError."""
-
-    def __init__(self, name: str, read: Callable[[str], T]) -> None:
-        self.name = name
-        self._read = read
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
-        """Read it; a default may have been read."""
-        if not isinstance(value, str):
-            return cast("T", value)
-        try:
-            return self._read(value)
-        except ValueError as err:
-            return self.fail(str(err), param, ctx)
-
+from benchctl.track.load import load_track, reject_unused
+from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operations.catalogue import PluginOperation
+from benchctl.track.operations.common import MOST_WAIT_S, Asking
+from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
 
 # What options of `benchctl run` would mean here, and what to do instead.
 _INSTEAD = {
     **NO_SWEEP,
+    "--challenge": "name the --operation that is searched for",
     "--metric": "searches are compared by the loads that they find",
     **dict.fromkeys(("--budget", "--until-decided"), "give the number of searches: --forks"),
     "--warmup": "raise --warm-up",
@@ -92,67 +62,33 @@ _INSTEAD = {
     options_metavar="--operation NAME --slo pN=TIME [OPTIONS]",
     examples=(
         "benchctl redline --operation range --slo p90=50ms",
-        "benchctl redline --challenge big5 --slo p99=100ms --variant es --variant es@8.19.0",
-        "benchctl redline --operation range --slo p90=50ms --clients 1..64",
+        "benchctl redline --operation range --slo p99=100ms --variant es --variant es@8.19.0",
     ),
     first=(
-        *("names", "challenge", "objective", "clients", "forks", "tolerance", "max_per_s"),
+        *("operation", "objective", "clients", "forks", "tolerance", "max_per_s"),
         *("variants", "targets", "track", "docs", "params"),
         *("dry_run", "on_busy", "output_format", "quiet", "verbose"),
     ),
 )
+@click.option("--operation", required=True, metavar="NAME", help="Search operation of the track.")
 @click.option(
-    "--operation",
-    "--task",
-    "names",
-    multiple=True,
-    metavar="NAME",
-    help="Search operation of the track; with --challenge, a task that --slo applies to. Repeatable.",
-)
-@click.option(
-    "--challenge",
-    metavar="NAME|FILE",
-    shell_complete=completing(challenge_names),
-    help="Challenge to find the highest factor on all task rates of.",
-)
-@click.option(
-    "--slo",
-    "objective",
-    type=ReadType("objective", parse_objective),
-    required=True,
-    metavar="pN=TIME",
+    "--slo", "objective", required=True, metavar="pN=TIME",
     help="Latency objective, e.g. p90=50ms; p50, p90, p95, p99 or p99.9, in us, ms or s.",
-)
-@form_options(
-    *SUBJECT, *TARGETS, *PREPARING, "include_tasks", "exclude_tasks", "hosts", "page_cache", "workers"
-)
+)  # fmt: skip
+@form_options(*SUBJECT, "targets", "targets_file", *PREPARING, "hosts", "page_cache", "workers")
 @param_options
 @click.option(
-    "--forks",
-    type=int,
-    default=3,
-    show_default=True,
-    metavar="N",
+    "--forks", type=int, default=3, show_default=True, metavar="N",
     help="Searches per variant, each on a fresh node.",
-)
+)  # fmt: skip
+@click.option("--clients", type=int, default=16, show_default=True, metavar="N", help="Connections.")
 @click.option(
-    "--clients",
-    type=ReadType("clients", parse_clients),
-    default="16",
-    show_default=True,
-    metavar="N|MIN..MAX",
-    help="Connections; a range searches for their number in a closed loop.",
-)
-@click.option(
-    "--schedule",
-    type=click.Choice(["deterministic", "poisson"]),
-    default="poisson",
-    show_default=True,
+    "--schedule", type=click.Choice(["deterministic", "poisson"]), default="poisson", show_default=True,
     help="Arrivals: at equal distances (deterministic), or at random like users (poisson).",
-)
+)  # fmt: skip
 @click.option(
     "--warm-up", "warm_up_s", type=float, default=10.0, show_default=True, metavar="SECONDS",
-    help="Closed loop before the search; it also estimates the first load.",
+    help="Closed loop before the search; it also estimates the first rate.",
 )  # fmt: skip
 @click.option(
     "--settle", "settle_s", type=float, default=2.0, show_default=True, metavar="SECONDS",
@@ -164,18 +100,10 @@ _INSTEAD = {
 )  # fmt: skip
 @click.option(
     "--tolerance", type=AmountType(PERCENT), default="3%", show_default=True,
-    help="Distance between the last two loads: the precision of the result.",
+    help="Distance between the last two rates: the precision of the result.",
 )  # fmt: skip
 @click.option(
-    "--max-rate", "max_per_s", type=float, default=None, metavar="RATE",
-    help="Highest rate to try.",
-)  # fmt: skip
-@click.option(
-    "--max-factor",
-    type=float,
-    default=None,
-    metavar="FACTOR",
-    help="Highest factor to try, with --challenge.",
+    "--max-rate", "max_per_s", type=float, default=None, metavar="RATE", help="Highest rate to try."
 )
 @dry_run_option
 @measuring_options
@@ -183,18 +111,8 @@ _INSTEAD = {
 @runs_option
 @format_option
 def redline_command(
-    names: tuple[str, ...],
-    challenge: str | None,
-    objective: Objective,
+    objective: str,
     forks: int,
-    clients: Clients,
-    schedule: Literal["deterministic", "poisson"],
-    warm_up_s: float,
-    settle_s: float,
-    step_s: float,
-    tolerance: float,
-    max_per_s: float | None,
-    max_factor: float | None,
     runs_folder: Path | None,
     output_format: Format,
     *,
@@ -204,28 +122,15 @@ def redline_command(
     dry_run: bool,
     quiet: bool,
     verbose: bool,
+    **conditions: Any,
 ) -> None:
-    """Find the maximum load that meets a latency objective.
+    """Find the maximum request rate that meets a latency objective.
 
-    Load is the request rate of one operation, a factor on all task rates (--challenge), or a number of
-    closed-loop clients (--clients MIN..MAX). Each fork runs a search on a fresh node until it has bracketed
-    the highest load that sustainably meets the objective. Resume an interrupted search with
-    `benchctl resume RUN`.
+    Each fork searches on a fresh node until it has bracketed the highest rate of an operation that
+    sustainably meets the objective. Resume an interrupted search with `benchctl resume RUN`.
     """
-    _refuse_alien(challenge, clients)
-    search = search_of(
-        names,
-        challenge,
-        objective,
-        clients=clients,
-        schedule=schedule,
-        warm_up_s=warm_up_s,
-        settle_s=settle_s,
-        step_s=step_s,
-        tolerance=tolerance,
-        max_rate=max_per_s,
-        max_factor=max_factor,
-    )
+    percentile, limit_ns = parse_objective(objective)
+    search = RedlineSpec(percentile=percentile, limit_ns=limit_ns, **conditions)
     home = resolve_home()
     store = open_store(home, runs_folder)
     form = msgspec.structs.replace(form, forks=forks, warmup="as-written")
@@ -241,23 +146,90 @@ def redline_command(
     conclude(folder, record, home, output_format, details=verbose)
 
 
-# Options that mean something to one kind of search only, as click names them.
-_ONLY: Mapping[SearchedBy, frozenset[str]] = {
-    "rate": frozenset({"schedule", "max_per_s"}),
-    "factor": frozenset({"max_factor", "include_tasks", "exclude_tasks"}),
-    "clients": frozenset(),
-}
+_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
+_NS_PER_S = 10**9
 
 
-def _refuse_alien(challenge: str | None, clients: Clients) -> None:
-    """Refuse options that would have no effect."""
-    by = searched_by(challenge, clients)
-    alien = frozenset().union(*_ONLY.values()) - _ONLY[by] | ({"clients"} if by == "factor" else set())
-    for name, option in given_options(click.get_current_context()).items():
-        if name in alien:
-            what = {
-                "rate": "for the rate of an operation",
-                "factor": "for a factor, and each task of the challenge has its own",
-                "clients": "for a number of clients in a closed loop",
-            }
-            raise UsageError(f"{option} has no effect on a search {what[by]}", hint=f"remove {option}")
+def parse_objective(text: str) -> tuple[float, int]:
+    """Return the percentile and the nanoseconds of an objective such as `p90=50ms`.
+
+    Raises:
+        UsageError: If the text is no objective.
+    """
+    name, _, limit = text.partition("=")
+    limit_s = DURATION.amount(limit) if limit.endswith("s") else None
+    limit_ns = round((limit_s or 0.0) * _NS_PER_S)
+    if name not in _PERCENTILES or limit_ns < 1:
+        raise UsageError(
+            f"--slo: '{text}' is not an objective",
+            hint=f"write p90=50ms with {', '.join(_PERCENTILES)}, us, ms or s",
+        )
+    return _PERCENTILES[name], limit_ns
+
+
+def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
+    """Check a search's options, and freeze them.
+
+    The plan has one challenge of one task, the operation, so that everything that reads plans knows what was
+    measured; the search decides at which rates.
+
+    Raises:
+        UsageError: If an option or combination is invalid; nothing has been started.
+    """
+    check_options(options)
+    refuse_sweep(options, "a red-line search")
+    _check(search)
+    warmed = next((spec.name for spec in options.variants if spec.warmups), None)
+    if warmed is not None:
+        raise UsageError(
+            f"variant '{warmed}' has warm-up challenges, and a red-line search warms up by itself",
+            hint="name a variant without, or raise --warm-up",
+        )
+    track, param_names = load_track(options.track, options.params)
+    reject_unused(options.params, param_names)
+    operation = track.operations.get(search.operation)
+    if operation is None:
+        raise UsageError(
+            f"unknown operation '{search.operation}' in track {track.name}",
+            hint=f"{suggestion(search.operation, sorted(track.operations))}; see: benchctl list operations",
+        )
+    if isinstance(operation, PluginOperation):
+        raise UsageError(
+            f"operation '{search.operation}' needs {operation.lacks} of the track's Python plug-in, and "
+            "red-lines are searched without plug-ins",
+            hint="name an operation of benchctl's own types",
+        )
+    if not isinstance(operation, Asking):
+        raise UsageError(
+            f"operation '{search.operation}' is a {operation.type_name}, and only searches have a red-line",
+            hint="name an operation that searches",
+        )
+    task = Task(
+        operation=search.operation,
+        clients=search.clients,
+        time_period=search.step_s,
+        warmup_time_period=search.settle_s,
+        schedule=search.schedule,
+    )
+    challenge = Challenge(name=f"redline-{search.operation}", schedule=(task,))
+    challenge = msgspec.structs.replace(challenge, remarks=track.remarks_on(challenge))
+    plan = freeze(options, track, (challenge,))
+    plan = msgspec.structs.replace(plan, redline=search, apart="a search loads a node for minutes")
+    track = track.with_challenges(challenge)
+    check_targets(plan, track)
+    return plan, track
+
+
+def _check(search: RedlineSpec) -> None:
+    limits = (
+        ("--clients", search.clients, 1, MOST_CLIENTS, ""),
+        ("--warm-up", search.warm_up_s, 0.5, MOST_WAIT_S, " s"),
+        ("--step-time", search.step_s, 0.5, MOST_WAIT_S, " s"),
+        ("--settle", search.settle_s, 0, MOST_WAIT_S, " s"),
+        ("--slo", search.limit_ns / _NS_PER_S, 0, MOST_WAIT_S, " s"),
+        ("--tolerance", 100 * search.tolerance, 0.1, 50, "%"),
+        ("--max-rate", 2.0 if search.max_per_s is None else search.max_per_s, 2, MOST_PER_S, " a second"),
+    )
+    for option, value, least, most, unit in limits:
+        if not least <= value <= most:
+            raise UsageError(f"{option} must be from {least:g} to {most:,}{unit}")

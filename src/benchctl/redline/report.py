@@ -1,52 +1,162 @@
-"""Throughput-latency curves: a table a variant, and a plot of all of them in plain characters."""
+"""Red-lines of finished forks: curves over all of them, doubts, and what a report and a page show of them."""
 
-import math
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import geometric_mean, median
+from typing import Any, NamedTuple
 
 import msgspec
 
-from benchctl.redline.judge import percentile_name
+from benchctl.report.charts import OVERVIEW, Chart, variant_style
 from benchctl.report.facts import objective_text
 from benchctl.report.numbers import NOT_AVAILABLE, counted, figure
 from benchctl.report.table import Addition, Notes, Table
-from benchctl.results.figures import RedlineEnd, load_text
+from benchctl.results.figures import CurvePoint, RedlineEnd
+from benchctl.results.model import ForkRecord
 from benchctl.results.plan import RedlineSpec
-from benchctl.stats.analysis import Analysis, Curve, CurveRow, RedlineCurves, Spread
+from benchctl.stats.analysis import Analysis, Curve, CurveRow, ForkCurve, RedlineCurves, Spread
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import own_interval
-from benchctl.stats.metrics import THROUGHPUT
+from benchctl.stats.metrics import ForkSummaries
+from benchctl.stats.steady import Steadiness
 
-_MARKS = "ox+*#@%&"
-_BOTH = "?"
-_PLOT_LINES = 4  # of a drawing, beside its rows
-_LEAST_COLUMNS = 40
-_MOST_COLUMNS = 84
-_AXIS = 10
 _NS_PER_MS = 1e6
+# How far below what a fork found a rate is that it should not have failed at.
+_CLEARLY = 1.1
 
 
-def report(analysis: Analysis, notes: Notes | None) -> Addition | None:
-    """Return what a red-line search adds to a report; None for other runs."""
-    del notes
-    curves = analysis.redline
-    if curves is None:
+def redline_curves(done: Mapping[str, Sequence[ForkRecord]], search: RedlineSpec) -> RedlineCurves:
+    """Put the steps of finished forks together, by label."""
+    return RedlineCurves(search, tuple(_curve(label, forks) for label, forks in done.items()))
+
+
+def _curve(variant: str, forks: Sequence[ForkRecord]) -> Curve:
+    rungs = sorted({point.rung for fork in forks for point in fork.curve})
+    curves = tuple(_fork_curve(fork) for fork in forks)
+    searched = [curve.redline for curve in curves if curve.end is not None]
+    redlines = [rate for rate in searched if rate is not None]
+    whole = bool(redlines) and len(redlines) == len(searched)
+    rows = tuple(_row(rung, forks) for rung in rungs)
+    result = Curve(variant, rows, curves, geometric_mean(redlines) if whole else None)
+    ends = (
+        None if not whole or result.at_least else own_interval(redlines, [fork.index_build for fork in forks])
+    )
+    return result if ends is None else msgspec.structs.replace(result, low=ends[0], high=ends[1])
+
+
+def _fork_curve(fork: ForkRecord) -> ForkCurve:
+    ended = next((summary for summary in fork.summaries if summary.redline_end is not None), None)
+    if ended is None:
+        return ForkCurve(fork.block, fork.curve)
+    return ForkCurve(fork.block, fork.curve, ended.redline_per_s, ended.redline_end)
+
+
+def _row(rung: int, forks: Sequence[ForkRecord]) -> CurveRow:
+    """A rate of a curve, over the forks that tried it."""
+    tried = [own for fork in forks if (own := [point for point in fork.curve if point.rung == rung])]
+    points = [point for own in tried for point in own]
+
+    def spread(name: str, unit: float = _NS_PER_MS) -> Spread | None:
+        known = [[value for point in own if (value := getattr(point, name)) is not None] for own in tried]
+        medians = [median(own) / unit for own in known if own]
+        return Spread(median(medians), min(medians), max(medians)) if medians else None
+
+    return CurveRow(
+        rung=rung,
+        rate_per_s=median(own[0].rate_per_s for own in tried),
+        forks=len(tried),
+        steps=len(points),
+        passed=sum(point.verdict == "pass" for point in points),
+        driver_limited=sum(point.verdict == "driver-limited" for point in points),
+        achieved_per_s=spread("achieved_per_s", 1),
+        p50_ms=spread("p50_ns"),
+        p90_ms=spread("p90_ns"),
+        p99_ms=spread("p99_ns"),
+        objective_ms=spread("objective_ns"),
+    )
+
+
+# Doubts about the red-lines of a run.
+
+
+def redline_doubts(
+    found: Mapping[str, ForkSummaries], done: Mapping[str, Sequence[ForkRecord]]
+) -> Iterator[Caveat]:
+    """Yield doubts about red-lines, by label; `done` has the steps of forks."""
+    for label, forks in found.items():
+        summaries = [summary for _, summary in forks]
+        if bounded := [summary for summary in summaries if summary.redline_is_bound]:
+            yield Caveat(
+                "lower-bound",
+                f"the red-line of {label} is a lower bound, so no verdict is given: "
+                f"{bounded[0].redline_text} ({len(bounded)} of {len(summaries)} forks)",
+            )
+        missed = [summary for summary in summaries if summary.redline_end and summary.redline_per_s is None]
+        if missed:
+            text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
+            yield Caveat("no-redline", f"{label} is n/a: {text}")
+    for label, steadiness in unsteady_nodes(done).items():
+        yield Caveat("not-steady", f"{steadiness.trend}: {label} {steadiness.text}; raise --warm-up")
+
+
+class _Clash(NamedTuple):
+    """A fork that failed at rates well below the one that it found."""
+
+    failed: list[float]  # these rates, ascending
+    found: float
+    is_early: bool  # whether all of these steps came before any higher rate was passed
+
+
+def unsteady_nodes(done: Mapping[str, Sequence[ForkRecord]]) -> dict[str, Steadiness]:
+    """Return the variants whose nodes changed while a rate was searched for, by label.
+
+    At least half of their forks passed at a rate after, or although, they failed well below it.
+    """
+    by_label: dict[str, Steadiness] = {}
+    for label, forks in done.items():
+        clashes = [clash for clash in map(_clash, forks) if clash is not None]
+        if clashes and 2 * len(clashes) >= len(forks):
+            worst = max(clashes, key=lambda clash: len(clash.failed))
+            rates = ", ".join(f"{rate:,.4g}" for rate in worst.failed)
+            by_label[label] = Steadiness(
+                "not steady",
+                text=f"failed at {rates}, below the {worst.found:,.4g} that it passed at "
+                f"({len(clashes)} of {len(forks)} forks)",
+                trend="not warmed up" if all(clash.is_early for clash in clashes) else "drifting",
+            )
+    return by_label
+
+
+def _clash(fork: ForkRecord) -> _Clash | None:
+    """Rates at which a fork failed more often than it passed: closer to what it found, either is likely."""
+    redline = _fork_curve(fork).redline
+    below: dict[int, list[CurvePoint]] = {}
+    for point in sorted(fork.curve, key=lambda point: point.rung):
+        if redline is not None and point.rate_per_s * _CLEARLY <= redline:
+            below.setdefault(point.rung, []).append(point)
+    failing = [
+        points
+        for points in below.values()
+        if 2 * sum(point.verdict == "fail" for point in points) > len(points)
+    ]
+    if redline is None or not failing:
         return None
-    return Addition(
-        answer=(_answer(analysis, curves),),
-        results=tuple([table] for table in curve_tables(curves)),
-        remarks=tuple(rate_lines(curves)),
-        plot=lambda width, lines: curve_plot(curves, width, lines),
-    )
+    last = max(point.step for points in failing for point in points if point.verdict == "fail")
+    least = failing[0][0].rung
+    passed = min(point.step for point in fork.curve if point.verdict == "pass" and point.rung > least)
+    return _Clash([points[0].rate_per_s for points in failing], redline, last < passed)
 
 
-def _answer(analysis: Analysis, found: RedlineCurves) -> str:
-    """Return `red-line of range, p90 of latency within 50 ms: es 101.0 queries/s (98.5 to 103.6)`."""
-    search = found.search
-    what = f"all rates of {search.operation}" if search.by == "factor" else search.operation
-    texts = (
-        f"{curve.variant} {_found_text(curve, found)}{_there(curve, analysis)}" for curve in found.curves
-    )
-    return f"red-line of {what}, {objective_text(search)}: {'; '.join(texts)}."
+# For readers.
+
+
+def report(analysis: Analysis, _notes: Notes | None) -> Addition | None:
+    """Return what a red-line search adds to a report; None for other runs."""
+    found = analysis.redline
+    if found is None:
+        return None
+    texts = (f"{curve.variant} {_found_text(curve)}" for curve in found.curves)
+    answer = f"red-line of {found.search.operation}, {objective_text(found.search)}: {'; '.join(texts)}."
+    return Addition(answer=(answer,), results=tuple([table] for table in curve_tables(found)))
 
 
 _BOUNDS: dict[RedlineEnd | None, str] = {
@@ -55,127 +165,48 @@ _BOUNDS: dict[RedlineEnd | None, str] = {
 }
 
 
-def _found_text(curve: Curve, found: RedlineCurves) -> str:
+def _found_text(curve: Curve) -> str:
     searched = [fork for fork in curve.forks if fork.end is not None]
-    forks = counted(len(searched), "fork")
     if curve.redline is None:
         lacking = sum(fork.redline is None for fork in searched)
-        return f"none in {lacking} of {forks}" if searched else NOT_AVAILABLE
-    load = f"{_number(curve.redline, found)}{'' if found.unit == 'x' else ' '}{found.unit}"
+        return f"none in {lacking} of {counted(len(searched), 'fork')}" if searched else NOT_AVAILABLE
+    rate = f"{figure(curve.redline)} queries/s"
     if curve.at_least:
         ends = sorted({_BOUNDS[fork.end] for fork in searched if fork.end in _BOUNDS})
-        return f"at least {load} ({' or '.join(ends)})"
+        return f"at least {rate} ({' or '.join(ends)})"
     if curve.low is None or curve.high is None:
-        return f"{load} (one fork: no interval)"
-    if curve.low == curve.high:
-        return f"{load} (the same in all {forks})"
-    return f"{load} (95% interval {_number(curve.low, found)} to {_number(curve.high, found)})"
-
-
-def _number(load: float, found: RedlineCurves) -> str:
-    """Clients are whole, unless their mean is not."""
-    whole = found.search.by == "clients" and math.isclose(load, round(load))
-    return f"{load:,.0f}" if whole else figure(load)
-
-
-def _there(curve: Curve, analysis: Analysis) -> str:
-    """Return what so many clients get done: without that, their number means nothing."""
-    for row in analysis.rows:
-        for side in row.figures:
-            if row.metric == THROUGHPUT.key and side.variant == curve.variant and side.value is not None:
-                ends = own_interval(side.values, side.units)
-                reach = "" if ends is None else f" ({figure(ends[0])} to {figure(ends[1])})"
-                return f", {figure(side.value)} {row.unit}{reach} in the last step there"
-    return ""
-
-
-def load_title(search: RedlineSpec) -> str:
-    """Return what is raised from step to step."""
-    return {"rate": "offered rate", "factor": "factor of all rates", "clients": "clients"}[search.by]
-
-
-def load_axis(found: RedlineCurves) -> str:
-    """Return the same as the title of an axis, with its unit."""
-    title = load_title(found.search)
-    unit = "1/s" if found.unit == "queries/s" else found.unit
-    return f"{title}, {unit}" if found.search.by == "rate" else title
-
-
-def rate_tables(found: RedlineCurves) -> list[Table]:
-    """Return what a factor means: the rates of the tasks that it multiplies; none for other searches."""
-    if not found.tasks:
-        return []
-    factors = [1.0, *(curve.redline for curve in found.curves)]
-    titles = ["As written", *(curve.variant for curve in found.curves)]
-    bounds = [False, *(curve.at_least for curve in found.curves)]
-    named = [
-        title if factor is None else f"{title}: {'at least ' if bound else ''}{load_text(factor, 'x')}"
-        for title, factor, bound in zip(titles, factors, bounds, strict=True)
-    ]
-    lines = (
-        (
-            task.label,
-            f"{task.unit}/s",
-            *(NOT_AVAILABLE if factor is None else figure(factor * task.rate_per_s) for factor in factors),
-        )
-        for task in found.tasks
-    )
-    return [Table.of("Rates that the factors mean", ("Task", "Unit", *named), lines)]
-
-
-def rate_lines(found: RedlineCurves) -> list[str]:
-    """Return the same, a line a variant."""
-    return [
-        f"{place}: {', '.join(f'{line[0]} {line[column]} {line[1]}' for line in grid.texts)}"
-        for grid in rate_tables(found)
-        for column, place in enumerate(grid.titles)
-        if column > 1
-    ]
+        return f"{rate} (one fork: no interval)"
+    return f"{rate} (95% interval {figure(curve.low)} to {figure(curve.high)})"
 
 
 def curve_tables(found: RedlineCurves) -> list[Table]:
-    """Return what factors mean, then a table per variant, by load; none for one that never reached a step."""
-    return [*rate_tables(found), *(_grid(curve, found) for curve in found.curves if curve.rows)]
-
-
-def _load_columns(found: RedlineCurves) -> tuple[str, str]:
-    match found.search.by:
-        case "factor":
-            return "Factor", "Achieved"
-        case "clients":
-            return "Clients", "Throughput/s"
-        case "rate":
-            return ("Rate/s" if found.unit == "queries/s" else found.unit.capitalize()), "Achieved/s"
-
-
-def _grid(curve: Curve, found: RedlineCurves) -> Table:
+    """Return a table per variant, by rate; none for one that never reached a step."""
     search = found.search
-    # Each step has the figures of one task.
-    whose = " of the task closest to its limit" if search.by == "factor" else ""
-    title = (
-        f"{curve.variant}: {search.operation} by {load_title(search)}; "
-        f"latency{whose} in ms, median over forks (range)"
-    )
-    extra = percentile_name(search.percentile)
-    columns = ["p50", "p90", "p99"]
-    if extra not in columns:
-        columns.append(extra)
-    titles = (*_load_columns(found), *columns, "Met", "Forks")
-    return Table.of(title, titles, (_line(row, columns, search) for row in curve.rows))
+    columns = {"p50": "p50_ms", "p90": "p90_ms", "p99": "p99_ms"}
+    columns.setdefault(f"p{search.percentile:g}", "objective_ms")
+    titles = ("Rate/s", "Achieved/s", *columns, "Met", "Forks")
+
+    def line(row: CurveRow) -> tuple[str, ...]:
+        return (
+            figure(row.rate_per_s),
+            _spread_text(row.achieved_per_s),
+            *(_spread_text(getattr(row, name)) for name in columns.values()),
+            f"{row.passed} of {row.steps}{', driver-limited' if row.driver_limited else ''}",
+            str(row.forks),
+        )
+
+    return [
+        Table.of(
+            f"{curve.variant}: {search.operation} by offered rate; latency in ms, median over forks (range)",
+            titles,
+            map(line, curve.rows),
+        )
+        for curve in found.curves
+        if curve.rows
+    ]
 
 
-def _line(row: CurveRow, columns: Sequence[str], search: RedlineSpec) -> tuple[str, ...]:
-    latencies = {"p50": row.p50_ms, "p90": row.p90_ms, "p99": row.p99_ms}
-    return (
-        f"{row.rate_per_s:.0f}" if search.by == "clients" else figure(row.rate_per_s),
-        _spread(row.achieved_per_s),
-        *(_spread(latencies.get(name, row.objective_ms)) for name in columns),
-        f"{row.passed} of {row.steps}{', driver-limited' if row.driver_limited else ''}",
-        str(row.forks),
-    )
-
-
-def _spread(value: Spread | None) -> str:
+def _spread_text(value: Spread | None) -> str:
     if value is None:
         return NOT_AVAILABLE
     if value.low == value.high:
@@ -183,77 +214,72 @@ def _spread(value: Spread | None) -> str:
     return f"{figure(value.median)} ({figure(value.low)}-{figure(value.high)})"
 
 
-class _Scale(msgspec.Struct, frozen=True):
-    """A logarithmic axis: a value to a cell, and back."""
+def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
+    """Return one plot of the percentile by rate, for all variants; none where nothing was measured."""
+    found = analysis.redline
+    traces = [] if found is None else [*_traces(found)]
+    if found is None or not traces:
+        return [], []
+    # Plotly takes most of a second to load, and no text needs it.
+    import plotly.graph_objects as go  # noqa: PLC0415 - see above
 
-    low: float
-    high: float
-    cells: int
+    from benchctl.report.charts.panels import GUIDE, plot_layout, scaled_axis  # noqa: PLC0415 - see above
 
-    def cell(self, value: float) -> int:
-        span = math.log(self.high / self.low)
-        return round(math.log(value / self.low) / span * (self.cells - 1))
-
-    def value(self, cell: int) -> float:
-        return float(self.low * (self.high / self.low) ** (cell / (self.cells - 1)))
-
-
-def curve_plot(found: RedlineCurves, width: int, lines: int = 20) -> list[str]:
-    """Draw the objective's percentile against the load, both logarithmic; one mark a variant and load.
-
-    It takes about as many lines.
-    """
-    rows = lines - _PLOT_LINES
-    points = [
-        (row.rate_per_s, row.objective_ms.median, mark)
-        for curve, mark in zip(found.curves, _marks(found), strict=True)
-        for row in curve.rows
-        if row.objective_ms is not None
-    ]
-    if not points:
-        return []
+    objective, name = objective_text(found.search), f"p{found.search.percentile:g}"
     limit_ms = found.search.limit_ns / _NS_PER_MS
-    columns = max(_LEAST_COLUMNS, min(width - _AXIS - 1, _MOST_COLUMNS))
-    across = _axis([rate for rate, _, _ in points], columns)
-    up = _axis([limit_ms, *(latency for _, latency, _ in points)], rows)
-    cells = [[" "] * columns for _ in range(rows)]
-    cells[up.cell(limit_ms)] = ["-"] * columns
-    for rate, latency, mark in points:
-        row, column = cells[up.cell(latency)], across.cell(rate)
-        row[column] = mark if row[column] in {" ", "-", mark} else _BOTH
-    return _framed(cells, found, across, up, width)
+    chart = Chart(
+        key="redline",
+        group=OVERVIEW,
+        title=f"Latency by offered rate: {found.search.operation}",
+        about=(
+            f"Each mark is a rate that was tried: the median over forks of the {name} of latency, with the "
+            f"range over forks. The dashed line is the objective ({objective}); hollow marks are rates at "
+            "which the driver itself was the limit. The tables of the results have the same figures."
+        ),
+        data=[go.Scatter(**trace) for trace in traces],
+        layout=plot_layout(
+            "offered requests/s",
+            f"{name} of latency, ms",
+            yaxis=scaled_axis([limit_ms, *(value for trace in traces for value in trace["y"])]),
+            shapes=[
+                go.layout.Shape(
+                    type="line", xref="paper", x0=0, x1=1, y0=limit_ms, y1=limit_ms,
+                    line={"color": GUIDE, "width": 2, "dash": "dash"},
+                )
+            ],
+        ),
+    )  # fmt: skip
+    return [chart], []
 
 
-def _marks(found: RedlineCurves) -> list[str]:
-    return [_MARKS[number % len(_MARKS)] for number in range(len(found.curves))]
+def _traces(found: RedlineCurves) -> Iterator[dict[str, Any]]:
+    from benchctl.report.charts.effects import errors  # noqa: PLC0415 - as above
+    from benchctl.report.charts.panels import plain  # noqa: PLC0415 - as above
 
-
-def _axis(values: Sequence[float], cells: int) -> _Scale:
-    # A single value still needs two ends.
-    return _Scale(min(values) / 1.02, max(values) * 1.02, cells)
-
-
-def _framed(
-    cells: list[list[str]], found: RedlineCurves, across: _Scale, up: _Scale, width: int
-) -> list[str]:
-    limit_ms = found.search.limit_ns / _NS_PER_MS
-    labels = {place: figure(up.value(place)) for place in (0, up.cells // 2, up.cells - 1)}
-    labels[up.cell(limit_ms)] = f"{limit_ms:g}"
-    body = [
-        f"{labels.get(place, ''):>{_AXIS - 2}} |{''.join(cells[place])}".rstrip()
-        for place in range(up.cells - 1, -1, -1)
-    ]
-    left, right = figure(across.low), figure(across.high)
-    middle = figure(across.value(across.cells // 2))
-    bottom = left + middle.center(across.cells - len(left) - len(right)) + right
-    key = ", ".join(
-        f"{mark} {curve.variant}" for curve, mark in zip(found.curves, _marks(found), strict=True)
-    )
-    name = percentile_name(found.search.percentile)
-    key = f"{key}, {_BOTH} several, - objective"
-    return [
-        *textwrap.wrap(f"{name} of latency, ms, by {load_axis(found)}: {key}", width),
-        *body,
-        f"{'':>{_AXIS - 2}} +{'-' * across.cells}",
-        f"{'':>{_AXIS}}{bottom}",
-    ]
+    for place, curve in enumerate(found.curves):
+        style, variant = variant_style(place), plain(curve.variant)
+        measured = [(row, row.objective_ms) for row in curve.rows if row.objective_ms is not None]
+        if measured:
+            yield {
+                "mode": "lines+markers",
+                "name": variant,
+                "x": [row.rate_per_s for row, _ in measured],
+                "y": [latency.median for _, latency in measured],
+                "error_y": errors(
+                    [latency.median - latency.low for _, latency in measured],
+                    [latency.high - latency.median for _, latency in measured],
+                    style.colour, 1, 3,
+                ),
+                "line": {"color": style.colour, "dash": style.dash, "width": 2},
+                "marker": {
+                    "color": style.colour,
+                    "symbol": [f"{style.symbol}{'-open' * bool(row.driver_limited)}" for row, _ in measured],
+                    "size": 8,
+                },
+                "text": [
+                    f"{variant}, {figure(row.rate_per_s)}/s: {_spread_text(latency)} ms<br>"
+                    f"met {row.passed} of {row.steps} times"
+                    for row, latency in measured
+                ],
+                "hovertemplate": "%{text}<extra></extra>",
+            }  # fmt: skip

@@ -81,7 +81,7 @@ def command(
         warmup="as-written" if _as_written(plan, given) else "auto",
     )
     if plan.redline is not None:
-        words = ["benchctl", "redline", *_redline_words(plan, plan.redline)]
+        words = ["benchctl", "redline", *_redline_words(plan.redline)]
     else:
         challenges = [plan.sources.get(name, name) for name in plan.challenges]
         words = ["benchctl", "run", *_repeated("--challenge", challenges)]
@@ -168,22 +168,14 @@ def _documents(plan: Plan) -> dict[str, Any]:
     return options | {"corpus_dirs": tuple(str(folder) for folder in folders if folder != path)}
 
 
-def _redline_words(plan: Plan, search: RedlineSpec) -> list[str]:
+def _redline_words(search: RedlineSpec) -> list[str]:
     """Options of a search, each of which its result depends on."""
-    if search.by == "factor":
-        words = ["--challenge", plan.sources.get(search.operation, search.operation)]
-        words += _repeated("--task", search.tasks)
-    else:
-        words = ["--operation", search.operation]
+    words = ["--operation", search.operation]
     words += ["--slo", f"p{search.percentile:g}={_exact(search.limit_ns / _NS_PER_MS)}ms"]
-    if search.by == "rate":
-        words += ["--clients", str(search.clients), "--schedule", search.schedule]
-    elif search.by == "clients":
-        words += ["--clients", f"{search.least_clients}..{search.clients}"]
+    words += ["--clients", str(search.clients), "--schedule", search.schedule]
     words += ["--warm-up", _exact(search.warm_up_s), "--settle", _exact(search.settle_s)]
     words += ["--step-time", _exact(search.step_s), "--tolerance", PERCENT.text(search.tolerance)]
-    most = "--max-factor" if search.by == "factor" else "--max-rate"
-    return words if search.max_per_s is None else [*words, most, _exact(search.max_per_s)]
+    return words if search.max_per_s is None else [*words, "--max-rate", _exact(search.max_per_s)]
 
 
 def _exact(value: float) -> str:

@@ -178,27 +178,14 @@ def objective_text(search: RedlineSpec) -> str:
 
 def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
     """Yield what is searched for, and how."""
-    unit = "x" if search.by == "factor" else "/s"
-    bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}{unit}"
-    what = "all rates of challenge " if search.by == "factor" else ""
-    named = f" ({', '.join(search.tasks)})" if search.tasks else ""
+    bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}/s"
     fresh = " on a fresh node a fork" if all(spec.target is None for spec in plan.variants) else ""
-    yield f"red-line of {what}{search.operation}{fresh}: {objective_text(search)}{named}{bound}"
-    times = f"{search.step_s:g} s a {{}} after {search.settle_s:g} s"
-    apart = f"{100 * search.tolerance:g}% apart"
-    match search.by:
-        case "rate":
-            yield (
-                f"{search.warm_up_s:g} s closed loop, then {times.format('rate')}, "
-                f"{search.schedule} arrivals, {counted(search.clients, 'client')}, rates {apart}"
-            )
-        case "factor":
-            yield f"{search.warm_up_s:g} s warm-up, then {times.format('factor')}, factors {apart}"
-        case "clients":
-            yield (
-                f"{search.warm_up_s:g} s warm-up, then {times.format('step')} in a closed loop, "
-                f"{search.least_clients} to {counted(search.clients, 'client')}, {apart} or by one"
-            )
+    yield f"red-line of {search.operation}{fresh}: {objective_text(search)}{bound}"
+    yield (
+        f"{search.warm_up_s:g} s closed loop, then {search.step_s:g} s a rate after {search.settle_s:g} s, "
+        f"{search.schedule} arrivals, {counted(search.clients, 'client')}, "
+        f"rates {100 * search.tolerance:g}% apart"
+    )
 
 
 def _cache_lines(record: RunRecord) -> Iterator[str]:

@@ -14,7 +14,6 @@ from benchctl.report.planning import planning_lines
 from benchctl.report.sentences import additions, comparison_text, headline, legend, verdict
 from benchctl.report.table import (
     WIDE,
-    Drawing,
     Format,
     Items,
     Notes,
@@ -84,8 +83,6 @@ def _source(record: RunRecord) -> Source:
     )
 
 
-_PLOT_LINES = 20
-
 # Of a row, of a comparison, and of both sides: the columns of the CSV form.
 _ROW_COLUMNS = ("schedule", "challenge", "task", "label", "operation", "metric", "unit", "higher_is_better")
 _COMPARISON_COLUMNS = tuple(
@@ -115,7 +112,7 @@ def render(
         UsageError: If the format is unknown.
     """
     written: dict[str, Callable[[], str]] = {
-        "text": lambda: plain(analysis_sections(analysis, plan, width=width, details=details), width),
+        "text": lambda: plain(analysis_sections(analysis, plan, details=details), width),
         "markdown": lambda: markdown(analysis_sections(analysis, plan, details=details)),
         "csv": lambda: _csv(analysis),
         "json": lambda: json_text(document(analysis, records, gate)),
@@ -128,14 +125,12 @@ def render(
 
 
 def analysis_sections(
-    analysis: Analysis, plan: Plan | None = None, *, width: int = WIDE, details: bool = False
+    analysis: Analysis, plan: Plan | None = None, *, details: bool = False
 ) -> list[Section]:
     """Return the whole report; `render` describes the arguments."""
     notes = collect_notes(analysis)
-    plots = [addition.plot(width, _PLOT_LINES) for addition in additions(analysis) if addition.plot]
     sections: list[Section] = [
         *_results(analysis, notes),
-        *([Drawing(tuple(lines))] for lines in plots),
         [*legend(analysis), notes],
         *([table] for table in further_tables(analysis, details=details)),
     ]

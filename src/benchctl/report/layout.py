@@ -147,7 +147,7 @@ def section_title(section: Section) -> str:
 
 def paired_points(analysis: Analysis) -> bool:
     """Return whether variants are compared at every point of a sweep, and not points of one variant."""
-    return any(curve.pairs for curve in analysis.curves if not curve.axis.derived)
+    return any(curve.pairs for curve in analysis.curves)
 
 
 def baseline_of(rows: Iterable[Row]) -> str:

@@ -32,7 +32,6 @@ from benchctl.stats.outlook import (
     unknown_tasks,
     visible,
 )
-from benchctl.track.schedule import MOST_CLIENTS
 
 _COFFEE_MINUTES = 10
 _S_PER_MINUTE = 60
@@ -150,12 +149,9 @@ def _ends(analysis: Analysis) -> set[RedlineEnd | None]:
 
 
 def _search_further(analysis: Analysis, plan: Plan, search: RedlineSpec) -> tuple[Plan, list[str]]:
-    """A search with more of what it lacked: loads, processes of the driver, warm-up."""
+    """A search with more of what it lacked: rates, processes of the driver, warm-up."""
     reasons, ends, codes = list(_unfinished(analysis)), _ends(analysis), _codes(analysis)
-    if "max-rate" in ends and search.by == "clients":
-        most = min(MOST_CLIENTS, _LOAD_GROWTH * search.clients)
-        search = msgspec.structs.replace(search, clients=most)
-    elif "max-rate" in ends and search.max_per_s is not None:
+    if "max-rate" in ends and search.max_per_s is not None:
         search = msgspec.structs.replace(search, max_per_s=_LOAD_GROWTH * search.max_per_s)
     workers = min(MOST_WORKERS, _GROWTH * plan.workers) if "driver-limited" in ends else plan.workers
     if "not-steady" in codes:
@@ -177,7 +173,7 @@ def _proposal(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
 def _larger(purpose: str, analysis: Analysis, plan: Plan) -> Command | None:
     """More of the units that intervals count, and more warm-up if tasks had not settled.
 
-    With the reasons of each; None where no load met the objective, and none of that would change it.
+    With the reasons of each; None where no rate met the objective, and none of that would change it.
     """
     forks, builds, fewest = (
         proposed_forks(analysis),
@@ -229,9 +225,9 @@ def _comparisons(analysis: Analysis) -> list[Comparison]:
 
 
 def _interactions(analysis: Analysis) -> Iterator[Comparison]:
-    """Yield what a sweep of named points asks: whether differences depend on them."""
+    """Yield what a sweep asks beside the verdicts at its points: whether differences depend on these."""
     for curve in analysis.curves:
-        for pair in () if curve.axis.derived else curve.pairs:
+        for pair in curve.pairs:
             yield from pair.interactions
 
 

@@ -33,7 +33,6 @@ from benchctl.report.numbers import (
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import additions, headline, verdict
 from benchctl.report.table import (
-    Addition,
     Cell,
     Column,
     Layout,
@@ -55,7 +54,6 @@ _LEAST_WIDTH = 80
 _LEAST_NAME = 20
 _LEAST_CURVE = 4  # lines: its title, head and rule, and a point
 _LONGEST_VARIANT = 10
-_LEAST_PLOT, _MOST_PLOT = 10, 20
 _ABSURD_PERCENT = 10_000
 _LARGE_PERCENT = 100  # minimum detectable effects beyond it say nothing more
 # An open row says so in one character, and one without a verdict in three: there is little room.
@@ -155,7 +153,7 @@ def render_screen(
     `runs` is the folder of the run's runs, if it is not the default one.
     """
     added = additions(analysis)
-    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs, added)
+    top, bottom = _top(analysis, plan, width), _bottom(analysis, plan, width, more, runs)
     brief = [text_of(part, width) for addition in added for part in addition.brief]
     curves = list(brief)
     rows = _agreeing([line for row in analysis.rows if not row.swept for line in _lines(row, analysis)])
@@ -173,7 +171,7 @@ def render_screen(
             body.append(Text(f"{counted(cut, 'more line')}: -v shows them"))
         if len(kept) < len(rows):
             body.append(Text(f"{_hidden([line for line in rows if line not in kept])}: -v"))
-        shown = Text("\n").join([*body, *_plot(added, [*body, *bottom], lines, width), *bottom])
+        shown = Text("\n").join([*body, *bottom])
         excess = shown.plain.count("\n") + 1 - lines
         if excess <= 0 or cut or len(kept) + len(curves) <= (0 if curves else 1):
             return shown
@@ -201,16 +199,6 @@ def _hidden(lines: Sequence[_Line]) -> str:
     return f"{counted(len(lines), 'more row')}{f' ({told})' if told else ''}"
 
 
-def _plot(added: Sequence[Addition], others: Sequence[Text], lines: int, width: int) -> list[Text]:
-    """The first plot, where there is room for one that can be read."""
-    room = lines - sum(text.plain.count("\n") + 1 for text in others) - 2
-    plot = next((addition.plot for addition in added if addition.plot), None)
-    if plot is None or room < _LEAST_PLOT:
-        return []
-    drawn = plot(width, min(room, _MOST_PLOT))
-    return [Text(visible("\n".join(["", *drawn, ""])), no_wrap=True)] if drawn else []
-
-
 def _top(analysis: Analysis, plan: Plan | None, width: int) -> list[Text]:
     """Return what was compared, the verdict, and what was asked for."""
     top = [paragraph(headline(analysis), width, style="bold"), Text()]
@@ -229,10 +217,9 @@ def _bottom(
     width: int,
     more: str,
     runs: Path | None,
-    added: Sequence[Addition],
 ) -> list[Text]:
-    """Return remarks, what to run next, and where there is more."""
-    bottom = [paragraph(remark, width) for addition in added for remark in addition.remarks]
+    """Return what to run next, and where there is more."""
+    bottom: list[Text] = []
     following = None if plan is None else next_command(analysis, plan)
     if following is not None:
         line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]

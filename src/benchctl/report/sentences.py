@@ -79,9 +79,9 @@ def headline(analysis: Analysis) -> str:
     names = list(dict.fromkeys(section.challenge for section in sections if section.level == "task"))
     variants: Iterable[str] = analysis.variants
     size = f", {COUNT.text(analysis.documents)} documents" if analysis.documents else ""
-    if swept := [curve for curve in analysis.curves if not curve.axis.derived]:
-        names = list(dict.fromkeys(curve.challenge for curve in swept))
-        variants = dict.fromkeys(line.variant for curve in swept for line in curve.lines)
+    if analysis.curves:
+        names = list(dict.fromkeys(curve.challenge for curve in analysis.curves))
+        variants = dict.fromkeys(line.variant for curve in analysis.curves for line in curve.lines)
     versions = {name: analysis.versions.get(name, "") for name in variants}
     baseline, *others = (
         name if not version or version in name else f"{name} {version}" for name, version in versions.items()
@@ -109,9 +109,7 @@ def verdict(analysis: Analysis) -> str:
 
     A verdict that is provisional is called so, and takes nothing away from others.
     """
-    added = additions(analysis)
-    doubts = [doubt for addition in added for doubt in addition.doubts]
-    found = [sentence for addition in added for sentence in addition.answer]
+    found = [sentence for addition in additions(analysis) for sentence in addition.answer]
     busy = busy_text(analysis)
     looks = _only_provisional(analysis)
     if not any(analysis.forks.values()) and not analysis.build_rows:
@@ -127,7 +125,7 @@ def verdict(analysis: Analysis) -> str:
         # What else is doubtful may be its doing.
         found.insert(0, f"the host was busy. {busy} More documents or forks will not help.")
     else:
-        reasons = [*doubts, *_reservations(analysis, _provisional(analysis))]
+        reasons = list(_reservations(analysis, _provisional(analysis)))
         if reasons:
             why = "; ".join(reasons)
             found.append(f"{_sentence(why)} Do not report these values." if looks else f"Provisional: {why}.")

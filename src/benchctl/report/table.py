@@ -486,11 +486,8 @@ class Addition(msgspec.Struct, frozen=True):
     """Addition of a slice to the report of an analysis."""
 
     answer: tuple[str, ...] = ()  # the first sentences of the verdict
-    doubts: tuple[str, ...] = ()  # why that is provisional
     results: tuple[Section, ...] = ()  # below the tables of tasks
     brief: tuple[Sequence[Section], ...] = ()  # parts for a screen, the most important first
-    remarks: tuple[str, ...] = ()  # at the end of a screen
-    plot: Callable[[int, int], list[str]] | None = None  # (columns, lines) -> a drawing, if there is one
 
 
 def page_of(tables: Iterable[Table], lines: Iterable[Block]) -> list[Section]:

@@ -216,13 +216,13 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     redline_per_s: Annotated[
         float | None,
         about(
-            "highest load that met the objective, of a red-line search; None when there was none. The other "
-            "figures are those of the last step at that load"
+            "highest rate that met the objective, of a red-line search; None when there was none. The other "
+            "figures are those of the last step at that rate"
         ),
     ] = None
     redline_end: Annotated[
         RedlineEnd | None,
-        about("why the search ended; `found` is the only end whose load is more than a lower bound"),
+        about("why the search ended; `found` is the only end whose rate is more than a lower bound"),
     ] = None
     redline_text: Annotated[str, about("how the search ended, in words; empty when found")] = ""
     driver: Annotated[
@@ -250,10 +250,6 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     took_parts: Annotated[
         tuple[Quantiles, ...], about("the engine's own time of each search of a batch, in order")
     ] = ()
-    redline_unit: Annotated[
-        str,
-        about("unit of the load that was searched for: queries/s, docs/s, x or clients; empty elsewhere"),
-    ] = ""
     lacking_warmup: Annotated[
         int,
         about(
@@ -314,17 +310,13 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 
 class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A step of a red-line search: what a load came to.
-
-    Where several tasks ran, the figures are those of the one that was closest to its objective or furthest
-    beyond it.
-    """
+    """A step of a red-line search: what a rate came to."""
 
     step: int  # its number, from 1; its samples carry it as their task
-    rung: int  # which load of the grid; the same in all forks but for each block's own shift of the grid
+    rung: int  # which rate of the grid; the same in all forks but for each block's own shift of the grid
     phase: Literal["search", "retry", "confirm"]  # what the step was for
-    rate_per_s: float  # the load that was offered: units a second, a factor, or clients
-    achieved_per_s: float | None  # completed of it; in a closed loop, units a second. None without samples
+    rate_per_s: float  # offered
+    achieved_per_s: float | None  # completed of it; None without samples
     samples: int
     failures: int
     # `p50_ns`, `p90_ns`, `p99_ns`: of latency, from when requests were due; None without samples.
@@ -333,26 +325,19 @@ class CurvePoint(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     p99_ns: float | None
     objective_ns: float | None  # the percentile that the objective bounds
     undelayed_ns: float | None  # the same percentile without the time that the driver itself lost
-    # Seconds by which latency grew a second; 0.05 is a rate 5% above what is served. 0 in a closed loop,
-    # which has no backlog.
+    # Seconds by which latency grew a second; 0.05 is a rate 5% above what is served.
     growth: float
     # Whether it met the objective; `driver-limited` when only the driver's lateness kept it off.
     verdict: StepVerdict
     reason: str = ""  # why it did not; empty for a pass
-    task: str = ""  # whose figures these are, where several tasks ran; else empty
 
 
 _WHOLE = 1000
 
 
-def load_suffix(unit: str) -> str:
-    """Return the suffix of a load of this unit: `/s`, ` docs/s`, `x`, ` clients`."""
-    return {"": "/s", "queries/s": "/s", "x": "x"}.get(unit, f" {unit}")
-
-
-def load_text(load: float, unit: str) -> str:
-    """Return a load for readers: `16.87/s`, `20000 docs/s`, `1.35x`, `12 clients`."""
-    return f"{load:{'.0f' if load >= _WHOLE else '.4g'}}{load_suffix(unit)}"
+def rate_text(rate_per_s: float) -> str:
+    """Return a rate for readers: `16.87/s`, `20000/s`."""
+    return f"{rate_per_s:{'.0f' if rate_per_s >= _WHOLE else '.4g'}}/s"
 
 
 class PacedLag(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

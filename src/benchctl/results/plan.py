@@ -167,31 +167,21 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     generator: GeneratorName = "big5"
 
 
-SearchedBy = Literal["rate", "factor", "clients"]
-
-
 class RedlineSpec(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True
 ):
-    """A search for the highest load at which an objective is still met."""
+    """A search for the highest rate at which an objective is still met."""
 
-    operation: str  # the operation's name; where a factor is searched for, the challenge's
+    operation: str
     percentile: float  # which percentile of latency the objective bounds, such as 90
     limit_ns: int
-    # Concurrent clients; requests that find all of them busy wait, and their latency says so. Where their
-    # number is searched for, the most of them; tasks of a challenge have their own.
-    clients: int
-    # How arrivals are spaced; tasks of a challenge have their own.
-    schedule: Literal["deterministic", "poisson"]
+    clients: int  # concurrent; requests that find all of them busy wait, and their latency says so
+    schedule: Literal["deterministic", "poisson"]  # how arrivals are spaced
     warm_up_s: float
     settle_s: float
     step_s: float
-    tolerance: float  # ratio of neighbouring loads - 1: how exactly the answer is wanted
-    max_per_s: float | None = None  # no higher rate, or factor, is tried; None for no bound
-    by: SearchedBy = "rate"
-    least_clients: int = 1  # the fewest clients to be tried, where their number is searched for
-    # Names or operations of those of a challenge that `limit_ns` bounds; empty for all with a target.
-    tasks: tuple[str, ...] = ()
+    tolerance: float  # ratio of neighbouring rates - 1: how exactly the answer is wanted
+    max_per_s: float | None = None  # no higher rate is tried; None for no bound
 
 
 class PinSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -317,9 +307,9 @@ class Swept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A sweep: variants and challenges at every point of a grid."""
+    """A sweep: variants and challenges at every point of an axis."""
 
-    axes: tuple[Axis, ...]  # in the order of the command line; the first is the one that lines are drawn over
+    axes: tuple[Axis, ...]  # one; none of a run that is compared at one point
     bases: tuple[VariantSpec, ...]  # the variants without the sweep, in table order
     variants: dict[str, Swept]  # by the name that they have in the run
     schedules: tuple[Swept, ...]  # by position in the plan
@@ -476,7 +466,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         return list(groups.values())
 
     def point(self, variant: str, schedule: int) -> str:
-        """Return the point of a variant's challenge in a sweep: `clients=2,docs=1k`; empty without one."""
+        """Return the point of a variant's challenge in a sweep: `clients=2`; empty without one."""
         if self.swept is None:
             return ""
         at = self.swept.schedules[schedule].at | self.swept.variants[variant].at

@@ -98,15 +98,14 @@ _COMFORTABLE = 0.5
 def most_offered_per_s(plan: Plan) -> float:
     """Return the highest total rate of tasks that run together, requests a second; 0 without targets."""
     search = plan.redline
-    if search is not None and search.by == "rate":
+    if search is not None:
         return search.max_per_s or 0.0
-    factor = 1.0 if search is None or search.by != "factor" else search.max_per_s or 1.0
     steps = (
         [challenge.schedule[place] for place in step]
         for challenge in (*plan.all_warmups, *plan.schedules)
         for step in challenge.steps
     )
-    return factor * max((sum(task.rate_per_s or 0.0 for task in tasks) for tasks in steps), default=0.0)
+    return max((sum(task.rate_per_s or 0.0 for task in tasks) for tasks in steps), default=0.0)
 
 
 def needs_calibration(plan: Plan) -> bool:

@@ -206,7 +206,7 @@ def analyse(
     if not several:
         own_margins = {metric.key: metric.margin for metric in asked}
         curves = tuple(hook("swept_curves")(tasks, plan, margins=own_margins, method=method, looks=looks))
-    if not any(not curve.axis.derived for curve in curves):
+    if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
     return Analysis(
         schema_version=SCHEMA_VERSION,
@@ -226,7 +226,7 @@ def analyse(
             *(shared_builds(builds) if any(metric.kind.built for metric in asked) else ()),
             *([_evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
-        redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline, plan),
+        redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
@@ -312,18 +312,7 @@ def _build_rows(
 
 
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
-    """The tasks that tables show: all except administrative ones, which prepare the others.
-
-    A search has one red-line, which stands at one of its tasks.
-    """
-    if plan.redline is not None:
-        summaries = [summary for forks in done.values() for fork in forks for summary in fork.summaries]
-        return [
-            min(
-                ((summary.schedule, summary.task) for summary in summaries if summary.reported),
-                default=places(plan)[0],
-            )
-        ]
+    """The tasks that tables show: all except administrative ones, which prepare the others."""
     hidden = {
         (summary.schedule, summary.task)
         for forks in done.values()
@@ -371,7 +360,7 @@ def _row(
     steady = {label: settled.get((label, place), Steadiness("unknown")) for label in found}
     caveats = task_doubts(metric, plan, place, found, done, steady, answers=answers)
     if plan.redline is not None:
-        steady |= hook("redline").unsteady_nodes(plan.redline, done)
+        steady |= hook("redline").unsteady_nodes(done)
     judged = not any(doubt.code in WITHHOLDING for doubt in caveats)
     judged &= not any(check.withholds(metric.kind.name) for check in checks.values())
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
@@ -386,7 +375,7 @@ def _row(
         schedule=place[0],
         challenge=challenge.name,
         task=place[1],
-        label=plan.redline.operation if plan.redline and plan.redline.by == "factor" else task.label,
+        label=task.label,
         operation=task.operation,
         metric=metric.key,
         unit=metric.unit,
@@ -422,8 +411,7 @@ def _row(
         ),
         caveats=caveats,
         # What a curve of a single variant does not tell are its comparisons.
-        swept=(bool(task.swept) or plan.swept is not None)
-        and not (contenders and plan.swept is not None and len(plan.swept.bases) == 1),
+        swept=plan.swept is not None and not (contenders and len(plan.swept.bases) == 1),
     )
 
 
@@ -458,8 +446,7 @@ def task_doubts(
     )
     if plan.redline is None:
         return doubts
-    before, after = hook("redline").redline_doubts(plan.redline, metric, found, done)
-    return (*before, *doubts, *after)
+    return (*hook("redline").redline_doubts(found, done), *doubts)
 
 
 def doubting(comparison: Comparison, doubts: Iterable[Caveat]) -> Comparison:

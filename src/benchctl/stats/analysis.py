@@ -26,7 +26,7 @@ class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A load of a curve; a fork that tried it several times counts once, with the median of its steps."""
+    """A rate of a curve; a fork that tried it several times counts once, with the median of its steps."""
 
     rung: int
     rate_per_s: float  # offered, the median over forks: each shifts the grid by a part of a rung
@@ -43,7 +43,7 @@ class CurveRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ForkCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The steps of one fork, in order, the load that it found and why its search ended; None for none."""
+    """The steps of one fork, in order, the rate that it found and why its search ended; None for none."""
 
     block: int
     points: tuple[CurvePoint, ...]
@@ -55,9 +55,9 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variant's curve."""
 
     variant: str
-    rows: tuple[CurveRow, ...]  # by load, ascending
+    rows: tuple[CurveRow, ...]  # by rate, ascending
     forks: tuple[ForkCurve, ...]
-    # The load that was found, geometric mean over forks; None when a fork found none.
+    # The rate that was found, geometric mean over forks; None when a fork found none.
     redline: float | None = None
     # `low`, `high`: its 95% interval; None of a bound, and under two forks.
     low: float | None = None
@@ -65,16 +65,8 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def at_least(self) -> bool:
-        """True if any fork's load is a bound, which makes the mean one."""
+        """True if any fork's rate is a bound, which makes the mean one."""
         return any(fork.redline is not None and fork.end != "found" for fork in self.forks)
-
-
-class ScaledTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A task whose rate a factor multiplies."""
-
-    label: str
-    unit: str
-    rate_per_s: float  # at a factor of 1
 
 
 class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,8 +74,6 @@ class RedlineCurves(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     search: RedlineSpec
     curves: tuple[Curve, ...]
-    unit: str = "queries/s"
-    tasks: tuple[ScaledTask, ...] = ()  # those that a factor scales, where one was searched for
 
 
 class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,10 +82,6 @@ class SweepAxis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str  # such as `clients`
     labels: tuple[str, ...]  # of the points, as they were asked for: `1`, `250k`, `1s`
     numbers: tuple[float, ...] = ()  # of the points, ascending; empty for flags and names
-    fixed: str = ""  # what the other axes are held at: `docs 1m`; empty without any
-    # Whether its points are places of one schedule, after different tasks, which no sweep asked for: their
-    # rows are in the tables of tasks, too.
-    derived: bool = False
 
 
 class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,22 +92,6 @@ class Bounded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high: float | None = None
 
 
-class PowerLaw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line as y ~ x^b, or the exponents of two lines compared."""
-
-    exponent: Bounded | None = None  # b; None where there is none, for `reason`
-    steps: tuple[tuple[str, str, Bounded], ...] = ()
-    blocks: int = 0
-    left_out: int = 0
-    without: tuple[str, ...] = ()
-    # Of the test that b is the same all along (orthogonal polynomials in ln x, Holm); None under three
-    # points or two blocks.
-    misfit_p: float | None = None
-    # What b does along the axis if that test says it is not the same; empty if it does not.
-    misfit: Literal["", "rises", "falls", "changes"] = ""
-    reason: str = ""  # why `exponent` is missing, or has no interval
-
-
 class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variant along the axis."""
 
@@ -130,12 +100,8 @@ class SweepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # where no fork has a value.
     means: tuple[Bounded | None, ...]
     forks: tuple[int, ...]  # by point, that have a value
-    growth: PowerLaw
     # By point, what must stand beside its value; empty where nothing is said of any.
     remarks: tuple[tuple[str, ...], ...] = ()
-    # Of an axis without numbers, by point from the second on: its values against those of the first, `faster`
-    # and `slower` as anywhere; p is adjusted over all changes of the metric.
-    changes: tuple[Comparison, ...] = ()
     # By point, the recall of its searches, mean over forks; empty where it has none or hardly rises.
     recall: tuple[Bounded | None, ...] = ()
 
@@ -145,11 +111,10 @@ class SweepPair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     baseline: str
     contender: str
-    growth: PowerLaw
-    # Of an axis without numbers, by point from the second on: the contender's change since the first point
-    # against the baseline's. Their values are these changes, as ratios, and the effect is their ratio: a
-    # verdict other than `equivalent` says that the difference between the variants depends on the point. p is
-    # adjusted over all interactions of the metric. None where values may be 0.
+    # By point from the second on: the contender's change since the first point against the baseline's. Their
+    # values are these changes, as ratios, and the effect is their ratio: a verdict other than `equivalent`
+    # says that the difference between the variants depends on the point. p is adjusted over all interactions
+    # of the metric. None where values may be 0, or recall rises along the axis.
     interactions: tuple[Comparison, ...] = ()
 
 
@@ -185,10 +150,16 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     axis: SweepAxis
     lines: tuple[SweepLine, ...]  # by variant, the baseline first
     pairs: tuple[SweepPair, ...]
-    # By point, every further line against the first, as anywhere else.
+    # By point, every further line against the first, as anywhere else. Of a single variant whose forks have
+    # all points, each against the first of them; p is adjusted over all of the metric.
     comparisons: tuple[tuple[Comparison, ...], ...] = ()
     caveats: tuple[tuple[Caveat, ...], ...] = ()  # by point, doubts about what was measured there
     at_recall: tuple[AtRecall, ...] = ()  # where recall rises along the axis
+
+    @property
+    def changes(self) -> tuple[Comparison, ...]:
+        """Comparisons of a single variant's points with its first."""
+        return () if self.pairs else tuple(one for point in self.comparisons for one in point)
 
 
 SCHEMA_VERSION: Final = 6

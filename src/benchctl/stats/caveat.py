@@ -17,7 +17,7 @@ CaveatCode = Literal[
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
     "same-builds", "saturated", "separate-runs",
     "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
-    "unpaired", "unsupported", "whole-clients",
+    "unpaired", "unsupported",
 ]  # fmt: skip
 
 WITHHOLDING: Final[frozenset[CaveatCode]] = frozenset(

@@ -12,7 +12,7 @@ from benchctl.errors import UsageError, guess
 from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.metrics import METRIC_KINDS, MetricKind
 from benchctl.results.model import ForkRecord, IndexFacts
-from benchctl.results.plan import Place, Plan, RedlineSpec, Swept
+from benchctl.results.plan import Place, Plan, Swept
 from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
@@ -319,19 +319,9 @@ def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
     """
     built = BUILD_METRICS if builds and (plan.index_builds > 1 or not plan.schedules) else ()
     if plan.redline is not None:
-        return (*_searched(plan.redline), *built)
+        return (REDLINE, *built)
     usual = tuple(map(metric, metric_names(plan.metrics))) or (*DEFAULT_METRICS, *built)
     return tuple(msgspec.structs.replace(one, compared_as=COMPARED_AS[plan.diff]) for one in usual)
-
-
-def _searched(search: RedlineSpec) -> tuple[Metric, ...]:
-    if search.by == "rate":
-        return (REDLINE,)
-    kind = msgspec.structs.replace(REDLINE.kind, counts=False)
-    unit = "x" if search.by == "factor" else "clients"
-    found = msgspec.structs.replace(REDLINE, kind=kind, unit=unit)
-    # So many clients mean nothing without what they got done.
-    return (found,) if search.by == "factor" else (found, THROUGHPUT)
 
 
 THROUGHPUT = metric("throughput")

@@ -1,28 +1,25 @@
-"""Sweeps: a figure along an axis such as clients or histories, how it grows, and what depends on the point.
+"""Curves of a sweep: what is at every point, what depends on the point, and values at equal recall.
 
-The unit is the block, as everywhere: what is fitted is fitted within each block, and the t-test is over the
-blocks' estimates (Matthews, Altman, Campbell and Royston, BMJ 300, 1990: summary measures). So it needs no
-model of how the points of a block hang together. Along numbers the estimate is an exponent; between points
-without numbers it is the change since the first one, and two variants' changes are compared: the interaction.
+The unit is the block, as everywhere: ratios of points, and values at a recall, are formed within each block,
+and the t-test is over the blocks (Matthews, Altman, Campbell and Royston, BMJ 300, 1990: summary measures).
+So it needs no model of how the points of a block hang together.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
-import numpy as np
 
 from benchctl.results.model import Looks
-from benchctl.results.plan import HISTORY, Axis, Place, Plan, SweepSpec, Swept
+from benchctl.results.plan import Plan
 from benchctl.stats.analysis import (
     AtRecall,
     Bounded,
     Figures,
-    PowerLaw,
+    RecallLine,
     Row,
     SweepAxis,
     SweepCurve,
@@ -30,27 +27,17 @@ from benchctl.stats.analysis import (
     SweepPair,
     weaknesses,
 )
-from benchctl.stats.arrays import Floats
 from benchctl.stats.caveat import WITHHOLDING, Caveat, CaveatCode, Replicate
-from benchctl.stats.compare import (
-    DECIDED,
-    LEVEL,
-    Comparison,
-    Series,
-    Side,
-    adjust,
-    compare_sides,
-    own_interval,
-)
-from benchctl.stats.inference import Method, contrast, holm
-from benchctl.stats.metrics import RECALL, Metric, MetricKey, metric_of, task_at
-from benchctl.stats.order import places_by_history
+from benchctl.stats.compare import DECIDED, Comparison, Series, Side, adjust, compare_sides, own_interval
+from benchctl.stats.inference import Method
+from benchctl.stats.metrics import RECALL, Metric, MetricKey, metric_of
 from benchctl.stats.outlook import with_least_effects
-from benchctl.sweep.recall import TARGETS, line_at, rises
-from benchctl.track.model import Task
 
-_TWO = 2
-_CONFIDENCE = 0.95
+TARGETS: Final = (0.90, 0.95, 0.99)
+"""Recalls that values are compared at."""
+_LEAST_RISE = 0.01
+# Added to the share of neighbours that is missed, so that none has a logarithm.
+_MISSED = 0.001
 # Doubts about a point that hold for what is compared with it.
 _INHERITED: Final[frozenset[CaveatCode]] = frozenset({"too-few-samples", "busy-host"})
 
@@ -59,6 +46,7 @@ ByBlock = Mapping[int, float | None]
 
 Where index builds are the unit of replication: build -> the mean of its forks.
 """
+_Points = Sequence[Mapping[int, float]]
 
 
 def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by name
@@ -71,13 +59,14 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
     unit: str = "",
     comparisons: Sequence[Sequence[Comparison]] = (),
     caveats: Sequence[tuple[Caveat, ...]] = (),
+    remarks: Mapping[str, Sequence[tuple[str, ...]]] = MappingProxyType({}),
     margin: float | None = None,
     within: bool = True,
     looks: Looks = 1,
     replicate: Replicate = "fork",
     recalls: Mapping[str, Sequence[ByBlock]] = MappingProxyType({}),
 ) -> SweepCurve:
-    """Fit what several variants came to along an axis.
+    """Compare what several variants came to along an axis.
 
     p-values of changes, interactions and values at equal recall are not adjusted yet: see `judged_curves`.
 
@@ -90,6 +79,7 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         unit: of the values; empty for the metric's own.
         comparisons: by point, every further variant against the first.
         caveats: by point, doubts about what was measured there.
+        remarks: variant -> by point, what must stand beside its value.
         margin: relative difference that does not matter; None for the metric's own.
         within: whether a fork has all points.
         looks: how often the figures were looked at.
@@ -97,27 +87,29 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         recalls: as `values`, the recall of the same searches; empty where they have none.
 
     Raises:
-        ValueError: If the points are not as many as the values, or their numbers do not ascend.
+        ValueError: If the points are not as many as the values.
     """
     if any(len(points) != len(axis.labels) for points in values.values()):
         raise ValueError(f"not every variant has {len(axis.labels)} points")
-    if axis.numbers and (len(axis.numbers) != len(axis.labels) or np.any(np.diff(axis.numbers) <= 0)):
-        raise ValueError(f"points that do not ascend: {axis.numbers}")
     known = metric_of(metric)
     compared_as = next((one.compared_as for point in comparisons for one in point), known.compared_as)
     known = msgspec.structs.replace(
         known, margin=known.margin if margin is None else margin, compared_as=compared_as
     )
-    fitted = _Fit(axis, known, comparisons, caveats, within, looks, replicate)
-    of_recall = msgspec.structs.replace(fitted, metric=RECALL)
-    numbers = {name: _numbers(line) for name, line in values.items()}
+    lines = {name: _numbers(line) for name, line in values.items()}
     reached = {name: _numbers(line) for name, line in recalls.items()}
-    if known.kind.additive or not (axis.numbers and any(map(rises, reached.values()))):
+    if known.kind.additive or not (axis.numbers and any(map(_rises, reached.values()))):
         reached = {}
-    lines = {name: fitted.usable(points) for name, points in numbers.items()}
+    beside = tuple(tuple(remarks.get(name, ())) for name in lines)
+    comparing = _Comparing(axis, known, comparisons, caveats, beside, looks, replicate)
+    of_recall = msgspec.structs.replace(comparing, metric=RECALL)
     baseline, *others = lines
+    # Where recall rises, it is at equal recall that variants are compared.
+    further = () if reached else range(1, len(axis.labels))
+    told = tuple(map(tuple, comparisons))
     # Points that are variants of a single one are compared as variants.
-    changing = () if axis.numbers or not (others or within) else range(1, len(axis.labels))
+    if further and within and not others:
+        told = ((), *((comparing.change(lines[baseline], at),) for at in further))
     return SweepCurve(
         task=task,
         challenge=challenge,
@@ -128,76 +120,47 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
         lines=tuple(
             SweepLine(
                 variant=name,
-                means=tuple(fitted.mean(list(point.values())) for point in numbers[name]),
-                forks=tuple(map(len, points)),
-                growth=fitted.growth(points),
-                changes=tuple(fitted.change(numbers[name], place) for place in changing),
+                means=tuple(comparing.mean(list(point.values())) for point in points),
+                forks=tuple(
+                    Series.of([*point.values()], additive=known.kind.additive).forks for point in points
+                ),
+                remarks=said,
                 recall=tuple(of_recall.mean(list(point.values())) for point in reached.get(name, ())),
             )
-            for name, points in lines.items()
+            for (name, points), said in zip(lines.items(), beside, strict=True)
         ),
         pairs=tuple(
             SweepPair(
                 baseline,
                 name,
-                growth=fitted.growth_apart(lines[baseline], lines[name]),
-                interactions=tuple(
-                    fitted.interaction({side: numbers[side] for side in (baseline, name)}, place)
-                    for place in changing
+                tuple(
+                    comparing.interaction({side: lines[side] for side in (baseline, name)}, number, at)
+                    for at in further
                     if not known.kind.additive
                 ),
             )
-            for name in others
+            for number, name in enumerate(others, 1)
         ),
-        comparisons=tuple(tuple(point) for point in comparisons),
+        comparisons=told,
         caveats=tuple(caveats),
-        at_recall=tuple(fitted.at_recall(target, numbers, reached) for target in TARGETS if reached),
+        at_recall=tuple(comparing.at_recall(target, lines, reached) for target in TARGETS if reached),
     )
-
-
-_Points = Sequence[Mapping[int, float]]
 
 
 def _numbers(line: Sequence[ByBlock]) -> _Points:
     return [{block: math.nan if value is None else value for block, value in point.items()} for point in line]
 
 
-class _Blocks(msgspec.Struct, frozen=True):
-    """The blocks that have all points, and which points these are."""
-
-    places: tuple[int, ...]
-    values: Floats  # shape (blocks, places)
-    left_out: int
-
-    @classmethod
-    def of(cls, points: _Points) -> "_Blocks":
-        blocks = sorted(set().union(*points))
-        places = tuple(place for place, point in enumerate(points) if 2 * len(point) >= max(1, len(blocks)))
-        whole = [block for block in blocks if all(block in points[place] for place in places)]
-        rows = [[points[place][block] for place in places] for block in whole]
-        values = np.asarray(rows, dtype=np.float64).reshape(len(whole), len(places))
-        return cls(places, values, len(blocks) - len(whole))
-
-
-class _Fit(msgspec.Struct, frozen=True):
-    """Fit of the lines of a curve; means are arithmetic where comparisons are of such."""
+class _Comparing(msgspec.Struct, frozen=True):
+    """Comparisons of the lines of a curve; means are arithmetic where comparisons are of such."""
 
     axis: SweepAxis
     metric: Metric
     comparisons: Sequence[Sequence[Comparison]]
     caveats: Sequence[tuple[Caveat, ...]]
-    within: bool
+    remarks: Sequence[Sequence[tuple[str, ...]]]  # by line and point
     looks: Looks
     replicate: Replicate
-
-    def usable(self, points: _Points) -> _Points:
-        """By point: block -> ln of the value, or where these may be 0, the value itself."""
-        found = []
-        for point in points:
-            series = Series.of(list(point.values()), additive=self.metric.kind.additive)
-            kept = (block for block, usable in zip(point, series.kept.tolist(), strict=True) if usable)
-            found.append(dict(zip(kept, series.points.tolist(), strict=True)))
-        return found
 
     def mean(self, values: Sequence[float]) -> Bounded | None:
         """Return the mean over forks with its interval; None without values."""
@@ -205,58 +168,63 @@ class _Fit(msgspec.Struct, frozen=True):
         ends = own_interval(values, additive=self.metric.additive) or (None, None)
         return None if series.value is None else Bounded(series.value, *ends)
 
-    # Points against the first one.
-
-    def change(self, points: _Points, place: int) -> Comparison:
-        """Compare a point with the first one."""
+    def change(self, points: _Points, at: int) -> Comparison:
+        """Compare a point of a line with its first one."""
         zeros = any(value == 0 for point in points for value in point.values())
         metric = msgspec.structs.replace(self.metric, zeros=zeros)
-        sides = {self.axis.labels[at]: points[at] for at in (0, place)}
-        return self._compared(metric, sides, (0, place))
+        sides = {self.axis.labels[place]: points[place] for place in (0, at)}
+        return self._compared(metric, sides, {0: (0, at)})
 
-    def interaction(self, lines: Mapping[str, _Points], place: int) -> Comparison:
-        """Compare two lines by their ratios of a point to the first one."""
+    def interaction(self, lines: Mapping[str, _Points], number: int, at: int) -> Comparison:
+        """Compare the first line with a numbered one by their ratios of a point to the first point."""
         sides = {
             name: {
-                block: points[place][block] / (value or math.nan)
+                block: points[at][block] / (value or math.nan)
                 for block, value in points[0].items()
-                if block in points[place]
+                if block in points[at]
             }
             for name, points in lines.items()
         }
         # A ratio of ratios is none of differences, whatever readers are told at the points.
         metric = msgspec.structs.replace(self.metric, compared_as="ratio")
-        return self._compared(metric, sides, (0, place))
+        return self._compared(metric, sides, {0: (0, at), number: (0, at)})
 
     def at_recall(
         self, target: float, lines: Mapping[str, _Points], recalls: Mapping[str, _Points]
     ) -> AtRecall:
         """Compare lines where they reach a recall."""
         found = {
-            name: line_at(target, name, recalls[name], points, self.axis, self.mean)
+            name: _line_at(target, name, recalls[name], points, self.axis, self.mean)
             for name, points in lines.items()
         }
         baseline, *others = found
-        comparisons = []
-        for name in others:
-            sides = {side: found[side] for side in (baseline, name)}
-            labels = {label for line, _ in sides.values() for label in line.between}
-            values = {side: values for side, (_, values) in sides.items()}
-            places = [place for place, label in enumerate(self.axis.labels) if label in labels]
-            comparisons.append(self._compared(self.metric, values, places))
-        return AtRecall(target, tuple(line for line, _ in found.values()), tuple(comparisons))
+        places = {name: tuple(map(self.axis.labels.index, line.between)) for name, (line, _) in found.items()}
+        comparisons = tuple(
+            self._compared(
+                self.metric,
+                {side: found[side][1] for side in (baseline, name)},
+                {0: places[baseline], number: places[name]},
+            )
+            for number, name in enumerate(others, 1)
+        )
+        return AtRecall(target, tuple(line for line, _ in found.values()), comparisons)
 
     def _compared(
         self,
         metric: Metric,
         sides: Mapping[str, Mapping[int, float]],
-        places: Collection[int],
+        used: Mapping[int, Collection[int]],
     ) -> Comparison:
+        """Compare values by block that are made of these points, by number of the line.
+
+        It is provisional, should it get a verdict, if blocks are few or one of the points is weak.
+        """
         # Builds have one value each, and are numbered by themselves.
         first, other = (
             Side(label, tuple(values), tuple(values.values()), tuple(values), additive=metric.additive)
             for label, values in sides.items()
         )
+        places = sorted(set().union(*used.values()))
         doubts = [doubt for at in places for doubt in (self.caveats[at] if self.caveats else ())]
         told = [one for at in places for one in (self.comparisons[at] if self.comparisons else ())]
         comparison = compare_sides(
@@ -268,99 +236,87 @@ class _Fit(msgspec.Struct, frozen=True):
             replicate=self.replicate,
             looks=self.looks,
         )
+        weak = comparison.few or any(doubt.code == "busy-host" for doubt in doubts)
+        weak |= any(self.remarks[line][at] for line, own in used.items() if self.remarks[line] for at in own)
         own = dict.fromkeys(doubt for doubt in doubts if doubt.code in _INHERITED)
-        return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *own))
+        return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, *own), provisional=weak)
 
-    # Growth.
 
-    def growth_apart(self, left: _Points, right: _Points) -> PowerLaw:
-        """Fit the second line against the first."""
-        return self.growth(
-            [
-                {block: other[block] - value for block, value in own.items() if block in other}
-                for own, other in zip(left, right, strict=True)
-            ]
-        )
+# Values at equal recall, along an axis on which recall rises. The recall of a block may waver from point to
+# point. So the first point that reaches a recall counts, with the one before it: those that anybody would end
+# with who raises, say, the candidates until the recall suffices. No line is fitted to all points, and nothing
+# is known of recalls that these do not enclose.
 
-    def growth(self, points: _Points) -> PowerLaw:
-        """Fit one line, or the difference of two."""
-        blocks = _Blocks.of(points)
-        places = list(blocks.places)
-        labels = [self.axis.labels[place] for place in places]
-        law = PowerLaw(
-            blocks=len(blocks.values),
-            left_out=blocks.left_out,
-            without=tuple(label for label in self.axis.labels if label not in labels),
-        )
-        if refused := self._no_power():
-            return msgspec.structs.replace(law, reason=refused)
-        if len(places) < _TWO or not law.blocks:
-            lacking = (
-                "no block has all points" if len(places) >= _TWO else "fewer than two points have values"
-            )
-            return msgspec.structs.replace(law, reason=lacking)
-        x = np.log(self.axis.numbers)[places]
-        steps = np.diff(np.eye(len(x)), axis=0) / np.diff(x)[:, None]
-        exponent = self._estimate(blocks, (x - x.mean()) / np.square(x - x.mean()).sum())
-        reason = ""
-        if exponent.low is None:
-            reason = "only one block has all points" if law.blocks == 1 else self._no_interval()
-        misfit_p, misfit = self._misfit(blocks, x)
-        return msgspec.structs.replace(
-            law,
-            exponent=exponent,
-            steps=tuple(
-                (*ends, self._estimate(blocks, step))
-                for *ends, step in zip(labels, labels[1:], steps, strict=False)
-            ),
-            misfit_p=misfit_p,
-            misfit=misfit,
-            reason=reason,
-        )
 
-    def _no_power(self) -> str:
-        """Return why this metric on this axis cannot be a power of it; empty when it can."""
-        if self.metric.kind.additive:
-            return "values may be 0, and nothing is a multiple of 0"
-        if not self.axis.numbers:
-            return f"points of {self.axis.name} are not numbers"
-        return f"{self.axis.name} {self.axis.labels[0]} has no logarithm" if self.axis.numbers[0] <= 0 else ""
+def value_at(
+    target: float, recalls: Sequence[float], values: Sequence[float]
+) -> tuple[float, tuple[int, ...]]:
+    """Return the value at a recall, and the points that it lies between.
 
-    def _no_interval(self) -> str:
-        few = "fewer than 5 blocks, or " if self.looks is None else ""
-        return f"{few}nothing varies between blocks"
+    There, ln(value) is linear in the logarithm of the share that is missed: both go by powers of the
+    candidates. On points twice as far as the ones before, a straight line in recall would be off by 4%.
 
-    def _estimate(self, blocks: _Blocks, weights: Floats) -> Bounded:
-        """A weighted sum of a block's points, over blocks."""
-        values = blocks.values @ weights
-        found = contrast([values], [1], looks=self.looks)
-        if found is None:
-            return Bounded(float(values.mean()))
-        low, high = found.interval(_CONFIDENCE)
-        return Bounded(found.estimate) if math.isinf(high) else Bounded(found.estimate, low, high)
+    `recalls` and `values` are by point, NaN for none; so is the value where no two neighbouring points
+    enclose the target.
+    """
+    place = next((place for place, recall in enumerate(recalls) if recall >= target), 0)
+    if recalls[place] == target:
+        return values[place], (place,)
+    if not (place and recalls[place - 1] < target):
+        return math.nan, ()
+    around = (recalls[place - 1], target, recalls[place])
+    below, at, above = (math.log(1 + _MISSED - recall) for recall in around)
+    low, high = (math.log(value) if value > 0 else math.nan for value in values[place - 1 : place + 1])
+    return math.exp(low + (below - at) / (below - above) * (high - low)), (place - 1, place)
 
-    def _misfit(
-        self, blocks: _Blocks, x: Floats
-    ) -> tuple[float | None, Literal["", "rises", "falls", "changes"]]:
-        """Test what a straight line leaves over, by orthogonal polynomials of degree 2 and up.
 
-        Each is a t-test over blocks, and they are adjusted by Holm's method, since Hotelling's test of all at
-        once takes more blocks than points.
-        """
-        scaled = (x - x.mean()) / (x[-1] - x[0])
-        basis, upper = np.linalg.qr(np.vander(scaled, increasing=True))
-        polynomials = (basis * np.sign(np.diag(upper))).T[_TWO:]
-        found = [contrast([blocks.values @ weights], [1], looks=self.looks) for weights in polynomials]
-        if not found or None in found:
-            return None, ""
-        tested = [one for one in found if one is not None]
-        adjusted = holm([one.p for one in tested])
-        least = min(adjusted)
-        if least > LEVEL:
-            return least, ""
-        if adjusted[0] > LEVEL:
-            return least, "changes"
-        return least, "rises" if tested[0].estimate > 0 else "falls"
+def _line_at(
+    target: float,
+    variant: str,
+    recalls: _Points,
+    points: _Points,
+    axis: SweepAxis,
+    mean: Callable[[Sequence[float]], Bounded | None],
+) -> tuple[RecallLine, dict[int, float]]:
+    """A line at a recall, and its values by block, NaN where these do not reach it."""
+    values: dict[int, float] = {}
+    used: set[int] = set()
+    lacking: list[list[float]] = []
+    for block in sorted(set().union(*points)):
+        own, at = ([point.get(block, math.nan) for point in line] for line in (recalls, points))
+        values[block], places = value_at(target, own, at)
+        if math.isnan(values[block]):
+            lacking.append(own)
+        else:
+            used.update(places)
+    between = tuple(axis.labels[place] for place in sorted(used))
+    reason = _reason(target, lacking, axis) if lacking else ""
+    reached = len(values) - len(lacking)
+    return RecallLine(variant, mean([*values.values()]), reached, len(values), between, reason), values
+
+
+def _rises(recalls: _Points) -> bool:
+    """Return whether recall, by point, is higher by a hundredth or more than at the first, over blocks."""
+    known = [[value for value in point.values() if not math.isnan(value)] for point in recalls]
+    means = [math.fsum(values) / len(values) for values in known if values]
+    return bool(means) and max(means) - means[0] >= _LEAST_RISE
+
+
+def _reason(target: float, lacking: Sequence[Sequence[float]], axis: SweepAxis) -> str:
+    """`already 0.97 at candidates 10`, `not reached: 0.93 at candidates 200`: what most such blocks lack."""
+    points = [[point for point in zip(own, axis.labels, strict=True) if point[0] >= 0] for own in lacking]
+    early = [own[0] for own in points if own and own[0][0] > target]
+    short = [best for own in points if own and (best := max(own, key=lambda point: point[0]))[0] < target]
+    if not early and not short:
+        return "values are missing"
+    word, (recall, label) = (
+        ("already", min(early)) if len(early) >= len(short) else ("not reached:", max(short))
+    )
+    # In thousandths, never rounded up to what it does not reach.
+    return f"{word} {math.floor(round(1000 * recall, 6)) / 1000:g} at {axis.name} {label}"
+
+
+# Verdicts.
 
 
 def judged_curves(
@@ -368,75 +324,45 @@ def judged_curves(
 ) -> Iterator[SweepCurve]:
     """Yield curves, which come metric by metric, with verdicts on changes, interactions and at equal recall.
 
-    p-values of each are adjusted over the metric, with Holm's method over all. What few blocks or a weak
-    point decide is provisional.
+    p-values of each are adjusted over the metric, with Holm's method over all.
     """
     families = (
-        [(curve.metric, one) for curve in curves for line in curve.lines for one in line.changes],
+        [(curve.metric, one) for curve in curves for one in curve.changes],
         [(curve.metric, one) for curve in curves for pair in curve.pairs for one in pair.interactions],
         [(curve.metric, one) for curve in curves for level in curve.at_recall for one in level.comparisons],
     )
     changes, interactions, levels = (
         (
-            one
+            msgspec.structs.replace(one, provisional=one.provisional and one.verdict in DECIDED)
             for _, family in groupby(pairs, lambda pair: method == "holm" or pair[0])
             for one in with_least_effects(adjust([one for _, one in family], method=method), method)
         )
         for pairs in families
     )
+
+    def judged(own: Sequence[Comparison], family: Iterator[Comparison]) -> tuple[Comparison, ...]:
+        return tuple(islice(family, len(own)))
+
     for curve in curves:
-        lines = tuple(
-            msgspec.structs.replace(
-                line, changes=tuple(_marked(curve, (number,), changes, len(line.changes)))
-            )
-            for number, line in enumerate(curve.lines)
+        alone = not curve.pairs
+        yield msgspec.structs.replace(
+            curve,
+            comparisons=tuple(judged(point, changes) if alone else point for point in curve.comparisons),
+            pairs=tuple(
+                msgspec.structs.replace(pair, interactions=judged(pair.interactions, interactions))
+                for pair in curve.pairs
+            ),
+            at_recall=tuple(
+                msgspec.structs.replace(level, comparisons=judged(level.comparisons, levels))
+                for level in curve.at_recall
+            ),
         )
-        pairs = tuple(
-            msgspec.structs.replace(
-                pair, interactions=tuple(_marked(curve, (0, number), interactions, len(pair.interactions)))
-            )
-            for number, pair in enumerate(curve.pairs, 1)
-        )
-        at_recall = tuple(
-            msgspec.structs.replace(level, comparisons=tuple(_marked_level(curve, level, levels)))
-            for level in curve.at_recall
-        )
-        yield msgspec.structs.replace(curve, lines=lines, pairs=pairs, at_recall=at_recall)
-
-
-def _marked(
-    curve: SweepCurve, numbers: tuple[int, ...], comparisons: Iterator[Comparison], count: int
-) -> Iterator[Comparison]:
-    """The next comparisons of points with the first, of numbered lines, marked if they are provisional."""
-    for place, comparison in enumerate(islice(comparisons, count), 1):
-        yield _weakened(curve, comparison, dict.fromkeys(numbers, (0, place)))
-
-
-def _marked_level(
-    curve: SweepCurve, level: AtRecall, comparisons: Iterator[Comparison]
-) -> Iterator[Comparison]:
-    """The next comparisons of lines at a recall, marked by the points that these lie between."""
-    places = [tuple(map(curve.axis.labels.index, line.between)) for line in level.lines]
-    for number, comparison in enumerate(islice(comparisons, len(level.comparisons)), 1):
-        yield _weakened(curve, comparison, {0: places[0], number: places[number]})
-
-
-def _weakened(curve: SweepCurve, comparison: Comparison, used: Mapping[int, Collection[int]]) -> Comparison:
-    remarks = {number: curve.lines[number].remarks for number in used if curve.lines[number].remarks}
-    weak = (
-        comparison.few
-        or any(doubt.code == "busy-host" for doubt in comparison.caveats)
-        or any(points[place] for number, points in remarks.items() for place in used[number])
-    )
-    return msgspec.structs.replace(comparison, provisional=weak and comparison.verdict in DECIDED)
 
 
 # The curves of a run: every task and metric of a sweep, as the rows of its analysis have them.
 
-_FEWEST_POINTS = 3
-
-_Curve = tuple[str, int, str, MetricKey, str, str]
-"""(challenge, task, label, metric, unit, the other axes) of a curve."""
+_Sides = dict[str, dict[str, tuple[Row, Figures]]]
+"""Variant -> value of the axis -> the row and its side."""
 
 
 def swept_curves(
@@ -447,65 +373,49 @@ def swept_curves(
     method: Method,
     looks: Looks,
 ) -> Iterator[SweepCurve]:
-    """Yield every task and metric of a sweep along its first axis, at each point of the others.
-
-    So is every `clients_list` of a challenge, a sweep over clients within a fork, every parameter of a
-    microbenchmark with three numbers or more, and without a sweep, every operation that runs after different
-    tasks.
-    """
+    """Yield every task and metric of a sweep along its axis."""
     yield from judged_curves(list(_curves(rows, plan, margins, looks=looks)), method)
 
 
 def _curves(
     rows: Sequence[Row], plan: Plan, margins: Mapping[MetricKey, float], *, looks: Looks
 ) -> Iterator[SweepCurve]:
-    swept = plan.swept or SweepSpec((), plan.variants, {}, ())
-    if swept.variants and {side.variant for row in rows for side in row.figures} != swept.variants.keys():
+    swept = plan.swept
+    # Of a run that is compared at one point, no axis is left.
+    if swept is None or not swept.axes:
         return
-    histories = _history_axes(plan, dict.fromkeys((row.schedule, row.task) for row in rows))
-    derived = {own.axis for own in histories.values()}
-    of_variants = {name for variant in swept.variants.values() for name in variant.at}
-    found: dict[tuple[_Curve, Axis], dict[str, dict[str, tuple[Row, Figures]]]] = {}
+    if {side.variant for row in rows for side in row.figures} != swept.variants.keys():
+        return
+    (axis,) = swept.axes
+    found: dict[tuple[tuple[str, int, str], MetricKey, str], _Sides] = {}
     for row in rows:
-        of = swept.schedules[row.schedule] if swept.schedules else Swept(row.challenge)
-        own = _own_axis(plan, row) or histories.get((row.schedule, row.task))
-        # Whether something depends on the history comes before how it grows.
-        by_history = [axis for axis in swept.axes[:1] if axis.name == HISTORY]
-        axes = [*by_history, *((own.axis,) if own else ()), *swept.axes[len(by_history) :]]
-        for side in row.figures if axes else ():
-            first, *others = axes
-            variant = swept.variants.get(side.variant, Swept(side.variant))
-            at = {**({own.axis.name: own.value} if own else {}), **of.at, **variant.at}
-            fixed = ", ".join(f"{axis.name} {at[axis.name] or 'none'}" for axis in others)
-            curve_of = (of.of, row.task, row.label)
-            if own:
-                curve_of = ("" if own.axis in derived else of.of, own.group, own.name)
-            key = (*curve_of, row.metric, row.unit, fixed), first
-            found.setdefault(key, {}).setdefault(variant.of, {})[at[first.name]] = row, side
-    recalls = {
-        (challenge, task, label, fixed, axis): lines
-        for ((challenge, task, label, metric, _, fixed), axis), lines in found.items()
-        if metric == RECALL.key
-    }
-    for ((challenge, task, label, metric, unit, fixed), axis), lines in found.items():
+        of = swept.schedules[row.schedule]
+        key = (of.of, row.task, row.label), row.metric, row.unit
+        for side in row.figures:
+            variant = swept.variants[side.variant]
+            value = {**of.at, **variant.at}[axis.name]
+            found.setdefault(key, {}).setdefault(variant.of, {})[value] = row, side
+    recalls = {place: lines for (place, metric, _), lines in found.items() if metric == RECALL.key}
+    for (place, metric, unit), lines in found.items():
+        challenge, _, label = place
         additive = metric_of(metric).kind.additive
         # A task may be none of the metric at some points: closed loops have no latency of their own.
-        places = [
-            place for place, value in enumerate(axis.values) if any(value in one for one in lines.values())
-        ]
-        points = [[lines[name][axis.values[place]] for name in lines] for place in places]
-        reached = recalls.get((challenge, task, label, fixed, axis), {})
-        curve = sweep_curve(
+        values = [value for value in axis.values if any(value in one for one in lines.values())]
+        points = [[lines[name][value] for name in lines] for value in values]
+        reached = recalls.get(place, {})
+        yield sweep_curve(
             {
                 name: [_by_unit(point[number][1], additive=additive) for point in points]
                 for number, name in enumerate(lines)
             },
             SweepAxis(
                 axis.name,
-                tuple(axis.labels[place] for place in places),
-                tuple(axis.numbers[place] for place in places if axis.numbers),
-                fixed,
-                derived=axis in derived,
+                tuple(value or "none" for value in values),
+                tuple(
+                    number
+                    for value, number in zip(axis.values, axis.numbers, strict=False)
+                    if value in values
+                ),
             ),
             task=label,
             metric=metric,
@@ -513,56 +423,27 @@ def _curves(
             unit=unit,
             # Points of a single variant are compared with the first one, which rows tell.
             comparisons=[
-                [
-                    comparison
-                    for row, side in point
-                    for comparison in row.comparisons
-                    if comparison.contender == side.variant
-                ]
+                [one for row, side in point for one in row.comparisons if one.contender == side.variant]
                 for point in points
                 if len(lines) > 1
             ],
             caveats=[
                 tuple(dict.fromkeys(doubt for row, _ in point for doubt in row.caveats)) for point in points
             ],
+            remarks={
+                name: [weaknesses([point[number][1]], point[number][0].caveats) for point in points]
+                for number, name in enumerate(lines)
+            },
             margin=margins.get(metric),
-            within=axis.name not in of_variants,
+            within=not any(variant.at for variant in swept.variants.values()),
             looks=looks,
             replicate="build" if any(side.units for point in points for _, side in point) else "fork",
             recalls={
-                name: [
-                    _by_unit(own[value][1], additive=True) if value in own else {}
-                    for value in (axis.values[place] for place in places)
-                ]
+                name: [_by_unit(own[value][1], additive=True) if value in own else {} for value in values]
                 for name, own in reached.items()
                 if reached.keys() == lines.keys()
             },
         )
-        yield msgspec.structs.replace(
-            curve,
-            lines=tuple(
-                msgspec.structs.replace(
-                    line,
-                    remarks=tuple(
-                        (
-                            *weaknesses([point[number][1]], point[number][0].caveats),
-                            *_unequal(plan, points[0][number][0], point[number][0], derived=axis in derived),
-                        )
-                        for point in points
-                    ),
-                )
-                for number, line in enumerate(curve.lines)
-            ),
-        )
-
-
-def _unequal(plan: Plan, first: Row, other: Row, *, derived: bool) -> tuple[str, ...]:
-    """Return what a place of an operation has besides its history that the first one has not."""
-    tasks = [plan.schedules[row.schedule].schedule[row.task] for row in (first, other)]
-    requests = {
-        (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period) for task in tasks
-    }
-    return ("not as often asked",) if derived and len(requests) > 1 else ()
 
 
 def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
@@ -573,65 +454,3 @@ def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
     for build, value in zip(side.units, side.values, strict=True):
         by_build.setdefault(build, []).append(math.nan if value is None else value)
     return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
-
-
-@dataclass(frozen=True)
-class _OwnAxis:
-    """Sweep within a fork or microbenchmark: the curve, and the position of a task on it."""
-
-    name: str
-    axis: Axis
-    value: str
-    group: int = 0  # of alike places, from 1, where the axis is what ran before
-
-
-def _own_axis(plan: Plan, row: Row) -> _OwnAxis | None:
-    tasks = plan.schedules[row.schedule].schedule
-    task = tasks[row.task]
-    if plan.micro is not None:
-        return _param_axis(tasks, task)
-    counts = sorted({one.clients for one in tasks if one.swept == task.swept})
-    if not task.swept or len(counts) < 2:  # noqa: PLR2004 - a point is no curve
-        return None
-    axis = Axis("clients", tuple(map(str, counts)), tuple(map(float, counts)))
-    return _OwnAxis(task.swept, axis, str(task.clients))
-
-
-def _history_axes(plan: Plan, places: Iterable[Place]) -> dict[Place, _OwnAxis]:
-    """Of operations that run after different tasks: the curve over these."""
-    if plan.swept is not None or plan.micro is not None or plan.redline is not None:
-        return {}
-    axes: dict[Place, _OwnAxis] = {}
-    groups = places_by_history(plan, places)
-    tasks = [task_at(plan, next(iter(group.values()))) for group in groups]
-    names = [task.operation for task in tasks]
-    for number, (task, group) in enumerate(zip(tasks, groups, strict=True), 1):
-        load = f", {task.clients} clients" + (f", {task.rate_per_s:g}/s" if task.rate_per_s else "")
-        name = task.operation + (load if names.count(task.operation) > 1 else "")
-        axis = Axis(HISTORY, tuple(group))
-        axes |= {place: _OwnAxis(name, axis, history, number) for history, place in group.items()}
-    return axes
-
-
-def _param_axis(tasks: Sequence[Task], task: Task) -> _OwnAxis | None:
-    """Of a microbenchmark's parameters, the one with most numbers."""
-    axes: list[_OwnAxis] = []
-    alike = [_params(one) for one in tasks if one.meta.get("benchmark") == task.meta.get("benchmark")]
-    for name, value in _params(task).items():
-        try:
-            numbers = {one[name]: float(one[name]) for one in alike}
-        except ValueError:
-            continue
-        values = sorted(numbers, key=numbers.__getitem__)
-        axis = Axis(name, tuple(values), tuple(numbers[one] for one in values))
-        benchmark, _, marks = task.label.partition(":")
-        others = [mark for mark in marks.split(",") if mark != f"{name}={value}"]
-        axes.append(_OwnAxis(":".join(filter(None, (benchmark, ",".join(others)))), axis, value))
-    most = max(axes, key=lambda one: len(one.axis.values), default=None)
-    return most if most is not None and len(most.axis.values) >= _FEWEST_POINTS else None
-
-
-def _params(task: Task) -> dict[str, str]:
-    """Of a microbenchmark, with its number of threads."""
-    meta = task.meta
-    return {**meta["params"], "threads": str(meta["threads"])} if "benchmark" in meta else {}

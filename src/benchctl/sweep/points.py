@@ -1,9 +1,9 @@
-"""`--sweep WHAT=VALUE,...`: variants and challenges at every point of a grid."""
+"""`--sweep WHAT=VALUE,...`: variants and challenges at every value of a setting."""
 
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from benchctl.track.model import Challenge, Track, TrackOperation
 from benchctl.track.parameters import parse_params
 
 MOST_POINTS = 64
-"""Of a grid: more would take days."""
+"""More would take days."""
 DOCS = "docs"
 _PARAMETER = "param:"
 _INDEX_SETTING = "setting:index."
@@ -28,9 +28,6 @@ _UNFIT = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 60
 # Options whose values are names, even if they look like numbers.
 _NAMES = frozenset({"jdk", "version", "jar", "plugin", "warmup", "distribution", "start"})
-_RANGE = re.compile(r"(?P<first>[0-9]{1,6})\.\.(?P<last>[0-9]{1,6})", re.ASCII)
-_MOST_LISTED = 8
-
 Point = Mapping[str, str]
 """Name of an axis -> its value, as written."""
 LoadAt = Callable[[Mapping[str, Any]], tuple[tuple[Challenge, ...], Track]]
@@ -39,31 +36,24 @@ LoadAt = Callable[[Mapping[str, Any]], tuple[tuple[Challenge, ...], Track]]
 
 @dataclass(frozen=True)
 class Sweep:
-    """The axes of `--sweep`."""
+    """The axis of `--sweep`."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[Axis, ...]  # one, or none
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Sweep":
-        """Read the axes.
+        """Read the axis.
 
         Raises:
-            UsageError: If an axis has no name, fewer than two values or a value again, or two have one name.
+            UsageError: If there are several, or one has no name, a value again, fewer than two or too many.
         """
-        axes = tuple(map(_axis, texts))
-        names = [axis.name for axis in axes]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise UsageError(f"--sweep {twice} is a duplicate", hint="give all of its values at once")
-        points = 1
-        for axis in axes:
-            points *= len(axis.values)
-        if points > MOST_POINTS:
+        if len(texts) > 1:
             raise UsageError(
-                f"--sweep: a grid of {points:,} points, and {MOST_POINTS} are the most",
-                hint="give fewer values, or one sweep after the other",
+                f"--sweep {texts[1]}: a run sweeps one setting",
+                hint="name what else differs as variants, such as --variant a=es,heap:1g "
+                "--variant b=es,heap:2g",
             )
-        return cls(axes)
+        return cls(tuple(map(_axis, texts)))
 
     @property
     def documents(self) -> tuple[int, ...]:
@@ -71,73 +61,66 @@ class Sweep:
         return tuple(COUNT.parse(value) for axis in self.axes if axis.name == DOCS for value in axis.values)
 
     @property
-    def of_variants(self) -> tuple[Axis, ...]:
-        """The axes that are about variants and their indices."""
-        return tuple(axis for axis in self.axes if axis.name == DOCS or _option(axis.name) is not None)
+    def _of_variants(self) -> bool:
+        """Return whether it is about variants and their indices, not about challenges."""
+        return any(axis.name == DOCS or _option(axis.name) is not None for axis in self.axes)
 
-    @property
-    def of_schedules(self) -> tuple[Axis, ...]:
-        """The axes that are parameters of challenges, and what their nodes ran before."""
-        return tuple(axis for axis in self.axes if axis not in self.of_variants)
+    def _points(self) -> list[Point]:
+        return [{axis.name: value} for axis in self.axes for value in axis.values]
 
     def variants(self, families: Sequence[VariantSpec]) -> list[tuple[VariantSpec, Swept]]:
-        """Return every variant at every point of the axes that are about variants.
+        """Return every variant at every point of an axis that is about variants, else at none.
 
         Raises:
             UsageError: If a variant cannot have a value, points are alike, or a cluster runs already.
         """
-        axes = self.of_variants
-        if axes and (
-            target := next((variant.name for variant in families if variant.target is not None), None)
-        ):
+        if not self._of_variants:
+            return [(family, Swept(family.name)) for family in families]
+        axis = self.axes[0].name
+        if target := next((variant.name for variant in families if variant.target is not None), None):
             raise UsageError(
-                f"--sweep {axes[0].name}: '{target}' is a cluster that runs already, and stays as it is",
+                f"--sweep {axis}: '{target}' is a cluster that runs already, and stays as it is",
                 hint="sweep a parameter of the challenge, such as clients",
             )
         found: list[tuple[VariantSpec, Swept]] = []
         for family in families:
             made: list[tuple[Point, object]] = []
-            for point in _grid(axes):
-                spec = family
-                for axis, value in point.items():
-                    spec = _with(spec, axis, value)
-                if point:
-                    taken = {variant.name for variant in (*families, *(one for one, _ in found))}
-                    name = _variant_name(family.name, list(point.values()), taken)
-                    made.append((point, spec))
-                    (spec,) = with_newest([check_spec(msgspec.structs.replace(spec, name=name))])
+            for point in self._points():
+                spec = _with(family, axis, point[axis])
+                taken = {variant.name for variant in (*families, *(one for one, _ in found))}
+                name = _variant_name(family.name, point[axis], taken)
+                made.append((point, spec))
+                (spec,) = with_newest([check_spec(msgspec.structs.replace(spec, name=name))])
                 found.append((spec, Swept(family.name, dict(point))))
-            refuse_alike(made, f"variant '{family.name}'")
+            _refuse_alike(made, f"variant '{family.name}'")
         return found
 
     def schedules(self, load: LoadAt) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
-        """Return every challenge at every point of the axes that are parameters.
+        """Return every challenge at every point of an axis that is a parameter, else as it is.
 
         Operations that a parameter changes get a name of their own.
 
         Raises:
             UsageError: If a parameter changes the track's index.
         """
-        bases, base_track = load({}) if self.of_schedules else ((), None)
+        if not self.axes or self._of_variants:
+            return _in_order([({}, load({})[0])])
+        bases, base_track = load({})
+        known = [base_track.operations | base.operations for base in bases]
         loaded = []
-        for point in _grid(self.of_schedules):
+        for point in self._points():
             values = parse_params(
                 f"{name.removeprefix(_PARAMETER)}={value}" for name, value in point.items() if name != HISTORY
             )
             try:
                 challenges, track = load(values)
             except UsageError as err:
-                # Without its values all is well, unless there is nothing to sweep.
-                where = f"--sweep {', '.join(point)}: " if point and not err.message.startswith("--") else ""
+                # Without its values all is well.
+                where = "" if err.message.startswith("--") else f"--sweep {', '.join(point)}: "
                 raise UsageError(f"{where}{err.message}", hint=err.hint) from err
-            if base_track is not None:
-                _check_data(base_track, track, point)
-                known = (base_track.operations | base.operations for base in bases)
-                challenges = tuple(
-                    _own(challenge, base, track, point)
-                    for challenge, base in zip(challenges, known, strict=True)
-                )
-            loaded.append((point, challenges))
+            _check_data(base_track, track, point)
+            own = (_own(one, base, track, point) for one, base in zip(challenges, known, strict=True))
+            loaded.append((point, tuple(own)))
         return _in_order(loaded)
 
     def check(self, plan: Plan) -> None:
@@ -161,7 +144,7 @@ class Sweep:
                 hint="write history=fresh,polluted, or select more tasks",
             )
         nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]
-        refuse_alike(
+        _refuse_alike(
             (
                 (
                     swept.schedules[round_[0]].at,
@@ -179,17 +162,15 @@ def _axis(text: str) -> Axis:
         raise UsageError(f"--sweep '{text}' has no name and values", hint=_FORM)
     found = _values(name, values)
     # A parameter has to be something; an option of variants may be empty.
-    may_be_empty = name != DOCS and _option(name) is not None
-    wrong = next((one for one in found if _RANGE.fullmatch(one) or not (one or may_be_empty)), None)
-    if wrong is not None:
-        raise UsageError(f"--sweep {name}: '{wrong}' is not a value", hint=_listed(name, wrong) or _FORM)
+    if not all(found) and (name == DOCS or _option(name) is None):
+        raise UsageError(f"--sweep {name}: '' is not a value", hint=_FORM)
     same = next((value for value in found if found.count(value) > 1), None)
     if same is not None:
         raise UsageError(
             f"--sweep {name}: '{same}' is a duplicate", hint="give it once: forks are repeated anyway"
         )
-    if len(found) < 2:  # noqa: PLR2004 - one is no sweep
-        raise UsageError(f"--sweep {name}: a sweep has two values or more", hint=_FORM)
+    if not 1 < len(found) <= MOST_POINTS:
+        raise UsageError(f"--sweep {name}: a sweep has from 2 to {MOST_POINTS} values", hint=_FORM)
     if name == HISTORY and (unknown := next((one for one in found if one not in HISTORIES), None)):
         raise UsageError(
             f"--sweep history: '{unknown}' is not a history", hint=suggestion(unknown, HISTORIES)
@@ -202,19 +183,7 @@ def _axis(text: str) -> Axis:
     return Axis(name, tuple(found), tuple(sorted(numbers)))
 
 
-def _listed(name: str, text: str) -> str:
-    """Return what a range of counts is as a list: all of them, or so few, each twice the one before."""
-    match = _RANGE.fullmatch(text)
-    if match is None:
-        return ""
-    first, last = int(match["first"]), int(match["last"])
-    values = list(range(first, last + 1))
-    if len(values) > _MOST_LISTED:
-        values = [value for power in range(last.bit_length()) if first <= (value := 2**power) < last] + [last]
-    return f"write {name}={','.join(map(str, values))}" if len(values) > 1 else ""
-
-
-def refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:
+def _refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:
     """Refuse to measure the same thing at several points, and to call it a curve.
 
     Raises:
@@ -224,7 +193,7 @@ def refuse_alike(made: Iterable[tuple[Point, object]], what: str) -> None:
         if one == other:
             raise UsageError(
                 f"--sweep: {what} is the same at {_words(first)} and at {_words(second)}",
-                hint="something else sets it, too: another --sweep, --param or the variant itself",
+                hint="something else sets it, too: --param or the variant itself",
             )
 
 
@@ -243,20 +212,13 @@ def _numbers(name: str, values: Sequence[str]) -> tuple[float, ...]:
 
 def _values(name: str, text: str) -> list[str]:
     """Values with commas in between, or a JSON list of texts and numbers."""
-    if text.startswith("["):
-        try:
-            parsed = json.loads(text)
-        except (ValueError, RecursionError) as err:
-            raise UsageError(f"--sweep {name}: '{text}' is not a JSON list", hint=_FORM) from err
-        return [value if isinstance(value, str) else json.dumps(value) for value in parsed]
-    found: list[str] = []
-    for piece in text.split(","):
-        if name == "jvm" and found and piece and not piece.startswith("-"):
-            # Of a flag such as -Xlog:gc,safepoint.
-            found[-1] = f"{found[-1]},{piece}"
-        else:
-            found.append(piece)
-    return found
+    if not text.startswith("["):
+        return text.split(",")
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError) as err:
+        raise UsageError(f"--sweep {name}: '{text}' is not a JSON list", hint=_FORM) from err
+    return [value if isinstance(value, str) else json.dumps(value) for value in parsed]
 
 
 def _option(name: str) -> tuple[str, str] | None:
@@ -279,17 +241,9 @@ def _with(spec: VariantSpec, axis: str, value: str) -> VariantSpec:
     return with_option(spec, option, f"{key}={value}" if key else value)
 
 
-def _grid(axes: Sequence[Axis]) -> Iterator[Point]:
-    """Return the points, the last axis fastest; no axes have one empty point."""
-    names = [axis.name for axis in axes]
-    for values in itertools.product(*(axis.values for axis in axes)):
-        yield dict(zip(names, values, strict=True))
-
-
-def _variant_name(family: str, values: Sequence[str], taken: set[str]) -> str:
-    """`es.250k.1g`: fit for a file's name, and nobody else's."""
-    parts = [_UNFIT.sub("-", value.lower()).strip("-.") or "none" for value in values]
-    name = ".".join([family, *parts])[:_LONGEST_NAME]
+def _variant_name(family: str, value: str, taken: set[str]) -> str:
+    """`es.250k`: fit for a file's name, and nobody else's."""
+    name = f"{family}.{_UNFIT.sub('-', value.lower()).strip('-.') or 'none'}"[:_LONGEST_NAME]
     number = 1
     while name in taken:
         number += 1
