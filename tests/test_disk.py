@@ -14,7 +14,7 @@ from benchctl.nightly.folder import SuiteFolder
 from benchctl.nightly.suite import load_suite
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track
-from benchctl.track.parameters import read_parameter_files
+from benchctl.track.template import read_parameter_files
 from benchctl.yaml_file import read_typed
 
 

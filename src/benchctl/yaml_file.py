@@ -18,7 +18,7 @@ MOST_CHARACTERS: Final = 256 * 1024
 """Limit of a file: people write these by hand, and PyYAML takes seconds for more."""
 
 MOST_VALUES: Final = 20_000
-"""Limit of a file's values, aliases and merges repeated: a few lines of aliases would fill the memory."""
+"""Limit of a file's values, aliases repeated: a few lines of aliases would fill the memory."""
 
 MOST_LEVELS: Final = 50
 
@@ -151,39 +151,30 @@ class Document:
         return "a list" if isinstance(node, yaml.SequenceNode) else "a mapping"
 
     def _value(self, node: yaml.Node, level: int) -> Any:
-        self._spend(1, node)
+        self._values_left -= 1
+        if self._values_left < 0:
+            raise self._refuse(node, f"there are more than {MOST_VALUES:,} values", "repeat less by aliases")
         if level >= MOST_LEVELS:
             raise self._refuse(node, f"it is nested more than {MOST_LEVELS} levels deep")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if isinstance(node, yaml.MappingNode):
             self._check_tag(node, "map")
-            self._merge(node, level)
+            self._check_keys(node)
             return {key.value: self._value(value, level + 1) for key, value in node.value}
         self._check_tag(node, "seq")
         return [self._value(entry, level + 1) for entry in node.value]
 
-    def _merge(self, node: yaml.MappingNode, level: int) -> None:
-        """Replace a mapping's merges (`<<`) by their keys, which give way to its own; refuse duplicates."""
-        own: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        merged: dict[str, tuple[yaml.Node, yaml.Node]] = {}
-        for key, value in node.value:
-            if not isinstance(key, yaml.ScalarNode):
+    def _check_keys(self, node: yaml.MappingNode) -> None:
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or (key.value == "<<" and key.style is None):
                 raise self._refuse(key, "a key must be a word", "check for a stray { or [")
-            if key.value in own:
-                first, _ = _place(own[key.value][0])
-                message = f"duplicate key '{shown(key.value)}', first in line {first}"
+            line, _ = _place(key)
+            if key.value in first:
+                message = f"duplicate key '{shown(key.value)}', first in line {first[key.value]}"
                 raise self._refuse(key, message, "remove one of them")
-            if key.value != "<<" or key.style is not None:
-                own[key.value] = (key, value)
-                continue
-            for source in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if not isinstance(source, yaml.MappingNode) or level >= MOST_LEVELS:
-                    raise self._refuse(source, "<< takes a mapping, or a list of them", "write <<: *NAME")
-                self._merge(source, level + 1)
-                self._spend(len(source.value) + 1, source)
-                merged = {**{pair[0].value: pair for pair in source.value}, **merged}
-        node.value = [*{**merged, **own}.values()]
+            first[key.value] = line
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text = node.value
@@ -202,24 +193,16 @@ class Document:
             older = ValueError()
         if type(older) is type(newer) and older == newer:
             return newer
-        quoted = f"'{shown(text)}' in quotes for the text"
-        numbers = [str(value).lower() for value in (older, newer) if isinstance(value, bool | int | float)]
         raise self._refuse(
             node,
-            f"{shown(text)} without quotes is {_reading(older)} to some readers of YAML "
-            f"and {_reading(newer)} to others",
-            f"write {', or '.join([*dict.fromkeys(numbers), quoted])}",
+            f"{shown(text)} without quotes is not the same to all readers of YAML",
+            f"write '{shown(text)}' in quotes for the text",
         )
 
     def _check_tag(self, node: yaml.Node, implicit: str) -> None:
         if node.tag != f"{_TAG}{implicit}":
             name = shown(node.tag.replace(_TAG, "!!"))
             raise self._refuse(node, f"the tag {name} means nothing here", "remove it")
-
-    def _spend(self, values: int, node: yaml.Node) -> None:
-        self._values_left -= values
-        if self._values_left < 0:
-            raise self._refuse(node, f"there are more than {MOST_VALUES:,} values", "repeat less by aliases")
 
     def _refuse(self, node: yaml.Node, message: str, hint: str = "") -> UsageError:
         line, column = _place(node)
@@ -268,16 +251,6 @@ def _by_yaml_1_2(text: str) -> str | float | bool | None:
     return text
 
 
-def _reading(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return f"the number {value}"
-    if isinstance(value, str):
-        return "text"
-    return "an error" if isinstance(value, ValueError) else "a date"
-
-
 # Values into msgspec's typed forms.
 
 _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -287,10 +260,6 @@ _KINDS: Final = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": "nothing",
     "array": "a list", "object": "a mapping of names and values",
 }  # fmt: skip
-# Units of amounts, as people leave them out; thousands of documents need none.
-_UNITS: Final = ("", "m", "g", "s", "h", "%")
-# What needs no quotes within [ ]: a comma would end it.
-_PLAIN_ENTRY: Final = re.compile(r"[\w./@+=:-]+")
 
 
 @dataclass(frozen=True)
@@ -356,9 +325,9 @@ def _misfit(document: Document, kind: type[Any], complaint: str) -> UsageError:
         names = [name for info, _ in kinds if _is_meant(info, value) for name in _keys(info)]
         return document.refuse(steps, f"unknown key '{key}'", hint=suggestion(key, names), key=key)
     if match := _MISSING.fullmatch(problem):
-        return document.refuse(
-            steps, f"'{match['name']}' is missing", hint=_hint_to_add(match["name"], kinds, value)
-        )
+        tags = _tags(kinds, match["name"])
+        hint = f"known: {', '.join(tags)}" if tags else ""
+        return document.refuse(steps, f"'{match['name']}' is missing", hint=hint)
     if problem.startswith(("Invalid enum value", "Invalid value")):
         choices = [
             str(word) for info, _ in kinds if isinstance(info, inspect.LiteralType) for word in info.values
@@ -386,26 +355,16 @@ def _unexpected(
     if not steps and value is None:
         return document.refuse(steps, "the file is empty")
     if match["bound"] == " of length >= 1" and value in ([], {}, ""):
-        is_described = any(description for _, description in kinds)
-        return document.refuse(steps, "it is empty", hint=f"write {wanted}" if is_described else "")
+        return document.refuse(steps, "it is empty")
     text = document.written(steps)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     shape = f"the number {text}" if is_number else f"'{text}'" if isinstance(value, str) else text
-    expects = set(match["kinds"].split(" | ")) - {"null"}
-    patterns = [info.pattern for info, _ in kinds if isinstance(info, inspect.StrType) and info.pattern]
-    amounts = [
-        f"{text}{unit}" for unit in _UNITS if any(re.search(each, f"{text}{unit}") for each in patterns)
-    ]
-    hint = ""
-    if amounts and (is_number or isinstance(value, str)):
-        hint = f"write {' or '.join(amounts)}"
-    elif "str" in expects and isinstance(value, bool | int | float):
-        hint = f"text that looks like a number or truth needs quotes: '{text}'"
-    elif expects == {"array"} and isinstance(value, str | bool | int | float):
-        is_plain = is_number or _PLAIN_ENTRY.fullmatch(text)
-        hint = f"write [{text}]" if is_plain else f'write ["{text}"]'
+    is_text = "str" in match["kinds"].split(" | ") and not any(description for _, description in kinds)
+    looks_typed = is_text and isinstance(value, bool | int | float)
     return document.refuse(
-        steps, f"expected {wanted}, found {'nothing' if value is None else shape}", hint=hint
+        steps,
+        f"expected {wanted}, found {'nothing' if value is None else shape}",
+        hint=f"text that looks like a number or truth needs quotes: '{text}'" if looks_typed else "",
     )
 
 
@@ -416,15 +375,6 @@ def _expected(problem: str, kinds: _Kinds) -> str:
     if described or match is None:
         return " or ".join(described)
     return " or ".join(_KINDS.get(kind, kind) for kind in match["kinds"].split(" | ")) + match["bound"]
-
-
-def _hint_to_add(key: str, kinds: _Kinds, value: object) -> str:
-    if tags := _tags(kinds, key):
-        return f"known: {', '.join(tags)}"
-    structs = [info for info, _ in kinds if _is_meant(info, value)]
-    fields = [field for struct in structs for field in struct.fields if field.encode_name == key]
-    described = dict.fromkeys(text for field in fields for _, text in _members(field.type) if text)
-    return f"add {' or '.join(described)}" if described else ""
 
 
 def _tags(kinds: _Kinds, key: Step) -> list[str]:

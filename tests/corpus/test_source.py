@@ -66,13 +66,6 @@ def test_no_part_of_a_file_has_more_than_its_due(share: tuple[int, int], data: s
     assert abs(taken - due) <= max(documents / BLOCKS, 1)
 
 
-@given(shares())
-def test_stretches_are_apart_and_not_empty(share: tuple[int, int]):
-    found = list(stretches(*share))
-    assert all(one.start < one.stop for one in found)
-    assert all(one.stop < other.start for one, other in pairwise(found))
-
-
 @pytest.mark.parametrize("wrong", [(6, 5), (3, 5, 0, 4), (3, 5, 2, 1), (3, 5, -1, 2)])
 def test_what_is_no_slice_of_a_share_is_refused(wrong: tuple[int, ...]):
     with pytest.raises(ValueError, match="are not a slice"):
@@ -184,52 +177,26 @@ def test_a_byte_order_mark_before_the_first_document_is_passed_over(packing: str
     assert read(file, 1, 2, home=home) == lines[1]
 
 
-DELETE, INDEX, DOCUMENT = b'{"delete":{"_id":"1"}}\n', b'{"index":{"_id":"1"}}\n', b'{"a":1}\n'
-
-
-@pytest.mark.parametrize("deletes", [1, 2])
-def test_a_delete_action_is_named_by_its_line(tmp_path: Path, deletes: int):
-    path, home = tmp_path / "documents", Home(tmp_path / "home")
-    path.write_bytes(
-        (INDEX + DOCUMENT) * 3000 + DELETE.replace(b'{"', b'{ "', 1) * deletes + INDEX + DOCUMENT
-    )
-    with pytest.raises(UsageError, match=r"line 6,001 of .*documents is a delete action"):
-        local_file(path, index="logs", home=home, has_actions=True)
-
-
-def test_a_document_may_look_like_a_delete_action(tmp_path: Path):
-    path, home = tmp_path / "documents", Home(tmp_path / "home")
-    path.write_bytes((INDEX + DELETE) * 5)
-    assert local_file(path, index="logs", home=home, has_actions=True).held == 5
-
-
 @pytest.mark.parametrize(
-    ("raw", "has_actions", "said"),
+    "raw",
     [
-        (b"\xef\xbb\xbf[1]\n", False, "not a JSON object"),
-        ('{"a":1}\n'.encode("utf-16"), False, "not a JSON object"),
-        (b'[{"a":1},\n{"a":2}]\n', False, "not a JSON object"),
-        (lzma.compress(b'{"a":1}\n'), False, "not a JSON object"),
-        (b'{"index":{"_id":"1"}}\n{"a":1}\n', False, "an action of a bulk request"),
-        (b'{"create":{}}\n{"a":1}\n', False, "an action of a bulk request"),
-        (b'{"a":1}\n{"a":2}\n', True, "no action of a bulk request"),
+        b"\xef\xbb\xbf[1]\n",
+        '{"a":1}\n'.encode("utf-16"),
+        b'[{"a":1},\n{"a":2}]\n',
+        lzma.compress(b'{"a":1}\n'),
     ],
 )
-def test_what_is_no_file_of_documents_is_told_by_its_first_line(
-    tmp_path: Path, raw: bytes, said: str, *, has_actions: bool
-):
+def test_what_is_no_file_of_documents_is_told_by_its_first_line(tmp_path: Path, raw: bytes):
     path, home = tmp_path / "documents", Home(tmp_path / "home")
     path.write_bytes(raw)
-    with pytest.raises(UsageError, match=f"the first line of .*documents is {said}"):
-        local_file(path, index="logs", home=home, has_actions=has_actions)
+    with pytest.raises(UsageError, match=r"the first line of .*documents is not a JSON object"):
+        local_file(path, index="logs", home=home)
 
 
 @pytest.mark.parametrize(
     ("first", "said", "has_actions"),
     [
-        (b'{"index":{"version":3}}', False, False),
-        (b'{"index":{"version":3}}', True, True),
-        (b'{"index":{"version":3}}', None, False),
+        (b'{"index":{}}', False, False),
         (b'{"index":{}}', None, True),
         (b'{"create":{"_id":"1","version":3}}', None, True),
         (b'{"update":{"routing":"a"}}', None, True),
@@ -242,9 +209,8 @@ def test_a_first_line_says_whether_there_are_actions(
 ):
     path, home = tmp_path / "documents", Home(tmp_path / "home")
     path.write_bytes(first + b'\n{"a":1}\n')
-    for most_bytes in (None, 1 << 20):
-        file = local_file(path, index="logs", home=home, has_actions=said, most_bytes=most_bytes)
-        assert (file.held, file.has_actions) == (2 - has_actions, has_actions)
+    file = local_file(path, index="logs", home=home, has_actions=said)
+    assert (file.held, file.has_actions) == (2 - has_actions, has_actions)
 
 
 @pytest.mark.parametrize(("raw", "line"), [(b"{}\r\n\r\n{}\r\n", 2), (b"\r\n{}", 1), (b"{}\n{}\n\n", 3)])
@@ -416,6 +382,16 @@ def test_documents_are_shared_over_the_files_in_proportion(tmp_path: Path):
     assert [(file.documents, file.held) for file in found] == [(10, 100), (30, 300)]
     with pytest.raises(UsageError, match="the corpora hold 400 documents, fewer than the 401"):
         find_documents(corpora, folders=[tmp_path], home=home, docs=401)
+
+
+def test_when_looking_files_are_as_the_track_declares_them(tmp_path: Path):
+    (tmp_path / "documents.json.bz2").write_bytes(b"not read")
+    home = Home(tmp_path / "home")
+    corpora = [declared(), declared("other.json", base_url="http://me:pw@x.invalid/logs", document_count=30)]
+    found = find_documents(corpora, folders=[tmp_path], home=home, docs=20, looking=True)
+    assert [(file.path, file.documents, file.held, file.sha256) for file in found] == [
+        (str(tmp_path / "documents.json.bz2"), 5, 10, ""), ("http://x.invalid/logs/other.json", 15, 30, ""),
+    ]  # fmt: skip
 
 
 def test_vectors_and_streams_without_an_end_are_no_files_of_documents(tmp_path: Path):

@@ -16,8 +16,8 @@ from benchctl.load.transport import WireClient
 from benchctl.load.work.openers import open_workload
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
+from benchctl.track.operations import Asking
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
-from benchctl.track.operations.common import Asking
 from integration.conftest import Boots
 from integration.driver import DOCUMENTS, INDEX, OK, UNSUPPORTED, Driver
 
@@ -323,14 +323,6 @@ LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
     "wait-for-transform": {"transform_id": "t"},
     "transform-stats": {"transform_id": "t"},
     "delete-transform": {"transform_id": "t"},
-    "create-ml-datafeed": {"datafeed_id": "d", "body": {}},
-    "delete-ml-datafeed": {"datafeed_id": "d"},
-    "start-ml-datafeed": {"datafeed_id": "d"},
-    "stop-ml-datafeed": {"datafeed_id": "d"},
-    "create-ml-job": {"job_id": "j", "body": {}},
-    "delete-ml-job": {"job_id": "j"},
-    "open-ml-job": {"job_id": "j"},
-    "close-ml-job": {"job_id": "j"},
     "register-ml-model": {"model_name": "m"},
     "deploy-ml-model": {},
     "delete-ml-model": {"model_name": "m"},

@@ -13,7 +13,7 @@ from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.track.model import Task
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations import Operation
 from benchctl.track.operations.search import Search
 from load.stub_server import Reply, Serve, StubServer
 

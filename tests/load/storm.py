@@ -24,7 +24,7 @@ from benchctl.run.session import Serving
 from benchctl.run.steps import EndedNode, Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations import Operation
 from benchctl.track.operations.search import Search
 from load.hostile_server import found
 

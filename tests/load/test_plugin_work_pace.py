@@ -18,8 +18,8 @@ from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.stats.summary import driver_figures
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
+from benchctl.track.operations import Operation
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Search
 from load.stub_server import Serve, StubServer
 from plugins import code_in

@@ -31,7 +31,7 @@ from benchctl.load.transport import WireClient
 from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, RowOwner
 from benchctl.track.model import Task
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations import Operation
 from benchctl.track.operations.search import PaginatedSearch, RawRequest, Search
 from benchctl.track.values import Choice
 from load.hostile_acts import (

@@ -12,16 +12,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from benchctl.corpus.random_bits import words
+from benchctl.corpus.tables import words
 from benchctl.load.workload import Bodies, _word, zipf_table
 from benchctl.track.values import (
     Choice,
     Date,
-    DateRange,
     Integer,
-    IntegerRange,
     Number,
-    NumberRange,
     Placeholder,
     Pool,
     ValueSource,
@@ -31,7 +28,7 @@ from benchctl.track.values import (
 
 SEEDS = st.integers(0, 2**64)
 REQUESTS = st.integers(0, 10**9)
-WEEK = DateRange(min="2023-01-01", max="2023-01-08", min_width=600, max_width=86_400, step=60)
+WEEK = Date(min="2023-01-01", max="2023-01-08", min_width=600, max_width=86_400, step=60)
 SOURCES: dict[str, ValueSource] = {
     "day": Date(min="2023-01-01", max="2023-01-31", step=86_400, format='"%d"\\%m/é%Y%%'),
     "millis": Date(min="1969-12-31", max="1970-01-02", step=0.25, format="epoch_millis"),
@@ -39,8 +36,8 @@ SOURCES: dict[str, ValueSource] = {
     "price": Number(min=-1.5, max=99.99, decimals=2),
     "tiny": Number(min=0, max=0.00001),
     "any": Choice(items=('ü\n"x\\', None, True, 1.5, {"a": ["${day}", "é"]}), pick="random"),
-    "span": IntegerRange(min=0, max=50, min_width=1, max_width=20, pool=Pool(size=40, share=0.5)),
-    "cost": NumberRange(min=0, max=10, min_width=0.5, max_width=2.5, decimals=1),
+    "span": Integer(min=0, max=50, min_width=1, max_width=20, pool=Pool(size=40, share=0.5)),
+    "cost": Number(min=0, max=10, min_width=0.5, max_width=2.5, decimals=1),
     "week": WEEK,
 }
 
@@ -130,14 +127,14 @@ def test_every_value_of_a_small_source_comes_about_equally_often():
 def test_ranges_are_ordered_within_their_bounds_and_widths(seed: int, steps: int, data: st.DataObject):
     narrowest = data.draw(st.integers(0, steps))
     widest = data.draw(st.integers(narrowest, steps))
-    source = IntegerRange(min=5, max=5 + steps, min_width=narrowest, max_width=widest)
+    source = Integer(min=5, max=5 + steps, min_width=narrowest, max_width=widest)
     for low, high in drawn(source, 20, seed=seed):
         assert 5 <= low <= high <= 5 + steps
         assert narrowest <= high - low <= widest
 
 
 def test_all_widths_and_places_of_a_range_come():
-    source = IntegerRange(min=0, max=3, min_width=1, max_width=3)
+    source = Integer(min=0, max=3, min_width=1, max_width=3)
     counts = Counter(drawn(source, 6_000))
     assert set(counts) == {(0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)}
     assert counts[0, 3] == pytest.approx(2_000, rel=0.1)
@@ -190,7 +187,7 @@ def test_a_hopeless_rank_of_zipf_never_comes_and_breaks_nothing():
 
 def test_a_pool_holds_as_many_different_values_as_it_says():
     assert len(set(drawn(Integer(min=1, max=60, pool=Pool(size=50, alpha=0)), 2_000))) == 50
-    every = IntegerRange(min=0, max=3, min_width=1, max_width=3, pool=Pool(size=6, alpha=0))
+    every = Integer(min=0, max=3, min_width=1, max_width=3, pool=Pool(size=6, alpha=0))
     assert len(set(drawn(every, 200))) == 6
 
 

@@ -19,7 +19,7 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.track.model import Challenge
-from benchctl.track.parameters import parse_params
+from benchctl.track.template import parse_params
 
 FILE = CorpusFile(
     path="/data/people.json", documents=80, held=80, raw_bytes=1, sha256="s", corpus="people", index="a"

@@ -26,8 +26,8 @@ from benchctl.run.steps import (
 )
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
+from benchctl.track.operations import Operation
 from benchctl.track.operations.admin import ForceMerge
-from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Bulk, Search
 from benchctl.track.values import Choice
 from builders import make_summary

@@ -30,7 +30,7 @@ def read(folder: Path, *, lenient: bool = True, **files: str) -> tuple[Document,
     return read_document(Renderer(folder, {}, lenient=True).render(path), lenient=lenient)
 
 
-def test_broken_json_shows_the_rendered_lines_and_their_files(tmp_path: Path):
+def test_broken_json_shows_the_rendered_lines(tmp_path: Path):
     with pytest.raises(UsageError) as caught:
         read(
             tmp_path,
@@ -40,22 +40,15 @@ def test_broken_json_shows_the_rendered_lines_and_their_files(tmp_path: Path):
     first = f"{tmp_path}/a.json is not JSON once its template is rendered"
     assert caught.value.message == "\n".join(
         [
-            f"{first}: Expecting ':' delimiter, in {tmp_path}/b.json, line 2",
-            "  a.json:1 | [",
-            '  b.json:1 | {"n": 42,',
-            '  b.json:2 |  "bad" 7',
-            "           |        ^",
-            "  b.json:3 | }",
-            "  a.json:3 | ]",
+            f"{first}: expected ':', in line 3",
+            "  1 | [",
+            '  2 | {"n": 42,',
+            '  3 |  "bad" 7',
+            "    |        ^",
+            "  4 | }",
+            "  5 | ]",
         ]
     )
-
-
-@pytest.mark.parametrize(("text", "closing"), [("[1, 2 , {2} ]", "]"), ('{{"a": 1,{2}}}', "}")])
-def test_a_trailing_comma_is_named_with_its_line(tmp_path: Path, text: str, closing: str):
-    with pytest.raises(UsageError) as caught:
-        read(tmp_path, a_json="[\n" + text.format(1, 2, "\n") + "\n]")
-    assert f": a trailing comma before {closing}, in {tmp_path}/a.json, line 2\n" in caught.value.message
 
 
 TWICE = '{\n"a": [{"size": 1}, {"size": 1,\n"from": {"size": 2},\n"size": 3}]}'
@@ -64,15 +57,15 @@ TWICE = '{\n"a": [{"size": 1}, {"size": 1,\n"from": {"size": 2},\n"size": 3}]}'
 def test_a_key_that_stands_twice_is_refused_with_its_line(tmp_path: Path):
     with pytest.raises(UsageError) as caught:
         read(tmp_path, lenient=False, a_json=TWICE)
-    assert caught.value.message == f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is duplicated"
-    assert "only the last would count" in caught.value.hint
+    place = f"{tmp_path}/a.json, line 2 of the rendered text: $.a[1]"
+    assert caught.value.message == f"{place}: the key 'size' is duplicated"
 
 
 def test_a_key_that_stands_twice_is_noted_where_rallys_habits_hold(tmp_path: Path):
     document, value = read(tmp_path, a_json=TWICE)
     assert value == {"a": [{"size": 1}, {"size": 3, "from": {"size": 2}}]}
     assert [str(remark) for remark in document.remarks] == [
-        f"{tmp_path}/a.json, line 4: $.a[1]: the key 'size' is duplicated, and the last one counts"
+        f"{tmp_path}/a.json: $.a[1]: the key 'size' is duplicated, and the last one counts"
     ]
 
 
@@ -88,8 +81,7 @@ def test_every_key_that_is_written_again_is_found(value: dict[str, object], rand
     key = random.choice(list(value))
     text = json.dumps([value])[:-2] + f", {json.dumps(key)}: 1}}]"
     found = list(repeated_keys(text))
-    assert [(where, name) for where, name, _ in found] == [("$[0]", key)]
-    assert text[found[0][2] :] == f"{json.dumps(key)}: 1}}]"
+    assert found == [("$[0]", key)]
 
 
 def test_a_value_that_nobody_gave_is_the_likely_reason(tmp_path: Path):
@@ -110,16 +102,11 @@ def test_other_broken_json_is_a_usage_error_as_well(tmp_path: Path, text: str):
         assert "a.json" in err.message  # noqa: PT017 - either outcome is right, a traceback is not
 
 
-def test_a_number_beyond_all_bounds_is_named_by_its_place(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"a.json, line 2: 1e999 is beyond all bounds"):
-        read(tmp_path, a_json='{"n": [1,\n1e999]}')
-
-
 @pytest.mark.parametrize(
     ("raw", "place", "words"),
     [
         ('{"nmae": "x"}', 3, ["$.things[1]: unknown key 'nmae'", "did you mean 'name'"]),
-        ('{"name": 3}', 3, ["$.things[1].name", "Expected `str`"]),
+        ('{"name": 3}', 3, ["$.things[1].name"]),
         ('{"how-many": 2}', 3, ["$.things[1]", "'name' is missing"]),
         ('{"name": "x",\n"how-many": "y"}', 4, ["$.things[1].how-many"]),
         ('{"name": "x",\n"how": 1}', 4, ["unknown key 'how'", "known"]),
@@ -131,7 +118,7 @@ def test_a_complaint_names_file_line_and_path(tmp_path: Path, raw: str, place: i
     )
     with pytest.raises(UsageError) as caught:
         convert(value["things"][1], Thing, document, "$.things[1]")
-    assert f"b.json, line {place - 2}: " in caught.value.message
+    assert f"a.json, line {place} of the rendered text: " in caught.value.message
     for word in words:
         assert word in str(caught.value)
 
@@ -141,11 +128,10 @@ def test_comments_and_misplaced_keys_are_passed_over_where_rally_does(tmp_path: 
     document, _ = read(tmp_path, a_json='{"name": "x",\n"misplaced-key": 2}')
     assert convert(raw, Thing, document, "$") == Thing("x")
     assert [str(remark) for remark in document.remarks] == [
-        f"{tmp_path}/a.json, line 2: $: 'misplaced-key' means nothing here and is passed over"
+        f"{tmp_path}/a.json: $: 'misplaced-key' means nothing here and is passed over"
     ]
-    with pytest.raises(UsageError, match="'misplaced-key'") as caught:
+    with pytest.raises(UsageError, match="'misplaced-key'"):
         convert(raw, Thing, Document("own.json"), "$")
-    assert "another kind of object" in caught.value.hint
 
 
 values = st.recursive(

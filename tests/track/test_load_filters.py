@@ -32,15 +32,6 @@ def test_filters_are_names_types_and_tags():
     )
     assert parse_filters("range, type:search,,tag:a:b,kind:x,name:type:x") == expected
     assert parse_filters(",".join(map(str, expected))) == expected
-    assert parse_filters(json.dumps(list(map(str, expected)))) == expected
-
-
-def test_a_list_of_filters_may_hold_commas():
-    names = ('terms, sorted: 100% "hot"', "plain")
-    assert parse_filters(json.dumps(names)) == tuple(TaskFilter("name", name) for name in names)
-    for bad in ('["a', "[1]", "[]]"):
-        with pytest.raises(UsageError, match="JSON list"):
-            parse_filters(bad)
 
 
 @pytest.mark.parametrize(

@@ -107,17 +107,13 @@ def test_what_cannot_be_done_is_read_whatever_it_says(track: Track):
     assert task.target_throughput == 5000
 
 
-@pytest.mark.parametrize(
-    ("target", "rate"), [(20, 20), ("20", 20), ("20 ops/s", 20), ("0.5 searches/s", 0.5)]
-)
+@pytest.mark.parametrize(("target", "rate"), [(20, 20), ("20", 20), ("20 ops/s", 20), ("0.5 queries/s", 0.5)])
 def test_a_target_in_requests(track: Track, target: Any, rate: float):
     assert read(track, {**RANGE, "target-throughput": target}).schedule[0].rate_per_s == rate
 
 
-@pytest.mark.parametrize(
-    ("interval", "seconds"), [(0.25, 0.25), ("250 ms", 0.25), ("5s", 5), ("1.5 m", 90), ("2 h", 7200)]
-)
-def test_an_interval_in_its_unit(track: Track, interval: Any, seconds: float):
+@pytest.mark.parametrize(("interval", "seconds"), [(0.25, 0.25), ("0.25", 0.25), ("5", 5)])
+def test_an_interval_in_seconds(track: Track, interval: Any, seconds: float):
     (task,) = read(track, {**RANGE, "target-interval": interval}).schedule
     assert task.target_interval == seconds
     assert task.rate_per_s == 1 / seconds

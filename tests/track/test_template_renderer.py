@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
 from benchctl.track.template import Rendered, Renderer
-from benchctl.track.template_source import Origin
 from foreign_tracks import write_files
 from golden import Cases
 
@@ -74,11 +71,11 @@ def test_includes_are_found_from_the_tracks_folder(tmp_path: Path):
 def test_a_part_that_is_missing_only_matters_where_the_template_gets_there(tmp_path: Path):
     text = "{% if more %}{{ r.collect(parts='more-*.json') }}{% endif %}"
     assert render(tmp_path, text).text == ""
-    with pytest.raises(UsageError, match=r"a.json, line 1: collect\(parts='more-\*.json'\) finds no file"):
+    with pytest.raises(UsageError, match=r"a.json, line 1.*collect\(parts='more-\*.json'\) finds no file"):
         render(tmp_path, text, more=True)
 
 
-def test_a_failing_template_names_the_line_of_the_part(cases: Cases, tmp_path: Path):
+def test_a_failing_template_names_and_shows_the_line(cases: Cases, tmp_path: Path):
     write_files(tmp_path, {"inner.json": "1\n{% oops %}", "../out.json": "1"})
 
     def tell(part: str) -> Rendered:
@@ -88,21 +85,15 @@ def test_a_failing_template_names_the_line_of_the_part(cases: Cases, tmp_path: P
     cases("template", tell, tmp_path)
 
 
-def test_variables_without_a_value_are_named_where_they_were_printed(tmp_path: Path):
+def test_variables_without_a_value_that_were_printed_are_named(tmp_path: Path):
     rendered = render(tmp_path, "{{ one }}{{ two | default(1) }}{% if three %}{% endif %}")
-    assert rendered.undefined == {"one": Origin(tmp_path / "a.json", 1)}
+    assert rendered.undefined == ("one",)
 
 
 def test_challenge_files_of_ones_own_print_nothing_that_has_no_value(tmp_path: Path):
-    with pytest.raises(UsageError, match="line 2: 'one' is undefined") as caught:
+    with pytest.raises(UsageError, match=r"line 2, .*: 'one' is undefined") as caught:
         render(tmp_path, "\n{{ one }}", lenient=False)
     assert "--param" in caught.value.hint
-
-
-def test_a_name_with_a_hyphen_is_told_apart_from_one_without_a_value(tmp_path: Path):
-    with pytest.raises(UsageError, match="line 1: 'page' is undefined") as caught:
-        render(tmp_path, "{{ page-size | default(10) }}")
-    assert "'page-size'" in caught.value.hint
 
 
 def test_all_variables_are_known_parameters_but_those_the_file_sets(tmp_path: Path):
@@ -120,66 +111,9 @@ def test_templates_change_no_parameter_for_others(tmp_path: Path):
     given = {"a": 1}
     rendered = render(tmp_path, text, given=given)
     assert rendered.text == '{"a": 1, "seen": 1} plain'
-    assert rendered.origin(len(rendered.text) - 1) is not None
     assert given == {"a": 1}
 
 
 def test_reserved_names_are_no_parameters(tmp_path: Path):
     with pytest.raises(UsageError, match="--param now"):
         Renderer(tmp_path, {"now": 1})
-
-
-def test_text_that_a_template_compares_does_not_hide_where_the_rest_came_from(tmp_path: Path):
-    text = '{% set kept %}a{% endset %}\n{% if kept == "a" %}\nhere{% endif %}'
-    rendered = render(tmp_path, text)
-    assert str(rendered.origin(rendered.text.index("here"))).endswith("a.json, line 3")
-
-
-def test_a_template_that_comes_out_otherwise_each_time_has_no_known_lines(tmp_path: Path):
-    rendered = render(tmp_path, "{{ range(90000) | random }}{{ range(90000) | random }} here")
-    assert rendered.origin(len(rendered.text) - 1) is None
-
-
-lines = st.lists(
-    st.sampled_from(
-        [
-            "plain text",
-            "{{ 1 + 1 }} and",
-            "{% for i in range(2) %}again",
-            "{% endfor %}",
-            "  {%- if true -%}",
-            "yes",
-            "{% endif %}",
-            "{# a comment #}",
-            "{% set kept %}",
-            "kept {{ 3 }}",
-            "{% endset %}",
-            "{{ kept }}",
-            "{% macro m() %}",
-            "inside",
-            "{% endmacro %}",
-            "{{ m() }}",
-            "{% raw %}{{ raw }}{% endraw %}",
-            "",
-        ]
-    ),
-    max_size=12,
-)
-
-
-@given(lines)
-def test_lines_of_plain_text_are_found_again(tmp_path_factory: pytest.TempPathFactory, rows: list[str]):
-    """Whatever tags stand around them: the word with its number lies on the line of that number."""
-    folder = tmp_path_factory.mktemp("marks")
-    numbered = [f"{row} w{number}w" if row == "plain text" else row for number, row in enumerate(rows, 1)]
-    try:
-        rendered = render(folder, "\n".join(numbered))
-    except UsageError:
-        return  # tags that do not fit together
-    for number in range(1, len(rows) + 1):
-        offset = rendered.text.find(f"w{number}w")
-        inside = "{% set kept %}" in rows or "{% macro m() %}" in rows
-        if offset >= 0 and not inside:
-            origin = rendered.origin(offset)
-            assert origin is not None
-            assert origin.line == number

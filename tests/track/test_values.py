@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 from benchctl.track.values import (
     Date,
     Grid,
+    Integer,
     Number,
     Placeholder,
     ValueSource,
     check_values,
-    date_grid,
-    integer_grid,
-    is_name,
-    number_grid,
     placeholders,
     printf_form,
     split_text,
-    with_widths,
 )
 from golden import Cases
 
@@ -61,13 +57,6 @@ def test_all_strings_of_a_json_value_are_read_and_keys_are_not():
     assert list(placeholders(body)) == [Placeholder("one"), Placeholder("two", "to")]
 
 
-@pytest.mark.parametrize(
-    ("text", "named"), [("a_1-b", True), ("1a", False), ("a.b", False), ("", False), ("ä", False)]
-)
-def test_names_are_letters_digits_underscores_and_hyphens(text: str, named: bool):  # noqa: FBT001 - a table
-    assert is_name(text) is named
-
-
 DAY_US = 86_400_000_000
 
 
@@ -80,24 +69,26 @@ def test_the_possible_values_of_a_grid_are_counted_exactly(steps: int, data: st.
 
 
 def test_numbers_count_in_their_last_decimal():
-    assert number_grid(-0.5, 1.25, 2) == Grid(-50, 1, 175)
-    assert with_widths(number_grid(0, 10, 1), 0.3, 2.0, 1) == Grid(0, 1, 100, 3, 20)
-    assert with_widths(integer_grid(1, 9), 0, 8) == Grid(1, 1, 8, 0, 8)
+    assert Number(min=-0.5, max=1.25, decimals=2).grid == Grid(-50, 1, 175)
+    ranges = Number(min=0, max=10, decimals=1, min_width=0.3, max_width=2.0)
+    assert ranges.grid == Grid(0, 1, 100, 3, 20)
+    assert Integer(min=1, max=9, max_width=8).grid == Grid(1, 1, 8, 0, 8)
 
 
 def test_dates_count_in_microseconds_from_their_first_on():
-    grid = date_grid("2023-01-01", "2023-01-02T12:00:00", 86_400, "%Y.%m.%d")
-    assert grid == Grid(19_358 * DAY_US, DAY_US, 1)
+    days = Date(min="2023-01-01", max="2023-01-02T12:00:00", step=86_400, format="%Y.%m.%d")
+    assert days.grid == Grid(19_358 * DAY_US, DAY_US, 1)
 
 
 def test_dates_are_utc_unless_they_say_otherwise():
-    plain = date_grid("2023-01-01T00:00:00", "2023-01-02", 1, "epoch_second")
-    assert plain == date_grid("2023-01-01T02:00:00+02:00", "2023-01-02T00:00:00Z", 1, "epoch_second")
+    plain = Date(min="2023-01-01T00:00:00", max="2023-01-02", format="epoch_second")
+    zoned = Date(min="2023-01-01T02:00:00+02:00", max="2023-01-02T00:00:00Z", format="epoch_second")
+    assert plain.grid == zoned.grid
 
 
 def test_widths_are_rounded_to_the_grid_inwards():
-    grid = date_grid("2023-01-01", "2023-01-02", 60, "epoch_millis")
-    assert with_widths(grid, 61, 200.5, 6)[-2:] == (2, 3)
+    minutes = Date(min="2023-01-01", max="2023-01-02", step=60, min_width=61, max_width=200.5)
+    assert minutes.grid[-2:] == (2, 3)
 
 
 @given(st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31)))  # noqa: DTZ001 - bounds
@@ -134,7 +125,7 @@ def numbers(**keys: Any) -> ValueSource:
 
 
 def span(**keys: Any) -> ValueSource:
-    return source(kind="integer-range", **{"min": 1, "max": 9, "min_width": 0, "max_width": 3} | keys)
+    return source(kind="integer", **{"min": 1, "max": 9, "min_width": 0, "max_width": 3} | keys)
 
 
 def dates(**keys: Any) -> ValueSource:
@@ -143,7 +134,7 @@ def dates(**keys: Any) -> ValueSource:
 
 def window(**keys: Any) -> ValueSource:
     whole = {"min": "2023-01-01", "max": "2023-01-08", "min_width": 60, "max_width": 3600}
-    return source(kind="date-range", **whole | keys)
+    return source(kind="date", **whole | keys)
 
 
 def test_sources_are_read_from_json_and_used(cases: Cases):
@@ -188,22 +179,23 @@ def test_sources_that_do_not_exist_are_refused(written: dict[str, Any]):
         (Number(min=0.125, max=1, decimals=2), "min 0.125 has more than 2 decimals"),
         (
             Number(min=0, max=1e15, decimals=0),
-            "max 1000000000000000.0 with 0 decimals has more than 15 digits",
+            "min or max has more than 15 digits with its decimals",
         ),
         (Number(min=0, max=1, decimals=16), "decimals 16 is not from 0 to 15"),
         (Number(min=2, max=1.5), "max 1.5 is below min 2"),
-        (span(min_width=-1), "min-width -1 is below 0"),
-        (span(min_width=3, max_width=2), "max-width 2 is below min-width 3"),
-        (span(max_width=9), "max-width 9 is wider than the grid from min to max"),
-        (span(max_width=10**400), f"max-width {10**400} is wider than the grid from min to max"),
+        *(
+            (wrong, "min-width and max-width are not from 0 up to the width from min to max")
+            for wrong in (
+                span(min_width=-1),
+                span(min_width=3, max_width=2),
+                span(max_width=9),
+                window(max_width=604_801),
+            )
+        ),
         (span(max=0), "max 0 is below min 1"),
         (dates(min="yesterday"), "min 'yesterday' is not a date in ISO 8601"),
         (dates(max="2023-02-30"), "max '2023-02-30' is not a date in ISO 8601"),
         (dates(min="0001-01-01T00:00:00+10:00"), "min '0001-01-01T00:00:00+10:00' is not a date in ISO 8601"),
-        (
-            dates(min="2023-01-01T00:00:00.1234567"),
-            "min '2023-01-01T00:00:00.1234567' is finer than a microsecond",
-        ),
         (dates(max="2022-12-31"), "max 2022-12-31 is below min 2023-01-01"),
         (dates(step=0), "step 0.0 is not above 0"),
         (dates(step=1e-7), "step 1e-07 has more than 6 decimals"),
@@ -227,7 +219,6 @@ def test_sources_that_do_not_exist_are_refused(written: dict[str, Any]):
             dates(format="iso"),
             "format 'iso' lacks %Y: it has to show the date, and every unit above its last",
         ),
-        (window(max_width=604_801), "max-width 604801.0 is wider than the grid from min to max"),
         (
             window(step=60, min_width=61, max_width=119),
             "no multiple of step lies between min-width 61.0 and max-width 119.0",

@@ -11,7 +11,7 @@ from benchctl.cli.options import AmountType, ParamOptions, param_options
 from benchctl.cli.streams import say
 from benchctl.cli.watch import watching
 from benchctl.corpus.generated import GENERATORS, list_corpora
-from benchctl.corpus.published import BIG5, BIG5_SIZES, Fetch, Packing, big5_corpus, fetched_files
+from benchctl.corpus.source import Fetch, fetched_files
 from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
 from benchctl.quantities import COUNT
@@ -56,51 +56,20 @@ def generate_command(
 
 @corpus_group.command("fetch")
 @click.argument("name", required=False)
-@click.option("--track", "track_path", metavar="PATH", help="A track whose corpora these are.")
 @click.option(
-    "--size",
-    type=click.Choice([str(size) for size in BIG5_SIZES]),
-    help="Size of a published big5 corpus: about N GB, unpacked.",
+    "--track", "track_path", metavar="PATH", required=True, help="The track whose corpora these are."
 )
-@click.option(
-    "--packing",
-    type=click.Choice(["zst", "bz2"]),
-    default="zst",
-    show_default=True,
-    help="How that is compressed.",
-)
-@click.option(
-    "--from",
-    "source",
-    metavar="URL|DIR",
-    help="Where the files are, instead of where the track says.",
-)
+@click.option("--from", "source", metavar="URL", help="Where the files are, instead of where the track says.")
 @param_options
 @click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
 def fetch_command(
-    name: str | None,
-    track_path: str | None,
-    size: str | None,
-    packing: Packing,
-    source: str | None,
-    *,
-    param_options: ParamOptions,
-    quiet: bool,
+    name: str | None, track_path: str, source: str | None, *, param_options: ParamOptions, quiet: bool
 ) -> None:
-    """Download the published corpora of a track.
+    """Download the published corpora of a track: NAME, or all of them.
 
-    Without a track, NAME is big5, with --size and --from. Interrupted downloads resume. The first run that
-    needs a packed file makes an indexed copy of it.
-    """  # fmt: skip
-    values = param_options.read()
-    if track_path is None:
-        if values:
-            raise UsageError("parameters are a track's", hint="give --track, or remove --param")
-        corpora: Sequence[Corpus] = [_published(name, size, packing, source)]
-    else:
-        if size is not None:
-            raise UsageError("--size is of big5's own files", hint="set the track's parameters: --param")
-        corpora = _declared(track_path, name, values)
+    Interrupted downloads resume. The first run that needs a packed file makes an indexed copy of it.
+    """
+    corpora = _declared(track_path, name, param_options.read())
     home = resolve_home()
     with watching(quiet=quiet) as observer:
         fetch = Fetch(home, observer.progress, source)
@@ -109,26 +78,6 @@ def fetch_command(
                 observer.stage(f"{corpus.name}: {documents.source_file}")
                 path = fetch.get(corpus, documents)
                 say(f"{path.stat().st_size:>18,} bytes  {path}")
-
-
-def _published(name: str | None, size: str | None, packing: Packing, source: str | None) -> Corpus:
-    if name != BIG5:
-        raise UsageError(
-            "missing argument NAME or option --track PATH"
-            if name is None
-            else f"unknown published corpus '{name}'",
-            hint="name a track that declares it with --track PATH, or use big5",
-        )
-    if size is None:
-        raise UsageError(
-            "big5 without a track needs --size", hint=f"give --size, one of {', '.join(map(str, BIG5_SIZES))}"
-        )
-    if source is None:
-        raise UsageError(
-            "big5 without a track requires --from",
-            hint="give the URL of the files' directory, or a local directory; or --track with a base-url",
-        )
-    return big5_corpus(int(size), packing)
 
 
 def _declared(track_path: str, name: str | None, values: dict[str, Any]) -> Sequence[Corpus]:

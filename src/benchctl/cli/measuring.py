@@ -78,10 +78,6 @@ dry_run_option = under(
 """Of commands that measure something new; the command gets it as `dry_run`."""
 
 
-# Of files that no run has read yet: bzip2 unpacks as much in three seconds.
-_LOOK_BYTES = 1 << 26
-
-
 @contextmanager
 def measuring(on_busy: BusyAction | None, *, quiet: bool) -> Iterator[Observer]:
     """Observe a run as `watching` does, with the host locked: nobody else measures at that time.
@@ -135,7 +131,7 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
         return plan
     bring_vectors(plan, track, files.folders, home, SilentObserver(), looking=True)
     if needs_documents(plan.variants):
-        corpus = find_corpus(plan, track, files, home, SilentObserver(), most_bytes=_LOOK_BYTES)
+        corpus = find_corpus(plan, track, files, home, SilentObserver(), looking=True)
         plan = msgspec.structs.replace(plan, corpus=corpus)
     check_work(plan, track, home, looking=True)
     return plan

@@ -26,7 +26,7 @@ from benchctl.results.store import RunFolder, RunStore
 from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import metric_names
-from benchctl.track.parameters import parse_params, parse_rally_params, read_parameter_files
+from benchctl.track.template import parse_params, parse_rally_params, read_parameter_files
 
 # Help in sections: options of a command under headings that are named where the options are declared.
 

@@ -34,7 +34,7 @@ from benchctl.track.load import (
     reject_unused,
 )
 from benchctl.track.model import Challenge, Corpus, Task, Track
-from benchctl.track.operations.common import Cannot, Operation
+from benchctl.track.operations import Cannot, Operation
 from benchctl.track.pollution import POLLUTED
 from benchctl.track.schedule import challenge_text
 

@@ -23,9 +23,8 @@ from enum import IntEnum, auto
 
 import numpy as np
 
-from benchctl.corpus import random_bits, tables
-from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.tables import NAMES, NOUN_PAIRS, RowLayout, Span, Texts, check_slice
+from benchctl.corpus import tables
+from benchctl.corpus.tables import NAMES, NOUN_PAIRS, Indices, RowLayout, Span, Texts, Words, check_slice
 
 # Days and part files: pure arithmetic on the size of the corpus.
 #
@@ -176,7 +175,7 @@ class _DayGenerator:
 
     def _below(self, field: int, numbers: Words, bound: int) -> Indices:
         """Uniform integers of [0, bound) for a field."""
-        return random_bits.below(random_bits.key(self._seed, field), numbers, bound)
+        return tables.below(tables.key(self._seed, field), numbers, bound)
 
     def _any(self, field: int, numbers: Words, texts: Texts) -> Texts:
         return texts[self._below(field, numbers, len(texts))]
@@ -202,8 +201,8 @@ class _DayGenerator:
         rare = self._below(Field.STREAM_RARE, numbers, 10_000) // _RARE_IN_10_000
         stream = self._pooled_name(Field.STREAM, numbers)
         entry = self._below(Field.ADDRESS, numbers, self._pool).astype(np.uint64)
-        address_key = random_bits.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
-        address = random_bits.words(address_key, entry).astype(np.intp)
+        address_key = tables.key(self._seed, Field.ADDRESS_VALUE, self._day.number)
+        address = tables.words(address_key, entry).astype(np.intp)
         return {
             "stream": names[np.where(rare < len(names) - NAMES, NAMES + rare, stream)],
             "host": names[self._pooled_name(Field.HOST, numbers)],
@@ -213,7 +212,7 @@ class _DayGenerator:
 
     def _pooled_name(self, field: Field, numbers: Words) -> Indices:
         """Names from the day's pool for a field, as indices into `tables.streams()`."""
-        offset = random_bits.key(self._seed, field, self._day.number) % NAMES
+        offset = tables.key(self._seed, field, self._day.number) % NAMES
         return (self._below(field, numbers, self._pool) * NAME_STRIDE + offset) % NAMES
 
     def _values(self, numbers: Words) -> dict[str, Texts]:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.corpus.random_bits import Indices, Words, key, words
+from benchctl.corpus.tables import Indices, Words, key, words
 
 # Rally's: with full recency, the latest thirtieth of the ids gets most of the repetitions.
 _RECENCY_SLOPE = 30.0
@@ -86,11 +86,6 @@ class ConflictingIds:
         return (left << half) | right
 
 
-_ACTION = b'{"index":{}}\n'
-_NEXT = b"\n" + _ACTION
-_CREATE = b'{"create":{}}\n'
-_NEXT_CREATED = b"\n" + _CREATE
-
 Frame = Callable[[Sequence[bytes]], bytes]
 """Lines -> body."""
 
@@ -147,14 +142,15 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield [rest]
 
 
-def frame(documents: Sequence[bytes]) -> bytes:
-    """Return a body whose documents get their ids from the engine."""
-    return b"".join([_ACTION, _NEXT.join(documents), b"\n"])
+def frame(documents: Sequence[bytes], action: bytes = b"index") -> bytes:
+    """Return a body whose documents get their ids from the engine; data streams require `create`."""
+    line = b'{"%b":{}}\n' % action
+    return b"".join([line, (b"\n" + line).join(documents), b"\n"])
 
 
 def frame_created(documents: Sequence[bytes]) -> bytes:
-    """Return a body of create actions, as data streams require."""
-    return b"".join([_CREATE, _NEXT_CREATED.join(documents), b"\n"])
+    """Return a body of create actions."""
+    return frame(documents, b"create")
 
 
 def frame_numbered(documents: Sequence[bytes], first: int, action: Literal["index", "create"]) -> bytes:

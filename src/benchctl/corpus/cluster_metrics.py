@@ -13,9 +13,18 @@ from functools import cache
 
 import numpy as np
 
-from benchctl.corpus import random_bits
-from benchctl.corpus.random_bits import Indices, Words
-from benchctl.corpus.tables import RowLayout, Span, Texts, blocks_of, check_slice, integers, thousandths
+from benchctl.corpus import tables
+from benchctl.corpus.tables import (
+    Indices,
+    RowLayout,
+    Span,
+    Texts,
+    Words,
+    blocks_of,
+    check_slice,
+    integers,
+    thousandths,
+)
 
 GENERATOR_VERSION = 1
 FILE_BYTES_A_DOCUMENT = 17  # 15 measured, and a tenth to spare
@@ -76,7 +85,7 @@ def _texts(seed: int, documents: int, numbers: Words) -> dict[str, Texts]:
     """Return the texts of every gap of documents, by their numbers."""
 
     def draw(field: Field, bound: int) -> Indices:
-        return random_bits.below(random_bits.key(seed, field), numbers, bound)
+        return tables.below(tables.key(seed, field), numbers, bound)
 
     texts = {
         "epoch": integers(EPOCHS + 1)[1 + numbers.astype(np.int64) * EPOCHS // documents],

@@ -1,15 +1,12 @@
 """Generated corpora on disk: built once, listed, and read in document order.
 
-A corpus is a folder of part files and a `manifest.json`. It is built in a hidden folder beside its place and
-moved there when complete, so a folder with a proper name is a complete corpus.
+A corpus is a folder of part files and a `manifest.json`, which is moved to its place when it is complete.
 """
 
-import errno
 import fcntl
 import hashlib
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -26,7 +23,7 @@ import zstandard
 from benchctl.child import follow_parent
 from benchctl.corpus import big5, cluster_metrics, vectors
 from benchctl.corpus.tables import Span, check_slice
-from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space
+from benchctl.disk import FreeBytes, disk_errors, free_bytes, read_file, require_space, settle, staging
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.track.model import GeneratorName
@@ -217,17 +214,11 @@ def load_corpus(folder: Path) -> Corpus:
     if corpus.format_version != FORMAT_VERSION or corpus.digest != corpus_digest(corpus.parts):
         raise damaged(path, "its digest or format version does not match")
     for part in corpus.parts:
-        _check_file(folder / part.name, part.file_bytes)
+        file = folder / part.name
+        file_bytes = file.stat().st_size if file.is_file() else 0
+        if file_bytes != part.file_bytes:
+            raise damaged(file, f"{file_bytes} bytes instead of {part.file_bytes}")
     return msgspec.structs.replace(corpus, folder=str(folder))
-
-
-def _check_file(path: Path, expected_bytes: int) -> None:
-    try:
-        file_bytes = path.stat().st_size
-    except OSError as err:
-        raise damaged(path, err.strerror or str(err)) from err
-    if file_bytes != expected_bytes:
-        raise damaged(path, f"{file_bytes} bytes instead of {expected_bytes}")
 
 
 _SEEDS = 1 << 64
@@ -304,9 +295,7 @@ def ensure_corpus(
         )
     name = corpus_name(generator, documents, seed)
     folder = home.corpora / name
-    if folder.exists():
-        return load_corpus(folder)
-    try:
+    if not folder.exists():
         with locked(home.corpora / f".{name}.lock"):
             if not folder.exists():  # another process may have built it meanwhile
                 require_space(
@@ -317,8 +306,6 @@ def ensure_corpus(
                     hint="free some space, choose fewer documents, or set BENCHCTL_HOME to a larger disk",
                 )
                 _build(folder, generator, seed, documents, workers, progress or (lambda _: None))
-    except OSError as err:
-        raise _cannot_write(folder, needed_bytes(generator, documents), documents, err) from err
     return load_corpus(folder)
 
 
@@ -340,12 +327,7 @@ def list_corpora(home: Home) -> tuple[Corpus, ...]:
     """
     folders = [folder for name in GENERATORS for folder in home.corpora.glob(f"{name}-v*-seed*-*")]
     corpuses = [load_corpus(folder) for folder in folders if folder.is_dir()]
-    return tuple(
-        sorted(
-            corpuses,
-            key=lambda corpus: (corpus.documents, corpus.generator, corpus.seed, corpus.generator_version),
-        )
-    )
+    return tuple(sorted(corpuses, key=lambda corpus: (corpus.documents, corpus.root)))
 
 
 def open_documents(
@@ -382,40 +364,16 @@ def _build(
     workers: int | None,
     progress: Callable[[int], None],
 ) -> None:
-    with _construction(folder) as building:
+    with staging(folder.parent, f"write a corpus of {documents:,} documents to {folder}") as building:
         parts = []
-        with closing(_write_parts(building, generator, seed, documents, workers=workers)) as written:
+        made = building / folder.name
+        made.mkdir()
+        with closing(_write_parts(made, generator, seed, documents, workers=workers)) as written:
             for part in written:
                 parts.append(part)
                 progress(part.stop - part.start)
         version, digest = GENERATORS[generator].GENERATOR_VERSION, corpus_digest(parts)
         corpus = Corpus(FORMAT_VERSION, version, seed, documents, digest, tuple(parts), generator)
         text = msgspec.json.format(msgspec.json.encode(corpus), indent=1)
-        (building / MANIFEST).write_bytes(text + b"\n")
-
-
-@contextmanager
-def _construction(folder: Path) -> Iterator[Path]:
-    """A folder beside the given one that replaces it on success and is removed otherwise.
-
-    Leftovers of a killed process are removed first; the caller holds the lock, so nobody is using them.
-    """
-    building = folder.with_name(f".{folder.name}.building")
-    try:
-        if building.exists():
-            shutil.rmtree(building)
-        building.mkdir()
-        yield building
-        building.replace(folder)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def _cannot_write(folder: Path, needed: int, documents: int, err: OSError) -> BenchctlError:
-    full = err.errno in (errno.ENOSPC, errno.EDQUOT)
-    hint = "free some space or choose fewer documents" if full else f"check that {folder.parent} is writable"
-    return BenchctlError(
-        f"cannot write the corpus of {documents:,} documents (about {needed:,} bytes) "
-        f"to {folder}: {err.strerror or err}",
-        hint=hint,
-    )
+        (made / MANIFEST).write_bytes(text + b"\n")
+        settle(made, folder)

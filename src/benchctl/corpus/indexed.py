@@ -18,7 +18,6 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol, cast
@@ -57,6 +56,9 @@ def unreadable(path: Path, reason: str) -> BenchctlError:
 
 
 # Any format into bytes, by its magic number, not its name.
+
+SUFFIXES = (".zst", ".bz2", ".gz", ".zip", ".tgz", ".tar.gz", ".tar.bz2", ".tar.zst", ".tar")
+"""Extensions of the packed files that benchctl reads."""
 
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 _HEAD_BYTES = 512
@@ -162,18 +164,18 @@ def _tar_member(chunks: Iterator[bytes]) -> Iterator[bytes]:
 class _Format(NamedTuple):
     """A form in which files of documents are published."""
 
-    name: str
     magic: re.Pattern[bytes]
     chunks: Callable[[IO[bytes]], Iterator[bytes]]
+    is_packed: bool = True
 
 
 _FORMATS = (
-    _Format("bzip2", re.compile(rb"BZh"), partial(_streams, bz2.BZ2Decompressor)),
+    _Format(re.compile(rb"BZh"), partial(_streams, bz2.BZ2Decompressor)),
     # The second is that of a skippable frame.
-    _Format("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), partial(_streams, _zstandard)),
-    _Format("gzip", re.compile(rb"\x1f\x8b"), _gzip),
-    _Format("zip", re.compile(rb"PK(\x03\x04|\x05\x06)"), _zip),
-    _Format("", re.compile(rb""), _plain),
+    _Format(re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"), partial(_streams, _zstandard)),
+    _Format(re.compile(rb"\x1f\x8b"), _gzip),
+    _Format(re.compile(rb"PK(\x03\x04|\x05\x06)"), _zip),
+    _Format(re.compile(rb""), _plain, is_packed=False),
 )
 
 
@@ -198,11 +200,10 @@ class _Chunks:
 
 # The index of a file, and the packed files' copies.
 
-_FORMAT_VERSION = 4
+_FORMAT_VERSION = 5
 _BLOCK_BYTES = 1 << 22
 _MOST_LINE_BYTES = 1 << 28  # nodes take 100 MB in a request by default
 _EMPTY_LINES = (b"\n\n", b"\n\r\n")
-_DELETE = re.compile(rb'\n[ \t]*\{[ \t]*"delete"[ \t]*:')
 # Compression takes about as long as reading gzip; a higher level saves little.
 _COMPRESSION_LEVEL = 1
 # Of a copy, in sizes of the packed file: bzip2 and Zstandard's high levels pack logs up to twice as densely.
@@ -231,8 +232,6 @@ class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     blocks: tuple[Block, ...]
     copy_bytes: int | None = None  # of a packed file's copy
     first_empty: int | None = None  # number of the first empty line, from 0
-    # Number of the first line that deletes a document, if every other line is an action: it has no document.
-    first_delete: int | None = None
 
     def blocks_of(self, start: int, stop: int) -> range:
         """Return the positions in `blocks` of those that hold lines [start, stop)."""
@@ -302,64 +301,10 @@ def read_lines(index: FileIndex, home: Home, stretches: Iterable[tuple[int, int]
         raise unreadable(source, err.strerror or str(err)) from err
 
 
-@dataclass(frozen=True)
-class Glance:
-    """A look at the beginning of a file, and at the end of a short or plain one."""
-
-    packing: str  # by its magic number; empty for plain lines
-    first: bytes  # its first line
-    last: bytes  # its last line, of a long one its end; empty where that is too far away
-    index: FileIndex | None  # None for a file that is too long to be read
-    about_lines: int = 0  # of a long plain file, by its beginning
-
-
-def glance(path: Path, home: Home, most_bytes: int) -> Glance:
-    """Look at a file without writing anything, and read it if it unpacks to no more than `most_bytes`.
-
-    Raises:
-        BenchctlError: If the file is missing or damaged.
-    """
-    path = path.absolute()
-    facts = _facts(path)
-    first = next(_whole_lines(path, 1), b"").removeprefix(codecs.BOM_UTF8).partition(b"\n")[0]
-    index, tail = _load(_kept_at(path, home), path), b""
-    read = lines = 0
-
-    def few_blocks() -> Iterator[bytes]:
-        nonlocal tail, read, lines
-        for block in _whole_lines(path, _BLOCK_BYTES):
-            read += len(block)
-            lines += block.count(b"\n")
-            if read > most_bytes:
-                raise _LongError
-            tail = block
-            yield block
-
-    if index is None:
-        try:
-            index = _indexed(path, facts, few_blocks(), lambda _: None, len)
-        except _LongError:
-            tail = b""
-    packing = _packing(path)
-    about = 0 if packing or index is not None else lines * facts[0] // read
-    if not packing:
-        with path.open("rb") as file:
-            file.seek(max(0, facts[0] - _TAIL_BYTES))
-            tail = file.read(_TAIL_BYTES)
-    return Glance(packing, first, tail.rstrip().rpartition(b"\n")[2], index, about)
-
-
-_TAIL_BYTES = 1 << 16
-
-
-class _LongError(Exception):
-    """A file is longer than is to be read."""
-
-
-def _packing(path: Path) -> str:
+def _is_packed(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    return _format_of(head).name or ("tar" if _is_tar(head) else "")
+    return _format_of(head).is_packed or _is_tar(head)
 
 
 def _block(file: IO[bytes], index: FileIndex, position: int) -> bytes:
@@ -423,7 +368,7 @@ def _read(
 ) -> FileIndex:
     """Read a whole file, copying a packed one, and keep its index."""
     facts = _facts(path)
-    if not _packing(path):
+    if not _is_packed(path):
         index = _indexed(path, facts, _whole_lines(path, block_bytes), progress, len)
         _keep(index, kept)
         return index
@@ -461,15 +406,13 @@ def _indexed(
     digest = hashlib.sha256()
     entries = []
     at = raw_bytes = lines = 0
-    first_empty = first_delete = None
+    first_empty = None
     for block in blocks:
         entries.append(Block(at, raw_bytes, lines))
         after_line_end = b"\n" + block
         empty = [place for ending in _EMPTY_LINES if (place := after_line_end.find(ending)) >= 0]
         if first_empty is None and empty:
             first_empty = lines + block.count(b"\n", 0, min(empty))
-        if first_delete is None:
-            first_delete = _first_delete(block, lines)
         count = block.count(b"\n") + (not block.endswith(b"\n"))
         at += write(block)
         digest.update(block)
@@ -489,19 +432,7 @@ def _indexed(
         sha256=digest.hexdigest(),
         blocks=tuple(entries),
         first_empty=first_empty,
-        first_delete=first_delete,
     )
-
-
-def _first_delete(block: bytes, lines: int) -> int | None:
-    """The number of the first even line of a block that is a delete action; `lines` are before the block."""
-    at = 0
-    for match in _DELETE.finditer(b"\n" + block):
-        lines += block.count(b"\n", at, match.start())
-        at = match.start()
-        if lines % 2 == 0:
-            return lines
-    return None
 
 
 def _whole_lines(path: Path, block_bytes: int) -> Iterator[bytes]:

@@ -1,26 +1,115 @@
-"""Exact nearest neighbours, found by comparing each query with each vector, and kept in benchctl's home.
-
-Products in float32 rule out nearly all pairs, by a bound of their rounding errors. The others are computed
-again in float64, so the result is that of float64 throughout.
-"""
+"""Published vectors and neighbours, in HDF5 as of ann-benchmarks, and exact neighbours found here."""
 
 import hashlib
+import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from benchctl.corpus.generated import locked
-from benchctl.corpus.random_bits import Indices
-from benchctl.corpus.tables import Flags, Numbers
-from benchctl.corpus.vectors import Space, Vectors
-from benchctl.disk import disk_errors, replacing
-from benchctl.errors import UsageError
+from benchctl.corpus.tables import Flags, Indices, Numbers
+from benchctl.corpus.vectors import Floats, Space, Vectors
+from benchctl.disk import disk_errors, open_regular, replacing
+from benchctl.errors import UsageError, suggestion
 from benchctl.home import Home
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
+
+VectorContext = Literal["train", "test"]
+"""The vectors of documents, or those to search for: a file has both."""
+
+
+def read_vectors(path: Path, context: VectorContext = "train") -> Vectors:
+    """Return the vectors of an HDF5 file, which is read slice by slice.
+
+    Raises:
+        UsageError: If the file cannot be read, or has no such vectors.
+    """
+
+    def read(start: int, stop: int) -> Floats:
+        # What float32 cannot hold is refused by whoever reads infinities.
+        with _table(path, context) as table, np.errstate(over="ignore"):
+            return np.asarray(table[start:stop], np.float32)
+
+    def identify() -> str:
+        with _refusals(path), open_regular(path) as file:
+            return f"{hashlib.file_digest(file, 'sha256').hexdigest()} {context}"
+
+    with _table(path, context) as table:
+        count, dims = table.shape
+    return Vectors(str(path), count, dims, read, identify)
+
+
+def read_neighbours(
+    path: Path, *, documents: int | None = None, queries: int | None = None, k: int | None = None
+) -> Numbers:
+    """Return the numbers of published nearest vectors, nearest first, -1 for none; shape (queries, k).
+
+    Args:
+        path: an HDF5 file with `neighbors`.
+        documents: size of the corpus; None for that of its own `train`, or any.
+        queries: how many queries are needed, the first ones; None for all.
+        k: how many neighbours of each are needed, the nearest; None for all.
+
+    Raises:
+        UsageError: If the file cannot be read, or has too few, or those in another corpus.
+    """
+    with _table(path, "neighbors") as table:
+        for needed, available, what in zip((queries, k), table.shape, ("queries", "neighbours"), strict=True):
+            if needed is not None and needed > available:
+                raise UsageError(
+                    f"{path}: it has {available:,} {what}, and {needed:,} are required",
+                    hint=f"use at most {available:,}, or another file",
+                )
+        numbers = np.asarray(table[:queries, :k], np.int64)
+        corpus = table.parent.get("train")
+        if documents is None and corpus is not None:
+            documents = len(corpus)
+    wrong = (numbers < -1) | (numbers >= (math.inf if documents is None else documents))
+    if wrong.any():
+        raise UsageError(
+            f"{path}: neighbour {numbers[wrong][0]} is none of the corpus's vectors",
+            hint="give the file of the neighbours in this corpus, or calculate-recall: false",
+        )
+    return numbers
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Turn what the disk or HDF5 refuses into an error that names the file."""
+    try:
+        yield
+    except (OSError, RuntimeError) as err:
+        reason = getattr(err, "strerror", None) or str(err)
+        raise UsageError(
+            f"cannot read vectors of {path}: {reason}", hint="check the file, or fetch it again"
+        ) from err
+
+
+@contextmanager
+def _table(path: Path, name: str) -> Iterator[Any]:
+    """Open rows of numbers: a data set by its name."""
+    # It takes a tenth of a second to load, and few runs have such files.
+    import h5py  # noqa: PLC0415 - see above
+
+    with _refusals(path), open_regular(path), h5py.File(path, "r") as opened:
+        table = opened.get(name)
+        shape = getattr(table, "shape", ())
+        if len(shape) != len(("rows", "columns")) or not all(shape) or table.dtype.kind not in "iuf":
+            raise UsageError(
+                f"cannot read vectors of {path}: no data set '{name}' with rows of numbers",
+                hint=suggestion(name, opened),
+            )
+        yield table
+
+
+# Exact neighbours are found by comparing each query with each vector, and kept in benchctl's home. Products
+# in float32 rule out nearly all pairs, by a bound of their rounding errors. The others are computed again in
+# float64, so the result is that of float64 throughout.
 
 _VERSION = 1  # of kept results
 _CELLS = 1 << 21  # of an array: 16 MiB of float64; for a moment, some have twice as many

@@ -1,28 +1,27 @@
-"""Files of documents that benchctl did not generate: even shares of them, read from any position."""
+"""Files of documents that benchctl did not generate: found, fetched, checked, read by even shares."""
 
 import hashlib
+import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 
-from benchctl.corpus.indexed import FileIndex, glance, index_file, read_lines
-from benchctl.corpus.published import (
-    SUFFIXES,
-    Fetch,
-    corpus_folder,
-    find_file,
-    is_published,
-    not_found,
-)
+from benchctl.corpus.generated import MANIFEST, locked
+from benchctl.corpus.indexed import SUFFIXES, index_file, read_lines
 from benchctl.corpus.tables import check_slice
+from benchctl.disk import FreeBytes, disk_errors, free_bytes
+from benchctl.download import Advice, Download, Piece
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.network import Progress
+from benchctl.network import Progress, shown
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents
-from benchctl.track.template_source import cut
+from benchctl.track.template import cut
 
 # Partial use of a file: evenly spaced blocks, the same ones every time.
 #
@@ -46,7 +45,7 @@ def stretches(documents: int, held: int, start: int = 0, stop: int | None = None
     the end of the share.
 
     Yields:
-        In order, non-empty stretches that do not touch; a single one when nothing is skipped.
+        In order, non-empty stretches; a single one when nothing is skipped.
 
     Raises:
         ValueError: If the share is larger than the file, or the slice is not within the share.
@@ -55,29 +54,15 @@ def stretches(documents: int, held: int, start: int = 0, stop: int | None = None
     check_slice(start, stop, documents)
     check_slice(0, documents, held)
     left_out = held - documents
-    if left_out == 0:
-        if start < stop:
-            yield Stretch(start, stop)
-        return
-    blocks = min(documents, BLOCKS)
-    block = start * blocks // documents if blocks else 0
-    waiting: Stretch | None = None
+    blocks = min(documents, BLOCKS) if left_out else 1
+    block = start * blocks // max(documents, 1)
     while start < stop:
         end = min((block + 1) * documents // blocks, stop)
         gap = (2 * block + 1) * left_out // (2 * blocks)
-        stretch = Stretch(start + gap, end + gap)
+        if start < end:
+            yield Stretch(start + gap, end + gap)
         block += 1
         start = end
-        if stretch.start == stretch.stop:
-            continue
-        if waiting is not None and waiting.stop == stretch.start:
-            waiting = Stretch(waiting.start, stretch.stop)
-            continue
-        if waiting is not None:
-            yield waiting
-        waiting = stretch
-    if waiting is not None:
-        yield waiting
 
 
 def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
@@ -92,8 +77,172 @@ def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
     return tuple(shares)
 
 
-_ACTIONS = frozenset({"index", "create", "update", "delete"})
-_ACTION_KEYS = frozenset({"routing", "pipeline", "require_alias", "require_data_stream", "dynamic_templates"})
+# Where files are on this machine.
+
+_LONGEST_NAME = 200  # bytes; file systems allow 255, and temporary files have longer names
+
+
+def corpus_folder(home: Home, name: str) -> Path:
+    """Return the folder of a corpus's fetched files.
+
+    Raises:
+        UsageError: If the name of the corpus cannot name a folder.
+    """
+    if name.startswith(".") or "/" in name or "\0" in name or not name or _is_long(name):
+        raise UsageError(
+            f"a corpus called '{cut(name)}' cannot be kept in a directory of its name",
+            hint="give the directory with its files by --corpus-dir",
+        )
+    return home.corpora / name
+
+
+def fetched_files(home: Home) -> Iterator[Path]:
+    """Return fetched files of corpora, sorted, without unfinished ones and generated corpora."""
+    for path in sorted(home.corpora.glob("*/**/*")):
+        inside = path.relative_to(home.corpora).parts
+        hidden = any(name.startswith(".") for name in inside)
+        if path.is_file() and not hidden and not (home.corpora / inside[0] / MANIFEST).exists():
+            yield path
+
+
+def inside(name: str) -> str:
+    """Return a file name that stays within its folder, unchanged.
+
+    Raises:
+        UsageError: If it does not, or is none.
+    """
+    parts = PurePosixPath(name).parts
+    bad = not parts or "\0" in name or name.startswith("/") or ".." in parts or any(map(_is_long, parts))
+    if bad or parts[-1].startswith("."):
+        raise UsageError(f"'{cut(name)}' cannot be the name of a file of documents")
+    return name
+
+
+def _is_long(name: str) -> bool:
+    return len(os.fsencode(name)) > _LONGEST_NAME
+
+
+def names_of(documents: Documents) -> tuple[str, ...]:
+    """Return possible names of documents: as published, decompressed, or compressed otherwise."""
+    bare = documents.source_file
+    for suffix in SUFFIXES:
+        bare = bare.removesuffix(suffix)
+    return tuple(dict.fromkeys((documents.source_file, bare, *(bare + suffix for suffix in SUFFIXES))))
+
+
+def find_file(documents: Documents, folders: Iterable[Path]) -> Path | None:
+    """Return the first file in the folders that can be these documents, published names first.
+
+    Raises:
+        UsageError: If the track names a file outside of them, which it must not read.
+    """
+    inside(documents.source_file)
+    for folder in folders:
+        for name in names_of(documents):
+            path = folder / name
+            if path.is_file():
+                return path.absolute()
+    return None
+
+
+def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> UsageError:
+    """Return the error for a missing file that the track gives no source for."""
+    places = ", ".join(str(folder) for folder in dict.fromkeys(folders))
+    return UsageError(
+        f"corpus '{corpus.name}': no {documents.source_file} in {places}, compressed or not, "
+        "and the track names no source to fetch it from",
+        hint="give its directory by --corpus-dir, or fetch it first: "
+        f"benchctl corpus fetch {corpus.name} --track TRACK --from URL",
+    )
+
+
+# Fetching.
+
+_ADVICE = Advice(
+    unreachable="check the network and its proxy settings",
+    refused="check where the corpus is to come from: the track's base-url, or --from",
+    unfinished="try again: they are kept, and the next attempt continues from there",
+    other_size="it is another file than the track means: check base-url and compressed-bytes",
+)
+
+
+def is_published(documents: Documents) -> bool:
+    """Return whether the track gives a source to fetch a file from."""
+    return documents.base_url is not None or documents.source_url is not None
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """The way files are fetched."""
+
+    home: Home  # has them as they are published: compressed
+    progress: Progress
+    source: str | None = None  # a URL of the files' folder, overriding the track's
+    free: FreeBytes = free_bytes  # bytes that can be written to a folder
+    pause: Callable[[float], None] = time.sleep  # waits for so many seconds before another attempt
+
+    def get(self, corpus: Corpus, documents: Documents) -> Path:
+        """Find a file of a corpus, fetching it unless it exists.
+
+        Raises:
+            UsageError: If it cannot be kept under its name, or there is no source.
+            BenchctlError: If it cannot be had, or its size differs from the track's.
+        """
+        target = corpus_folder(self.home, corpus.name) / inside(documents.source_file)
+        with disk_errors(f"write to {target.parent}"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        with locked(target.with_name(f".{target.name}.lock")):
+            if not target.is_file():
+                pieces = self._pieces(corpus, documents)
+                Download(pieces, target, self.progress, _ADVICE, free=self.free, pause=self.pause).run()
+        return target
+
+    def url(self, corpus: Corpus, documents: Documents) -> str:
+        """Return where a file, or its first piece, is fetched from, without credentials.
+
+        Raises:
+            UsageError: If there is no source.
+        """
+        return shown(_split(self._pieces(corpus, documents)[0].url))
+
+    def _pieces(self, corpus: Corpus, documents: Documents) -> Sequence[Piece]:
+        base = self.source or documents.base_url
+        if documents.source_url is not None and self.source is None:
+            pieces = [Piece(documents.source_url, documents.published_bytes)]
+        elif base is None:
+            raise UsageError(
+                f"corpus '{corpus.name}' has no download URL",
+                hint="use --from URL, or --track PATH of a track that declares one",
+            )
+        elif documents.source_file_parts:
+            pieces = [Piece(_below(base, part.name), part.size) for part in documents.source_file_parts]
+        else:
+            pieces = [Piece(_below(base, documents.source_file), documents.published_bytes)]
+        for piece in pieces:
+            url = _split(piece.url)
+            if url.scheme not in {"http", "https"}:
+                raise UsageError(
+                    f"corpus '{corpus.name}' is published at '{shown(url)}', "
+                    "and benchctl reads http and https only",
+                    hint="copy the files by other means and give their directory by --corpus-dir",
+                )
+        return pieces
+
+
+def _below(base: str, name: str) -> str:
+    """Return the URL of a file in a folder, keeping a query such as a signature."""
+    parts = _split(base)
+    return parts._replace(path=f"{parts.path.rstrip('/')}/{quote(name)}").geturl()
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as err:
+        raise UsageError(f"'{url.rpartition('@')[2]}' is not a URL of documents") from err
+
+
+# Reading.
 
 
 def open_file(file: CorpusFile, home: Home, *, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
@@ -138,6 +287,9 @@ def require_file(path: Path) -> None:
         )
 
 
+_ACTIONS = frozenset({"index", "create", "update"})
+
+
 def local_file(
     path: Path,
     *,
@@ -146,7 +298,6 @@ def local_file(
     docs: int | None = None,
     has_actions: bool | None = None,
     progress: Callable[[int], None] | None = None,
-    most_bytes: int | None = None,
 ) -> CorpusFile:
     """Return a file of the command line, read in full the first time.
 
@@ -157,111 +308,49 @@ def local_file(
         docs: how many of its documents are used, an even share; all of them when None.
         has_actions: whether each document is preceded by an action line; None to go by the first line.
         progress: called with the number of lines newly read, while the file is read for the first time.
-        most_bytes: to look at the file only: no more than that is read of it, unpacked, and nothing is
-            written. Of a longer one there is no digest, and `held` is an estimate, 0 for none.
 
     Raises:
         UsageError: If there is no such file, it holds fewer documents, or something else than documents.
         BenchctlError: If it is damaged.
     """
     require_file(path)
-    if most_bytes is None:
-        read = index_file(path, home, progress)
-        file_index: FileIndex | None = read
-        first, last = _end_lines(read, home)
-    else:
-        look = glance(path, home, most_bytes)
-        file_index, first, last = look.index, look.first, look.last
-    if file_index is not None and file_index.first_empty is not None:
+    file = index_file(path, home, progress)
+    if file.first_empty is not None:
         raise UsageError(
-            f"line {file_index.first_empty + 1:,} of {path} is empty",
-            hint="a file of documents has one a line",
+            f"line {file.first_empty + 1:,} of {path} is empty", hint="a file of documents has one a line"
         )
-    has_actions = _check_first_line(path, first, has_actions=has_actions)
-    _check_last_line(path, last)
-    if file_index is None:
-        about = look.about_lines // (2 if has_actions else 1)
-        return CorpusFile(
-            path=str(path.absolute()),
-            documents=docs or about,
-            held=about,
-            raw_bytes=0 if look.packing else path.stat().st_size,
-            sha256="",
-            index=None if has_actions else index,
-            has_actions=has_actions,
-        )
-    if has_actions and file_index.first_delete is not None:
-        raise UsageError(
-            f"line {file_index.first_delete + 1:,} of {path} is a delete action, which has no document",
-            hint="benchctl sends what has a document each: index, create and update",
-        )
-    held, rest = divmod(file_index.lines, 2 if has_actions else 1)
-    if rest:
-        raise UsageError(
-            f"{path} has {file_index.lines:,} lines: the last action line is without a document",
-            hint="with actions, every document is two lines: what to do, and the document",
-        )
-    if docs is not None and docs > held:
-        raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are required")
-    return CorpusFile(
-        path=file_index.path,
-        documents=held if docs is None else docs,
-        held=held,
-        raw_bytes=file_index.raw_bytes,
-        sha256=file_index.sha256,
-        index=None if has_actions else index,
-        has_actions=has_actions,
-    )
-
-
-def _end_lines(file_index: FileIndex, home: Home) -> tuple[bytes, bytes]:
-    """Return the first and the last line of a file; empty if it has none, or an empty one."""
-    if not file_index.lines or file_index.first_empty is not None:
-        return b"", b""
-    places = (0, file_index.lines - 1)
-    first, last = (b"".join(read_lines(file_index, home, [(line, line + 1)])) for line in places)
-    return first, last
-
-
-def _check_last_line(path: Path, last: bytes) -> None:
-    """Refuse an incomplete file, which a node would after all others of its documents."""
-    if last.strip() and not last.rstrip().endswith(b"}"):
-        raise UsageError(
-            f"the last line of {path} is not a whole JSON object",
-            hint="the file is incomplete: fetch or copy it again",
-        )
-
-
-def _check_first_line(path: Path, first: bytes, *, has_actions: bool | None) -> bool:
-    """Return whether a file has action lines; refuse other files before a node refuses the last line."""
-    if not first:
-        return bool(has_actions)
+    first = b"".join(read_lines(file, home, [(0, 1)])) if file.lines else b"{}"
     if not first.lstrip().startswith(b"{"):
         raise UsageError(
             f"the first line of {path} is not a JSON object",
             hint=f"a file of documents has one a line, in UTF-8; it may be packed as {', '.join(SUFFIXES)}",
         )
-    is_action, is_document = _possible_kinds(first)
-    if has_actions is None:
-        return not is_document
-    if (has_actions and not is_action) or not (has_actions or is_document):
+    has_actions = _is_action(first) if has_actions is None else has_actions
+    held, rest = divmod(file.lines, 2 if has_actions else 1)
+    if rest:
         raise UsageError(
-            f"the first line of {path} is {'no' if has_actions else 'an'} action of a bulk request",
-            hint=f"{'remove' if has_actions else 'add'} includes-action-and-meta-data in the track",
+            f"{path} has {file.lines:,} lines: the last action line is without a document",
+            hint="with actions, every document is two lines: what to do, and the document",
         )
-    return has_actions
+    if docs is not None and docs > held:
+        raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are required")
+    return CorpusFile(
+        path=file.path,
+        documents=held if docs is None else docs,
+        held=held,
+        raw_bytes=file.raw_bytes,
+        sha256=file.sha256,
+        index=None if has_actions else index,
+        has_actions=has_actions,
+    )
 
 
-def _possible_kinds(line: bytes) -> tuple[bool, bool]:
-    """Return whether a line can be an action, and whether it can be a document."""
+def _is_action(line: bytes) -> bool:
     try:
-        action = msgspec.json.decode(line, type=dict[str, dict[str, Any]])
+        action = msgspec.json.decode(line, type=dict[str, dict[str, object]])
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False, True
-    if len(action) != 1 or _ACTIONS.isdisjoint(action):
-        return False, True
-    keys = next(iter(action.values()))
-    return True, bool(keys) and not any(key.startswith("_") or key in _ACTION_KEYS for key in keys)
+        return False
+    return len(action) == 1 and not _ACTIONS.isdisjoint(action)
 
 
 def find_documents(
@@ -272,7 +361,7 @@ def find_documents(
     docs: int | None = None,
     progress: Callable[[int], None] | None = None,
     downloading: Progress | None = None,
-    most_bytes: int | None = None,
+    looking: bool = False,
 ) -> tuple[CorpusFile, ...]:
     """Return the files of a track's corpora: found or fetched, read in full the first time, and checked.
 
@@ -286,14 +375,15 @@ def find_documents(
             each; all of them when None.
         progress: called with the number of lines newly read, while a file is read for the first time.
         downloading: called with the progress of a download.
-        most_bytes: to look at files only, as for `local_file`; what is not here is not fetched, and has its
-            URL for a path.
+        looking: files are as the track declares them; nothing is read or fetched, and what is not here has
+            its URL for a path.
 
     Raises:
         UsageError: If a file is missing and cannot be fetched; sizes or counts differ from the track's; or
             there are fewer documents than wanted.
         BenchctlError: If a file is damaged, or cannot be fetched.
     """
+    fetch = Fetch(home, downloading or (lambda *_: None))
     available = []
     for corpus in corpora:
         places = [*folders, corpus_folder(home, corpus.name)]
@@ -301,75 +391,58 @@ def find_documents(
             if documents.source_format != "bulk" or corpus.streaming_ingestion:
                 continue
             path = find_file(documents, places)
-            if path is None:
-                if not is_published(documents):
-                    raise not_found(corpus, documents, places)
-                if most_bytes is not None:
-                    available.append(_ahead(corpus, documents, home))
-                    continue
-                path = Fetch(home, downloading or (lambda *_: None)).get(corpus, documents)
-            available.append(_declared_file(corpus, documents, path, home, progress, most_bytes))
+            if path is None and not is_published(documents):
+                raise not_found(corpus, documents, places)
+            if looking:
+                url = "" if path else fetch.url(corpus, documents).rpartition("/")[0]
+                file = _as_declared(documents, str(path or f"{url}/{documents.source_file}"))
+            else:
+                file = _checked(corpus, documents, path or fetch.get(corpus, documents), home, progress)
+            placed = msgspec.structs.replace(
+                file,
+                corpus=corpus.name,
+                index=documents.target_index,
+                data_stream=documents.target_data_stream,
+                type=documents.target_type,
+            )
+            available.append(placed)
     return _shares(available, docs)
 
 
-def _declared_file(
+def _checked(
     corpus: Corpus,
     documents: Documents,
     path: Path,
     home: Home,
     progress: Callable[[int], None] | None,
-    most_bytes: int | None,
 ) -> CorpusFile:
     """Return a file that a track declares, checked against the declaration."""
     if path.name == Path(documents.source_file).name:
         # Before reading it, which may take long.
         _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
-    file = local_file(
-        path,
-        index="",
-        home=home,
-        has_actions=documents.includes_action_and_meta_data,
-        progress=progress,
-        most_bytes=most_bytes,
-    )
-    if file.raw_bytes or file.sha256:
-        _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
-    if file.sha256:
-        _check(corpus, path, "documents", file.held, documents.document_count)
-    else:
-        count = documents.document_count or 0
-        file = msgspec.structs.replace(file, documents=count, held=count)
-    return _placed(file, corpus, documents)
+    has_actions = documents.includes_action_and_meta_data
+    file = local_file(path, index="", home=home, has_actions=has_actions, progress=progress)
+    _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
+    _check(corpus, path, "documents", file.held, documents.document_count)
+    return file
 
 
-def _ahead(corpus: Corpus, documents: Documents, home: Home) -> CorpusFile:
-    """Return a file that is yet to be fetched, as its track declares it."""
+def _as_declared(documents: Documents, path: str) -> CorpusFile:
+    """Return a file that was not read, as its track declares it."""
     count = documents.document_count or 0
-    folder = Fetch(home, lambda *_: None).urls(corpus, documents)[0].rpartition("/")[0]
-    file = CorpusFile(
-        path=f"{folder}/{documents.source_file}",
+    return CorpusFile(
+        path=path,
         documents=count,
         held=count,
         raw_bytes=documents.uncompressed_bytes or 0,
         sha256="",
         has_actions=documents.includes_action_and_meta_data,
     )
-    return _placed(file, corpus, documents)
 
 
 def is_elsewhere(file: CorpusFile) -> bool:
     """Return whether a file that was only looked for is yet to be fetched."""
     return "://" in file.path
-
-
-def _placed(file: CorpusFile, corpus: Corpus, documents: Documents) -> CorpusFile:
-    return msgspec.structs.replace(
-        file,
-        corpus=corpus.name,
-        index=documents.target_index,
-        data_stream=documents.target_data_stream,
-        type=documents.target_type,
-    )
 
 
 def _check(corpus: Corpus, path: Path, what: str, actual: int, declared: int | None) -> None:

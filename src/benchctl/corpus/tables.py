@@ -1,4 +1,4 @@
-"""The words that documents consist of, and lookup tables of ready-made bytes.
+"""What generators share: random bits, words, and lookup tables of ready-made bytes.
 
 Names are a modifier and a noun joined (`luckcrafter`); messages are nouns and such names. A change of any
 list changes the corpus, so it needs a new `GENERATOR_VERSION`.
@@ -8,95 +8,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-NOUNS: tuple[str, ...] = _words(
-    """
-    acorn actor adder admiral agent alley almond anchor angel anklet ant anvil apple apron arch archer
-    arm armor arrow artist ash aspen atlas aunt author autumn award axe badger bag baker ball bandit
-    bank bard bark barn baron barrel basin basket bat beacon beak beam bean bear beard beast beaver
-    beetle bell belt bench berry birch bird bison blade blanket blaze blossom boar board boat bolt bone
-    book boot bottle bow bowl boxer branch brand bread breeze brick bride bridge bringer broom brother
-    brow brush bucket buckle bud buffalo bug bugle bull bullet burrow bush butcher button cabin cable
-    cactus cake camel candle cannon canoe canyon cap cape caper captain card cargo carp carpet cart
-    castle cat cave cellar chain chair chalk chaser cheek cheese cherry chest chick chief child chime
-    chin chip cider cinder citadel clam claw clay cliff cloak clock cloud clover coach coal coast coat
-    cobra coin collar colt comet compass condor cook copper coral cord core cork corn cottage couch
-    cougar cow cowl coyote crab crafter crane crater creek crest cricket crow crown crystal cub cup
-    curtain curve cutter dagger daisy dancer dart dawn deer desk devil dew diamond dingo doctor dog doll
-    dolphin donkey door dove dragon drawer dream dress drifter driver drop drum duck duke dune dust
-    eagle ear earl echo edge eel egg elbow elder elephant elk elm ember engine ermine eye face falcon
-    fang farmer feather fence fern ferret ferry fiddle field fig finch finger fir fire fish fist flag
-    flame flank flask fleece flier flower flute fly foal foot forest forge fork fort fox friend frog
-    frost fruit galley garden garnet gate gaze gazelle gecko ghost giant gift ginger giraffe glacier
-    glass glazer glider glove gnat goat goblet goose gopher grain grape grass griffin grin grip grouse
-    grove guard guest guide gull hair hammer hand hare harp hat hawk hazel head healer heart hearth
-    heath hedge heel helm hen herald heron hill hinge hip hippo hood hoof hook horn horse hound house
-    hunter ice iguana ink iris island ivy jackal jacket jaguar jar jasper jaw jay jester jewel joker
-    judge jug jumper kernel kettle key kicker king kite kitten knave knee knife knight knot lace ladder
-    lady lake lamb lamp lance lantern lark lash laurel leader leaf leaper legend lemon leopard lifter
-    light lily limb lion lip lizard llama loaf lock locket locust loon lord lotus lute lynx mage magpie
-    mallet mammoth mane mantle maple march marble mare mark marmot marsh marten mask mast meadow melon
-    mermaid meteor mill mind mink minnow mint mirror mist mole monkey monarch moon moose moss moth
-    mountain mouse mouth mule muse mustang nail neck needle nest newt nibbler night nose nutmeg oak
-    oasis ocean ocelot olive opal orange orbit orca orchid osprey otter owl oxbow oyster paladin palm
-    panda panther paper parrot patch path paw pea peach peak pearl pebble pelican pen pepper petal
-    pigeon piper pixie plane planet plate plume poet pond pony poppy porter potato prince puma puppy
-    python quail quartz queen quill quiver rabbit racer rain ranger raven razor reaper reed reef rider
-    ring river roarer robe robin rock rook root rose rover ruby runner saddle sage sailor salmon scale
-    scarf scout sealion seeker seer servant shadow shark shell shield shoe shore shoulder shrew shriek
-    singer sister skin skull sky slayer sled sloth snail snake snapper snout song spark sparrow spear
-    speaker spider spirit sprite spruce squid stag stalker star stallion stealer stone storm stork
-    stream swan sword tail talon tapir thief thistle thorn thunder tiger toad toe tongue tooth torch
-    tortoise touch tower traveler tree trout trunk tulip turner turtle twister valley vest viper voice
-    vulture walker walrus warlock warrior wasp watcher wave weasel weaver whale wheel whip whisker
-    whisper willow wing wizard wolf wombat wood wren wrist yak zebra zephyr
-    """
-)
-
-MODIFIERS: tuple[str, ...] = _words(
-    """
-    agate alder alpine amber ancient arctic ashen atomic aqua azure balsam bald basalt big bitter black
-    blond blue bold bony bramble brass brave brazen briar bright brindle broad broken bronze brown calm
-    candy carnelian cedar chalky charm chestnut chip citrine clever cloudy cobalt cold cosmic crimson
-    crocus cyan damp dapper dapple dark deep desert digger dirt diver dotted dull dusky early ebony
-    electric emerald even fading faint fancy fast fate feral fierce flannel flax flint flicker foggy
-    frosty frozen full garnet gentle gilded glassy gleam glimmer gloomy glossy gold golden grand granite
-    gravel gray great green half handy harvest hazy heather heavy hidden hollow holy honey humble icy
-    iron ivory jade jagged jet jolly jungle keen kind laced large lavender leather lemony light lilac
-    lime linen little lively long loud lucky luck lunar luminous magenta mahogany marbled maroon marred
-    massive meadowy merry midnight mild misty molten mossy motley muddy mulberry narrow navy neat nimble
-    noble noisy north obsidian ochre odd old onyx opaline orchid pale paper pastel patient peaceful
-    pearly peppery pewter phantom pine pink plain playful plum pointed polar polished pollen prairie
-    proud purple quick quiet quilled rainy rapid rare red regal ripple roan rocky rough round royal
-    ruddy rugged russet rusty sable saffron salty sandy sapphire sassy scarlet seagreen secret shadowy
-    shaded sharp shimmer shiny short showy silent silk silver simple sky slate sleek sleepy slow small
-    smoky smooth snow snowy soft somber sour south sparkling speckled spice spiral splendid spotted
-    spring steady steel stellar stormy stout strong sudden sugar summer sun sunny sunset swamp sweet
-    swift tabby tall tan tangy tart tawny teal thin thorn thunderous tidal tiny topaz torn tough
-    translucent truth turquoise twilight twisted umber valiant vanilla vast velvet verdant violet vivid
-    warm wax weak western wheat white wide wild wind winter wise wooden wool worn yellow young zinc
-    """
-)
+_WORDS = Path(__file__).with_name("words.txt").read_text(encoding="ascii").split("\n\n")
+NOUNS, MODIFIERS = (tuple(words.split()) for words in _WORDS)
 
 PROCESSES: tuple[str, ...] = ("journal", "kernel", "systemd", "cron", "sshd", "httpd", "udev")
 
-REGIONS: tuple[str, ...] = _words(
-    """
-    af-south-1 ap-east-1 ap-northeast-1 ap-northeast-2 ap-northeast-3 ap-south-1 ap-south-2
-    ap-southeast-1 ap-southeast-2 ap-southeast-3 ca-central-1 eu-central-1 eu-north-1 eu-south-1
-    eu-south-2 eu-west-1 eu-west-2 eu-west-3 me-central-1 me-south-1 sa-east-1 us-east-1 us-east-2
-    us-west-1 us-west-2
-    """
-)
+REGIONS = (
+    "af-south-1", "ap-east-1", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3", "ap-south-1",
+    "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ca-central-1", "eu-central-1",
+    "eu-north-1", "eu-south-1", "eu-south-2", "eu-west-1", "eu-west-2", "eu-west-3", "me-central-1",
+    "me-south-1", "sa-east-1", "us-east-1", "us-east-2", "us-west-1", "us-west-2",
+)  # fmt: skip
 
 # The streams that operations search for. No modifier above yields one of them, so only the generator decides
 # their share.
@@ -266,3 +194,62 @@ class RowLayout:
             if constant:
                 rows[f"constant-{position}"] = constant
         return rows
+
+
+# Counter-based random bits: the value of (seed, field, number) depends on no other value.
+#
+# The mixer is SplitMix64's (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014), in
+# plain 64-bit integer arithmetic. Library generators are avoided because their distributions may change
+# between versions; these bits decide the corpus byte for byte.
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_FIRST = 0xBF58476D1CE4E5B9
+_SECOND = 0x94D049BB133111EB
+
+
+def mix(value: int) -> int:
+    """Apply SplitMix64's output function: a bijection of 64-bit integers; input is taken modulo 2^64."""
+    value &= _MASK
+    value = (value ^ (value >> 30)) * _FIRST & _MASK
+    value = (value ^ (value >> 27)) * _SECOND & _MASK
+    return value ^ (value >> 31)
+
+
+def key(*parts: int) -> int:
+    """Return one 64-bit key from several integers, in order."""
+    state = 0
+    for part in parts:
+        state = mix(state + _GOLDEN + mix(part))
+    return state
+
+
+def words(stream: int, numbers: Words) -> Words:
+    """Return 64 random bits for every counter, shape (n,), of a stream, which is a key.
+
+    The result has shape (n,); it is equal for equal (stream, number), at any position in the array.
+    """
+    state = numbers * np.uint64(_GOLDEN)
+    state += np.uint64(stream)
+    state ^= state >> np.uint64(30)
+    state *= np.uint64(_FIRST)
+    state ^= state >> np.uint64(27)
+    state *= np.uint64(_SECOND)
+    state ^= state >> np.uint64(31)
+    return state
+
+
+def below(stream: int, numbers: Words, bound: int) -> Indices:
+    """Return uniform integers of [0, bound), bound from 1 to 2^32, for counters of a stream; shape (n,).
+
+    The upper 32 bits are scaled by multiplication; the bias of at most bound / 2^32 is far below what a
+    corpus can reveal.
+    """
+    state = words(stream, numbers)
+    state >>= np.uint64(32)
+    state *= np.uint64(bound)
+    state >>= np.uint64(32)
+    return state.astype(np.intp)

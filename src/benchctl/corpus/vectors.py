@@ -21,9 +21,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.corpus import random_bits
-from benchctl.corpus.random_bits import Words
-from benchctl.corpus.tables import Numbers, RowLayout, Span, Texts, blocks_of, check_slice, integers
+from benchctl.corpus import tables
+from benchctl.corpus.tables import Numbers, RowLayout, Span, Texts, Words, blocks_of, check_slice, integers
 from benchctl.errors import UsageError
 
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -164,7 +163,7 @@ def _generated(name: str, seed: int, fields: tuple[Field, Field, Field], count: 
 
 
 def _groups(seed: int, numbers: Words) -> Numbers:
-    return random_bits.below(random_bits.key(seed, Field.GROUP), numbers, GROUPS)
+    return tables.below(tables.key(seed, Field.GROUP), numbers, GROUPS)
 
 
 def _points(seed: int, fields: tuple[Field, Field, Field], numbers: Words) -> Numbers:
@@ -173,14 +172,14 @@ def _points(seed: int, fields: tuple[Field, Field, Field], numbers: Words) -> Nu
     def bell(field: Field, rows: Words, width: int, deviation: int) -> Numbers:
         """Integers about 0, nearly normal, shape (rows, width): sums of four uniform ones of 16 bits."""
         counters = np.add.outer(rows * np.uint64(width), np.arange(width, dtype=np.uint64))
-        bits = random_bits.words(random_bits.key(seed, field), counters)
+        bits = tables.words(tables.key(seed, field), counters)
         total = np.full(bits.shape, -2 * 0xFFFF, np.int64)
         for shift in (0, 16, 32, 48):
             total += (bits >> np.uint64(shift)).astype(np.int64) & 0xFFFF
         return total * deviation // 37_837  # 2^16 / sqrt(3)
 
     of_cluster, of_hidden, of_noise = fields
-    cluster = random_bits.below(random_bits.key(seed, of_cluster), numbers, CLUSTERS)
+    cluster = tables.below(tables.key(seed, of_cluster), numbers, CLUSTERS)
     centres = bell(Field.CENTRE, np.arange(CLUSTERS, dtype=np.uint64), _HIDDEN, _CENTRES)
     mixing = bell(Field.MIXING, np.arange(_HIDDEN, dtype=np.uint64), DIMS, _MIXING)
     hidden = centres[cluster] + bell(of_hidden, numbers, _HIDDEN, _OWN)

@@ -12,7 +12,7 @@ import msgspec
 from benchctl.disk import disk_errors, replacing, stored
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.results.model import AnswerCheck, AnswerFinding
-from benchctl.track.operations.common import Asking, Operation, Varying, names_unknown
+from benchctl.track.operations import Asking, Operation, Varying, names_unknown
 from benchctl.track.operations.search import (
     CompositeAgg,
     MultiSearch,

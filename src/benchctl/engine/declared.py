@@ -23,7 +23,7 @@ from benchctl.track.model import (
     Track,
     as_plain_template,
 )
-from benchctl.track.operations.common import names_unknown
+from benchctl.track.operations import names_unknown
 
 EVERYTHING = "_all"
 

@@ -26,7 +26,7 @@ from benchctl.results.samples import (
     Rows,
     columns_of,
 )
-from benchctl.track.operations.composite import MOST_STREAMS
+from benchctl.track.operations.catalogue import MOST_STREAMS
 
 _DETAILS_KEPT = 3
 

@@ -38,8 +38,8 @@ from benchctl.plugin.session import Loaded, PluginError, PluginNeedsError, blami
 from benchctl.results.samples import Outcome
 from benchctl.track.document import encoded_names
 from benchctl.track.model import Task
+from benchctl.track.operations import Operation
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
-from benchctl.track.operations.common import Operation
 from benchctl.track.operations.search import Bulk
 
 if TYPE_CHECKING:

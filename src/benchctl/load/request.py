@@ -9,7 +9,7 @@ from urllib.parse import quote, unquote_plus
 import msgspec
 
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.common import UNKNOWN_TYPE, names_unknown
+from benchctl.track.operations import UNKNOWN_TYPE, names_unknown
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):

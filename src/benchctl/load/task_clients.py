@@ -21,7 +21,7 @@ from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import Program, WorkContext, Workload
 from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
 from benchctl.track.model import Task
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations import Operation
 
 
 class Lane(NamedTuple):

@@ -18,8 +18,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from benchctl.corpus.random_bits import key as mix_key
-from benchctl.corpus.random_bits import mix
+from benchctl.corpus.tables import key as mix_key
+from benchctl.corpus.tables import mix
 from benchctl.home import Home
 from benchctl.load.request import (
     UNDECODABLE,
@@ -36,7 +36,7 @@ from benchctl.plugin.session import PluginUse
 from benchctl.results.plan import CorpusSpec, EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Template
-from benchctl.track.operations.common import Form, Operation, Varying, url_param
+from benchctl.track.operations import Form, Operation, Varying, url_param
 from benchctl.track.values import (
     EPOCH_UNITS_US,
     Choice,
@@ -592,7 +592,7 @@ def _digest(text: str) -> int:
 
 
 def _word(stream: int, number: int) -> int:
-    """64 random bits, those of `random_bits.words`."""
+    """64 random bits, those of `tables.words`."""
     return mix(stream + number * _GOLDEN)
 
 

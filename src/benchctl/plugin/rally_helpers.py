@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from benchctl.plugin.rally_classes import DataError, InvalidSyntax, Unsupported
-from benchctl.track.parameters import parse_rally_params
-from benchctl.track.template import Renderer
+from benchctl.track.template import Renderer, parse_rally_params
 
 # Plug-ins give texts and want texts.
 basename = os.path.basename

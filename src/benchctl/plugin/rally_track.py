@@ -11,8 +11,8 @@ import msgspec
 from benchctl.plugin.rally_classes import InvalidName, class_name
 from benchctl.track import model
 from benchctl.track.model import Corpus
+from benchctl.track.operations import Operation as AnyOperation
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
-from benchctl.track.operations.common import Operation as AnyOperation
 
 
 class _OperationType(Enum):

@@ -17,7 +17,7 @@ from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cp
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 from benchctl.stats.metrics import metric
-from benchctl.track.operations.common import remedy
+from benchctl.track.operations import remedy
 
 _BYTES_PER_MB = 1e6
 _NS_PER_MS = 1e6

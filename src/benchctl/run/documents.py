@@ -12,9 +12,19 @@ import msgspec
 
 from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.indexed import unpacked
-from benchctl.corpus.published import Fetch, corpus_folder, find_file, is_published, not_found
-from benchctl.corpus.published import names_of as file_names
-from benchctl.corpus.source import corpus_digest, find_documents, local_file, open_file, require_file
+from benchctl.corpus.source import (
+    Fetch,
+    corpus_digest,
+    corpus_folder,
+    find_documents,
+    find_file,
+    is_published,
+    local_file,
+    not_found,
+    open_file,
+    require_file,
+)
+from benchctl.corpus.source import names_of as file_names
 from benchctl.disk import disk_errors, expanded, replacing
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
@@ -318,15 +328,15 @@ def find_corpus(
     home: Home,
     observer: Observer,
     *,
-    most_bytes: int | None = None,
+    looking: bool = False,
 ) -> CorpusSpec:
     """Scan the files of a new plan's documents, if it has any; each is read once, and remembered.
 
-    With `most_bytes` they are only looked at; see `local_file` and `find_documents`.
+    When only `looking`, they are as the track declares them, and nothing is read or fetched.
 
     Returns:
-        The plan's corpus with its files; unchanged if it is generated. Its digest is empty where a file was
-        not read to its end.
+        The plan's corpus with its files; unchanged if it is generated. Its digest is empty where no file was
+        read.
 
     Raises:
         UsageError: If a file is missing, or does not match the track.
@@ -342,16 +352,16 @@ def find_corpus(
     if files.local is not None:
         observer.stage(f"looking at {files.local}")
         corpus_files: tuple[CorpusFile, ...] = (
-            _local(files.local, files, track, home, progress, most_bytes),
+            _local(files.local, files, track, home, progress, looking=looking),
         )
         if files.local_index and len(places(track).names) > 1:
             others = _without(track, files.local_index)
             own = dataclasses.replace(files, docs=None)
-            corpus_files += _declared(plan, others, own, home, observer, progress, most_bytes=most_bytes)
+            corpus_files += _declared(plan, others, own, home, observer, progress, looking=looking)
     elif not track.corpora:
         return plan.corpus
     else:
-        corpus_files = _declared(plan, track, files, home, observer, progress, most_bytes=most_bytes)
+        corpus_files = _declared(plan, track, files, home, observer, progress, looking=looking)
     is_known = bool(corpus_files) and all(file.sha256 for file in corpus_files)
     documents = sum(file.documents for file in corpus_files)
     return CorpusSpec(0, documents, 0, corpus_digest(corpus_files) if is_known else "", corpus_files)
@@ -468,17 +478,15 @@ def bring_vectors(
             plain = places_of_files[corpus.name, file.source_format]
             if plain.is_file():
                 continue
-            own = [track_folder(plan), plain.parent]
+            own = [track_folder(plan), plain.parent, *folders]
             packed = find_file(file, own)
-            if packed is None:
-                source = next((folder for folder in folders if (folder / file.source_file).is_file()), None)
-                if source is None and not is_published(file):
-                    raise not_found(corpus, file, [*folders, *own])
-                if looking:
-                    continue
-                observer.stage(f"vectors of corpus {corpus.name}")
-                packed = Fetch(home, observer.progress, str(source) if source else None).get(corpus, file)
-            if packed != plain and not looking:
+            if packed is None and not is_published(file):
+                raise not_found(corpus, file, own)
+            if looking:
+                continue
+            observer.stage(f"vectors of corpus {corpus.name}")
+            packed = packed or Fetch(home, observer.progress).get(corpus, file)
+            if packed != plain:
                 plain.parent.mkdir(parents=True, exist_ok=True)
                 with (
                     disk_errors(f"write {plain}"),
@@ -500,26 +508,30 @@ def _local(
     track: Track,
     home: Home,
     progress: Callable[[int], None],
-    most_bytes: int | None,
+    *,
+    looking: bool,
 ) -> CorpusFile:
     """The user's own file, in place of the track's documents; action lines name any of its indices."""
     wanted = places(track)
     target = files.local_index or wanted.names[0]
     is_index = target in {index.name for index in wanted.indices}
     index = target if is_index else ""
-    look = partial(
-        local_file,
-        path,
-        index=index,
-        home=home,
-        progress=progress,
-        most_bytes=most_bytes,
-    )
+    if looking:
+        return CorpusFile(
+            path=str(path.absolute()),
+            documents=files.docs or 0,
+            held=0,
+            raw_bytes=0,
+            sha256="",
+            index=index or None,
+            data_stream=None if is_index else target,
+        )
+    look = partial(local_file, path, index=index, home=home, progress=progress)
     if files.docs is None or (files.at_most and look().held <= files.docs):
         file = look()
     else:
         file = look(docs=files.docs)
-    if not file.held and file.sha256:
+    if not file.held:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
     if not (files.local_index or file.has_actions) and len(wanted.names) > 1:
         raise UsageError(
@@ -580,7 +592,7 @@ def _declared(
     observer: Observer,
     progress: Callable[[int], None],
     *,
-    most_bytes: int | None,
+    looking: bool,
 ) -> tuple[CorpusFile, ...]:
     """The track's corpora, as far as the plan needs them."""
     needed = needed_corpora(track, plan.schedules, plan.origin)
@@ -595,7 +607,7 @@ def _declared(
         docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,
         progress=progress,
         downloading=observer.progress,
-        most_bytes=most_bytes,
+        looking=looking,
     )
     if not corpus_files and plan.origin == "prepared":
         raise UsageError(

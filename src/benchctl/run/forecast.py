@@ -322,15 +322,12 @@ def document_lines(files: Sequence[CorpusFile], track: Track) -> list[str]:
     for file in files:
         name = file.path.rpartition("/")[2]
         count = counted(file.held, "document") if file.held else "documents not counted"
-        if file.held and not file.sha256:
-            count = f"{count} by the track" if file.corpus else f"about {count}"
+        count += " by the track" if file.held and not file.sha256 else ""
         count += f", {file.documents:,} of them used" if 0 < file.documents < file.held else ""
         if is_elsewhere(file):
             size = _published_bytes(file, track)
             of_size = f" ({size / 1e9:.1f} GB)" if size >= _SHOWN_BYTES else ""
             count += f", to be fetched from {file.path.removesuffix(name)}{of_size}"
-        elif not file.sha256:
-            count += "; too long to be read here: the run does, once"
         lines.append(f"{name}: {count}")
     return _few(lines, "files")
 

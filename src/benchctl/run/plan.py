@@ -68,7 +68,7 @@ from benchctl.track.load import (
     warmup_names,
 )
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.common import Asking
+from benchctl.track.operations import Asking
 from benchctl.track.pollution import POLLUTED
 
 _MOST_OF_FREE = 0.7

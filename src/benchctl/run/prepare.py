@@ -40,7 +40,7 @@ from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.work import default_target
 from benchctl.slices import hook
 from benchctl.track.model import GeneratorName, Track
-from benchctl.track.operations.common import Asking
+from benchctl.track.operations import Asking
 
 # The rest is for the JVMs themselves and the page cache.
 _MOST_OF_MEMORY = 0.75

@@ -35,7 +35,7 @@ from benchctl.run.session import Serving
 from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
-from benchctl.track.operations.common import Asking
+from benchctl.track.operations import Asking
 from benchctl.track.operations.search import Bulk, BulkVectors
 
 # Schedule number of warm-up challenges' samples: kept, but never part of a figure.

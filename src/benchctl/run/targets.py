@@ -32,6 +32,7 @@ from benchctl.run.building import send_parcels
 from benchctl.run.documents import Parcel
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Track
+from benchctl.track.operations import Asking, OnIndex, Operation
 from benchctl.track.operations.admin import (
     CreateDataStream,
     CreateIndex,
@@ -40,7 +41,6 @@ from benchctl.track.operations.admin import (
     names_of,
 )
 from benchctl.track.operations.catalogue import OPERATION_TYPES
-from benchctl.track.operations.common import Asking, OnIndex, Operation
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
 _SEGMENTS = "segments"

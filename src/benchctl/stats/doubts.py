@@ -24,7 +24,7 @@ from benchctl.stats.driver import LoadCheck, check_load, known_median
 from benchctl.stats.metrics import REDLINE, ForkSummaries, Metric, task_at
 from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
-from benchctl.track.operations.common import remedy
+from benchctl.track.operations import remedy
 
 # Engines give whole milliseconds of a search; not all of them count those of a bulk request exactly.
 _SEARCHES = "queries"

@@ -16,7 +16,7 @@ from benchctl.results.plan import Place, Plan, Swept
 from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task, TrackOperation
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations import Operation
 from benchctl.track.operations.search import VectorSearch
 
 _KINDS: Final = {kind.name: kind for kind in METRIC_KINDS}

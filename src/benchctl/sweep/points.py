@@ -16,7 +16,7 @@ from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import HISTORIES, HISTORY, Axis, Plan, Swept, VariantSpec
 from benchctl.run.documents import is_generated
 from benchctl.track.model import Challenge, Track, TrackOperation
-from benchctl.track.parameters import parse_params
+from benchctl.track.template import parse_params
 
 MOST_POINTS = 64
 """More would take days."""

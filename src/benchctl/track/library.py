@@ -19,8 +19,6 @@ from benchctl.home import Home
 MAIN_FILES = ("track.json", "workload.json")
 """Names of a track's main file: Rally's and OpenSearch Benchmark's."""
 
-_DEPTHS = ("*", "*/*")  # of tracks in repositories
-
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -51,12 +49,6 @@ def find_challenge(name: str, known: tuple[str, ...] = ()) -> Path:
     Raises:
         UsageError: If there is no such challenge.
     """
-    path = Path(name)
-    is_track = path.name in MAIN_FILES
-    with suppress(OSError, ValueError):  # a name that no file can have
-        is_track |= any((path / main).is_file() for main in MAIN_FILES)
-    if name not in challenge_names() and (is_track or name in track_names()):
-        raise UsageError(f"{name} is a track, not a challenge", hint=f"use --track {name}")
     names = challenge_names()
     return _find(name, "challenge", shipped("challenges") / f"{name}.json", names, known or names)
 
@@ -65,24 +57,15 @@ def find_track(name: str) -> Path:
     """Find the main file of a track: a shipped name, or the path of a directory or file.
 
     Raises:
-        UsageError: If there is no such track, or the folder has several.
+        UsageError: If there is no such track.
     """
     path = _find(name, "track", shipped("tracks") / name / "track.json", track_names(), track_names())
-    if not path.is_dir():
-        return path
-    main_file = next((path / main for main in MAIN_FILES if (path / main).is_file()), None)
-    if main_file is not None:
-        return main_file
-    inner = sorted(
-        {file.parent for main in MAIN_FILES for depth in _DEPTHS for file in path.glob(f"{depth}/{main}")}
-    )
-    if inner:
-        names = ", ".join(str(folder.relative_to(path)) for folder in inner)
+    main_file = next((path / main for main in MAIN_FILES if (path / main).is_file()), path)
+    if main_file.is_dir():
         raise UsageError(
-            f"{path} holds {len(inner)} track{'s' if len(inner) > 1 else ''}: {names}",
-            hint=f"name one, such as {inner[0]}",
+            f"{path} holds no {' and no '.join(MAIN_FILES)}", hint="give the directory of one track"
         )
-    raise UsageError(f"{path} holds no {' and no '.join(MAIN_FILES)}", hint="give the directory of a track")
+    return main_file
 
 
 def _find(
@@ -90,16 +73,11 @@ def _find(
 ) -> Path:
     if name in shipped_names:
         return shipped_path
-    path = Path(name)
-    try:
-        if path.exists():
-            return path
-    except (OSError, ValueError) as err:
-        reason = err.strerror if isinstance(err, OSError) else err
-        raise UsageError(f"cannot look for {kind} '{name}': {reason}") from err
+    with suppress(OSError):  # a name that no file can have
+        if Path(name).exists():
+            return Path(name)
     if "/" in name or name.endswith(".json"):
-        what = "directory" if kind == "track" and not name.endswith(".json") else "file"
-        raise UsageError(f"no such {what}: {name}", hint=f"list shipped {kind}s with: benchctl list {kind}s")
+        raise UsageError(f"no such {kind}: {name}", hint=f"list shipped {kind}s with: benchctl list {kind}s")
     raise UsageError(
         f"unknown {kind} '{name}'",
         hint=f"{guess(name, known)} known: {', '.join(known)}; or use a path".lstrip(),
@@ -112,9 +90,8 @@ _VERSION: Final = re.compile(
     r"(?P<major>\d+)(?:\.(?P<minor>\d+)(?:\.(?P<patch>\d+)(?P<suffix>-.+)?)?)?", re.ASCII
 )
 _NEWEST: Final = ("main", "master")
-_MOST_FILES: Final = 20_000
-_MOST_BYTES: Final = 2**30
 _MOST_NAMES: Final = 10
+_DIGITS: Final = 12
 
 
 class TrackSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -135,9 +112,6 @@ class TrackSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         return f"track {self.track} of {self.repository}, commit {short}{revision}"
 
 
-_DIGITS: Final = 12
-
-
 def checked_out(
     home: Home,
     repository: str,
@@ -146,8 +120,6 @@ def checked_out(
     versions: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Path, TrackSource]:
     """Check a track out of a git repository; what was checked out before is used again.
-
-    The checkout has the files of the track, and those outside of all tracks, which tracks may share.
 
     Args:
         home: that keeps copies of repositories, and checkouts.
@@ -160,7 +132,7 @@ def checked_out(
         The track's directory, and its place in the repository.
 
     Raises:
-        UsageError: If there is no such repository, revision or track, or the track is too large.
+        UsageError: If there is no such repository, revision or track, or a link leads out of it.
         BenchctlError: If the repository cannot be copied, or there is no git.
     """
     source = Repository(home, repository, "--track-repository", revision=revision, stale=True)
@@ -168,27 +140,27 @@ def checked_out(
     if not revision:
         revision = _branch(source, branches, versions)
     commit = source.commit("--track-revision", branches.get(revision, revision))
-    files = source.files(commit)
-    others = _others(source, commit, track, revision, files)
+    others = _others(source, commit, track, revision)
     changed = source.last_change(commit, others)
-    own = {path: size for path, size in files.items() if not _is_below(path, others)}
-    _check_size(track, own.values())
     place = TrackSource(source.place, track, revision, commit.sha, changed.sha, source.outdated)
     # A directory that becomes a track is no longer shared, which changes none of its files.
-    parts = "\0".join((source.place, track, *sorted(own)))
-    key = hashlib.sha256(parts.encode(errors="surrogateescape")).hexdigest()
-    final = home.tracks / f"{changed.sha[:_DIGITS]}-{key[:_DIGITS]}"
+    key = hashlib.sha256("\0".join((source.place, track, *others)).encode(errors="surrogateescape"))
+    final = home.tracks / f"{changed.sha[:_DIGITS]}-{key.hexdigest()[:_DIGITS]}"
     # A track in the top directory has the repository's name.
     name = re.sub(r"[^\w.-]|^\.+", "_", PurePosixPath(source.place).name.removesuffix(".git"), flags=re.ASCII)
     if not final.is_dir():
         with staging(home.tracks, f"check out track {track}") as folder:
-            tree = source.checkout(commit, folder, others)
+            tree = source.checkout(commit, folder)
             shutil.rmtree(tree / ".git")
-            _check_links(track, tree)
-            ready = folder / "ready"
-            ready.mkdir()
-            tree.rename(ready / name)
-            settle(ready, final)
+            for path in tree.rglob("*"):
+                if path.is_symlink() and not path.resolve().is_relative_to(tree.resolve()):
+                    raise UsageError(
+                        f"{source.text}: {path.relative_to(tree)} is a link out of the repository",
+                        hint="replace it with a file",
+                    )
+            (folder / "ready").mkdir()
+            tree.rename(folder / "ready" / name)
+            settle(folder / "ready", final)
     return final / name / track, place
 
 
@@ -226,51 +198,27 @@ def _matching(version: str, branches: Collection[str], tags: Collection[str], ne
     if parts is None:
         return newest
     major, minor = int(parts["major"]), int(parts["minor"] or 0)
-    exact = [version, version.removesuffix(parts["suffix"] or ""), f"{major}.{minor}", str(major)]
-    minors = [int(name.partition(".")[2]) for name in branches if re.fullmatch(rf"{major}\.\d+", name)]
-    lower = [f"{major}.{number}" for number in sorted(minors, reverse=True) if number <= minor]
-    names = [*exact[:-1], *lower[:1], exact[-1]]
-    branch = next((name for name in names if name in branches), "")
-    branch = branch or next((f"v{name}" for name in exact if f"v{name}" in tags), "")
+    exact = [version, version.removesuffix(parts["suffix"] or ""), f"{major}.{minor}"]
+    minors = {int(name.partition(".")[2]) for name in branches if re.fullmatch(rf"{major}\.\d+", name)}
+    lower = f"{major}.{max((number for number in minors if number <= minor), default=minor)}"
+    branch = next((name for name in (*exact, lower, str(major)) if name in branches), "")
+    branch = branch or next((f"v{name}" for name in (*exact, str(major)) if f"v{name}" in tags), "")
     is_newer = all(major > int(name.partition(".")[0]) for name in branches)
     return branch or (newest if is_newer else "")
 
 
-def _others(
-    source: Repository, commit: Commit, track: str, revision: str, files: Collection[str]
-) -> list[str]:
+def _others(source: Repository, commit: Commit, track: str, revision: str) -> list[str]:
     """Return the directories of the other tracks of a commit; the track is one of its own."""
-    tracks = sorted(
-        {str(PurePosixPath(path).parent) for path in files if PurePosixPath(path).name in MAIN_FILES}
-    )
+    mains = (path for path in map(PurePosixPath, source.files(commit)) if path.name in MAIN_FILES)
+    tracks = sorted({str(path.parent) for path in mains})
     if track not in tracks:
         shown = ", ".join(tracks[:_MOST_NAMES]) + (", ..." if len(tracks) > _MOST_NAMES else "")
         raise UsageError(
             f"{source.text} has no track '{track}' in {revision} (commit {commit.short})",
             hint=f"{guess(track, tracks)} tracks: {shown or 'none'}".lstrip(),
         )
-    return [name for name in tracks if not _is_below(name, [track]) and not _is_below(track, [name])]
+    return [name for name in tracks if not _is_below(name, track) and not _is_below(track, name)]
 
 
-def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Return whether a path is one of some directories, or in one."""
-    return any(folder in (".", path) or path.startswith(f"{folder}/") for folder in folders)
-
-
-def _check_size(track: str, sizes: Collection[int]) -> None:
-    if len(sizes) > _MOST_FILES or sum(sizes) > _MOST_BYTES:
-        raise UsageError(
-            f"track '{track}' has {len(sizes):,} files of {sum(sizes) >> 20:,} MiB in its repository "
-            f"(at most {_MOST_FILES:,} of {_MOST_BYTES >> 20:,} MiB)",
-            hint="clone the repository, and name the track with --track DIR",
-        )
-
-
-def _check_links(track: str, tree: Path) -> None:
-    """Refuse links that lead out of a checkout."""
-    for path in tree.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(tree.resolve()):
-            raise UsageError(
-                f"track '{track}': {path.relative_to(tree)} is a link out of the repository",
-                hint="replace it with a file",
-            )
+def _is_below(path: str, folder: str) -> bool:
+    return folder in (".", path) or path.startswith(f"{folder}/")

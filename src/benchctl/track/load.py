@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from benchctl.errors import UsageError, guess, suggestion
+from benchctl.errors import UsageError, suggestion
 from benchctl.track.document import Document, convert, encoded_names, know, read_document
 from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
@@ -24,10 +24,9 @@ from benchctl.track.model import (
     TrackOperation,
     read_corpora,
 )
+from benchctl.track.operations import Asking, Operation
 from benchctl.track.operations.admin import CreateTemplate
-from benchctl.track.operations.catalogue import find_plugin
-from benchctl.track.operations.common import Asking, Operation
-from benchctl.track.operations.composite import OpenPointInTime, SubmitAsyncSearch
+from benchctl.track.operations.catalogue import OpenPointInTime, SubmitAsyncSearch, find_plugin
 from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import (
@@ -48,7 +47,7 @@ _IN_PLACE = "schedule"
 
 
 class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
-    version: int | str | float = _VERSION
+    version: int | str = _VERSION
     description: str | None = None
     meta: dict[str, Any] | None = None
     parameters: dict[str, Any] | None = None
@@ -93,8 +92,7 @@ class _TemplateEntry(msgspec.Struct, frozen=True, rename="kebab"):
 
 know([*encoded_names(_TrackFile), *encoded_names(_IndexEntry), *encoded_names(_TemplateEntry)])
 # From Rally's first version; tracks migrated to the second one still have it.
-_OLD_URL = "data-url"
-know([_OLD_URL])
+know(["data-url"])
 
 
 def _read_track(path: Path, renderer: Renderer) -> Track:
@@ -118,9 +116,11 @@ class _Reader:
         self._faults: list[Fault] = []
 
     def track(self, raw: Mapping[str, Any]) -> Track:
-        self._check_age(raw)
         entry = convert(raw, _TrackFile, self._document, "$")
-        self._check_version(entry.version)
+        if str(entry.version) != str(_VERSION):
+            raise self._document.refuse(
+                "$.version", f"the track is of version {entry.version}; benchctl reads version {_VERSION}"
+            )
         indices = tuple(
             self._index(one, f"$.indices[{place}]") for place, one in enumerate(entry.indices or ())
         )
@@ -132,11 +132,8 @@ class _Reader:
             raise self._document.refuse(
                 "$", "indices and data-streams exclude each other", key="data-streams"
             )
-        names, types = (
-            tuple(index.name for index in indices),
-            tuple(t for index in indices for t in index.types),
-        )
-        targets = Targets(names, types, data_streams)
+        types = tuple(kind for index in indices for kind in index.types)
+        targets = Targets(tuple(index.name for index in indices), types, data_streams)
         track = Track(
             name=self._path.resolve().parent.name,
             operations=self._operations(entry.operations or ()),
@@ -161,24 +158,6 @@ class _Reader:
             remarks=tuple(remark for document in self._documents for remark in document.remarks),
             faults=tuple(self._faults),
         )
-
-    def _check_age(self, raw: Mapping[str, Any]) -> None:
-        outdated = _OLD_URL in raw and "corpora" not in raw
-        if outdated or (raw.get("version", _VERSION) == _VERSION and _has_typed_documents(raw)):
-            raise self._document.refuse(
-                "$", "the track is of Rally's first version, whose indices held their documents",
-                hint=f"benchctl reads version {_VERSION}, Rally's since 2018",
-            )  # fmt: skip
-
-    def _check_version(self, version: float | str) -> None:
-        try:
-            number = int(version)
-        except (ValueError, OverflowError) as err:
-            raise self._document.refuse("$.version", f"'{version}' is not a number") from err
-        if number != _VERSION:
-            raise self._document.refuse(
-                "$.version", f"the track is of version {number}; benchctl reads version {_VERSION}"
-            )
 
     def _operations(self, entries: Iterable[Any]) -> dict[str, TrackOperation]:
         operations: dict[str, TrackOperation] = {}
@@ -355,25 +334,10 @@ def _name_of(operation: object) -> str:
     return str(fields.get("name") or fields.get("operation-type") or "")
 
 
-def _has_typed_documents(raw: Mapping[str, Any]) -> bool:
-    """Return whether the types of an index are objects, as in tracks where they held the documents."""
-    indices = raw.get("indices")
-    if not isinstance(indices, list):
-        return False
-    types = [index.get("types") for index in indices if isinstance(index, Mapping)]
-    return any(isinstance(corpus, Mapping) for some in types if isinstance(some, list) for corpus in some)
-
-
 def _digest(track: Track) -> str:
     """Over the meaning, not the files: white space and comments do not affect measurements."""
     operations = sorted((name, operation.meaning) for name, operation in track.operations.items())
-    meaning: tuple[Any, ...]
-    whole = track.templates or track.corpora or any(index.opensearch for index in track.indices)
-    if len(track.indices) == 1 and not whole:
-        # Generated documents in one index: compatible with stored results.
-        meaning = (track.index_name, track.index_body, operations)
-    else:
-        meaning = (track.indices, track.data_streams, track.templates, track.corpora, operations)
+    meaning = (track.indices, track.data_streams, track.templates, track.corpora, operations)
     return hashlib.sha256(msgspec.json.encode(meaning, order="sorted")).hexdigest()
 
 
@@ -382,15 +346,12 @@ TASK_PARAMETERS = ("iterations", "warmup_iterations", "target_throughput", "clie
 
 
 def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
-    """Load a track by shipped name or path.
+    """Load a track, and the names of all parameters that its files use.
 
     Args:
         name: a shipped track's name, or the path of a folder or file: Rally's `track.json`, or OpenSearch
             Benchmark's `workload.json`.
         params: template parameters.
-
-    Returns:
-        The track, and the names of all parameters that its files use.
 
     Raises:
         UsageError: If something is missing or wrong; the message names file and JSON path.
@@ -457,12 +418,7 @@ def load_challenge(
     own = () if name in track.challenges else map(str, document.remarks)
     remarks = tuple(dict.fromkeys([*own, *track.remarks_on(challenge)]))
     result = msgspec.structs.replace(challenge, schedule=tasks, remarks=remarks)
-    try:
-        _check(result, track, changed)
-    except UsageError:
-        # It may be no better without the parameters.
-        _check(challenge, track, document)
-        raise
+    _check(result, track, changed)
     return result, param_names | {key for key in params if key in TASK_PARAMETERS}
 
 
@@ -535,12 +491,8 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
     """
     for name in params:
         if name not in known:
-            own = sorted(known.difference(TASK_PARAMETERS))
-            meant = guess(name, [key for key in (*own, *TASK_PARAMETERS) if key != name])
-            listed = ", ".join(own[:MOST_NAMES]) + (", ..." if len(own) > MOST_NAMES else "")
-            hints = [meant, f"the track uses {listed};" if own else ""]
-            hints.append(f"every challenge understands {', '.join(TASK_PARAMETERS)}")
-            raise UnusedParameter(name, " ".join(filter(None, hints)))
+            others = known.union(TASK_PARAMETERS) - {name}
+            raise UnusedParameter(name, suggestion(name, sorted(others)))
 
 
 Subject = Literal["name", "type", "tag"]
@@ -562,30 +514,16 @@ class TaskFilter(NamedTuple):
 
 
 def parse_filters(text: str) -> tuple[TaskFilter, ...]:
-    """Parse comma-separated filters, or a JSON list of them: a task's name, `type:search`, `tag:setup`.
+    """Parse comma-separated filters: a task's name, `type:search`, `tag:setup`.
 
     A name that begins like one of the others has `name:` before it.
-
-    Raises:
-        UsageError: If the text looks like a list and is none.
     """
-    parts = _listed(text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
     filters = []
-    for part in filter(None, parts):
+    for part in filter(None, (part.strip() for part in text.split(","))):
         subject, _, value = part.partition(":")
         kind = next((name for name in get_args(Subject) if name == subject and value), None)
         filters.append(TaskFilter("name", part) if kind is None else TaskFilter(kind, value))
     return tuple(filters)
-
-
-def _listed(text: str) -> list[str]:
-    try:
-        return msgspec.json.decode(text, type=list[str])
-    except msgspec.MsgspecError as err:
-        raise UsageError(
-            f"'{text}' is not a JSON list of filters of tasks: {err}",
-            hint="""for example '["terms, sorted", "type:search"]'""",
-        ) from err
 
 
 def filter_tasks(
@@ -610,19 +548,15 @@ def filter_tasks(
     include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
         return tuple(challenges)
-    by_challenge = [{**operations, **challenge.operations} for challenge in challenges]
     subjects = [
-        (task, own[task.operation])
-        for challenge, own in zip(challenges, by_challenge, strict=True)
+        (task, challenge.operations.get(task.operation) or operations[task.operation])
+        for challenge in challenges
         for task in challenge.schedule
     ]
     for rule in (*include, *exclude):
         if not any(rule.matches(*subject) for subject in subjects):
             raise _matches_nothing(rule, challenges, subjects)
-    return tuple(
-        _filtered(challenge, own, include, exclude)
-        for challenge, own in zip(challenges, by_challenge, strict=True)
-    )
+    return tuple(_filtered(challenge, operations, include, exclude) for challenge in challenges)
 
 
 def _filtered(
@@ -631,6 +565,7 @@ def _filtered(
     include: tuple[TaskFilter, ...],
     exclude: tuple[TaskFilter, ...],
 ) -> Challenge:
+    operations = {**operations, **challenge.operations}
     kept = {
         place: task
         for place, task in enumerate(challenge.schedule)

@@ -62,28 +62,21 @@ class Corpus(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
 
 
 class _CorpusEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    """A corpus in a file: most keys hold for all of its documents that do not say otherwise."""
+    """A corpus in a file: what is not its own holds for all of its documents that do not say otherwise."""
 
     name: str
     documents: tuple[dict[str, Any], ...]
+    streaming_ingestion: str | None = None
+    meta: dict[str, Any] | None = None
     base_url: str | None = None
     source_format: SourceFormat | None = None
     includes_action_and_meta_data: bool | None = None
     target_index: str | None = None
     target_data_stream: str | None = None
     target_type: str | None = None
-    streaming_ingestion: str | None = None
-    meta: dict[str, Any] | None = None
 
 
-_INHERITED = (
-    "base_url",
-    "source_format",
-    "includes_action_and_meta_data",
-    "target_index",
-    "target_data_stream",
-    "target_type",
-)
+_OWN = ("name", "documents", "streaming-ingestion", "meta")
 
 
 class Targets(NamedTuple):
@@ -113,7 +106,9 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
 
 def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Targets) -> Iterator[Documents]:
     inherited = {
-        name.replace("_", "-"): value for name in _INHERITED if (value := getattr(entry, name)) is not None
+        key: value
+        for key, value in msgspec.to_builtins(entry).items()
+        if key not in _OWN and value is not None
     }
     for key, names in (("target-index", targets.indices), ("target-data-stream", targets.data_streams)):
         if len(names) == 1:
@@ -137,9 +132,8 @@ def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Tar
 def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
     """Return what is wrong with a file of documents; empty when nothing is."""
     sizes = (found.document_count, found.compressed_bytes, found.uncompressed_bytes)
-    untargeted = found.target_index is None and found.target_data_stream is None
-    parts = sum(part.size for part in found.source_file_parts)
-    published = found.published_bytes
+    parts, published = sum(part.size for part in found.source_file_parts), found.published_bytes
+    index, stream = found.target_index is not None, found.target_data_stream is not None
     rules = (
         (found.document_count is None and not streams, "document-count is missing"),
         (any(size is not None and size < 0 for size in sizes), "a size or count is negative"),
@@ -147,24 +141,12 @@ def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
             bool(parts) and published is not None and parts != published,
             f"its source-file-parts have {parts:,} bytes together, the file {published or 0:,}",
         ),
+        (index and stream, "target-index and target-data-stream exclude each other"),
+        (index and bool(targets.data_streams), "target-index in a track with data streams"),
+        (stream and bool(targets.indices), "target-data-stream in a track with indices"),
+        (stream and found.target_type is not None, "documents of a data stream have no target-type"),
         (
-            found.target_index is not None and found.target_data_stream is not None,
-            "target-index and target-data-stream exclude each other",
-        ),
-        (
-            found.target_index is not None and bool(targets.data_streams),
-            "target-index in a track with data streams",
-        ),
-        (
-            found.target_data_stream is not None and bool(targets.indices),
-            "target-data-stream in a track with indices",
-        ),
-        (
-            found.target_data_stream is not None and found.target_type is not None,
-            "documents of a data stream have no target-type",
-        ),
-        (
-            untargeted and not found.includes_action_and_meta_data,
+            not (index or stream or found.includes_action_and_meta_data),
             f"a {'target-data-stream' if targets.data_streams else 'target-index'} is needed for them",
         ),
     )
@@ -274,14 +256,12 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     @property
     def steps(self) -> tuple[tuple[int, ...], ...]:
         """Positions of the tasks that run at the same time, in order: one, or a parallel element's."""
-        # A task that runs alone has a group of its own, which no element has.
-        keyed = groupby(
-            range(len(self.schedule)),
-            lambda place: (
-                (place, None) if self.schedule[place].group is None else (None, self.schedule[place].group)
-            ),
-        )
-        return tuple(tuple(places) for _, places in keyed)
+
+        def element(place: int) -> tuple[bool, int]:
+            group = self.schedule[place].group
+            return (True, place) if group is None else (False, group)
+
+        return tuple(tuple(places) for _, places in groupby(range(len(self.schedule)), element))
 
     def only_counts(self, params: Collection[str]) -> bool:
         """Return whether its tasks only count requests, and no parameter says how many.
@@ -506,36 +486,21 @@ def as_plain_template(body: Mapping[str, Any], templates: Iterable[Template]) ->
     if DATA_STREAM not in body:
         return dict(body)
     rest = {key: value for key, value in body.items() if key != DATA_STREAM}
-    field = _timestamp(body[DATA_STREAM])
-    composed_of = _listed(body.get("composed_of"))
+    # OpenSearch allows templates to name the field.
+    field = mapping_of(mapping_of(body[DATA_STREAM]).get("timestamp_field")).get("name") or _TIMESTAMP
     parts = [
         template.body
         for template in templates
-        if template.kind == "component" and template.name in composed_of
+        if template.kind == "component" and template.name in (body.get("composed_of") or ())
     ]
-    if any(_maps(field, part) for part in (rest, *parts)):
+    own = [mapping_of(mapping_of(part.get("template")).get("mappings")) for part in (rest, *parts)]
+    if any(field in mapping_of(mappings.get("properties")) for mappings in own):
         return rest
-    template = mapping_of(rest.get("template"))
-    mappings = mapping_of(template.get("mappings"))
-    properties = {**mapping_of(mappings.get("properties")), field: {"type": "date"}}
-    return {**rest, "template": {**template, "mappings": {**mappings, "properties": properties}}}
-
-
-def _timestamp(stream: object) -> str:
-    """OpenSearch allows templates to name the field."""
-    name = mapping_of(mapping_of(stream).get("timestamp_field")).get("name")
-    return name if isinstance(name, str) else _TIMESTAMP
-
-
-def _maps(field: str, part: Mapping[str, Any]) -> bool:
-    mappings = mapping_of(mapping_of(part.get("template")).get("mappings"))
-    return field in mapping_of(mappings.get("properties"))
+    properties = {**mapping_of(own[0].get("properties")), field: {"type": "date"}}
+    template = {**mapping_of(rest.get("template")), "mappings": {**own[0], "properties": properties}}
+    return {**rest, "template": template}
 
 
 def mapping_of(value: object) -> dict[str, Any]:
     """Return an object of JSON; anything else is an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

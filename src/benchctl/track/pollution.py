@@ -13,8 +13,8 @@ from typing import Any, Final
 import yaml
 
 from benchctl.track.model import Challenge, Task, Track, mapping_of
-from benchctl.track.operations.common import Varying
-from benchctl.track.operations.composite import Composite, steps_of
+from benchctl.track.operations import Varying
+from benchctl.track.operations.catalogue import Composite, steps_of
 from benchctl.track.operations.search import Search
 
 POLLUTED: Final = "polluted"

@@ -4,16 +4,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, get_args
 
 import msgspec
 
 from benchctl.errors import UsageError, guess, nearest, suggestion
-from benchctl.quantities import DURATION
 from benchctl.track.document import LIKE, Document, convert, encoded_names, fitting_key, know, refused
 from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, StepOrder, Task, TrackOperation
+from benchctl.track.operations import MOST_WAIT_S, Cannot, Operation, Varying
 from benchctl.track.operations.catalogue import (
     BUILT_IN_PARAM_SOURCES,
+    MEANINGLESS,
     OPERATION_KEYS,
     OPERATION_TYPES,
     AnyOperation,
@@ -21,16 +23,7 @@ from benchctl.track.operations.catalogue import (
     PluginOperation,
     decode_operation,
 )
-from benchctl.track.operations.common import MOST_WAIT_S, Cannot, Operation, Varying
-from benchctl.track.operations.search import (
-    Bulk,
-    BulkVectors,
-    CompositeAgg,
-    MultiSearch,
-    PaginatedSearch,
-    ScrollSearch,
-    Search,
-)
+from benchctl.track.operations.search import Bulk, BulkVectors
 from benchctl.track.values import check_values
 
 _TYPE = "operation-type"
@@ -43,10 +36,9 @@ _COMMON = ("name", "include-in-reporting", "meta", "tags")
 _UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 
 _LACKING = re.compile(r"Object missing required field `")
-_TRUNCATED = frozenset({"bulk-size", "batch-size"})  # numbers of documents that Rally cuts to whole ones
-_COUNTS = ("clients", "iterations", "warmup-iterations")
+_TRUNCATED = "bulk-size"  # a number of documents that Rally cuts to a whole one
 
-know([*OPERATION_KEYS, _TYPE, _SOURCE])
+know([*OPERATION_KEYS, *MEANINGLESS, _TYPE, _SOURCE])
 # OpenSearch Benchmark's, of unsupported types: similar to others, but no typos.
 know(["bulk_size", "retry-max-wait-period"])
 
@@ -56,11 +48,7 @@ class IncompleteError(UsageError):
 
 
 def read_operation(
-    raw: Any,
-    document: Document,
-    where: str,
-    *,
-    plugin: Plugin | None = None,
+    raw: Any, document: Document, where: str, *, plugin: Plugin | None = None
 ) -> TrackOperation:
     """Parse one operation; the name defaults to the type, and the type to a search.
 
@@ -89,33 +77,24 @@ def read_operation(
         if sourced or (not own and (mentioned or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):
             return _plugin_operation(raw, kind, document, where)
     if not own:
-        raise _unknown_type(kind, document, where)
+        raise document.refuse(
+            f"{where}.{_TYPE}",
+            f"benchctl has no operation type '{kind}'",
+            hint=suggestion(str(kind), sorted(OPERATION_TYPES)),
+        )
     keys = {key: value for key, value in raw.items() if key != _SOURCE or not document.lenient}
     if document.lenient:
-        for key in _TRUNCATED.intersection(keys):
-            keys[key] = _truncated(keys[key], document, where, key)
+        size = keys.get(_TRUNCATED)
+        if isinstance(size, float) and not size.is_integer():
+            document.note(where, f"{_TRUNCATED} is {size:g}: {int(size):,} counts")
+            keys[_TRUNCATED] = int(size)
     operation = _decoded({"name": kind, **keys}, str(kind), document, where)
     if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
         raise document.refuse(where, wrong)
     return operation
 
 
-def _truncated(value: Any, document: Document, where: str, key: str) -> Any:
-    """A computed fraction as Rally reads it."""
-    if not isinstance(value, float) or value.is_integer():
-        return value
-    document.note(where, f"{key} is {value:g}: {int(value):,} counts", key=key)
-    return int(value)
-
-
-def _whole(raw: dict[str, Any]) -> dict[str, Any]:
-    """A task's object whose counts are whole numbers where templates computed 4.0."""
-    computed = {key: value for key in _COUNTS if isinstance(value := raw.get(key), float)}
-    return {**raw, **{key: int(value) for key, value in computed.items() if value.is_integer()}}
-
-
 def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) -> AnyOperation:
-    """Decode an operation, without comments and misplaced keys."""
     while True:
         try:
             return decode_operation(keys)
@@ -141,18 +120,10 @@ def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, whe
         raise refused(err, document, where) from err
 
 
-def _unknown_type(kind: object, document: Document, where: str) -> UsageError:
-    return document.refuse(
-        f"{where}.{_TYPE}",
-        f"benchctl has no operation type '{kind}'",
-        hint=suggestion(str(kind), sorted(OPERATION_TYPES)),
-    )
-
-
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
 _NO_RATE = frozenset({"", "none"})  # texts of tracks for an unthrottled task
 # Units of which every request is one; a bulk request may be several `docs`.
-_REQUEST_UNITS = frozenset({"ops", "requests", "queries", "searches", "pages"})
+_REQUEST_UNITS = frozenset({"ops", "requests", "queries"})
 _ANY = "any"
 _SCHEDULES = get_args(ScheduleName)
 
@@ -235,9 +206,7 @@ class _Entry:
 
     raw: dict[str, Any]
     where: str
-    shared: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # attributes of the task that its element gives it
+    shared: Mapping[str, Any] = field(default_factory=dict)  # what its element gives the task
 
 
 def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
@@ -295,7 +264,7 @@ def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
 
 
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
-    element = convert(_whole(raw) if isinstance(raw, dict) else raw, _Parallel, document, where)
+    element = convert(raw, _Parallel, document, where)
     if not element.tasks:
         raise document.refuse(f"{where}.tasks", "is empty")
     if element.clients is not None and element.clients < 1:
@@ -345,21 +314,24 @@ class _Reader:
 
     def __init__(self, context: Context) -> None:
         self.operations: dict[str, TrackOperation] = {}
-        self._copies: dict[str, int] = {}
         self._context = context
         self._document = context.document
 
     def task(self, found: _Entry) -> Task:
-        raw, scheduler, params = self._without_scheduler(_whole(found.raw))
+        raw, scheduler, params = self._without_scheduler(found.raw)
         if self._context.plugin is not None:
-            raw = self._without_others(raw, found.where)
+            # Keys that only a plug-in understands.
+            for key in raw:
+                if key not in _TASK_KEYS:
+                    fitting_key(key, _TASK_KEYS, self._document, found.where, others=True)
+            raw = {key: value for key, value in raw.items() if key in _TASK_KEYS}
         entry = self._of_one_kind(convert(raw, _TaskEntry, self._document, found.where), found)
         operation, called = self._operation(entry.operation, f"{found.where}.operation")
         target, per_request = self._target(entry.target_throughput, operation, found.where)
         interval = self._interval(entry.target_interval, found.where)
         spacing = entry.schedule or "deterministic"
         if self._document.lenient and spacing == "poisson" and target is None and interval is None:
-            self._document.note(found.where, "has no rate: it is unthrottled, not poisson", key="schedule")
+            self._document.note(found.where, "has no rate: it is unthrottled, not poisson")
             spacing = "deterministic"
         plain = {
             **msgspec.structs.asdict(entry),
@@ -377,10 +349,7 @@ class _Reader:
         return Task(**plain, **found.shared)
 
     def _of_one_kind(self, entry: _TaskEntry, found: _Entry) -> _TaskEntry:
-        """A task with both iterations and a time period: as in Rally, the time period counts.
-
-        In a parallel element, one of them is often the element's, and meant for the other tasks.
-        """
+        """A task with both iterations and a time period, often one of them its element's: as in Rally."""
         counts = (entry.iterations, entry.warmup_iterations)
         periods = (entry.time_period, entry.warmup_time_period)
         # Rally also refuses a warm-up of a different kind than the measured part.
@@ -401,13 +370,6 @@ class _Reader:
             return raw, None, {}
         plain = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
         return plain, schedule, {key: value for key, value in raw.items() if key not in _TASK_KEYS}
-
-    def _without_others(self, raw: dict[str, Any], where: str) -> dict[str, Any]:
-        """A task's object without keys that only a plug-in understands."""
-        for key in raw:
-            if key not in _TASK_KEYS:
-                fitting_key(key, _TASK_KEYS, self._document, where, others=True)
-        return {key: value for key, value in raw.items() if key in _TASK_KEYS}
 
     def _operation(self, named: str | dict[str, Any], where: str) -> tuple[TrackOperation, str]:
         """The operation of a task: one of the track's, an inline one, or a bare type.
@@ -441,13 +403,9 @@ class _Reader:
             raise self._document.refuse(
                 where, f"another operation is called '{operation.name}'", hint="give it a unique name"
             )
-        number = self._copies.get(operation.name, 1) + 1
-        while any(
-            f"{operation.name} ({number})" in some for some in (self.operations, self._context.operations)
-        ):
-            number += 1
-        self._copies[operation.name] = number
-        return msgspec.structs.replace(operation, name=f"{operation.name} ({number})")
+        names = (f"{operation.name} ({number})" for number in count(2))
+        taken = self.operations.keys() | self._context.operations.keys()
+        return msgspec.structs.replace(operation, name=next(name for name in names if name not in taken))
 
     def _may_be_custom(self, name: str) -> bool:
         """Return whether a bare name is a plug-in's type, as in Rally, and no typo."""
@@ -457,12 +415,11 @@ class _Reader:
         return (plugin is not None and plugin.mentions(name)) or nearest(name, names, alike=LIKE) is None
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:
-        operations = self._context.operations
-        names = sorted(operations) or sorted(OPERATION_TYPES)
+        known = sorted(self._context.operations) or sorted(OPERATION_TYPES)
         return self._document.refuse(
             where,
             f"track '{self._context.track}' has no operation '{name}'",
-            hint=guess(name, [*operations, *OPERATION_TYPES]) or f"known: {', '.join(names)}",
+            hint=guess(name, [*known, *OPERATION_TYPES]) or f"known: {', '.join(known)}",
         )
 
     def _target(
@@ -471,7 +428,7 @@ class _Reader:
         """A target in its unit, and how many of that unit a request has."""
         if self._is_unthrottled(value):
             return None, 1.0
-        if value is None or not isinstance(value, str):
+        if not isinstance(value, str):
             return value, 1.0
         where = f"{where}.target-throughput"
         match = _TARGET.fullmatch(value.strip())
@@ -481,8 +438,7 @@ class _Reader:
                 f"cannot read '{value}'",
                 hint="write a number of requests a second, or one with a unit such as '5000 docs/s'",
             )
-        unit = match["unit"] or "ops"
-        number = float(match["number"])
+        unit, number = match["unit"] or "ops", float(match["number"])
         if self._is_unthrottled(number):
             return None, 1.0
         if unit == "docs" and isinstance(operation, Bulk | BulkVectors | Cannot | PluginOperation):
@@ -498,43 +454,22 @@ class _Reader:
                 f"'{unit}/s' is not a unit of a {operation.type_name} operation",
                 hint="bulk operations count docs/s or ops/s, all others ops/s",
             )
-        units = _units(operation, unit)
-        if units is None:
-            self._document.note(
-                where, f"has no number of pages: {number:g} pages/s are as many requests a second"
-            )
-        return number / (units or 1), 1.0
+        return number, 1.0
 
     def _interval(self, value: float | str | None, where: str) -> float | None:
-        """An interval in seconds, from a number or a text with a unit."""
-        if self._is_unthrottled(value):
-            return None
-        if not isinstance(value, str):
-            return value
-        text = "".join(value.split())
-        exact_s = DURATION.amount(text if text[-1:].isalpha() else f"{text}s")
-        if exact_s is None:
+        """An interval in seconds, from a number or a text of one."""
+        try:
+            seconds = None if self._is_unthrottled(value) or value is None else float(value)
+        except ValueError as err:
             raise self._document.refuse(
-                f"{where}.target-interval",
-                f"cannot read '{value}'",
-                hint="write a number of seconds, or one with a unit such as '250 ms', '5 s' or '1 m'",
-            )
-        seconds = float(exact_s)
+                f"{where}.target-interval", f"'{value}' is not a number of seconds"
+            ) from err
         return None if self._is_unthrottled(seconds) else seconds
 
     def _is_unthrottled(self, value: float | str | None) -> bool:
         """Return whether a target means none: to Rally, so do 0 and an empty text."""
         is_none = isinstance(value, str) and value.strip().lower() in _NO_RATE
         return self._document.lenient and (is_none or not value)
-
-
-def _units(operation: Operation, unit: str) -> int | None:
-    """Pages, searches or other units in a request; None where the operation does not tell."""
-    if unit == "searches" and isinstance(operation, MultiSearch):
-        return len(operation.searches)
-    if unit == "pages" and isinstance(operation, Search | PaginatedSearch | ScrollSearch | CompositeAgg):
-        return None if operation.pages == "all" else operation.pages or 1
-    return 1
 
 
 def _documents(operation: Bulk | BulkVectors | Cannot | PluginOperation) -> float | None:
@@ -600,37 +535,27 @@ def _task_problem(task: Task, *, ends: bool) -> str:
 
     `ends` tells whether it ends even without iterations or a time period.
     """
-    counts = (task.iterations, task.warmup_iterations)
-    periods = (task.time_period, task.warmup_time_period)
-    throttled = task.target_throughput is not None or task.target_interval is not None
+    counts = [count for count in (task.iterations, task.warmup_iterations) if count is not None]
+    periods = [period for period in (task.time_period, task.warmup_time_period) if period is not None]
+    throughput, interval = task.target_throughput, task.target_interval
+    throttled = throughput is not None or interval is not None
+    ramp_up, warmup = task.ramp_up_time_period or 0, task.warmup_time_period or 0
     rules = (
         (not 1 <= task.clients <= MOST_CLIENTS, f"clients must be at least 1, at most {MOST_CLIENTS:,}"),
         (task.iterations is not None and task.iterations < 1, "iterations must be at least 1"),
-        (any((count or 0) > MOST_REQUESTS for count in counts), f"more than {MOST_REQUESTS:,} iterations"),
-        (task.warmup_iterations is not None and task.warmup_iterations < 0, "warmup-iterations is negative"),
+        (any(count > MOST_REQUESTS for count in counts), f"more than {MOST_REQUESTS:,} iterations"),
+        ((task.warmup_iterations or 0) < 0, "warmup-iterations is negative"),
         (task.time_period is not None and task.time_period <= 0, "time-period must be above 0"),
+        (warmup < 0, "warmup-time-period is negative"),
+        (periods == [task.warmup_time_period] and not ends, "a warmup-time-period needs a time-period"),
+        (any(period > MOST_WAIT_S for period in periods), f"more than {MOST_WAIT_S:,} seconds"),
+        (bool(counts and periods), "iterations and time periods do not mix"),
         (
-            task.warmup_time_period is not None and task.warmup_time_period < 0,
-            "warmup-time-period is negative",
-        ),
-        (
-            task.warmup_time_period is not None and task.time_period is None and not ends,
-            "a warmup-time-period needs a time-period",
-        ),
-        (any((period or 0) > MOST_WAIT_S for period in periods), f"more than {MOST_WAIT_S:,} seconds"),
-        (
-            any(count is not None for count in counts) and any(period is not None for period in periods),
-            "iterations and time periods do not mix",
-        ),
-        (
-            task.target_throughput is not None and task.target_interval is not None,
+            throughput is not None and interval is not None,
             "target-throughput and target-interval exclude each other: give one",
         ),
-        (
-            task.target_throughput is not None and task.target_throughput <= 0,
-            "target-throughput must be above 0",
-        ),
-        (task.target_interval is not None and task.target_interval <= 0, "target-interval must be above 0"),
+        (throughput is not None and throughput <= 0, "target-throughput must be above 0"),
+        (interval is not None and interval <= 0, "target-interval must be above 0"),
         (
             task.schedule == "poisson" and not throttled,
             "a poisson schedule needs target-throughput or target-interval",
@@ -639,12 +564,9 @@ def _task_problem(task: Task, *, ends: bool) -> str:
             task.schedule == "unthrottled" and throttled,
             "an unthrottled schedule has no target-throughput and no target-interval",
         ),
+        (ramp_up < 0, "ramp-up-time-period is negative"),
         (
-            (task.ramp_up_time_period or 0) < 0,
-            "ramp-up-time-period is negative",
-        ),
-        (
-            (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0),
+            ramp_up > warmup,
             "a ramp-up-time-period needs a warmup-time-period that is at least as long",
         ),
         (
@@ -655,73 +577,14 @@ def _task_problem(task: Task, *, ends: bool) -> str:
     return next((text for broken, text in rules if broken), "")
 
 
-# Attributes of a task that files express differently, or not at all.
-_INNER = ("operation", "group", "lanes", "completes", "mixed", "per-request", "scheduler", "scheduler-params")
-
-
 def challenge_text(challenge: Challenge) -> str:
-    """Return the file of a challenge, indented, with a final newline; it loads as the same challenge.
-
-    The challenge's own operations are inline in the first task that uses them; all others are the track's, by
-    name.
-
-    Raises:
-        UsageError: If it needs a plug-in's operations or schedulers, which only a track's own files can refer
-            to.
-    """
-    return msgspec.json.format(msgspec.json.encode(challenge_json(challenge)), indent=2).decode() + "\n"
-
-
-def challenge_json(challenge: Challenge) -> dict[str, Any]:
-    """Return the same as an object; see `challenge_text`."""
+    """Return the file of a challenge whose tasks run one after the other, with its own operations inline."""
     plain = msgspec.to_builtins(challenge)
-    kept = {key: value for key, value in plain.items() if key not in ("operations", "schedule", "remarks")}
-    writer = _Writer(challenge)
-    return {**kept, "schedule": [writer.element(places) for places in challenge.steps]}
-
-
-class _Writer:
-    """Writes the tasks of one challenge, keeping track of its operations not yet defined."""
-
-    def __init__(self, challenge: Challenge) -> None:
-        self._challenge = challenge
-        self._undefined = dict(challenge.operations)
-
-    def element(self, places: tuple[int, ...]) -> dict[str, Any]:
-        """Return a task, or a parallel element of several."""
-        tasks = [self._challenge.schedule[place] for place in places]
-        if tasks[0].group is None:
-            return self._task(tasks[0])
-        options: dict[str, Any] = {}
-        if tasks[0].lanes is not None:
-            options["clients"] = tasks[0].lanes
-        if tasks[0].mixed:
-            options["mix"] = True
-        completing = [task.label for task in tasks if task.completes]
-        if completing:
-            options["completed-by"] = completing[0] if len(completing) == 1 else "any"
-        return {"parallel": {**options, "tasks": [self._task(task) for task in tasks]}}
-
-    def _task(self, task: Task) -> dict[str, Any]:
-        if task.scheduler is not None:
-            raise self._needs_plugin(f"scheduler '{task.scheduler}'")
-        plain = msgspec.to_builtins(task)
-        shared = ("clients",) if task.mixed else ()
-        own = {key: value for key, value in plain.items() if key not in (*_INNER, *shared)}
-        if task.target_throughput is not None and task.per_request != 1:
-            own["target-throughput"] = f"{task.target_throughput:.15g} docs/s"
-        return {"operation": self._operation(task.operation), **own}
-
-    def _operation(self, name: str) -> Any:
-        operation = self._undefined.pop(name, None)
-        if operation is None:
-            return name
-        if isinstance(operation, PluginOperation):
-            raise self._needs_plugin(operation.lacks)
-        return msgspec.to_builtins(operation)
-
-    def _needs_plugin(self, what: str) -> UsageError:
-        return UsageError(
-            f"challenge '{self._challenge.name}' cannot be a separate file: {what} is the plug-in's",
-            hint="a challenge within the track can use it",
-        )
+    operations = plain.pop("operations", {})
+    plain.pop("remarks", None)
+    plain["schedule"] = [
+        {**task, "operation": operations.get(task["operation"], task["operation"])}
+        for task in plain["schedule"]
+    ]
+    text = msgspec.json.encode(plain)
+    return msgspec.json.format(text, indent=2).decode() + "\n"

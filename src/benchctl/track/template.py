@@ -1,62 +1,248 @@
-"""The renderer of a track's files: sandboxed Jinja2 with Rally's and OpenSearch Benchmark's additions."""
+"""A track's files as text: parts, parameters, and sandboxed Jinja2 with what Rally and its kin add."""
 
 import contextlib
 import copy
+import glob
+import io
+import os
 import posixpath
 import re
+import resource
+import signal
+import threading
 import time
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from itertools import pairwise
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 import jinja2
+import jinja2.runtime
+import msgspec
 from jinja2 import meta
-from jinja2.ext import Extension
-from jinja2.lexer import Token, TokenStream
+from jinja2.sandbox import SandboxedEnvironment
 
+from benchctl.disk import open_regular
 from benchctl.errors import UsageError
-from benchctl.track.template_source import (
-    MISSING_PART,
-    MOST_BYTES,
-    MOST_CHARACTERS,
-    MOST_CPU_S,
-    Assembled,
-    BoundedEnvironment,
-    Origin,
-    OutOfTimeError,
-    Reach,
-    assemble,
-    bounded,
-    cut,
-    read_text,
-)
+from benchctl.yaml_file import Document as YamlFile
 
-_INTROSPECTION = "<introspection>"  # Jinja2's name of a template when finding its variables
-_BEYOND: Mapping[type[Exception], str] = {
-    OutOfTimeError: f"its template takes more than {MOST_CPU_S:g} s of CPU",
-    MemoryError: f"its template takes more than {MOST_BYTES >> 30} GiB of memory",
-    IndentationError: "its blocks are nested too deeply",  # Jinja2 compiles them to indented Python
-}
-# A template's expression may fail in any way, and so may the Python that Jinja2 generates, which has the name
-# `inf` for `1e999`.
-_FAILURES = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    RuntimeError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
-_GIVE_IT = "give it with --param NAME=VALUE, or a default in the file"
+_LONGEST = 500
 
+
+def cut(text: str) -> str:
+    """Truncate a text to what a message can hold."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text):,} characters)"
+
+
+def read_text(path: Path) -> str:
+    """Read the text of a file, with newlines as Jinja2 counts them.
+
+    Raises:
+        UsageError: If it cannot be read, is not UTF-8, or is too large.
+    """
+    try:
+        with open_regular(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig") as file:
+            text = file.read(MOST_CHARACTERS + 1)
+    except OSError as err:
+        raise UsageError(f"cannot read {path}: {err.strerror}") from err
+    except UnicodeDecodeError as err:
+        raise UsageError(f"{path} is not UTF-8 text: {err}", hint="save it as UTF-8") from err
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(f"{path} has more than {MOST_CHARACTERS:,} characters")
+    return text
+
+
+# Limits on rendering: foreign templates may loop forever, or exhaust memory.
+
+MOST_CHARACTERS = 2**26
+"""Limit of a template with its parts, and of its output: 64 million."""
+
+_MOST_CPU_S = 2.0
+_MOST_BYTES = 2**30
+_MOST_BITS = 2**16  # of an integer
+_AGAIN_S = 0.1
+
+
+class OutOfTimeError(Exception):
+    """A template exceeds the time limit."""
+
+    def __str__(self) -> str:
+        return f"it takes more than {_MOST_CPU_S:g} s of CPU"
+
+
+class _Sandbox(SandboxedEnvironment):
+    """Jinja2's sandbox without the one kind of operation that no limit interrupts: sums of huge numbers."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
+        if isinstance(left, int) and isinstance(right, int):
+            bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
+            if bits > _MOST_BITS:
+                raise OverflowError("a number has too many digits")
+        return super().call_binop(context, operator, left, right)
+
+
+@contextmanager
+def bounded(cpu_s: float = _MOST_CPU_S, more_bytes: int = _MOST_BYTES) -> Iterator[None]:
+    """Limit the block's CPU time, in the main thread, and its additional memory.
+
+    Args:
+        cpu_s: seconds of CPU, not of the clock, which a busy machine would affect.
+        more_bytes: of address space.
+
+    Raises:
+        OutOfTimeError: If the block takes longer. A single step of a C extension is not interrupted.
+        MemoryError: If the block takes more.
+    """
+    with _cpu_bound(cpu_s), _memory_bound(more_bytes):
+        yield
+
+
+@contextmanager
+def _cpu_bound(cpu_s: float) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        # Signals only reach the main thread, which loads tracks.
+        yield
+        return
+    inside = True
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        if inside:
+            raise OutOfTimeError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    # Repeatedly: Jinja2 swallows exceptions while folding constants.
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s, _AGAIN_S)
+    try:
+        try:
+            yield
+        finally:
+            inside = False
+    finally:
+        # A separate block: the signal may come at the very end of the inner one.
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL if before is None else before)
+
+
+@contextmanager
+def _memory_bound(more_bytes: int) -> Iterator[None]:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bound = pages * resource.getpagesize() + more_bytes
+    for limit in (soft, hard):
+        bound = bound if limit == resource.RLIM_INFINITY else min(bound, limit)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+# Parts.
+#
+# Rally and OpenSearch Benchmark insert the parts' text before rendering: so a variable set in a track is
+# known in its parts, and a part may be half an array.
+
+_COLLECT = re.compile(
+    r"""(?P<comment>\{\#(?:.*?\#\}|.*))
+      | \{\{-?\s*\w+\.collect\(\s*parts\s*=\s*
+        (?P<written>(?P<quote>["'])(?P<parts>(?:(?!(?P=quote)).)+)(?P=quote))\s*\)\s*-?\}\}""",
+    re.DOTALL | re.VERBOSE,
+)
+_MOST_PARTS = 20_000  # against parts that keep collecting others
+# Each `*/..` multiplies the folders to search.
+_CLIMBS = re.compile(r"[*?\[].*/\.\.(/|$)", re.DOTALL)
+_MISSING = "benchctl_missing_part"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The limits of what a track may read: its own directory, and those next to it.
+
+    Parts that several tracks of a repository share are beside their folders. Out of reach are files beside
+    the track's folder, hidden folders there, and everything further up.
+    """
+
+    folder: Path  # of the track, resolved
+
+    def allows(self, path: Path) -> bool:
+        """Return whether a resolved path may be read."""
+        if path.is_relative_to(self.folder):
+            return True
+        if not path.is_relative_to(self.folder.parent):
+            return False
+        inner = path.relative_to(self.folder.parent).parts
+        return len(inner) > 1 and not inner[0].startswith(".")
+
+    def holds(self, path: Path) -> bool:
+        """Return whether a path is an existing file that may be read."""
+        try:
+            return self.allows(path.resolve()) and path.is_file()
+        except (OSError, ValueError):  # an impossible name
+            return False
+
+    def find(self, base: Path, pattern: str, where: Path) -> list[Path]:
+        """Find files that match a glob pattern, relative to `base`, sorted by path; `where` is for messages.
+
+        Raises:
+            UsageError: If the pattern points out of reach.
+        """
+        if _CLIMBS.search(pattern):
+            raise UsageError(f"{where}: '{cut(pattern)}' goes up again after a wildcard")
+        try:
+            matches = sorted(glob.glob(os.path.join(glob.escape(str(base)), pattern)))  # noqa: PTH118, PTH207 - pathlib's own refuses some patterns
+        except (ValueError, re.error) as err:
+            raise UsageError(f"{where}: '{cut(pattern)}' is not a pattern of file names: {err}") from err
+        paths = [Path(os.path.normpath(name)) for name in matches]
+        for path in (Path(os.path.normpath(base.resolve() / pattern)), *(path.resolve() for path in paths)):
+            if not self.allows(path):
+                raise UsageError(f"{where}: '{cut(pattern)}' leads outside the track and its siblings")
+        return [path for path in paths if path.is_file()]
+
+
+class _Assembler:
+    """Inserts the text of all parts of a file."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._parts = self._characters = 0
+
+    def text(self, path: Path, around: tuple[Path, ...] = ()) -> str:
+        """Return the text of a file with that of what it collects; `around` are those that collect it.
+
+        A pattern without files becomes an error of the template, which only counts where the template gets
+        there.
+
+        Raises:
+            UsageError: If a file cannot be read, is out of reach, or collects itself.
+        """
+        inside = (*around, path.resolve())
+        if inside[-1] in around:
+            way = " > ".join(os.path.relpath(step, self._reach.folder) for step in inside)
+            raise UsageError(f"{around[-1]} collects itself: {way}")
+        text = read_text(path)
+        self._parts += 1
+        self._characters += len(text)
+        if self._characters > MOST_CHARACTERS or self._parts > _MOST_PARTS:
+            raise UsageError(
+                f"{inside[0]} collects more than {_MOST_PARTS:,} parts, or {MOST_CHARACTERS:,} characters"
+            )
+
+        def insert(match: re.Match[str]) -> str:
+            if match["comment"]:
+                return match[0]
+            paths = self._reach.find(path.parent, match["parts"], path)
+            parts = [self.text(part, inside) for part in paths]
+            return ",\n".join(parts) if parts else f"{{{{ {_MISSING}({match['written']}) }}}}"
+
+        return _COLLECT.sub(insert, text)
+
+
+# What templates are given.
 
 RESERVED = ("now", "glob")
 """Globals that parameters cannot override, as in Rally."""
@@ -129,123 +315,14 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 """In addition to Jinja2's own."""
 
-_MARK = re.compile("\ue000([0-9]+)\ue001")
-_DIGITS = 18
-_TAG_TOKENS = 64  # enough of a tag to tell whether it captures its text
-# Blocks whose text is captured as a value.
-_KEEPING = frozenset({"set", "filter", "macro", "call"})
-
-OriginOf = Callable[[str | None, int], Origin | None]
-"""(name of a template, line) -> the line of a file."""
-
 
 @dataclass(frozen=True)
-class Marked:
-    """Rendered text and its origin."""
-
-    text: str  # without the marks
-    offsets: tuple[int, ...]  # of the marks in the text, ascending
-    origins: tuple[Origin, ...]  # of the marks
-
-    def origin(self, offset: int) -> Origin | None:
-        """Return the line of a file that a character of the text came from."""
-        place = bisect_right(self.offsets, offset) - 1
-        return self.origins[place] if place >= 0 else None
-
-
-class LineMarks:
-    """Marks for the lines of every template that an environment compiles from now on.
-
-    The environment must not have compiled any yet; `origin_of` maps lines of templates.
-    """
-
-    def __init__(self, environment: jinja2.Environment, origin_of: OriginOf) -> None:
-        self.origins: list[Origin] = []
-        self._origin_of = origin_of
-        marks = self
-
-        class Marking(Extension):
-            def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
-                return marks.put_in(stream)
-
-        environment.add_extension(Marking)
-
-    def put_in(self, stream: TokenStream) -> Iterator[Token]:
-        """Yield the tokens of a template with marks in its plain text."""
-        keeping = 0
-        tokens = list(stream)
-        for place, token in enumerate(tokens):
-            if token.type == "block_begin":
-                keeping += _keeps(tokens[place + 1 : place + _TAG_TOKENS])
-            if token.type == "data" and not keeping:
-                yield Token(token.lineno, "data", self._marked(stream.name, token.lineno, token.value))
-            else:
-                yield token
-
-    def _marked(self, name: str | None, line: int, text: str) -> str:
-        return "\n".join(self._mark(name, line + number) + row for number, row in enumerate(text.split("\n")))
-
-    def _mark(self, name: str | None, line: int) -> str:
-        origin = self._origin_of(name, line)
-        if origin is None:
-            return ""
-        self.origins.append(origin)
-        return f"\ue000{len(self.origins) - 1}\ue001"
-
-
-def _keeps(tag: Sequence[Token]) -> int:
-    """1 if a tag, the tokens after `{%`, starts to capture its text, -1 if one ends, else 0."""
-    word = tag[0].value if tag else ""
-    if word.startswith("end"):
-        return -int(word.removeprefix("end") in _KEEPING)
-    if word == "set":
-        # With the value in the tag, no captured text follows.
-        ending = next((token.type for token in tag if token.type in {"assign", "pipe", "block_end"}), "")
-        return int(ending != "assign")
-    return int(word in _KEEPING)
-
-
-def _read_marks(text: str, marks: LineMarks) -> Marked:
-    """Remove the marks from rendered text."""
-    parts: list[str] = []
-    offsets: list[int] = []
-    origins: list[Origin] = []
-    done = length = 0
-    for match in _MARK.finditer(text):
-        number = match[1]
-        if len(number) > _DIGITS or int(number) >= len(marks.origins):
-            continue  # the file's own characters
-        plain = text[done : match.start()]
-        parts.append(plain)
-        length += len(plain)
-        done = match.end()
-        offsets.append(length)
-        origins.append(marks.origins[int(number)])
-    parts.append(text[done:])
-    return Marked("".join(parts), tuple(offsets), tuple(origins))
-
-
 class Rendered:
     """A file's rendered text."""
 
-    def __init__(
-        self, path: Path, text: str, undefined: Mapping[str, Origin | None], mark: Callable[[], Marked | None]
-    ) -> None:
-        self.path = path
-        self.text = text
-        self.undefined = undefined  # variables without a value that were printed as nothing, and where
-        self._mark = mark
-        self._marked: Marked | None = None
-        self._tried = False
-
-    def origin(self, offset: int) -> Origin | None:
-        """Return the line of the file that a character of the text came from; None if unknown."""
-        if not self._tried:
-            # Only errors need this, by rendering the file once more.
-            self._tried = True
-            marked = self._mark()
-            self._marked = marked if marked is not None and marked.text == self.text else None
-        return None if self._marked is None else self._marked.origin(offset)
+    path: Path
+    text: str
+    undefined: tuple[str, ...]  # variables without a value that were printed as nothing
 
 
 class Renderer:
@@ -261,115 +338,59 @@ class Renderer:
     def __init__(
         self, folder: Path, params: Mapping[str, Any], *, lenient: bool = False, now_s: float | None = None
     ) -> None:
+        for name in RESERVED:
+            if name in params:
+                raise UsageError(f"--param {name}: templates know '{name}' as something else")
         self.reach = Reach(folder.resolve())
         self.known: set[str] = set()
         self._folder = folder
-        self._params = dict(params)
-        self._parser = BoundedEnvironment(autoescape=False)  # as everywhere here
-        self._parser.filters.update(FILTERS)
-        self._parser.globals.update(dict.fromkeys(RESERVED))
-        self._lenient = lenient
-        self._now_s = time.time() if now_s is None else now_s
-        for name in RESERVED:
-            if name in self._params:
-                raise UsageError(f"--param {name}: templates know '{name}' as something else")
+        self._params = {**GIVEN, **params}
+        self._undefined: dict[str, None] = {}
+        self._environment = _Sandbox(
+            loader=jinja2.ChoiceLoader(
+                [jinja2.DictLoader(HELPER_TEMPLATES), jinja2.FunctionLoader(self._include)]
+            ),
+            undefined=_noting(self._undefined) if lenient else jinja2.StrictUndefined,
+            autoescape=False,  # the output is JSON, not HTML
+        )
+        self._environment.filters.update(FILTERS)
+        now = time.time() if now_s is None else now_s
+        self._environment.globals.update({"now": now, "glob": self._glob, _MISSING: _missing})
 
     def render(self, path: Path) -> Rendered:
         """Render one file.
 
         Raises:
-            UsageError: If a file cannot be read, or its template is broken or needs an unknown value.
+            UsageError: If a file cannot be read, or its template is broken or needs an unknown value. Lines
+                in the message count those of the parts that were inserted before.
         """
-        source = assemble(path, self.reach)
-        undefined: dict[str, None] = {}
-        text = self._render(path, source, self._environment(source, undefined))
-
-        def mark() -> Marked | None:
-            environment = self._environment(source, {})
-            marks = LineMarks(environment, self._origins(path, source))
-            try:
-                return _read_marks(self._render(path, source, environment), marks)
-            except UsageError:
-                return None
-
-        return Rendered(path, text, {name: self._printed_at(name, source) for name in undefined}, mark)
-
-    def _printed_at(self, name: str, source: Assembled) -> Origin | None:
-        """The line of the first expression that begins with a variable."""
-        tokens = [token for token in self._parser.lex(source.text) if token[1] != "whitespace"]
-        for (_, opens, _), (line, kind, value) in pairwise(tokens):
-            if (opens, kind, value) == ("variable_begin", "name", name):
-                return source.origin(line)
-        return None
-
-    def _origins(self, path: Path, source: Assembled) -> Callable[[str | None, int], Origin | None]:
-        """(template's name, line) -> the line of a file."""
-
-        def origin(name: str | None, line: int) -> Origin | None:
-            if name is None or name in HELPER_TEMPLATES:
-                return None
-            return source.origin(line) if name == str(path) else Origin(self._folder / name, line)
-
-        return origin
-
-    def _environment(self, source: Assembled, undefined: dict[str, None]) -> BoundedEnvironment:
-        """A sandbox for one file, which records undefined variables."""
-        environment = BoundedEnvironment(
-            loader=jinja2.ChoiceLoader(
-                [jinja2.DictLoader(HELPER_TEMPLATES), jinja2.FunctionLoader(self._include)]
-            ),
-            undefined=_noting(undefined) if self._lenient else jinja2.StrictUndefined,
-            autoescape=False,  # the output is JSON, not HTML
-        )
-
-        def missing(place: int) -> NoReturn:
-            raise UsageError(source.missing[place])
-
-        environment.filters.update(FILTERS)
-        environment.globals.update({"now": self._now_s, "glob": self._glob, MISSING_PART: missing})
-        return environment
-
-    def _render(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
-        """Render an assembled file; every error names the line of its file."""
+        source = _Assembler(self.reach).text(path)
+        self._undefined.clear()
         try:
             with bounded():
-                text = self._rendered(path, source, environment)
+                text = self._rendered(path, source)
         except jinja2.TemplateSyntaxError as err:
-            own = err.name in (None, str(path), _INTROSPECTION)
-            here = source.origin(err.lineno) if own else None
-            place = str(here or Origin(path if own else self._folder / str(err.name), err.lineno))
+            included = err.name not in (None, str(path), "<introspection>")
+            file, text = (self._folder / str(err.name), "") if included else (path, source)
+            place = _place(file, err.lineno, text)
             raise UsageError(f"{place}: {cut(str(err.message))}") from err
         except UsageError:
             raise
         except RecursionError as err:
             raise UsageError(f"{path} is nested too deeply, or includes itself") from err
         except Exception as err:
-            place = str(self._failed_at(path, source, err.__traceback__))
-            raise _explained(err, place, self.reach.folder, source.text) from err
+            raise _explained(err, _failed_at(path, source, err.__traceback__)) from err
         if len(text) > MOST_CHARACTERS:
             raise UsageError(f"{path} renders to more than {MOST_CHARACTERS:,} characters")
-        return text
+        return Rendered(path, text, tuple(self._undefined))
 
-    def _rendered(self, path: Path, source: Assembled, environment: BoundedEnvironment) -> str:
-        tree = environment.parse(source.text, name=str(path))
-        # Before setting the parameters: to Jinja2, globals are not undeclared.
+    def _rendered(self, path: Path, source: str) -> str:
+        tree = self._environment.parse(source, name=str(path))
         self.known |= meta.find_undeclared_variables(tree)
-        # Templates may modify values, and are rendered more than once.
-        environment.globals.update(copy.deepcopy({**GIVEN, **self._params}))
-        code = environment.compile(tree, name=str(path), filename=str(path))
-        return jinja2.Template.from_code(environment, code, environment.make_globals(None)).render()
-
-    def _failed_at(self, path: Path, source: Assembled, trace: TracebackType | None) -> Origin | Path:
-        """The innermost line of a template in a traceback, where Jinja2 puts them."""
-        origin: Origin | None = None
-        while trace is not None:
-            names = trace.tb_frame.f_globals
-            if "__jinja_exception__" in names and names["__file__"] == str(path):
-                origin = source.origin(trace.tb_lineno) or origin
-            elif "__jinja_exception__" in names and Path(names["__file__"]).is_file():
-                origin = Origin(Path(names["__file__"]), trace.tb_lineno)
-            trace = trace.tb_next
-        return origin or path
+        code = self._environment.compile(tree, name=str(path), filename=str(path))
+        # Templates may modify values.
+        values = self._environment.make_globals(copy.deepcopy(self._params))
+        return jinja2.Template.from_code(self._environment, code, values).render()
 
     def _include(self, name: str) -> tuple[str, str, None] | None:
         """Text and path of an included file; None when there is none."""
@@ -378,21 +399,20 @@ class Renderer:
             return None
         text = read_text(path)
         with contextlib.suppress(jinja2.TemplateError):  # including it will fail anyway
-            self.known |= meta.find_undeclared_variables(self._parser.parse(text))
+            self.known |= meta.find_undeclared_variables(self._environment.parse(text))
         return text, str(path), None
 
     def _glob(self, parts: object) -> list[str]:
         """The files of a `collect` without a literal pattern, relative to the track's folder."""
-        patterns = (
-            [parts] if isinstance(parts, str) else list(parts) if isinstance(parts, list | tuple) else []
-        )
-        relative_paths: list[str] = []
-        for pattern in patterns:
-            paths = self.reach.find(self._folder, str(pattern), str(self._folder))
-            if not paths:
-                raise UsageError(f"collect(parts='{cut(str(pattern))}') finds no file in {self._folder}")
-            relative_paths += [posixpath.relpath(path, self._folder) for path in paths]
-        return relative_paths
+        names: list[str] = []
+        for pattern in parts if isinstance(parts, list | tuple) else (parts,):
+            paths = self.reach.find(self._folder, str(pattern), self._folder)
+            names += [posixpath.relpath(path, self._folder) for path in paths] or _missing(str(pattern))
+        return names
+
+
+def _missing(pattern: str) -> NoReturn:
+    raise FileNotFoundError(f"collect(parts='{cut(pattern)}') finds no file")
 
 
 def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:
@@ -407,24 +427,129 @@ def _noting(undefined: dict[str, None]) -> type[jinja2.Undefined]:
     return Noted
 
 
-def _explained(err: Exception, place: str, folder: Path, text: str) -> UsageError:
-    """The error for an exception of a template with this text.
+def _place(path: Path, line: int, source: str = "") -> str:
+    """A line of a template for messages, with its text: the parts before it shift its number."""
+    row = "".join(source.split("\n")[line - 1 : line]).strip()
+    return f"{path}, line {line}" + (f", {cut(row)}" if row else "")
+
+
+def _failed_at(path: Path, source: str, trace: TracebackType | None) -> str:
+    """The innermost line of a template in a traceback, where Jinja2 puts them."""
+    place = str(path)
+    while trace is not None:
+        names = trace.tb_frame.f_globals
+        file = Path(names.get("__file__", "")) if "__jinja_exception__" in names else None
+        if file is not None and file.is_file():
+            place = _place(file, trace.tb_lineno, source if file == path else "")
+        trace = trace.tb_next
+    return place
+
+
+def _explained(err: Exception, place: str) -> UsageError:
+    """The error for an exception of a template, whose expressions may fail in any way."""
+    if isinstance(err, jinja2.UndefinedError):
+        return UsageError(
+            f"{place}: {cut(str(err.message))}",
+            hint="give it with --param NAME=VALUE, or a default in the file",
+        )
+    if isinstance(err, jinja2.TemplateNotFound):
+        return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in the track's directory")
+    if isinstance(err, MemoryError):
+        return UsageError(f"{place}: its template takes more than {_MOST_BYTES >> 30} GiB of memory")
+    return UsageError(f"{place}: its template fails: {cut(str(err))}")
+
+
+# Parameters: from files, and on the command line in benchctl's and Rally's syntax.
+
+_TRUTHS = {
+    **dict.fromkeys(("True", "true", "Yes", "yes", "t", "y"), True),
+    **dict.fromkeys(("False", "false", "No", "no", "f", "n"), False),
+}
+
+
+def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
+    """Read parameters from JSON or YAML files; later files override earlier ones.
 
     Raises:
-        Exception: If it is not the template's fault.
+        UsageError: If a file cannot be read, or is not an object of names and values.
     """
-    if isinstance(err, jinja2.UndefinedError):
-        name = str(err.message).removesuffix(" is undefined").strip("'")
-        hyphened = re.search(rf"\b{re.escape(name)}-\w[\w-]*", text)
-        hint = _GIVE_IT if hyphened is None else f"'{hyphened[0]}' is a subtraction: names have no hyphens"
-        return UsageError(f"{place}: {cut(str(err.message))}", hint=hint)
-    if isinstance(err, jinja2.TemplateNotFound):
-        return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in {folder}")
-    if isinstance(err, jinja2.TemplateError):
-        return UsageError(f"{place}: {cut(str(err))}")
-    for kind, words in _BEYOND.items():
-        if isinstance(err, kind):
-            return UsageError(f"{place}: {words}")
-    if isinstance(err, _FAILURES):
-        return UsageError(f"{place}: its template fails: {cut(str(err))}")
-    raise err
+    params: dict[str, Any] = {}
+    for path in paths:
+        params.update(_values(read_text(path), str(path)))
+    return params
+
+
+def parse_params(texts: Iterable[str]) -> dict[str, Any]:
+    """Parse `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON if possible, else text.
+
+    Raises:
+        UsageError: If no `=`, or a name is duplicated.
+    """
+    params: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(
+                f"--param {text}: expected NAME=VALUE", hint="for example --param iterations=300"
+            )
+        if name in params:
+            raise UsageError(f"--param {name} is duplicated")
+        try:
+            params[name] = msgspec.json.decode(value)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            params[name] = value
+    return params
+
+
+def parse_rally_params(text: str) -> dict[str, Any]:
+    """Parse parameters in the syntax of Rally's `--track-params`.
+
+    Args:
+        text: comma-separated `NAME:VALUE`, a JSON object, or the path of a JSON or YAML file.
+
+    Raises:
+        UsageError: If the text is none of these, a name is duplicated, or the file cannot be read.
+    """
+    if text.lstrip().startswith("{"):
+        return _values(text, "--track-params")
+    path = Path(text)
+    # The last of several values may look like a file, too.
+    if text.endswith((".json", ".yml", ".yaml")) and (":" not in text or path.is_file()):
+        return read_parameter_files([path])
+    params: dict[str, Any] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, value = (part.strip() for part in pair.partition(":"))
+        if not colon or not name:
+            raise UsageError(
+                f"--track-params '{pair}': expected NAME:VALUE",
+                hint="for example --track-params clients:4,bulk_size:1000, or the path of a .json file",
+            )
+        if name in params:
+            raise UsageError(f"--track-params {name} is duplicated")
+        params[name] = _word(value)
+    return params
+
+
+def _word(text: str) -> str | int | float | bool:
+    """A value as Rally reads it: quoted it is text, else what it looks like."""
+    if text.startswith("'"):
+        return text.strip("'")
+    if text in _TRUTHS:
+        return _TRUTHS[text]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _values(text: str, name: str) -> dict[str, Any]:
+    """The object in JSON or YAML text; `name` is its origin."""
+    try:
+        values = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        values = YamlFile(text, name).value
+    except RecursionError as err:
+        raise UsageError(f"{name}: a value is nested too deeply") from err
+    if not isinstance(values, dict | None):
+        raise UsageError(f"{name} is not an object of parameter names and values")
+    return values or {}

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -25,11 +25,6 @@ class Placeholder(NamedTuple):
 
     def __str__(self) -> str:
         return f"${{{self.name}.{self.end}}}" if self.end else f"${{{self.name}}}"
-
-
-def is_name(text: str) -> bool:
-    """Return whether a value may have this name."""
-    return _NAME.fullmatch(text) is not None
 
 
 def split_text(text: str) -> list[str | Placeholder]:
@@ -81,7 +76,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 US_DIGITS = 6
 _DAY_US = 86_400_000_000
 _NUMBER_DIGITS = 15  # decimal numbers of so many digits stay distinct in binary
-_FINER_THAN_US = re.compile(r"[.,]\d{7}")
 
 # Numeric formats of the engines, and the microseconds of their units.
 EPOCH_UNITS_US: Mapping[str, int] = {"epoch_second": 1_000_000, "epoch_millis": 1_000}
@@ -115,71 +109,6 @@ class Grid(NamedTuple):
         widths = self.widest - self.narrowest + 1
         # A range of w steps can start at steps + 1 - w places; summed over all widths.
         return widths * (2 * (self.steps + 1) - self.narrowest - self.widest) // 2
-
-
-def integer_grid(low: int, high: int) -> Grid:
-    """Return the grid of integers from `low` to `high`.
-
-    Raises:
-        ValueError: If a bound has more than 64 bits, which engines cannot hold, or max is below min.
-    """
-    for key, value in (("min", low), ("max", high)):
-        if not -(2**63) <= value < 2**64:
-            raise ValueError(f"{key} {value} has more than 64 bits")
-    return _grid(low, high, (low, high))
-
-
-def number_grid(low: float, high: float, decimals: int) -> Grid:
-    """Return the grid of decimal numbers from `low` to `high`, in units of 10^-decimals.
-
-    Raises:
-        ValueError: If a bound is not one of them, or max is below min.
-    """
-    if not 0 <= decimals <= _NUMBER_DIGITS:
-        raise ValueError(f"decimals {decimals} is not from 0 to {_NUMBER_DIGITS}")
-    first, last = _scaled("min", low, decimals), _scaled("max", high, decimals)
-    for key, value, units in (("min", low, first), ("max", high, last)):
-        if abs(units) >= 10**_NUMBER_DIGITS:
-            raise ValueError(f"{key} {value} with {decimals} decimals has more than {_NUMBER_DIGITS} digits")
-    return _grid(low, high, (first, last))
-
-
-def date_grid(low: str, high: str, step_s: float, date_format: str) -> Grid:
-    """Return the grid of moments from `low` up to `high`, `step_s` apart, in microseconds since 1970.
-
-    Raises:
-        ValueError: If a bound, the step or the format is wrong, or the format does not distinguish moments.
-    """
-    step_us = _scaled("step", step_s, US_DIGITS)
-    if step_us < 1:
-        raise ValueError(f"step {step_s} is not above 0")
-    grid = _grid(low, high, (_moment_us("min", low), _moment_us("max", high)), step_us)
-    unit_us = EPOCH_UNITS_US.get(date_format) or printf_form(date_format)[2]
-    for key, value, time_us in (("step", step_s, step_us), ("min", low, grid.first)):
-        if time_us % unit_us:
-            raise ValueError(f"{key} {value} is finer than format '{date_format}' shows")
-    return grid
-
-
-def with_widths(grid: Grid, narrowest: float, widest: float, digits: int = 0) -> Grid:
-    """Return a grid of ranges, given the grid of their ends and their least and greatest width.
-
-    One unit of the widths is 10^digits units of the grid.
-
-    Raises:
-        ValueError: If no range on the grid has such a width.
-    """
-    low, high = _scaled("min-width", narrowest, digits), _scaled("max-width", widest, digits)
-    if low < 0:
-        raise ValueError(f"min-width {narrowest} is below 0")
-    if high < low:
-        raise ValueError(f"max-width {widest} is below min-width {narrowest}")
-    if high > grid.steps * grid.step:
-        raise ValueError(f"max-width {widest} is wider than the grid from min to max")
-    first, last = -(-low // grid.step), high // grid.step
-    if last < first:
-        raise ValueError(f"no multiple of step lies between min-width {narrowest} and max-width {widest}")
-    return grid._replace(narrowest=first, widest=last)
 
 
 def printf_form(date_format: str) -> tuple[str, tuple[str, ...], int]:
@@ -219,16 +148,7 @@ def _moment_us(key: str, text: str) -> int:
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{key} '{text}' is not a date in ISO 8601") from None
-    if _FINER_THAN_US.search(text):
-        raise ValueError(f"{key} '{text}' is finer than a microsecond")
     return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _grid(low: float | str, high: float | str, bounds: tuple[int, int], step: int = 1) -> Grid:
-    first, last = bounds
-    if last < first:
-        raise ValueError(f"max {high} is below min {low}")
-    return Grid(first, step, (last - first) // step)
 
 
 def _scaled(key: str, value: float, digits: int) -> int:
@@ -282,8 +202,10 @@ class _Source(
 ):
     """The base of all sources."""
 
-    ends: ClassVar[tuple[End, ...]] = ("",)
-    """The possible suffixes of its name in a placeholder: none, or the ends of a range."""
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """The possible suffixes of its name in a placeholder: none, or the ends of a range."""
+        return ("",)
 
 
 class Choice(_Source, frozen=True, kw_only=True, tag="list"):
@@ -338,9 +260,26 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
 
 
 class _Drawn(_Source, frozen=True, kw_only=True):
-    """A source that draws from a grid."""
+    """A source that draws from a grid: single values or, with a greatest width, ranges.
 
+    All widths are equally likely, and so are all places for a width.
+    """
+
+    min: Any
+    max: Any
+    # `to` minus `from` of ranges, `${name.from}` to `${name.to}`, seconds for dates; None for single values.
+    max_width: float | None = None
+    min_width: float = 0.0
     pool: Pool | None = None  # lets values come again; None makes every value a fresh one
+
+    @property
+    def ends(self) -> tuple[End, ...]:
+        """The possible suffixes of its name in a placeholder: none, or the ends of a range."""
+        return ("",) if self.max_width is None else ("from", "to")
+
+    def _bounds(self) -> tuple[int, int, int, int]:
+        """The first and last value, the step between neighbours, and the decimals of a width."""
+        raise NotImplementedError
 
     @property
     def grid(self) -> Grid:
@@ -349,7 +288,22 @@ class _Drawn(_Source, frozen=True, kw_only=True):
         Raises:
             ValueError: If there is no such grid; the text tells why.
         """
-        raise NotImplementedError
+        first, last, step, digits = self._bounds()
+        if last < first:
+            raise ValueError(f"max {self.max} is below min {self.min}")
+        grid = Grid(first, step, (last - first) // step)
+        if self.max_width is None:
+            return grid
+        low = _scaled("min-width", self.min_width, digits)
+        high = _scaled("max-width", self.max_width, digits)
+        if not 0 <= low <= high <= grid.steps * step:
+            raise ValueError("min-width and max-width are not from 0 up to the width from min to max")
+        narrowest, widest = -(-low // step), high // step
+        if widest < narrowest:
+            raise ValueError(
+                f"no multiple of step lies between min-width {self.min_width} and max-width {self.max_width}"
+            )
+        return grid._replace(narrowest=narrowest, widest=widest)
 
     def problem(self) -> str:
         """Return what is wrong with it; empty when nothing is."""
@@ -364,95 +318,57 @@ class _Drawn(_Source, frozen=True, kw_only=True):
 
 
 class Integer(_Drawn, frozen=True, kw_only=True, tag="integer"):
-    """A whole number from `min` to `max`, both included."""
+    """A whole number from `min` to `max`, both included; the grid is in ones."""
 
     min: int
     max: int
 
-    @property
-    def grid(self) -> Grid:
-        """The grid, in ones."""
-        return integer_grid(self.min, self.max)
+    def _bounds(self) -> tuple[int, int, int, int]:
+        for key, value in (("min", self.min), ("max", self.max)):
+            if not -(2**63) <= value < 2**64:
+                raise ValueError(f"{key} {value} has more than 64 bits")
+        return self.min, self.max, 1, 0
 
 
 class Number(_Drawn, frozen=True, kw_only=True, tag="number"):
-    """A decimal number from `min` to `max`, both included."""
+    """A decimal number from `min` to `max`, both included; the grid is in units of 10^-decimals."""
 
     min: float
     max: float
     decimals: int = 6  # digits behind the point
 
-    @property
-    def grid(self) -> Grid:
-        """The grid, in units of 10^-decimals."""
-        return number_grid(self.min, self.max, self.decimals)
+    def _bounds(self) -> tuple[int, int, int, int]:
+        if not 0 <= self.decimals <= _NUMBER_DIGITS:
+            raise ValueError(f"decimals {self.decimals} is not from 0 to {_NUMBER_DIGITS}")
+        first, last = _scaled("min", self.min, self.decimals), _scaled("max", self.max, self.decimals)
+        if max(abs(first), abs(last)) >= 10**_NUMBER_DIGITS:
+            raise ValueError(f"min or max has more than {_NUMBER_DIGITS} digits with its decimals")
+        return first, last, 1, self.decimals
 
 
 class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
-    """A moment from `min` to `max`, both included, in UTC, on the grid that begins at `min`."""
+    """A moment from `min` to `max`, both included, in UTC; the grid is in microseconds since 1970."""
 
     # `min`, `max`: ISO 8601; UTC unless they say otherwise.
     min: str
     max: str
-    step: float = 1.0  # of the grid, seconds, as fine as microseconds
+    step: float = 1.0  # of the grid, which begins at `min`: seconds, as fine as microseconds
     # Strftime's directives %Y %m %d %H %M %S %f, or `epoch_millis`, or `epoch_second`.
     format: str = "%Y-%m-%dT%H:%M:%S"
 
-    @property
-    def grid(self) -> Grid:
-        """The grid, in microseconds since 1970."""
-        return date_grid(self.min, self.max, self.step, self.format)
+    def _bounds(self) -> tuple[int, int, int, int]:
+        step_us = _scaled("step", self.step, US_DIGITS)
+        if step_us < 1:
+            raise ValueError(f"step {self.step} is not above 0")
+        first, last = _moment_us("min", self.min), _moment_us("max", self.max)
+        unit_us = EPOCH_UNITS_US.get(self.format) or printf_form(self.format)[2]
+        for key, value, time_us in (("step", self.step, step_us), ("min", self.min, first)):
+            if time_us % unit_us:
+                raise ValueError(f"{key} {value} is finer than format '{self.format}' shows")
+        return first, last, step_us, US_DIGITS
 
 
-class IntegerRange(Integer, frozen=True, kw_only=True, tag="integer-range"):
-    """A range of whole numbers within `min` and `max`: `${name.from}` and `${name.to}`.
-
-    All widths are equally likely, and so are all places for a width.
-    """
-
-    ends: ClassVar[tuple[End, ...]] = ("from", "to")
-
-    # `min_width`, `max_width`: `to` minus `from`.
-    min_width: int
-    max_width: int
-
-    @property
-    def grid(self) -> Grid:
-        """The grid, in ones."""
-        return with_widths(super().grid, self.min_width, self.max_width)
-
-
-class NumberRange(Number, frozen=True, kw_only=True, tag="number-range"):
-    """A range of decimal numbers; drawn as those of whole numbers are."""
-
-    ends: ClassVar[tuple[End, ...]] = ("from", "to")
-
-    # `min_width`, `max_width`: `to` minus `from`.
-    min_width: float
-    max_width: float
-
-    @property
-    def grid(self) -> Grid:
-        """The grid, in units of 10^-decimals."""
-        return with_widths(super().grid, self.min_width, self.max_width, self.decimals)
-
-
-class DateRange(Date, frozen=True, kw_only=True, tag="date-range"):
-    """A range of time within `min` and `max`; drawn as those of whole numbers are."""
-
-    ends: ClassVar[tuple[End, ...]] = ("from", "to")
-
-    # `min_width`, `max_width`: `to` minus `from`, seconds.
-    min_width: float
-    max_width: float
-
-    @property
-    def grid(self) -> Grid:
-        """The grid, in microseconds since 1970."""
-        return with_widths(super().grid, self.min_width, self.max_width, US_DIGITS)
-
-
-ValueSource = Choice | Terms | Integer | Number | Date | IntegerRange | NumberRange | DateRange
+ValueSource = Choice | Terms | Integer | Number | Date
 
 
 def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
@@ -463,7 +379,7 @@ def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
         wrong.
     """
     for name, source in values.items():
-        if not is_name(name):
+        if not _NAME.fullmatch(name):
             return f"values: '{name}' is not a name: write letters, digits, '_' and '-'"
         if problem := source.problem():
             return f"values.{name}: {problem}"

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.track.operations import url_param
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
-from benchctl.track.operations.common import url_param
 from benchctl.track.operations.search import Search
 from golden import Cases
 
@@ -61,8 +61,6 @@ def test_what_cannot_be_asked_is_refused(cases: Cases):
 
 def test_pages_may_be_all():
     assert read("search", pages="all").pages == "all"
-    datafeed = read("start-ml-datafeed", **{"datafeed-id": "d", "start": "5"})
-    assert datafeed.start == "5"
     assert read("scroll-search").pages == "all"
 
 

@@ -41,6 +41,7 @@ from benchctl.load.workload import (
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
+from benchctl.track.operations import Condition, Criterion, Operation, Progress, is_number, url_param
 from benchctl.track.operations.admin import (
     CheckIndex,
     CreateDataStream,
@@ -57,7 +58,6 @@ from benchctl.track.operations.admin import (
     WaitForTransform,
     names_of,
 )
-from benchctl.track.operations.common import Condition, Criterion, Operation, Progress, is_number, url_param
 from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)

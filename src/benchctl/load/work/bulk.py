@@ -17,7 +17,7 @@ from benchctl.corpus.bulk import (
     frame_lines,
     frame_with_ids,
 )
-from benchctl.corpus.random_bits import key as mix_key
+from benchctl.corpus.tables import key as mix_key
 from benchctl.errors import BenchctlError
 from benchctl.load.request import Request
 from benchctl.load.workload import (
@@ -30,8 +30,8 @@ from benchctl.load.workload import (
     WorkOrder,
     with_body,
 )
+from benchctl.track.operations import url_param
 from benchctl.track.operations.admin import Names, names_of
-from benchctl.track.operations.common import url_param
 from benchctl.track.operations.search import Bulk
 
 

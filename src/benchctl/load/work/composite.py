@@ -28,8 +28,8 @@ from benchctl.load.workload import (
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.common import Operation
-from benchctl.track.operations.composite import (
+from benchctl.track.operations import Operation
+from benchctl.track.operations.catalogue import (
     ClosePointInTime,
     Composite,
     CreatePointInTime,

@@ -64,9 +64,18 @@ from benchctl.load.workload import (
 )
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.results.samples import Outcome
-from benchctl.track.operations import admin, composite, search
+from benchctl.track.operations import (
+    Assertion,
+    Cannot,
+    Form,
+    Operation,
+    Retried,
+    Varying,
+    admin,
+    catalogue,
+    search,
+)
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import Assertion, Cannot, Form, Operation, Retried, Varying
 
 _KEY = re.compile(r"\{(/?)(\w+)\}")
 
@@ -288,8 +297,8 @@ _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     search.VectorSearch: open_vector_search,
     search.BulkVectors: open_bulk_vectors,
     search.Sql: open_sql,
-    composite.Composite: open_composite,
-    composite.DeletePointInTime: open_standalone,
+    catalogue.Composite: open_composite,
+    catalogue.DeletePointInTime: open_standalone,
     admin.RunUntil: open_run_until,
     admin.ForceMerge: _open_force_merge,
     admin.CheckIndex: open_check,

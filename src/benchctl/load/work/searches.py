@@ -39,7 +39,7 @@ from benchctl.load.workload import (
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations.common import Asking, Varying, url_param
+from benchctl.track.operations import Asking, Varying, url_param
 from benchctl.track.operations.search import (
     CompositeAgg,
     MultiSearch,

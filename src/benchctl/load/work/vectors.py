@@ -13,8 +13,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from benchctl.corpus.neighbours import check_vectors, exact_neighbours
-from benchctl.corpus.vector_files import VectorContext, VectorFormat, read_neighbours, read_vectors
+from benchctl.corpus.neighbours import (
+    VectorContext,
+    check_vectors,
+    exact_neighbours,
+    read_neighbours,
+    read_vectors,
+)
 from benchctl.corpus.vectors import Space, Vectors, generated_groups, generated_queries, generated_vectors
 from benchctl.errors import BenchctlError
 from benchctl.load.request import UNDECODABLE, Answer, Judge, Request, shorten
@@ -32,6 +37,7 @@ _NUMBER: Final = "number"  # the field of generated documents that has theirs
 _ID: Final = "_id"
 _MARK: Final = "benchctl puts the vector here"
 _MARKED: Final = msgspec.json.encode(_MARK)
+_FORMAT: Final = "hdf5"
 _DECIMALS: Final = (7, 4)
 _KEPT: Final = 4096  # vectors of a task, encoded, and their requests
 _BLOCK: Final = 256  # vectors that are read at a time
@@ -128,21 +134,23 @@ def _file_of(
     operation: VectorSearch | BulkVectors,
     context: WorkContext,
     which: Literal["data_set", "neighbors_data_set"],
-) -> tuple[Path, VectorFormat] | None:
-    """Return the file of a data set, and its format; None where the operation names none."""
+) -> Path | None:
+    """Return the file of a data set; None where the operation names none."""
     path, corpus = getattr(operation, f"{which}_path"), getattr(operation, f"{which}_corpus")
     written = getattr(operation, f"{which}_format") or operation.data_set_format
-    kind: VectorFormat = "hdf5" if written == "hdf5" else "big-ann"
-    if path:
-        return Path(path), kind
-    if not corpus:
-        return None
-    if (corpus, kind) not in context.data_sets:
+    if (path or corpus) and written != _FORMAT:
         raise BenchctlError(
-            f"operation '{operation.name}': the track has no corpus '{corpus}' of source-format {kind}",
+            f"operation '{operation.name}': benchctl reads vectors of {_FORMAT} files, not of {written}",
+            hint="exclude the task, or convert the file",
+        )
+    if path or not corpus:
+        return Path(path) if path else None
+    if (corpus, _FORMAT) not in context.data_sets:
+        raise BenchctlError(
+            f"operation '{operation.name}': the track has no corpus '{corpus}' of source-format {_FORMAT}",
             hint=f"declare it, or give its file as {which}_path",
         )
-    return context.data_sets[corpus, kind], kind
+    return context.data_sets[corpus, _FORMAT]
 
 
 @dataclass(frozen=True)
@@ -163,11 +171,11 @@ def _queries(operation: VectorSearch, context: WorkContext, k: int, documents: i
     file = _file_of(operation, context, "data_set")
     if file is None:
         return _generated(operation, context, k)
-    vectors = _fitting(operation, context, read_vectors(*file, "test"))
-    truth = _file_of(operation, context, "neighbors_data_set") or (file if file[1] == "hdf5" else None)
+    vectors = _fitting(operation, context, read_vectors(file, "test"))
     exact = None
-    if operation.has_truth and truth is not None:
-        exact = read_neighbours(*truth, documents=documents, queries=vectors.count, k=k)
+    if operation.has_truth:
+        truth = _file_of(operation, context, "neighbors_data_set") or file
+        exact = read_neighbours(truth, documents=documents, queries=vectors.count, k=k)
     return _Queries(vectors.rows(), exact, operation.id_field_name or _ID)
 
 
@@ -350,7 +358,7 @@ def _indexed(operation: BulkVectors, context: WorkContext) -> tuple[Vectors, str
             "attributes by which searches filter",
             hint="remove them, and the filters",
         )
-    return _fitting(operation, context, read_vectors(*file)), operation.field
+    return _fitting(operation, context, read_vectors(file)), operation.field
 
 
 def check_data_sets(operations: Iterable[TrackOperation], context: WorkContext) -> None:
@@ -375,13 +383,13 @@ def _check_rows(operation: VectorSearch | BulkVectors, context: WorkContext, par
     file = _file_of(operation, context, "data_set")
     if file is not None:
         _, mapped = _mapped(operation, context)
-        _check_file(*file, part, _SPACES.get(mapped or "l2", "l2"))
+        _check_file(file, part, _SPACES.get(mapped or "l2", "l2"))
 
 
 @lru_cache
-def _check_file(path: Path, data_format: VectorFormat, part: VectorContext, space: Space) -> None:
+def _check_file(path: Path, part: VectorContext, space: Space) -> None:
     """Read a file once for all variants and points of a sweep."""
-    check_vectors(read_vectors(path, data_format, part), space)
+    check_vectors(read_vectors(path, part), space)
 
 
 def open_bulk_vectors(operation: BulkVectors, order: WorkOrder) -> Workload:

@@ -1,1 +1,379 @@
-"""Operations: what a task repeats, one class a type of Rally's and OpenSearch Benchmark's."""
+"""Operations, what a task repeats: the keys that every type has, and the kinds of types."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+import msgspec
+
+from benchctl.track.values import ValueSource
+
+_MOST_RETRIES = 100
+_SETTLES_AFTER: Final = "settles-after"
+_ALONE: Final = 1.6  # so many times as many
+
+MOST_WAIT_S = 10**6
+"""Eleven days: longer than any pause or deadline is meant to be, and short enough for every clock."""
+
+PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_WAIT_S)]
+
+# Rally hands these to its client library, which sends none of them.
+_OF_THE_LIBRARY = frozenset({"request_timeout", "ignore"})
+
+
+def demand(*rules: tuple[bool, str]) -> None:
+    """Refuse an operation that breaks a rule; msgspec puts the place in the file behind it.
+
+    Raises:
+        ValueError: If a rule is broken, with the text of the first one.
+    """
+    for holds, text in rules:
+        if not holds:
+            raise ValueError(text)
+
+
+class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A condition on a response, checked where assertions are on."""
+
+    property: str  # of what is known of the answer, such as `hits`
+    condition: Literal["<", "<=", "==", ">=", ">"]  # how it compares with the value
+    value: int | float | str | bool  # a number, a text or a truth
+
+
+Progress = Literal["recovered", "snapshot complete", "no snapshot running"]
+"""Polled request of an operation that waits."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The request of an operation that has a single one, in words that do not depend on how it is sent."""
+
+    method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"]
+    # `{key}` is a key of the operation, `{index}` its index or the track's, `{/index}` a further segment
+    # where the operation names one.
+    path: str
+    opensearch: str | None = None  # the path there, where it is another
+    # Keys of the operation that go into the query where they say something; the request parameters come
+    # before them.
+    query: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # those that always do, true or false
+    # What else the query has unless the request parameters say otherwise.
+    params: Mapping[str, str] = field(default_factory=dict)
+    # Makes it of the operation; None for the operation's own `body`, where it has that key.
+    body: "Callable[[Any], Any] | None" = None
+    condition_at: str = ""  # a path in front of that of the operation's `condition`, where it has one
+    until: Progress | None = None  # what the answer must say; the request is sent again until it does
+    every: str = ""  # the key of the operation with the seconds between these requests
+    # Whether a missing thing is not a failure, or the key of the operation that says so.
+    missing: bool | str = False
+    slow: bool = False  # whether it takes as long as it takes, and its time is what is measured
+
+
+class Operation(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename="kebab",
+    omit_defaults=True,
+    kw_only=True,
+    tag_field="operation-type",
+):
+    """The keys and traits of every operation."""
+
+    shown: ClassVar[bool] = False
+    """True if tables show operations of this type by default; else they are administrative."""
+
+    counts: ClassVar[str] = "ops"
+    """Unit of this type's throughput."""
+
+    reads: ClassVar[bool] = False
+    """True if this type changes nothing and so may run on a foreign cluster."""
+
+    wire: ClassVar[Form | None] = None
+    """The request of this type; None where there are several, or where it depends on more than its keys."""
+
+    name: str
+    # Query parameters of the URL. Two of them are Rally's client's own, and stay out of it: `request_timeout`
+    # (as the key of the operation) and `ignore` (status codes that count as success).
+    request_params: dict[str, Any] = {}
+    # Seconds until a request counts as timed out; None means the driver's default.
+    request_timeout: float | None = None
+    headers: dict[str, str] = {}
+    opaque_id: str | None = None  # sent as X-Opaque-Id
+    # How often a request that the node rejects as too many is sent again.
+    retry_on_429: int = msgspec.field(default=0, name="retry-on-429")
+    include_in_reporting: bool | None = None  # whether tables show it; None means as its type usually is
+    # What its answers have to be like; checked where the run says so, as in Rally.
+    assertions: tuple[Assertion, ...] = ()
+    # The user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up.
+    meta: dict[str, Any] = {}
+    tags: tuple[str, ...] | str = ()
+
+    def __post_init__(self) -> None:
+        texts = [*self.headers, *self.headers.values(), self.opaque_id or ""]
+        ignored = _listed(self.request_params.get("ignore", []))
+        timeouts = (self.request_timeout, self.request_params.get("request_timeout"))
+        demand(
+            (self.name != "", "the operation's name is empty"),
+            (
+                all(map(_is_timeout, timeouts)),
+                f"request-timeout must be above 0, at most {MOST_WAIT_S:,} seconds",
+            ),
+            (
+                all(not isinstance(code, bool) and str(code).isdecimal() for code in ignored),
+                "request-params: ignore must be a status code or a list of them",
+            ),
+            (
+                0 <= self.retry_on_429 <= _MOST_RETRIES,
+                f"retry-on-429 must be from 0 to {_MOST_RETRIES}",
+            ),
+            (
+                all(text.isascii() and text.isprintable() for text in texts),
+                "a header with a line break, another control character or one outside of ASCII",
+            ),
+        )
+
+    @property
+    def constant(self) -> bool:
+        """Return whether all of its requests are known to be the same."""
+        return False
+
+    def settles_after(self, usual: int, *, alone: bool) -> int:
+        """Return how many requests warm it up, `usual` when its track does not say.
+
+        More on a node that runs nothing else: `range` on 100,000 documents takes 2,500 after two other tasks,
+        whose code it shares, and 3,500 to 4,000 `alone`.
+        """
+        count = self.meta.get(_SETTLES_AFTER)
+        return round((count if type(count) is int else usual) * (_ALONE if alone else 1.0))
+
+    @property
+    def meaning(self) -> Self:
+        """The operation as digests know it: when it settles says nothing about what is asked."""
+        if _SETTLES_AFTER not in self.meta:
+            return self
+        own = {key: value for key, value in self.meta.items() if key != _SETTLES_AFTER}
+        return msgspec.structs.replace(self, meta=own)
+
+    @property
+    def type_name(self) -> str:
+        """Rally's name of its type."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def reported(self) -> bool:
+        """Return whether tables show it."""
+        return self.shown if self.include_in_reporting is None else self.include_in_reporting
+
+    @property
+    def unit(self) -> str:
+        """The unit that its throughput counts per second."""
+        return self.counts
+
+    @property
+    def content(self) -> Any:
+        """The content of its request; None for nothing."""
+        if self.wire is None or self.wire.body is None:
+            return getattr(self, "body", None)
+        return self.wire.body(self)
+
+    @property
+    def shares_work(self) -> bool:
+        """Return whether the clients of a task take their work from one source, such as the corpus."""
+        return False
+
+    @property
+    def ends(self) -> bool:
+        """Return whether it ends by itself, however long a task could go on."""
+        return False
+
+    @property
+    def url_params(self) -> dict[str, str]:
+        """The query parameters as engines read them: `true` and `false`, lists separated by commas."""
+        return {
+            key: url_param(value) for key, value in self.request_params.items() if key not in _OF_THE_LIBRARY
+        }
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds until a request counts as timed out; None means the driver's default."""
+        if self.request_timeout is not None:
+            return self.request_timeout
+        timeout = self.request_params.get("request_timeout")
+        return None if timeout is None else float(timeout)
+
+    @property
+    def accepted(self) -> frozenset[int]:
+        """Status codes that count as success beside the 2xx."""
+        return frozenset(int(code) for code in _listed(self.request_params.get("ignore", [])))
+
+
+class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Operations that benchctl cannot do: their tasks are unsupported, and their own keys are passed over."""
+
+    reason: ClassVar[str]
+    """Reason in tables."""
+
+    @property
+    def ends(self) -> bool:
+        """Return True: nothing is sent."""
+        return True
+
+
+def _is_timeout(value: object) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_WAIT_S
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def url_param(value: Any) -> str:
+    """Return one value of a query string."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(url_param(item) for item in value)
+    return "" if value is None else str(value)
+
+
+class Retried(Operation, frozen=True, kw_only=True):
+    """Operations that may be done again when they did not go well."""
+
+    retries: Annotated[int, msgspec.Meta(ge=0)] = 0  # how often
+    retry_until_success: bool = False  # as often as it takes, after errors, too
+    retry_wait_period: PositiveSeconds = 0.5  # seconds before each further try
+    retry_on_timeout: bool = True  # whether a request that timed out is tried again
+    retry_on_error: bool = False  # whether an answer that is not a success is
+
+
+class Varying(Operation, frozen=True, kw_only=True):
+    """Operations whose requests may differ from one to the next."""
+
+    shown: ClassVar[bool] = True
+
+    # Name -> where the values of `${name}` come from, wherever that stands in what is sent.
+    values: dict[str, ValueSource] = msgspec.field(default_factory=dict)
+
+    @property
+    def constant(self) -> bool:
+        """Return whether all of its requests are the same."""
+        return not self.values
+
+    @property
+    def templates(self) -> Any:
+        """Texts that may contain `${name}`."""
+        return self.content
+
+
+class Asking(Varying, frozen=True, kw_only=True):
+    """Operations that search."""
+
+    counts: ClassVar[str] = "queries"
+
+    index: str | None = None  # what to search; None means the data stream, or else the track's own index
+    data_stream: str | None = None  # the same, for those that are data streams
+    type: str | None = None  # of documents, on nodes old enough to have types
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand(
+            (self.index is None or self.data_stream is None, "index and data-stream do not mix"),
+            (self.type is None or self.data_stream is None, "type and data-stream do not mix"),
+        )
+
+    @property
+    def target(self) -> str | None:
+        """The name to search; None means the track's own index."""
+        return self.index or self.data_stream
+
+
+class OnIndex(Retried, frozen=True, kw_only=True):
+    """Operations on an index or a data stream; None means the track's own."""
+
+    index: str | None = None  # one, or several with commas
+    data_stream: str | None = None  # the same, for those that are data streams
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((self.index is None or self.data_stream is None, "index and data-stream do not mix"))
+
+    @property
+    def target(self) -> str | None:
+        """The name it works on; None means the track's own index."""
+        return self.index or self.data_stream
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A value at one place of an answer."""
+
+    path: str  # keys into the answer with dots between them, such as `_all.total.merges.current`
+    expected_value: Any  # what has to stand there
+
+
+class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+    """A comparison of a value at one place of an answer with another."""
+
+    # Numbers are compared; `exists` and `not_exists` ask for any value.
+    operator: Literal["exists", "not_exists", "gte", "lte", "eq", "neq"]
+    value: int | float | str | None = None  # to compare with
+
+    def __post_init__(self) -> None:
+        existence = self.operator in {"exists", "not_exists"}
+        demand(
+            (existence or self.value is not None, f"operator {self.operator} needs a value"),
+            (existence or is_number(self.value), f"operator {self.operator} compares numbers"),
+        )
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, perhaps in a text."""
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return not isinstance(value, bool)
+
+
+# How engines say that they do not know a query, an aggregation, a language, a path or a part of the body.
+
+UNKNOWN_TYPE = "named_object_not_found_exception"
+
+_UNKNOWN = re.compile(
+    r"unknown (?:query|aggregation|suggester|suggestion|rescorer)\b"
+    r"|no \[[\w-]+\] registered for \["
+    r"|script_lang not supported|stored script with unsupported lang"
+    r"|no processor type exists with name"
+    r"|no handler found for uri"
+    # A node that lacks these takes them for names of indices, which have no such method.
+    r"|incorrect http method for uri \[/_(?:sql|query|reindex|data_stream/|transform/)"
+    r"|setting \[search\.concurrent[\w.]*\], not recognized"
+    r"|unknown key for a ",
+    re.IGNORECASE,
+)
+
+
+def names_unknown(reason: str) -> bool:
+    """Return whether a node's error means that it lacks the operation, not that the request is wrong."""
+    return _UNKNOWN.search(reason) is not None or UNKNOWN_TYPE in reason
+
+
+# What only further modules do, in the words of a node's errors.
+_ONLY_IN_FULL: Final = frozenset(
+    {"matrix_stats", "geo_bounds", "geohash_grid", "geotile_grid", "geohex_grid", "csv",
+     "date_index_name", "dissect", "dot_expander", "foreach", "grok", "gsub", "html_strip", "kv",
+     "rename", "user_agent", "expression", "mustache", "template", "painless", "rank_feature",
+     "search_as_you_type", "has_child", "has_parent", "parent_id", "children", "parent", "percolate",
+     "_rank_eval", "_reindex", "_update_by_query", "_delete_by_query", "multi_terms",
+     "auto_date_histogram", "adjacency_matrix", "significant_text", "_sql", "_query", "_data_stream",
+     "_transform"}
+)  # fmt: skip
+
+
+def remedy(reason: str) -> str:
+    """Return the distribution that can do what a node lacks, as a clause; empty if unknown."""
+    words = [word for named in re.findall(r"\[([^\]]*)\]", reason) for word in re.split(r"[/?&=\s]", named)]
+    return " (distribution:official has it)" if _ONLY_IN_FULL.intersection(words) else ""

@@ -1,36 +1,211 @@
 """Every operation type that benchctl knows, by the name that Rally and OpenSearch Benchmark give it."""
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import reduce
 from operator import or_
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
-from benchctl.track.operations import admin, composite, search, table
-from benchctl.track.operations.common import Operation
+from benchctl.track.operations import Operation, Retried, Varying, admin, demand
+from benchctl.track.operations.search import (
+    CompositeAgg,
+    PaginatedSearch,
+    RawRequest,
+    ScrollSearch,
+    Search,
+    Sleep,
+    VectorSearch,
+)
+from benchctl.track.values import check_values
 
-_MODULES = (search, composite, admin, table)
+# Operations that hand on to one another what they opened, and the composite that holds them together.
+
+Subjects = str | tuple[str, ...]
+
+MOST_STREAMS = 256
+"""Of one composite; each has a thread while it runs."""
 
 
-def _declared() -> Iterator[type[Operation]]:
+class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-time"):
+    """Keep an index as it is now, for searches that name this operation."""
+
+    shown: ClassVar[bool] = True
+
+    index: str | None = None  # None means the data stream, or else the track's own index
+    data_stream: str | None = None  # the same, for those that are data streams
+    keep_alive: str = "1m"
+
+    @property
+    def target(self) -> str | None:
+        """The name to keep; None means the track's own index."""
+        return self.index or self.data_stream
+
+
+class CreatePointInTime(OpenPointInTime, frozen=True, kw_only=True, tag="create-point-in-time"):
+    """Spelling of OpenSearch Benchmark."""
+
+
+class ClosePointInTime(Operation, frozen=True, kw_only=True, tag="close-point-in-time"):
+    """Let go of a point in time."""
+
+    shown: ClassVar[bool] = True
+
+    with_point_in_time_from: str  # name of the operation that opened it
+
+
+class DeletePointInTime(Operation, frozen=True, kw_only=True, tag="delete-point-in-time"):
+    """Spelling of OpenSearch Benchmark."""
+
+    shown: ClassVar[bool] = True
+
+    # Name of the operation that opened it; None means all that are open.
+    with_point_in_time_from: str | None = None
+
+
+class SubmitAsyncSearch(Operation, frozen=True, kw_only=True, tag="submit-async-search"):
+    """Start a search whose answer is fetched later."""
+
+    shown: ClassVar[bool] = True
+
+    body: dict[str, Any]
+    index: str | None = None  # what to search; None means the track's own index
+
+
+class GetAsyncSearch(Retried, frozen=True, kw_only=True, tag="get-async-search"):
+    """Fetch the answers of asynchronous searches, asking until they are there."""
+
+    shown: ClassVar[bool] = True
+
+    retrieve_results_for: Subjects  # names of the operations that started them
+    retry_until_success: bool = True
+
+
+class DeleteAsyncSearch(Operation, frozen=True, kw_only=True, tag="delete-async-search"):
+    """Let the node forget asynchronous searches."""
+
+    shown: ClassVar[bool] = True
+
+    delete_results_for: Subjects  # names of the operations that started them
+
+
+class Stream(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    kw_only=True,
+    tag_field="operation-type",
+    tag="stream",
+):
+    """Operations one after the other, beside the streams that stand next to it."""
+
+    stream: "tuple[Step, ...]"
+
+
+if TYPE_CHECKING:
+    Step = Stream | Operation
+else:
+    Step = (
+        Stream
+        | OpenPointInTime
+        | CreatePointInTime
+        | ClosePointInTime
+        | DeletePointInTime
+        | SubmitAsyncSearch
+        | GetAsyncSearch
+        | DeleteAsyncSearch
+        | Search
+        | PaginatedSearch
+        | ScrollSearch
+        | CompositeAgg
+        | VectorSearch
+        | RawRequest
+        | Sleep
+        | admin.TYPES["field-caps"]
+        | admin.TYPES["list-all-point-in-time"]
+    )
+"""Steps of a composite."""
+
+
+class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
+    """Several operations that are measured as one.
+
+    They run one after the other; streams that stand next to each other run at the same time, and what stands
+    behind them waits for all of them.
+    """
+
+    shown: ClassVar[bool] = True
+
+    requests: tuple[Step, ...]
+    # How many requests are on their way at the same time; None sets no bound.
+    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        demand((len(self.requests) > 0, "requests is empty"))
+        streams = sum(1 for _ in _streams_of(self.requests))
+        demand((streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"))
+        given: set[str] = set()
+        for step in steps_of(self.requests):
+            if isinstance(step, Varying):
+                wrong = check_values(step.values, step.templates)
+                demand((not wrong, f"{step.name}: {wrong}"))
+            missing = [name for name in _needs(step) if name not in given]
+            demand((not missing, f"{step.name}: no operation before it is called '{', '.join(missing)}'"))
+            if isinstance(step, OpenPointInTime | SubmitAsyncSearch):
+                given.add(step.name)
+
+
+def _streams_of(steps: tuple[Step, ...]) -> Iterator[Stream]:
+    for step in steps:
+        if isinstance(step, Stream):
+            yield step
+            yield from _streams_of(step.stream)
+
+
+def steps_of(steps: tuple[Step, ...]) -> Iterator[Operation]:
+    """Yield all operations of a composite, in the order of the file."""
+    for step in steps:
+        if isinstance(step, Stream):
+            yield from steps_of(step.stream)
+        else:
+            yield step
+
+
+def _needs(step: Operation) -> tuple[str, ...]:
+    """Names of the operations whose results it works on."""
+    match step:
+        case GetAsyncSearch(retrieve_results_for=names) | DeleteAsyncSearch(delete_results_for=names):
+            return (names,) if isinstance(names, str) else names
+        case _:
+            name = getattr(step, "with_point_in_time_from", None)
+            return () if name is None else (name,)
+
+
+def stands_alone(operation: Operation) -> bool:
+    """Return whether an operation makes sense outside of a composite."""
+    if isinstance(operation, OpenPointInTime | SubmitAsyncSearch | Composite):
+        return isinstance(operation, Composite)
+    return not _needs(operation)
+
+
+# All types.
+
+
+def _declared(base: type[Operation]) -> Iterator[type[Operation]]:
     """The classes that name a type; to those that types have in common msgspec gives the class's own name."""
-    for module in _MODULES:
-        for kind in vars(module).values():
-            own = (
-                isinstance(kind, type) and issubclass(kind, Operation) and kind.__module__ == module.__name__
-            )
-            if own and kind.__struct_config__.tag != kind.__name__:
-                yield kind
+    for kind in base.__subclasses__():
+        if kind.__struct_config__.tag != kind.__name__:
+            yield kind
+        yield from _declared(kind)
 
 
 OPERATION_TYPES: Mapping[str, type[Operation]] = {
-    str(kind.__struct_config__.tag): kind for kind in _declared()
+    str(kind.__struct_config__.tag): kind for kind in _declared(Operation)
 }
 """Rally's name of a type -> its class: what else knows types has them from here."""
 
@@ -45,27 +220,26 @@ OPERATION_KEYS = sorted(
 
 # Rally reads these, too, for keys that its documentation writes otherwise.
 _OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
+MEANINGLESS = frozenset(
+    {"batch-size", "detailed-results", "profile-metrics", "profile-metrics-sample-size", "run-on-serverless"}
+)
+"""Keys of Rally and its kin about what benchctl decides itself, or does not do: passed over in silence."""
 _TYPE = "operation-type"
-_COMPOSITE = str(composite.Composite.__struct_config__.tag)
-_STREAM = str(composite.Stream.__struct_config__.tag)
-_TRUTHS = {"true": True, "false": False}
-_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_FRACTION = re.compile(r"[+-]?\d{1,18}(\.\d{1,18})?", re.ASCII)
 
 
 def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     """Read an operation; one that names no type is a search, as in Rally's oldest tracks.
 
-    Numbers may stand as texts of digits, which is what templates often make of parameters.
+    Numbers may stand as texts of digits or as fractions, which is what templates often make of parameters.
 
     Raises:
         msgspec.ValidationError: If a key is unknown, missing or of the wrong type.
     """
     prepared = _prepared({_TYPE: "search", **raw})
     # Of a class, msgspec remembers what it looks like; of a union it finds that out anew every time.
-    kind: Any = _class_of(prepared) or AnyOperation
-    operation: AnyOperation = msgspec.convert(prepared, kind)
-    if not composite.stands_alone(operation):
+    kind: Any = OPERATION_TYPES.get(str(prepared.get(_TYPE)), AnyOperation)
+    operation: AnyOperation = msgspec.convert(prepared, kind, strict=False)
+    if not stands_alone(operation):
         raise msgspec.ValidationError(
             f"{operation.type_name}: only a composite can have it among its requests"
         )
@@ -73,36 +247,15 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
 
 
 def _prepared(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """An operation's keys as its class has them."""
-    kind = _class_of(raw)
-    renamed = {_OTHER_SPELLINGS.get(key, key): value for key, value in raw.items()}
-    if kind is None:
-        return renamed
-    fields = _types(kind)
+    """An operation's keys as its class has them; null says nothing, as in Rally."""
     prepared = {
-        key: _number(value, fields.get(key))
-        for key, value in renamed.items()
-        if value is not None or _takes_null(fields.get(key))
+        _OTHER_SPELLINGS.get(key, key): value
+        for key, value in raw.items()
+        if value is not None and key not in MEANINGLESS
     }
-    requests = prepared.get("requests")
-    if raw[_TYPE] == _COMPOSITE and isinstance(requests, list):
-        prepared["requests"] = [_step(step) for step in requests]
+    if isinstance(steps := prepared.get("requests"), list):
+        prepared["requests"] = [_step(step) for step in steps]
     return prepared
-
-
-def _class_of(raw: Mapping[str, Any]) -> type[Operation] | None:
-    return OPERATION_TYPES.get(raw[_TYPE]) if isinstance(raw[_TYPE], str) else None
-
-
-@cache
-def _types(kind: type[Operation]) -> Mapping[str, Any]:
-    """The type of each of a class's keys."""
-    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
-
-
-def _takes_null(wanted: Any) -> bool:
-    """Return whether null means something to a key; else it says nothing, as in Rally."""
-    return wanted is None or not _plain_types(wanted).isdisjoint({Any, NoneType})
 
 
 def _step(raw: object) -> object:
@@ -111,37 +264,8 @@ def _step(raw: object) -> object:
         return raw
     if "stream" in raw:
         steps = raw["stream"]
-        stream = [_step(step) for step in steps] if isinstance(steps, list) else steps
-        return {_TYPE: _STREAM, **raw, "stream": stream}
-    return _prepared({"name": raw.get(_TYPE, ""), **raw}) if _TYPE in raw else raw
-
-
-def _number(value: object, wanted: Any) -> object:
-    """A text of digits as a number, and one of a truth as that, where a key takes those and no texts.
-
-    A whole number may also be written as a fraction, such as the 2500.0 that a template computes.
-    """
-    if not isinstance(value, str | float):
-        return value
-    kinds = _plain_types(wanted)
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and int in kinds and float not in kinds else value
-    if str in kinds:
-        return value
-    if bool in kinds and value in _TRUTHS:
-        return _TRUTHS[value]
-    if int in kinds and _WHOLE.fullmatch(value):
-        return int(value)
-    return float(value) if float in kinds and _FRACTION.fullmatch(value) else value
-
-
-def _plain_types(wanted: Any) -> frozenset[Any]:
-    """The types that a union is made of, without what annotations add to them."""
-    if hasattr(wanted, "__metadata__"):
-        return _plain_types(wanted.__origin__)
-    if get_origin(wanted) in {Union, UnionType}:
-        return frozenset(plain for part in get_args(wanted) for plain in _plain_types(part))
-    return frozenset({wanted})
+        return {_TYPE: "stream", **raw, "stream": [*map(_step, steps)] if isinstance(steps, list) else steps}
+    return _prepared({"name": raw.get(_TYPE, ""), **raw})
 
 
 BUILT_IN_PARAM_SOURCES = frozenset({"file-reader", "bulk", "search"})

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from benchctl.track.operations.common import MOST_WAIT_S, Asking, Operation, Varying, demand
+from benchctl.track.operations import MOST_WAIT_S, Asking, Operation, Varying, demand
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -77,7 +77,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     counts: ClassVar[str] = "docs"
 
     bulk_size: int  # documents a request
-    batch_size: int | None = None  # taken from Rally's tracks; benchctl reads ahead by itself
     ingest_percentage: float = 100.0  # how much of the corpus to send, in whole requests, rounded up
     ingest_from_percentage: float = 0.0  # how much of the corpus to leave out before that
     # How many documents of the corpus to send; not together with a percentage.
@@ -98,7 +97,6 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     conflict_probability: float = 25.0  # per cent of documents that get the id of an earlier one
     on_conflict: Literal["index", "update"] = "index"  # what is sent for them
     recency: float = 0.0  # 0 to 1; how much ids that are new are preferred to repeat, 0 for not at all
-    detailed_results: bool = False  # taken from Rally's tracks; failures are always counted by document
     timeout: str | None = None  # the request's timeout parameter
 
     def __post_init__(self) -> None:
@@ -158,7 +156,6 @@ class _Paging(_WithBody, frozen=True, kw_only=True):
     results_per_page: int | None = None  # hits or buckets a page; None leaves it to the body
     # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
-    detailed_results: bool = False  # taken from Rally's tracks; answers are always read in full detail
     # Whether the node may compress its answers; not unless this says so.
     response_compression_enabled: bool = False
 
@@ -183,15 +180,10 @@ class Search(_WithBody, frozen=True, kw_only=True, tag="search"):
     cache: bool | None = None
     pages: int | Literal["all"] | None = None  # how many pages to scroll through; None asks once
     results_per_page: int | None = None
-    detailed_results: bool = False  # taken from Rally's tracks; answers are always read in full detail
     # Whether the node may compress its answers. They are not unless this says so: unpacking costs the
     # driver time.
     response_compression_enabled: bool = False
     profile_query: bool = False  # OpenSearch Benchmark's word for `profile` in the body
-    # Taken from its workloads; benchctl draws no figures from profiles.
-    profile_metrics: list[Any] | None = None
-    profile_metrics_sample_size: int = 0  # as `profile_metrics`
-    calculate_recall: bool = True  # taken from its workloads; only searches for vectors have a recall
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -324,22 +316,11 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
     pages: Annotated[int, msgspec.Meta(ge=1)] = 1  # how many pages at most
 
 
-_HYPHENATED = frozenset(
-    {
-        "calculate_recall",
-        "detailed_results",
-        "id_field_name",
-        "profile_metrics",
-        "profile_metrics_sample_size",
-        "profile_query",
-        "response_compression_enabled",
-    }
-)
-
-
-def _key(name: str) -> str | None:
-    """Spell a key of this type as OpenSearch Benchmark does: most with underscores."""
-    return name.replace("_", "-") if name in _HYPHENATED else None
+# OpenSearch Benchmark spells keys of these types with underscores, and a few with hyphens.
+_SPELLED = {
+    name: name.replace("_", "-")
+    for name in ("calculate_recall", "id_field_name", "profile_query", "response_compression_enabled")
+}
 
 
 # With such a key of a body, or of the query in it, other hits than the nearest k are right, or fewer.
@@ -347,7 +328,7 @@ _CHANGING_HITS: Final = {"post_filter", "min_score", "size", "from", "collapse",
 _CHANGING_QUERY: Final = {"filter", "similarity", "min_score", "max_distance"}
 
 
-class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_key):
+class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_SPELLED):
     """Operations on the vectors of a data set; OpenSearch Benchmark's keys."""
 
     index: str | None = None  # None means the track's own index
@@ -359,7 +340,6 @@ class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_key):
     num_vectors: int | None = None  # how many of them; None and -1 mean all
     # What stands for the id of a document, which is the number of its vector; None means the `_id`.
     id_field_name: str | None = None
-    detailed_results: bool = False  # answers are always read in full detail
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -381,7 +361,7 @@ class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_key):
         return True
 
 
-class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="bulk-vector-data-set"):
+class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="bulk-vector-data-set"):
     """Vectors of a data set, many a request; their ids are their numbers."""
 
     counts: ClassVar[str] = "docs"
@@ -397,7 +377,7 @@ class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="bulk-
         return True
 
 
-class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vector-search"):
+class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="vector-search"):
     """A search for the nearest vectors: a body as it is, or one for each vector of a data set.
 
     Without a data set, the vectors are queries for the generated corpus of the track `vectors`. Answers of
@@ -415,9 +395,6 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
     response_compression_enabled: bool = False
     calculate_recall: bool = True  # whether answers are held against the exact neighbours, where known
     profile_query: bool = False  # the same as `profile` in the body
-    # `profile_metrics`, `profile_metrics_sample_size`: taken from workloads; profiles are not read.
-    profile_metrics: list[Any] | None = None
-    profile_metrics_sample_size: int = 0
     k: Annotated[int, msgspec.Meta(ge=1)] | None = None  # how many neighbours
     # How many are looked at to find them: `num_candidates` of Elasticsearch, `ef_search` of OpenSearch; None
     # leaves it to the engine.
@@ -512,7 +489,5 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_key, tag="vect
             return False
         if self._has_neighbours:
             return True
-        if self._has_file and self.data_set_format != "hdf5":
-            return False
         is_filtered = self.applied_filter is not None or self.filter_type in ("post_filter", "boolean")
         return not is_filtered or (not self._has_file and self.groups is not None)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.corpus.random_bits import below, mix, words
+from benchctl.corpus.tables import below, mix, words
 
 ANY64 = st.integers(0, 2**64 - 1)
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.track.operations.catalogue import decode_operation
-from benchctl.track.operations.composite import Composite, OpenPointInTime, Stream, steps_of
+from benchctl.track.operations.catalogue import Composite, OpenPointInTime, Stream, decode_operation, steps_of
 from benchctl.track.operations.search import Search
 from golden import Cases
 

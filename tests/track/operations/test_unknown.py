@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchctl.track.operations.common import names_unknown, remedy
+from benchctl.track.operations import names_unknown, remedy
 
 
 @pytest.mark.parametrize(
