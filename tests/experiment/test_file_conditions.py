@@ -187,10 +187,9 @@ def test_a_trial_has_short_tasks_and_compares_what_they_will_have(tmp_path: Path
     assert all((task.iterations or 0) <= 3 for one in plan.schedules for task in one.schedule)
 
 
-def test_a_sweep_that_is_no_list_is_told_how_to_be_one(tmp_path: Path):
-    with pytest.raises(UsageError, match=r"sweep: expected a list, found 'clients=1,2'") as caught:
+def test_a_sweep_that_is_no_list_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"sweep: expected a list, found 'clients=1,2'"):
         load(tmp_path, with_own("sweep: 'clients=1,2'"))
-    assert caught.value.hint == 'write ["clients=1,2"]'
 
 
 INGEST = """

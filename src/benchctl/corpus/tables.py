@@ -1,4 +1,4 @@
-"""What generators share: random bits, words, and lookup tables of ready-made bytes.
+"""Random bits, words, and lookup tables of ready-made bytes, which generators share.
 
 Names are a modifier and a noun joined (`luckcrafter`); messages are nouns and such names. A change of any
 list changes the corpus, so it needs a new `GENERATOR_VERSION`.

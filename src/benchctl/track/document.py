@@ -172,7 +172,7 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
 
 
 def _has_repeated(text: str) -> bool:
-    """Whether some object has a duplicate key: a fast look at all of them, which does not tell where."""
+    """Return whether some object has a duplicate key; faster than finding out where."""
     has_duplicates = False
 
     def look(pairs: list[tuple[str, object]]) -> None:

@@ -148,11 +148,6 @@ def test_a_missing_model_is_a_failure_unless_the_operation_says_otherwise(*, ign
     assert (answer.outcome is Outcome.OK) == is_fine
 
 
-def test_a_lifecycle_without_a_policy_is_refused():
-    with pytest.raises(msgspec.ValidationError, match="'policy' is missing"):
-        decode_operation({"operation-type": "create-ilm-policy", "name": "x", "policy-name": "p", "body": {}})
-
-
 @pytest.mark.parametrize(("kind", "shown"), [("proto-bulk", True), ("deploy-ml-model", False)])
 def test_tables_show_what_stands_for_work_on_documents(kind: str, *, shown: bool):
     assert decode_operation({"operation-type": kind, "name": "x"}).reported == shown
