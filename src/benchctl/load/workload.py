@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from enum import Enum
 from itertools import accumulate, count
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
@@ -46,7 +45,6 @@ from benchctl.track.values import (
     Placeholder,
     Pool,
     ValueSource,
-    printf_form,
     split_text,
 )
 
@@ -677,10 +675,7 @@ def _date_renderer(date_format: str, form: _Encoding) -> Render:
     unit_us = EPOCH_UNITS_US.get(date_format)
     if unit_us is not None:
         return lambda position: b"%d" % (position // unit_us)
-    text, attributes, _ = printf_form(date_format)
-    template = _shown(text, form)
-    fields = attrgetter(*attributes)
-    return lambda position: template % fields(_EPOCH + timedelta(microseconds=position))
+    return lambda position: _shown((_EPOCH + timedelta(microseconds=position)).strftime(date_format), form)
 
 
 def _shown(value: Any, form: _Encoding) -> bytes:

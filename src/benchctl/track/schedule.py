@@ -161,13 +161,7 @@ class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
     mix: bool = False
 
 
-_INHERITED = (
-    "warmup_iterations",
-    "iterations",
-    "warmup_time_period",
-    "time_period",
-    "ramp_up_time_period",
-)
+_OF_ELEMENTS = ("tasks", "clients", "completed-by", "mix")
 
 
 class _ChallengeEntry(msgspec.Struct, frozen=True, rename="kebab"):
@@ -272,7 +266,9 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
     if element.mix and element.completed_by is not None:
         raise document.refuse(f"{where}.completed-by", "a mix ends with the last request of its last task")
     inherited = {
-        name.replace("_", "-"): value for name in _INHERITED if (value := getattr(element, name)) is not None
+        key: value
+        for key, value in msgspec.to_builtins(element).items()
+        if key not in _OF_ELEMENTS and value is not None
     }
     completing = 0
     for place, task in enumerate(element.tasks):

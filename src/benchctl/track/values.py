@@ -74,24 +74,10 @@ def placeholders(texts: Any) -> Iterator[Placeholder]:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 US_DIGITS = 6
-_DAY_US = 86_400_000_000
 _NUMBER_DIGITS = 15  # decimal numbers of so many digits stay distinct in binary
 
 # Numeric formats of the engines, and the microseconds of their units.
 EPOCH_UNITS_US: Mapping[str, int] = {"epoch_second": 1_000_000, "epoch_millis": 1_000}
-
-# strftime's letter -> the field of a datetime, its width, and the microseconds of its unit. Months and years
-# have no fixed length. Not left to the C library, whose padding of years differs between systems.
-_DIRECTIVES = {
-    "Y": ("year", 4, _DAY_US),
-    "m": ("month", 2, _DAY_US),
-    "d": ("day", 2, _DAY_US),
-    "H": ("hour", 2, 3_600_000_000),
-    "M": ("minute", 2, 60_000_000),
-    "S": ("second", 2, 1_000_000),
-    "f": ("microsecond", 6, 1),
-}
-_FEWEST_DIRECTIVES = 3
 
 
 class Grid(NamedTuple):
@@ -111,37 +97,6 @@ class Grid(NamedTuple):
         return widths * (2 * (self.steps + 1) - self.narrowest - self.widest) // 2
 
 
-def printf_form(date_format: str) -> tuple[str, tuple[str, ...], int]:
-    """Return a date format as a printf template for the fields of a datetime.
-
-    Returns:
-        The template, the datetime's attributes for it, and the microseconds in the finest of them.
-
-    Raises:
-        ValueError: If the format is invalid.
-    """
-    letters: list[str] = []
-
-    def directive(match: re.Match[str]) -> str:
-        letter = match[1]
-        if letter == "%":
-            return "%%"
-        if letter not in _DIRECTIVES:
-            directives = " ".join(f"%{directives}" for directives in _DIRECTIVES)
-            raise ValueError(f"format '{date_format}' has '%{letter}': benchctl knows {directives} and %%")
-        letters.append(letter)
-        return f"%0{_DIRECTIVES[letter][1]}d"
-
-    template = re.sub("%(.?)", directive, date_format, flags=re.DOTALL)
-    wanted = list(_DIRECTIVES)[: max(len(set(letters)), _FEWEST_DIRECTIVES)]
-    missing = next((letter for letter in wanted if letter not in letters), None)
-    if missing is not None:
-        raise ValueError(
-            f"format '{date_format}' lacks %{missing}: it has to show the date, and every unit above its last"
-        )
-    return template, tuple(_DIRECTIVES[letter][0] for letter in letters), _DIRECTIVES[wanted[-1]][2]
-
-
 def _moment_us(key: str, text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
@@ -149,6 +104,17 @@ def _moment_us(key: str, text: str) -> int:
     except (ValueError, OverflowError):
         raise ValueError(f"{key} '{text}' is not a date in ISO 8601") from None
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def _is_shown(time_us: int, date_format: str) -> bool:
+    """Return whether a format tells a moment from all others."""
+    if date_format in EPOCH_UNITS_US:
+        return time_us % EPOCH_UNITS_US[date_format] == 0
+    try:
+        moment = _EPOCH + timedelta(microseconds=time_us)
+        return datetime.strptime(moment.strftime(date_format), date_format).replace(tzinfo=UTC) == moment
+    except (ValueError, OverflowError):
+        return False
 
 
 def _scaled(key: str, value: float, digits: int) -> int:
@@ -353,7 +319,7 @@ class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
     min: str
     max: str
     step: float = 1.0  # of the grid, which begins at `min`: seconds, as fine as microseconds
-    # Strftime's directives %Y %m %d %H %M %S %f, or `epoch_millis`, or `epoch_second`.
+    # Strftime's directives, or `epoch_millis`, or `epoch_second`.
     format: str = "%Y-%m-%dT%H:%M:%S"
 
     def _bounds(self) -> tuple[int, int, int, int]:
@@ -361,10 +327,9 @@ class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
         if step_us < 1:
             raise ValueError(f"step {self.step} is not above 0")
         first, last = _moment_us("min", self.min), _moment_us("max", self.max)
-        unit_us = EPOCH_UNITS_US.get(self.format) or printf_form(self.format)[2]
-        for key, value, time_us in (("step", self.step, step_us), ("min", self.min, first)):
-            if time_us % unit_us:
-                raise ValueError(f"{key} {value} is finer than format '{self.format}' shows")
+        for key, value, time_us in (("min", self.min, first), ("step", self.step, first + step_us)):
+            if not _is_shown(time_us, self.format):
+                raise ValueError(f"{key} {value} is not what format '{self.format}' shows")
         return first, last, step_us, US_DIGITS
 
 

@@ -206,7 +206,12 @@ class Operation(
     @property
     def accepted(self) -> frozenset[int]:
         """Status codes that count as success beside the 2xx."""
-        return frozenset(int(code) for code in _listed(self.request_params.get("ignore", [])))
+        own = getattr(self, "ignore", ())
+        ignored = [
+            *(own if isinstance(own, tuple) else (own,)),
+            *_listed(self.request_params.get("ignore", [])),
+        ]
+        return frozenset(map(int, ignored))
 
 
 class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):

@@ -57,12 +57,6 @@ class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
         super().__post_init__()
         demand((self.path.startswith("/"), "path must begin with a slash"))
 
-    @property
-    def accepted(self) -> frozenset[int]:
-        """Status codes that count as success beside the 2xx."""
-        own = (self.ignore,) if isinstance(self.ignore, int) else self.ignore
-        return super().accepted | frozenset(own)
-
 
 Names = str | tuple[str, ...] | None
 

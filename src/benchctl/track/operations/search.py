@@ -285,12 +285,6 @@ class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
         demand((self.path.startswith("/"), "path must begin with '/'"))
 
     @property
-    def accepted(self) -> frozenset[int]:
-        """Status codes that count as success beside the 2xx."""
-        own = (self.ignore,) if isinstance(self.ignore, int) else self.ignore
-        return super().accepted | frozenset(own)
-
-    @property
     def templates(self) -> Any:
         """Texts that may contain `${name}`."""
         return [self.path, self.body]
