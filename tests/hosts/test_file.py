@@ -51,27 +51,6 @@ def test_what_is_wrong_is_said_with_its_line(cases: Cases, folder: Path):
     cases("hosts", lambda old, new: load_hosts(written(folder, WHOLE.replace(old, new, 1))), folder)
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({"ca": "other"}, r"hosts.yml:2:\d+: tls, certificate: .*ca.pem does not vouch for .*me.pem"),
-        ({"key": "other"}, r"hosts.yml:2:\d+: tls, key: .*me.key is not the key of .*me.pem"),
-    ],
-)
-def test_files_that_do_not_belong_together_are_no_schedulers_fault(
-    folder: Path, files: dict[str, str], said: str
-):
-    write_certificates(folder, **files)
-    with pytest.raises(UsageError, match=said):
-        load_hosts(written(folder, WHOLE))
-
-
-def test_a_key_is_no_certificate_of_an_authority(folder: Path):
-    (folder / "ca.pem").write_bytes((folder / "me.key").read_bytes())
-    with pytest.raises(UsageError, match=r"tls, ca: .*ca.pem is not the certificate of an authority"):
-        load_hosts(written(folder, WHOLE))
-
-
 def test_nodes_have_to_be_reached_by_the_load(folder: Path):
     hosts = load_hosts(written(folder, WHOLE.replace("address: 127.0.0.1\n", "")))
     with pytest.raises(UsageError, match="on loopback, where load-1, load-2 would not reach it"):

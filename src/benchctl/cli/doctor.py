@@ -36,9 +36,7 @@ from benchctl.stats.disturbed import cpus_used
 if TYPE_CHECKING:
     from benchctl.hosts.pool import Link
 
-_NUMBERS = (
-    "CPUs", "load", "memory free GiB", "disk free GiB", "round trip ms", "MB/s", "clock offset s", "± s",
-)  # fmt: skip
+_NUMBERS = ("CPUs", "round trip ms", "clock offset s", "± s")
 _COLUMNS: tuple[Column | str, ...] = ("host", "state", *map(Column, _NUMBERS), "other versions")
 _READY = "ready"
 _REACH_S = 5.0
@@ -46,7 +44,6 @@ _GIB = 2**30
 _NS_PER_MS = 1e6
 _CLOCK_DIGITS = 6
 _NS_PER_S = 1e9
-_BYTES_PER_MB = 1e6
 Row = tuple[object, ...]
 
 
@@ -210,7 +207,7 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
                 hints |= dict.fromkeys(filter(None, [missing[name].hint]))
                 yield (name, missing[name].message, *[None] * (len(_COLUMNS) - 2))
                 continue
-            facts = describe(Path.cwd()) if name == hosts.local else links[name].facts
+            facts = describe() if name == hosts.local else links[name].facts
             others = (
                 f"{component} {facts.versions[component]}"
                 for component in VERSIONS
@@ -220,19 +217,15 @@ def _rows(hosts: Hosts, hints: dict[str, None]) -> Iterator[Row]:
                 name,
                 f"busy: {facts.busy}" if facts.busy else _READY,
                 facts.cores,
-                round(facts.load, 2),
-                round(facts.free_memory_bytes / 2**30, 1),
-                round(facts.free_disk_bytes / 2**30, 1),
-                *([None] * 4 if name == hosts.local else _distance(links[name])),
+                *([None] * 3 if name == hosts.local else _distance(links[name])),
                 ", ".join(others) or None,
             )
 
 
 def _distance(link: "Link") -> tuple[float, ...]:
-    distance = link.distance()
+    clock, round_trip_ns = link.measure_clock()
     return (
-        round(distance.round_trip_ns / _NS_PER_MS, 3),
-        round(distance.bytes_per_s / _BYTES_PER_MB, 1),
-        round(distance.clock.offset_ns / _NS_PER_S, _CLOCK_DIGITS),
-        round(distance.clock.error_ns / _NS_PER_S, _CLOCK_DIGITS),
+        round(round_trip_ns / _NS_PER_MS, 3),
+        round(clock.offset_ns / _NS_PER_S, _CLOCK_DIGITS),
+        round(clock.error_ns / _NS_PER_S, _CLOCK_DIGITS),
     )

@@ -3,7 +3,6 @@
 import logging
 import multiprocessing
 import pickle
-import re
 import threading
 import time
 import uuid
@@ -60,18 +59,6 @@ _MOST_DRIFT = 500e-6
 _LEAD_NS = 100_000_000
 _LEAD_WORKER_NS = 5_000_000
 
-_BUSY_BYTES = 8 << 20
-_BUSY_ROUNDS = 4
-
-
-@dataclass(frozen=True)
-class Distance:
-    """The network distance of a host."""
-
-    clock: HostClock
-    round_trip_ns: int  # the quickest of some, through its Dask worker
-    bytes_per_s: float  # the quickest transfer of some, from there to here, encrypted
-
 
 class Link:
     """The way to one host: calls of its actor, each of which ends in time.
@@ -127,13 +114,13 @@ class Link:
             )
         return self.lost
 
-    def measure_clock(self, rounds: int = _ROUNDS) -> tuple[HostClock, int]:
+    def measure_clock(self) -> tuple[HostClock, int]:
         """Return where its clock stands, and the round trip that tells, in nanoseconds."""
 
         async def measure() -> list[tuple[int, int]]:
             trips_ns: list[tuple[int, int]] = []
             begun_ns = time.monotonic_ns()
-            while len(trips_ns) < rounds:
+            while len(trips_ns) < _ROUNDS:
                 sent_ns = time.monotonic_ns()
                 if len(trips_ns) >= _LEAST_ROUNDS and sent_ns - begun_ns > _MOST_CLOCK_NS:
                     break
@@ -150,16 +137,6 @@ class Link:
             raise self.lose(f"it did not report its time within {LOST_S:g} s") from err
         round_trip_ns, offset_ns = min(trips)
         return HostClock(self.name, offset_ns, round_trip_ns // 2 + 1), round_trip_ns
-
-    def distance(self) -> Distance:
-        """Return how far away it is; takes a moment and moves some data."""
-        clock, round_trip_ns = self.measure_clock(2 * _ROUNDS)
-        best_s = float("inf")
-        for _ in range(_BUSY_ROUNDS):
-            begun_s = time.monotonic()
-            self.call("bytes_of", _BUSY_BYTES)
-            best_s = min(best_s, time.monotonic() - begun_s)
-        return Distance(clock, round_trip_ns, _BUSY_BYTES / best_s)
 
     def begin(self, processes: int) -> list["HostWorker"]:
         """Take the host, and start processes there."""
@@ -353,17 +330,6 @@ class HostSession:
 
 
 _SAME_HINT = "install there what is here, and start its Dask worker with that"
-_OBJECT = re.compile(r"in <[^>]*>: (\w+: )?")
-
-
-def unreached(error: Exception) -> str:
-    """Return why Dask does not reach a scheduler; some errors have no text, or objects in it."""
-    cause = error.__cause__ or error
-    if isinstance(cause, TimeoutError):
-        return f"it did not answer within {_CONNECT_S:g} s"
-    if not isinstance(cause, OSError):
-        return "the peer ended the connection"
-    return _OBJECT.sub("", str(cause)).strip() or type(cause).__name__
 
 
 @contextmanager
@@ -391,7 +357,7 @@ def _client(hosts: Hosts) -> Iterator[Client]:
             )
         except (OSError, ValueError) as err:
             raise BenchctlError(
-                f"the Dask scheduler {hosts.scheduler} cannot be reached: {unreached(err)}",
+                f"the Dask scheduler {hosts.scheduler} cannot be reached: {err.__cause__ or err}",
                 hint=f"see whether it is up, and whether {hosts.tls.ca} vouches for it and for this host",
             ) from err
         try:

@@ -36,14 +36,11 @@ _LEASE_POLL_S = 1.0
 
 @dataclass(frozen=True)
 class HostFacts:
-    """Properties of a host, and its free resources."""
+    """Properties of a host."""
 
     versions: dict[str, str]  # those of `VERSIONS`; those of `NEEDED` must be alike on all hosts
     cores: int  # CPUs that it may use
     memory_bytes: int
-    free_memory_bytes: int
-    free_disk_bytes: int  # where samples are written
-    load: float  # runnable processes of the last minute
     busy: str  # the benchctl that measures there, in words; empty for none
 
 
@@ -68,17 +65,13 @@ def versions() -> dict[str, str]:
     return dict(zip(VERSIONS, values, strict=True))
 
 
-def describe(folder: Path) -> HostFacts:
-    """Return what this host is; `folder` is where it would write samples."""
-    memory = psutil.virtual_memory()
+def describe() -> HostFacts:
+    """Return what this host is."""
     pid = measuring_pid(lock_name(os.environ))
     return HostFacts(
         versions=versions(),
         cores=len(os.sched_getaffinity(0)),
-        memory_bytes=memory.total,
-        free_memory_bytes=memory.available,
-        free_disk_bytes=shutil.disk_usage(folder).free,
-        load=os.getloadavg()[0],
+        memory_bytes=psutil.virtual_memory().total,
         busy="" if pid is None else process_words(pid),
     )
 
@@ -89,10 +82,6 @@ def _room() -> Path:
     from distributed import get_worker  # noqa: PLC0415 - see above
 
     return Path(get_worker().local_directory)
-
-
-def _ignore(_holder: str) -> None:
-    """Do nothing: nobody waits here."""
 
 
 class LoadHost:
@@ -117,11 +106,7 @@ class LoadHost:
 
     def facts(self) -> HostFacts:
         """Return what this host is."""
-        return describe(_room())
-
-    def bytes_of(self, count: int) -> bytes:
-        """Return so many bytes that nothing can compress, to find out how fast they come."""
-        return os.urandom(count)
+        return describe()
 
     def read(self, execution: str, path: Path, offset: int, count: int) -> bytes:
         """Return a piece of a file; with its last piece it is removed."""
@@ -162,7 +147,7 @@ class LoadHost:
         Raises:
             BenchctlError: If somebody measures there, or a request failed.
         """
-        with host_lock(wait=False, on_wait=_ignore, home=False), floor_stub() as url:
+        with host_lock(wait=False, on_wait=lambda _: None, home=False), floor_stub() as url:
             return measure_floor(url, stop=threading.Event())
 
     def begin(self, execution: str, processes: int) -> Path:
@@ -174,7 +159,7 @@ class LoadHost:
         if self._execution:
             raise BenchctlError(f"it was begun already, as {self._execution}")
         with ExitStack() as stack:
-            stack.enter_context(host_lock(wait=False, on_wait=_ignore, home=False))
+            stack.enter_context(host_lock(wait=False, on_wait=lambda _: None, home=False))
             folder = _room() / f"load-{execution}"
             folder.mkdir()
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
