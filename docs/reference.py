@@ -27,7 +27,7 @@ from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.file import ExperimentFile
 from benchctl.hosts.file import HostsFile
 from benchctl.micro.conduct import MicroEntry
-from benchctl.nightly.model import MESSAGE_VERSION, Message
+from benchctl.nightly.message import MESSAGE_VERSION, Message
 from benchctl.nightly.suite import Suite
 from benchctl.report.formats import Document
 from benchctl.report.numbers import json_text
@@ -74,7 +74,7 @@ _FILES = {
     "Variants": (VariantEntry, "`--variants FILE`: a mapping of names to the following keys."),
     "Hosts": (HostsFile, "`--hosts FILE`."),
     "Targets": (TargetEntry, "`--targets FILE`: a mapping of names to the following keys."),
-    "Microbenchmarks": (MicroEntry, "The key `micro` of suites and experiments."),
+    "Microbenchmarks": (MicroEntry, "The key `micro` of experiments."),
 }
 _REFUSED = {"Suite": {"sweep", "evidence"}}
 """Keys that a form has, and its command always refuses."""

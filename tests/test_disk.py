@@ -10,7 +10,7 @@ import pytest
 from benchctl.corpus.generated import load_corpus
 from benchctl.disk import MOST_BYTES, read_file, replacing
 from benchctl.errors import BenchctlError
-from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.records import SuiteFolder
 from benchctl.nightly.suite import load_suite
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.load import load_challenge, load_track
@@ -43,7 +43,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "YAML file": ("variants.yml", lambda folder: read_typed(folder / "variants.yml", dict[str, str])),
     "suite": ("nightly.yml", lambda folder: load_suite(folder / "nightly.yml")),
     "corpus": ("manifest.json", load_corpus),
-    "events of nights": ("events.jsonl", lambda folder: SuiteFolder(folder).events(pytest.fail)),
+    "alarms of nights": ("suite.json", lambda folder: SuiteFolder(folder).state()),
 }
 
 

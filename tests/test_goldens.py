@@ -23,7 +23,6 @@ from benchctl.cli.boundary import guarded
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
-from benchctl.nightly.folder import Known, remember
 from benchctl.results.model import OtherLoad, RunRecord
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
@@ -130,7 +129,6 @@ def fill(top: Path, home: Home) -> None:
     world = World(top)
     for flags in ("", "", SLOW_FLAG):
         world.night(flags=flags)
-    remember(world.folder, Known(str(top / "suite.yml"), str(home.runs)))
     write_files(top / "books", BOOKS)
     write_experiment(top, name="experiment.yml")
     keep("sweep", swept_record())

@@ -82,10 +82,7 @@ SLICES: Mapping[str, Slice] = {
         },
     ),
     "nightly": Slice(
-        {
-            "references": "folder:references",
-            "whole": "commands.run:whole",
-        },
+        {"references": "records:references"},
         {
             "nightly": (
                 "Automate",

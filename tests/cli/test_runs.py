@@ -16,12 +16,13 @@ from benchctl.errors import BenchctlError
 from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
 from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
-from benchctl.nightly.folder import SuiteFolder
+from benchctl.nightly.records import SuiteFolder
 from benchctl.results.plan import DEFAULT_LENGTH
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.caveat import run_doubts
 from builders import make_fork, make_plan, make_record
 from made_experiment import made_record
+from nightly.made import finding
 
 DAY = timedelta(days=1)
 
@@ -124,8 +125,8 @@ def test_what_experiments_and_nights_refer_to_takes_force(home: Home):
     for name in ("a", "b", "c", "d"):
         run(home, name)
     suite = SuiteFolder(home.nightly / "big5")
-    began = suite.begin("big5", datetime.now(UTC))
-    suite.save(msgspec.structs.replace(began, run="a", runs=("a", "b")))
+    began = suite.begin(datetime.now(UTC))
+    suite.save(msgspec.structs.replace(began, run="a", findings=(finding(1, run="b"),)))
     experiment = ExperimentStore(home.experiments).create("x", "20260101-000000")
     experiment.save(made_record([], id=experiment.path.name, runs={"m": "c"}))
     assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"

@@ -1,4 +1,4 @@
-"""Nights on real nodes: one that is killed and gone on with, a slow engine, too small a disk."""
+"""Nights on real nodes: one that is killed, a slow engine, too small a disk."""
 
 import json
 import signal
@@ -12,8 +12,7 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.lock import measuring_pid
-from benchctl.nightly.folder import SuiteFolder
-from benchctl.nightly.model import Event, NightRecord, Raised
+from benchctl.nightly.records import Alarm, NightRecord, SuiteFolder
 from integration.calls import Benchctl
 from waiting import eventually
 
@@ -32,7 +31,6 @@ CHALLENGE = {
     "schedule": [{"operation": "composite-date_histogram-daily", "warmup-iterations": 640, "iterations": 60}],
 }
 SUITE = """
-name: nights
 variants: ["candidate=os{flags}"]
 challenges: [daily.json]
 # So many that a search is work, and so few that an engine without a compiler soon warms up.
@@ -40,10 +38,10 @@ docs: 10k
 heap: 512m
 forks: 3
 # Searches take ten times as long: five forks tell, and more only where a busy machine spoils one.
-confirm: {{most-forks: 8}}
+confirm-forks: 8
 host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
 notify:
-  - command: [/bin/sh, -c, "cat > told-$$.json"]
+  command: [/bin/sh, -c, "cat > told-$$.json"]
 """
 
 
@@ -53,18 +51,18 @@ class Night(msgspec.Struct, frozen=True):
     Attributes:
         done: the process.
         record: of the night.
-        events: of the suite.
+        alarms: of the suite.
         told: what the notifier was given.
     """
 
     done: Any
     record: NightRecord
-    events: list[Event]
+    alarms: tuple[Alarm, ...]
     told: list[dict[str, Any]]
 
     @property
-    def raised(self) -> list[Raised]:
-        return [one for one in self.events if isinstance(one, Raised) and one.night == self.record.id]
+    def raised(self) -> list[Alarm]:
+        return [one for one in self.alarms if one.night == self.record.id]
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -77,7 +75,7 @@ class Story(msgspec.Struct, frozen=True):
 
     second_start: Any
     cut_off: NightRecord
-    resumed: Night
+    quiet: Night
     no_space: Night
 
 
@@ -101,7 +99,7 @@ class Teller:
         messages = [json.loads(path.read_text()) for path in told]
         for path in told:
             path.unlink()
-        return Night(done, self.newest, self.suite.events(pytest.fail), messages)
+        return Night(done, self.newest, self.suite.state().alarms, messages)
 
     def killed_night(self) -> tuple[Any, NightRecord]:
         """Kill a night after its first fork; before, start a second one."""
@@ -132,9 +130,9 @@ def teller(
 @pytest.fixture(scope="module")
 def story(teller: Teller) -> Story:
     second_start, cut_off = teller.killed_night()
-    resumed = teller.night()
+    quiet = teller.night()
     no_space = teller.night(host=", least-free-gb: 1000000")
-    return Story(second_start=second_start, cut_off=cut_off, resumed=resumed, no_space=no_space)
+    return Story(second_start=second_start, cut_off=cut_off, quiet=quiet, no_space=no_space)
 
 
 def test_a_second_start_says_who_is_at_work_and_leaves_it_alone(story: Story) -> None:
@@ -144,14 +142,15 @@ def test_a_second_start_says_who_is_at_work_and_leaves_it_alone(story: Story) ->
     assert "nothing is run" in story.second_start.stdout
 
 
-def test_a_killed_night_is_gone_on_with(story: Story) -> None:
+def test_a_killed_night_is_told_and_the_next_is_measured(story: Story, teller: Teller) -> None:
     assert (story.cut_off.number, story.cut_off.status) == (1, "running")
-    night = story.resumed
+    night = story.quiet
     assert night.done.returncode == 0, night.done.stderr
-    assert night.done.stdout.startswith("nights night 1: quiet")
-    assert (night.record.id, night.record.status) == (story.cut_off.id, "done")
-    assert night.record.forks_done == 3
-    assert (night.record.findings, night.told) == ((), [])
+    assert night.done.stdout.startswith("nights night 2: quiet")
+    assert (night.record.status, night.record.findings) == ("done", ())
+    assert teller.suite.nights(pytest.fail)[0].status == "interrupted"
+    (told,) = night.told
+    assert (told["night"], told["status"]) == (story.cut_off.id, "broken")
 
 
 def test_a_disk_without_space_is_refused_and_told(story: Story) -> None:
@@ -170,19 +169,16 @@ def test_a_slow_engine_is_screened_confirmed_attributed_and_told_once(story: Sto
     assert night.done.returncode == 3, [finding.reason for finding in night.record.findings]
     # What three forks find in a p90 of fifty requests, and what becomes of it, is a busy machine's to say.
     assert {one.direction for one in night.record.findings if one.status == "confirmed"} == {"slower"}
-    (alarm,) = (one for one in night.raised if one.key.metric == "throughput")
-    assert alarm.direction == "slower"
-    assert alarm.effect_percent is not None
-    assert alarm.effect_percent < -50
-    assert alarm.high_percent is not None
-    assert alarm.high_percent < 0
-    assert alarm.since == night.record.id
+    (alarm,) = (one for one in night.raised if one.finding.key.metric == "throughput")
+    found = alarm.finding
+    assert found.direction == "slower"
+    assert found.effect_percent < -50
+    assert found.high_percent < 0
+    assert found.since == night.record.id
     # A quiet night that was slow by chance counts against the engine, and the one before it is the last good.
-    assert alarm.last_good in {night.record.id for night in (story.resumed, *quiet)}
-    assert any(SLOW in change.after for change in alarm.changes)
-    assert alarm.confirmation is not None
-    assert alarm.confirmation.forks_good == alarm.confirmation.forks_tonight >= 5
-    assert SLOW in alarm.command
+    assert found.last_good in {night.record.id for night in (story.quiet, *quiet)}
+    assert any(SLOW in change for change in alarm.changes)
+    assert SLOW in found.command
     (told,) = night.told
     assert told["status"] == "alarm"
     assert "candidate is slower: composite-date_histogram-daily of daily" in told["text"]

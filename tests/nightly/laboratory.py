@@ -11,16 +11,14 @@ import msgspec
 import numpy as np
 
 from benchctl.home import Home
-from benchctl.nightly.folder import SuiteFolder
-from benchctl.nightly.measure import Laboratory
-from benchctl.nightly.night import Ended, Shift, run_night
+from benchctl.nightly.night import Ended, Laboratory, Shift, run_night
+from benchctl.nightly.records import SuiteFolder
 from benchctl.nightly.suite import load_suite
 from benchctl.results.model import EngineFacts, RunRecord
 from benchctl.results.plan import Plan, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import Snapshot
-from benchctl.run.open_run import NotResumable
 from benchctl.run.orchestrate import Extras
 from builders import make_environment, make_fork, make_record, make_summary
 
@@ -86,7 +84,6 @@ class World:
     clock_s: float = 0.0
     fork_s: float = 1.0
     build: str = "build-1"
-    not_resumable: str = ""
     host_limits: str = "least-free-gb: 0"
     challenge: str = "range-only-short"
     runs: list[RunRecord] = field(default_factory=list)
@@ -105,15 +102,7 @@ class World:
         path = self.write_suite(flags=flags, more=more, label=label, options=options)
         suite = load_suite(path)
         bench = Bench(self.home, RunStore(self.home.runs), self.observer, Flag())
-        shift = Shift(
-            suite,
-            path,
-            self.folder,
-            bench,
-            self.laboratory,
-            lambda: self.now,
-            lambda: self.clock_s,
-        )
+        shift = Shift(suite, self.folder, bench, self.laboratory, lambda: self.now, lambda: self.clock_s)
         try:
             return run_night(shift)
         finally:
@@ -122,7 +111,7 @@ class World:
     def notified_night(self) -> None:
         """Run one, and keep that its message was sent."""
         record = self.night().record
-        self.folder.save(msgspec.structs.replace(record, unnotified=()))
+        self.folder.save(msgspec.structs.replace(record, told=True))
 
     def write_suite(
         self, *, flags: str = "", more: str = "", label: str = "candidate", options: str = ""
@@ -139,7 +128,6 @@ class World:
     def laboratory(self) -> Laboratory:
         return Laboratory(
             start=self.start,
-            resume=self.resume,
             pin=lambda spec, _home: spec,
             settle=lambda *_: 0.0,
             look=self.look,
@@ -158,11 +146,6 @@ class World:
         self.fail(plan)
         left = None if extras.left_s is None else extras.left_s()
         return folder, self._measured(folder, record, left)
-
-    def resume(self, _bench: Bench, folder: RunFolder, _track: Any) -> RunRecord:
-        if self.not_resumable:
-            raise NotResumable(self.not_resumable)
-        return self._measured(folder, folder.load(), None)
 
     def _measured(self, folder: RunFolder, record: RunRecord, left_s: float | None) -> RunRecord:
         plan = record.plan

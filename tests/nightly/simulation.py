@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 from rich.console import Console
 
-from benchctl.nightly.confirm import status_of
-from benchctl.nightly.model import FindingStatus
-from benchctl.nightly.screening import DEFAULT_MARGIN, Nights, Screened, screen
+from benchctl.nightly.night import status_of
+from benchctl.nightly.records import FindingStatus
+from benchctl.nightly.series import DEFAULT_MARGIN, Nights, Screened, screen
 from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.arrays import Floats
 from benchctl.stats.compare import Comparison, compare
@@ -63,15 +63,17 @@ class Process:
             noise[:, night] = self.ar * noise[:, night - 1] + math.sqrt(1 - self.ar**2) * noise[:, night]
         numbers = np.arange(1, self.nights + 1)
         ones = np.ones(self.nights, np.int64)
+        zeros = np.zeros(self.nights)
         return [
-            Nights(numbers, row, np.zeros(self.nights), ones) for row in self.truth + self.night_sd * noise
+            Nights(numbers, row, zeros, ones, higher_is_better=False)
+            for row in self.truth + self.night_sd * noise
         ]
 
 
 def screened(nights: Nights, night: int, **other: list[int]) -> Screened | None:
     """Screen a night with those before it as usual."""
     usual = other.pop("usual", list(range(1, night)))
-    return screen(nights, night, usual=usual, margin=DEFAULT_MARGIN, higher_is_better=False, **other)
+    return screen(nights, night, usual=usual, margin=DEFAULT_MARGIN, **other)
 
 
 def first_screened(nights: Nights, start: int, end: int) -> int | None:

@@ -8,9 +8,12 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.nightly.suite import Suite, check_challenges, load_suite
+from benchctl.home import Home
+from benchctl.nightly.night import night_plan, night_seed, resolve
+from benchctl.nightly.suite import Suite, load_suite
+from benchctl.results.plan import VariantSpec
 from benchctl.run.form import documents_of
-from benchctl.spec import DEFAULT_FORKS
+from benchctl.spec import DEFAULT_FORKS, MAX_SEED
 from benchctl.stats.history import metrics_of
 from builders import make_plan
 from golden import Cases
@@ -30,15 +33,14 @@ def suite_of(folder: Path, text: str) -> Suite:
 
 def test_a_suite_needs_little_and_is_called_like_its_file(tmp_path: Path):
     suite = suite_of(tmp_path, LEAST)
-    assert suite.name == "search"
     assert suite.challenges == ("range-only",)
     assert suite.track == "big5"
     assert suite.forks == DEFAULT_FORKS
     assert suite.seed is None
     assert suite.budget_s is None
-    assert suite.canaries == ()
+    assert suite.canary is None
     assert suite.margins == {}
-    assert suite.runs is None
+    assert suite.notify is None
 
 
 def test_amounts_are_read(tmp_path: Path):
@@ -52,24 +54,15 @@ def test_amounts_are_read(tmp_path: Path):
     assert documents_of(suite_of(tmp_path, LEAST + "docs: 20000\n")) == 20_000
 
 
-def test_variants_come_before_canaries_and_know_their_place(tmp_path: Path):
+def test_variants_come_before_the_canary_and_know_their_place(tmp_path: Path):
     text = "variants: [es@latest, 'mine=es,jdk:17']\ncanary: old=es@8.11.0\nchallenges: [test]\n"
     suite = suite_of(tmp_path, text)
-    members = list(suite.members())
-    assert [(role, variant) for role, variant, _ in members] == [
-        ("watched", "es@latest"),
-        ("watched", "mine=es,jdk:17"),
-        ("canary", "old=es@8.11.0"),
+    assert suite.members == [
+        ("es@latest", ("variants", 0)),
+        ("mine=es,jdk:17", ("variants", 1)),
+        ("old=es@8.11.0", ("canary",)),
     ]
-    assert suite.spec_of(members[1][1]).jdk == "17"
-
-
-def test_several_canaries_may_be_given(tmp_path: Path):
-    suite = suite_of(tmp_path, f"{LEAST}canary: [c1=es@8.11.0, c2=os@2.11.0]\n")
-    assert [variant for role, variant, _ in suite.members() if role == "canary"] == [
-        "c1=es@8.11.0",
-        "c2=os@2.11.0",
-    ]
+    assert [spec.jdk for spec in suite.specs] == [None, "17", None]
 
 
 def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
@@ -80,7 +73,7 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
         "  - other=es,distribution:https://host/es.zip,jdk:21\n"
         "challenges: [range-only, sub/mine, mine.json, own-of-track]\n"
         "warmup-challenges: [./warm.json]\n"
-        "track: here\ncorpus: docs.json\ncorpus-dirs: [more, /data]\nruns: ../runs\n"
+        "track: here\ncorpus: docs.json\ncorpus-dirs: [more, /data]\n"
         "hosts: hosts.yml\n"
     )
     suite = suite_of(tmp_path, text)
@@ -101,7 +94,6 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert named.corpus == f"logs={tmp_path / 'docs.json'}"
     assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
     assert suite.hosts == str(tmp_path / "hosts.yml")
-    assert suite.runs == str(tmp_path / "../runs")
 
 
 def test_paths_within_a_variant_are_relative_to_the_suite_file_too(
@@ -118,7 +110,7 @@ def test_paths_within_a_variant_are_relative_to_the_suite_file_too(
         "challenges: [range-only]\n"
     )
     suite = suite_of(tmp_path, text)
-    specs = [suite.spec_of(variant) for _, variant, _ in suite.members()]
+    specs = suite.specs
     assert specs[0].jars == (str(tmp_path / "mine.jar"),)
     assert specs[0].jdk == str(tmp_path / "jdks/22")
     assert specs[0].plugins == (str(tmp_path / "extra.zip"),)
@@ -127,22 +119,6 @@ def test_paths_within_a_variant_are_relative_to_the_suite_file_too(
     assert specs[1].jars == (str(tmp_path / "mine.jar"), "patched:bulk-visit")
     assert [spec.jdk for spec in specs[1:]] == ["17", "17"]
     assert (specs[2].distribution, specs[2].warmups) == ("https://host/es.zip", ("warmup",))
-
-
-def test_microbenchmarks_are_watched_with_jars_beside_the_suite(tmp_path: Path):
-    (tmp_path / "Sum.java").write_text("class Sum {}\n")
-    text = """
-variants: [plain, "own=jar:lib/own.jar,jar:a.b:c:1,jvm:-XX:-Inline"]
-canary: canary=jvm:-Xint
-micro: {source: Sum.java, params: {size: [1]}}
-margins: {op_time: 3%}
-"""
-    suite = suite_of(tmp_path, text)
-    assert suite.micro is not None
-    assert suite.micro.spec(Path()).source == str(tmp_path / "Sum.java")
-    specs = [suite.spec_of(variant) for _, variant, _ in suite.members()]
-    assert [(one.name, one.engine) for one in specs] == [("plain", "jvm"), ("own", "jvm"), ("canary", "jvm")]
-    assert specs[1].jars == (str(tmp_path / "lib" / "own.jar"), "a.b:c:1")
 
 
 def test_what_comes_with_benchctl_goes_before_files_of_the_same_name(tmp_path: Path):
@@ -158,36 +134,15 @@ def test_what_is_wrong_is_refused_with_its_line(cases: Cases, tmp_path: Path):
     cases("suite", lambda text: suite_of(tmp_path, text), tmp_path)
 
 
-def test_a_file_whose_name_cannot_be_a_suites_needs_one_within(tmp_path: Path):
-    path = write(tmp_path, LEAST, "My Suite.yml")
-    with pytest.raises(
-        UsageError, match="the file's name, 'My Suite', cannot be that of the suite"
-    ) as caught:
-        load_suite(path)
-    assert "name: search" in caught.value.hint
-    path.write_text(f"{LEAST}name: mine\n", encoding="utf-8")
-    assert load_suite(path).name == "mine"
-
-
-def test_a_night_may_follow_the_pollution(tmp_path: Path):
-    text = f"{LEAST}warmup-challenges: [polluted]\n"
-    path = write(tmp_path, text)
-    check_challenges(path, load_suite(path))
-    path = write(tmp_path, text.replace("polluted", "poluted"))
-    with pytest.raises(UsageError) as caught:
-        check_challenges(path, load_suite(path))
-    assert "'polluted'" in caught.value.hint
-
-
-def test_a_night_does_not_sweep(tmp_path: Path):
-    with pytest.raises(UsageError, match="a night watches figures, and a sweep draws curves"):
-        suite_of(tmp_path, f"{LEAST}sweep: ['clients=1,2']\n")
+@pytest.mark.parametrize("name", ["My Suite.yml", "_.yml", f"{'x' * 61}.yml"])
+def test_a_suite_is_called_like_its_file_which_can_name_a_directory(tmp_path: Path, name: str):
+    with pytest.raises(UsageError, match="cannot be the name of a suite"):
+        load_suite(write(tmp_path, LEAST, name))
 
 
 def test_the_template_is_a_suite(tmp_path: Path):
     text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
-    suite = suite_of(tmp_path, text)
-    assert [role for role, _, _ in suite.members()] == ["watched", "watched", "canary"]
+    assert [spec.name for spec in suite_of(tmp_path, text).specs] == ["es@latest", "os@latest", "canary"]
 
 
 def test_nights_may_be_judged_by_other_metrics(tmp_path: Path):
@@ -201,18 +156,10 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
     text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     setting = re.compile(r"^( *)# (( *- )?( *[a-z_0-9-]+:( .*)?)|- (es-noinline|mine)=.*)$", re.MULTILINE)
     suite = suite_of(tmp_path, setting.sub(r"\1\2", text))
-    assert {spec.title for spec in suite.notify} == {
-        "command ./notify.sh",
-        "webhook $CHAT_WEBHOOK",
-        "webhook ci.example.org",
-    }
-    assert [suite.spec_of(variant).name for _, variant, _ in suite.members()] == [
-        "es@latest",
-        "os@latest",
-        "es-noinline",
-        "mine",
-        "canary",
-    ]
+    assert suite.notify is not None
+    assert suite.notify.title == "webhook $CHAT_WEBHOOK"
+    names = [spec.name for spec in suite.specs]
+    assert names == ["es@latest", "os@latest", "es-noinline", "mine", "canary"]
     # All that a suite has is in the template, but for what it refuses.
     assert {name for name in text.replace("#", " ").split() if name.endswith(":")} >= {
         f"{field}:" for field in _keys(Suite) if field not in {"sweep", "evidence"}
@@ -222,9 +169,91 @@ def test_everything_that_the_template_has_in_comments_can_be_taken_in(tmp_path: 
 def test_the_template_has_the_defaults_that_it_says(tmp_path: Path):
     text = resources.files("benchctl.nightly").joinpath("template.yml").read_text(encoding="utf-8")
     template, least = suite_of(tmp_path, text), suite_of(tmp_path, LEAST)
-    same = ("confirm", "on_busy", "on_cut_off", "host", "retention", "forks", "restart", "track")
+    same = ("confirm_forks", "on_busy", "host", "raw_nights", "forks", "restart", "track")
     assert {name: getattr(template, name) for name in same} == {name: getattr(least, name) for name in same}
 
 
 def _keys(kind: type[Suite]) -> list[str]:
     return list(kind.__struct_encode_fields__)
+
+
+# A suite into a night's plan.
+
+
+TEXT = """
+variants: [es@latest, 'mine=es@9.1.0,distribution:build']
+canary: old=es@8.11.0
+challenges: [range-only, big5rangedebug]
+warmup-challenges: [warmup]
+restart: never
+params: {iterations: 30, range-only.iterations: 7}
+include-tasks: range
+exclude-tasks: desc_sort_timestamp
+docs: 20k
+corpus-seed: 3
+heap: 512m
+segments: 2
+ingest-clients: 1
+index-builds: 2
+workers: 3
+forks: 4
+on-error: abort
+assertions: false
+"""
+
+
+def resolved(suite: Suite) -> tuple[VariantSpec, ...]:
+    return resolve(suite, newest=lambda _: "9.9.9")
+
+
+def test_variants_are_called_as_in_the_suite_whatever_version_that_is(tmp_path: Path):
+    assert resolved(suite_of(tmp_path, TEXT)) == (
+        VariantSpec("es@latest", "elasticsearch", "9.9.9"),
+        VariantSpec("mine", "elasticsearch", "9.1.0", distribution=str(tmp_path / "build")),
+        VariantSpec("old", "elasticsearch", "8.11.0"),
+    )
+
+
+def test_all_of_the_suite_reaches_the_plan(tmp_path: Path):
+    suite = suite_of(tmp_path, TEXT)
+    specs = resolved(suite)
+    plan, _, _ = night_plan(suite, "search", 42, specs, Home(tmp_path))
+    assert plan.variants == specs
+    assert [challenge.name for challenge in plan.schedules] == ["range-only", "big5rangedebug"]
+    assert [challenge.name for challenge in plan.warmup_challenges] == ["warmup"]
+    assert [[(task.label, task.iterations) for task in one.schedule] for one in plan.schedules] == [
+        [("range", 7)],
+        [("range", 30)],
+    ]
+    assert (plan.include_tasks, plan.exclude_tasks) == ("range", "desc_sort_timestamp")
+    assert (plan.restart, plan.heap_mb) == ("never", 512)
+    assert (plan.corpus.documents, plan.corpus.seed) == (20_000, 3)
+    assert (plan.segments, plan.ingest_clients, plan.index_builds) == (2, 1, 2)
+    assert (plan.workers, plan.forks) == (3, 4)
+    assert (plan.on_error, plan.assertions) == ("abort", False)
+    assert (plan.seed, plan.stop) == (night_seed(suite, "search", 42), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("variants: [es]\nchallenges: [nowhere.json]\n", "nowhere.json"),
+        ("variants: [es]\nchallenges: [test]\npin: node=1\n", "--pin"),
+    ],
+)
+def test_what_does_not_fit_track_or_host_is_refused_before_anything_starts(
+    tmp_path: Path, text: str, said: str
+):
+    suite = suite_of(tmp_path, text)
+    with pytest.raises(UsageError, match=said):
+        night_plan(suite, "search", 1, resolved(suite), Home(tmp_path))
+
+
+def test_every_night_has_another_seed_and_always_the_same(tmp_path: Path):
+    suite = suite_of(tmp_path, LEAST)
+    seeds = [night_seed(suite, "search", night) for night in range(1, 1001)]
+    assert seeds == [night_seed(suite, "search", night) for night in range(1, 1001)]
+    assert len(set(seeds)) == 1000
+    assert all(0 <= seed < MAX_SEED for seed in seeds)
+    suite = suite_of(tmp_path, f"{LEAST}seed: 0\n")
+    assert {night_seed(suite, "search", night) for night in range(1, 9)} == {0}

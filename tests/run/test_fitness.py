@@ -11,7 +11,6 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.nightly.model import NIGHT_VERSION, NightRecord
 from benchctl.results.model import OtherLoad
 from benchctl.results.plan import TargetSpec
 from benchctl.run.fitness import (
@@ -38,16 +37,14 @@ def seen(**changes: Any) -> Snapshot:
     return dataclasses.replace(QUIET, **changes)
 
 
-def night_at(started: datetime) -> NightRecord:
-    return NightRecord(
-        NIGHT_VERSION, id="00007-x", number=7, suite="s", started=started.isoformat(), status="done"
-    )
+def night_at(started: datetime) -> tuple[int, str]:
+    return 7, started.isoformat()
 
 
 def fitness(
     found: Snapshot = QUIET,
     limits: HostLimits | None = None,
-    last: NightRecord | None = None,
+    last: tuple[int, str] | None = None,
     heap_mb: int = 1024,
     on_busy: BusyAction = "warn",
     **host: Any,
@@ -57,7 +54,7 @@ def fitness(
         found,
         limits or HostLimits(),
         heap_mb,
-        last and (last.number, last.started),
+        last,
         on_busy,
     )
 

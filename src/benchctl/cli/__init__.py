@@ -25,7 +25,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
         "run": ("benchctl.cli.run:run_command", "Run challenges on fresh nodes and compare the variants."),
         "resume": (
             "benchctl.cli.resume:resume_command",
-            "Resume an interrupted run, experiment or night.",
+            "Resume an interrupted run or experiment.",
         ),
         "extend": (
             "benchctl.cli.resume:extend_command",

@@ -143,9 +143,9 @@ class BegunRun:
 @_how
 @runs_option
 def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, *, how: How) -> None:
-    """Resume an interrupted run, experiment or night.
+    """Resume an interrupted run or experiment.
 
-    ID is that of any of these; `latest` is the newest run. Finished forks are kept, and the rest is measured
+    ID is that of either; `latest` is the newest run. Finished forks are kept, and the rest is measured
     on the same engines, documents and indices; where these have changed, it is refused.
     """
     _check(None, budget_s)

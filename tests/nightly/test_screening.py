@@ -3,10 +3,21 @@ from collections.abc import Collection
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import kstest, norm, t
 
-from benchctl.nightly.model import Series
-from benchctl.nightly.screening import PRIOR_NIGHTS, PRIOR_SD, Screened, _scores, nights_of, screen
+from benchctl.nightly.series import (
+    PRIOR_NIGHTS,
+    PRIOR_SD,
+    Screened,
+    Series,
+    _scores,
+    is_nearer,
+    nights_of,
+    recovered,
+    screen,
+)
 from nightly.made import drawn, series
 
 SPREAD = [9.9, 10.0, 10.1, 9.95, 10.05]
@@ -29,7 +40,6 @@ def tonight(
         doubtful=doubtful,
         cleared=cleared,
         margin=margin,
-        higher_is_better=found.higher_is_better,
     )
 
 
@@ -46,7 +56,7 @@ def scores(values: list[float]) -> list[float]:
 def test_a_night_without_a_value_is_not_screened():
     nights = nights_of(series([[10.0], [10.0], [], [20.0]]))
     for night in (3, 9):
-        assert screen(nights, night, usual=[1, 2], margin=0.05, higher_is_better=False) is None
+        assert screen(nights, night, usual=[1, 2], margin=0.05) is None
 
 
 def test_a_night_is_not_held_against_nothing_or_the_nights_to_come():
@@ -82,7 +92,7 @@ def test_the_effect_is_the_mean_since_the_change_over_that_of_the_nights_before(
     before = np.log([value for (value,) in values[:20]])
     effect = np.log([11.0, 11.2]).mean() - before.mean()
     assert found.effect_log == pytest.approx(effect)
-    assert (found.since, found.last_good, found.baseline_nights) == (21, 20, 20)
+    assert (found.since, found.last_good) == (21, 20)
     assert found.low_log < effect < found.high_log
     assert found.high_log - effect == pytest.approx(effect - found.low_log)
 
@@ -148,7 +158,7 @@ def test_a_change_that_nobody_could_confirm_stays_armed_and_never_becomes_usual(
     usual = range(1, 21)
     found = tonight(series(values), usual=usual, doubtful=range(21, 32))
     assert found is not None
-    assert (found.since, found.baseline_nights, found.last_good) == (21, 20, 20)
+    assert (found.since, found.last_good) == (21, 20)
     # As few more nights as one that is far less plain by itself.
     weak = [*steady(20), *[[10.25]] * 6, [10.3]]
     assert tonight(series(weak), usual=usual, doubtful=range(21, 27)) is not None
@@ -172,3 +182,92 @@ def test_a_step_among_the_first_nights_is_not_absorbed():
         for nights in (4,)
     ]
     assert sum(one is not None for one in found) >= 17
+
+
+# Nights of a series.
+
+
+NIGHTS = st.lists(st.lists(st.floats(0.01, 1e6), max_size=6), max_size=12).filter(any)
+
+
+@given(NIGHTS)
+def test_every_night_is_the_mean_and_the_spread_of_the_logarithms_of_its_forks(nights: list[list[float]]):
+    found = nights_of(series(nights))
+    there = {number: np.log(values) for number, values in enumerate(nights, start=1) if values}
+    assert found.numbers.tolist() == list(there)
+    assert found.counts.tolist() == [logs.size for logs in there.values()]
+    assert found.means == pytest.approx([logs.mean() for logs in there.values()])
+    assert found.squares == pytest.approx([logs.var() * logs.size for logs in there.values()], abs=1e-7)
+
+
+def test_the_fork_sd_is_pooled_within_nights_whatever_lies_between_them():
+    found = nights_of(series([[1.0, 1.1, 1.2], [50.0, 55.0, 60.0], [7.0]]))
+    assert found.fork_sd() == pytest.approx(np.log([1.0, 1.1, 1.2]).std(ddof=1))
+
+
+# Values that may be 0, night by night: a night is the arithmetic mean of its forks.
+
+
+def pauses(*nights: list[float]) -> Series:
+    return series(nights, additive=True)
+
+
+def test_a_night_is_the_arithmetic_mean_of_its_forks_and_its_spread_a_share_of_it():
+    found = nights_of(pauses([0.0, 3.0, 3.0], [0.0, 0.0], [4.0]))
+    assert found.means.tolist() == [math.log(2), -math.inf, math.log(4)]
+    assert found.squares.tolist() == [1.0 + 0.25 + 0.25, 0.0, 0.0]
+
+
+def test_twice_the_pauses_are_screened_with_the_ratio_of_means():
+    quiet = [
+        [1.0, 0.0, 2.0, 1.0],
+        [0.0, 2.0, 1.1, 1.0],
+        [1.0, 1.0, 0.9, 1.0],
+        [2.0, 0.0, 1.0, 1.05],
+        [1.0] * 4,
+    ]
+    found = tonight(pauses(*quiet * 6, [12.0, 9.0, 11.0, 10.0]))
+    assert found is not None
+    assert (found.direction, found.since) == ("slower", 31)
+    assert found.effect_percent == pytest.approx(950, abs=10)
+
+
+# Recovery.
+
+
+MARGIN = 0.05
+OLD = np.array([0.0, 0.01, -0.01, 0.005, -0.005])
+
+
+def test_three_nights_at_the_old_level_are_equivalent_to_it_and_two_are_not():
+    assert recovered(np.array([0.2, 0.0, 0.01, -0.01]), OLD, MARGIN)
+    assert not recovered(np.array([0.2, 0.0, 0.01]), OLD, MARGIN)
+
+
+def test_equivalence_is_two_one_sided_tests():
+    newest = np.array([0.02, 0.03, 0.01])
+    squares = ((newest - newest.mean()) ** 2).sum() + ((OLD - OLD.mean()) ** 2).sum()
+    error = math.sqrt(squares / 6 * (1 / 3 + 1 / 5))
+    bound = newest.mean() + t.ppf(0.95, 6) * error
+    assert recovered(newest, OLD, math.expm1(bound + 1e-6))
+    assert not recovered(newest, OLD, math.expm1(bound - 1e-6))
+
+
+def test_noisier_nights_take_more_of_them():
+    rng = np.random.default_rng(1)
+    older, newer = rng.normal(0, 0.04, 30), rng.normal(0, 0.04, 20)
+    assert not recovered(newer[:3], older, MARGIN)
+    assert recovered(newer, older, MARGIN)
+
+
+@pytest.mark.parametrize("level", [math.log(1.05), math.log(1.1)])
+def test_a_figure_that_stays_off_hardly_ever_recovers(level: float):
+    rng = np.random.default_rng(2)
+    found = [recovered(rng.normal(level, 0.02, 10), rng.normal(0, 0.02, 20), MARGIN) for _ in range(200)]
+    assert sum(found) <= 0.15 * 200
+
+
+def test_a_night_is_on_its_way_back_within_the_margin_and_nearer_to_the_old_level():
+    assert is_nearer(0.01, 0.0, 0.1, MARGIN)
+    assert not is_nearer(0.06, 0.0, 0.3, MARGIN)
+    assert not is_nearer(0.04, 0.0, 0.06, MARGIN)

@@ -1,17 +1,195 @@
-"""Screens of a night's values: the screen, the canary, and recovery. Pure."""
+"""Values of many nights as series, read from the nights' runs, what differs between runs, and the screens."""
 
+import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from benchctl.nightly.model import Direction, Series, SeriesKey
+from benchctl.errors import BenchctlError
+from benchctl.nightly.records import Direction, NightRecord, SeriesKey
+from benchctl.results.likeness import deciding
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Place, Plan
+from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.compare import as_percent
+from benchctl.stats.history import metrics_of
+from benchctl.stats.metrics import Metric, challenge_title, places, task_at
+from benchctl.track.model import Track
+
+_GIB: Final = 2**30
+# Digests say little in full.
+_DIGEST: Final = 12
+_HOST: Final = (
+    "hostname", "kernel", "distribution", "cpu_model", "cpus", "governor", "virtualization", "python",
+    "benchctl", "benchctl_commit", "libcurl",
+)  # fmt: skip
+_NO_CHANGE: Final = frozenset({"name", "variant", "verified_by", "added_modules", "start"})
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A value of many nights: an entry a fork, by night, then fork. Nights without one are not there."""
+
+    key: SeriesKey
+    unit: str
+    higher_is_better: bool
+    nights: Integers  # number of the night of each entry, shape (n,), int64
+    values: Floats  # in the unit, positive and finite, shape (n,), float64
+    # Whether values may be 0 as well, so that a night is the arithmetic mean of its forks.
+    additive: bool = False
+
+
+def read_runs(
+    store: RunStore, nights: Iterable[NightRecord], unreadable: Callable[[str], None]
+) -> tuple[dict[int, RunRecord], list[Series]]:
+    """Read the runs of nights, which are in order, one after the other: they hold all values of every fork.
+
+    Returns:
+        Number of the night -> its run, without forks; and series, sorted by key. `unreadable` is called with
+        the reason for each run that is skipped.
+    """
+    runs: dict[int, RunRecord] = {}
+    found: dict[SeriesKey, tuple[Metric, list[int], list[float]]] = {}
+    for night in nights:
+        if not night.run:
+            continue
+        try:
+            run = RunFolder(store.root / night.run).load()
+        except BenchctlError as err:
+            unreadable(f"night {night.number} has no values: {err.message}")
+            continue
+        for key, metric, value in fork_values(run):
+            _, numbers, values = found.setdefault(key, (metric, [], []))
+            numbers.append(night.number)
+            values.append(value)
+        runs[night.number] = msgspec.structs.replace(run, forks=())
+    return runs, [
+        Series(
+            key,
+            metric.unit,
+            metric.higher_is_better,
+            np.array(numbers, np.int64),
+            np.array(values, np.float64),
+            metric.kind.additive,
+        )
+        for key, (metric, numbers, values) in sorted(found.items(), key=lambda item: item[0])
+    ]
+
+
+def fork_values(run: RunRecord) -> Iterator[tuple[SeriesKey, Metric, float]]:
+    """Yield the values of every finished fork, fork by fork; none that tables do not show."""
+    plan = run.plan
+    names = task_names(plan)
+    for spec in plan.variants:
+        for fork in run.compared(spec.name):
+            shown = {(part.schedule, part.task): part for part in fork.summaries if part.reported}
+            for place in (place for place in names if place in shown):
+                for metric in metrics_of(plan, task_at(plan, place)):
+                    value = metric.value(shown[place])
+                    if value is None or not math.isfinite(value):
+                        continue
+                    if value > 0 or (value == 0 and metric.kind.additive):
+                        key = SeriesKey(spec.name, *names[place], metric.key)
+                        yield key, metric.counting(shown[place].unit), value
+
+
+def task_names(plan: Plan) -> dict[Place, tuple[str, str]]:
+    """Return (title of the challenge, label of the task) of every place, no two the same."""
+    return {place: (challenge_title(plan, place[0]), task_at(plan, place).label) for place in places(plan)}
+
+
+def era_of(run: RunRecord, track: Track) -> str:
+    """Return a digest of what has to be the same for nights to be compared.
+
+    The host, the documents, and everything of the plan that decides figures; not its variants, whose
+    changes are what nightly runs are for, and not benchctl's version, which is a change like others. Of the
+    track, the indices and the operations that the plan uses count.
+    """
+    challenges = (*run.plan.warmup_challenges, *run.plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    used = {task.operation for challenge in challenges for task in challenge.schedule}
+    decisive = {
+        **deciding(run.plan),
+        # Where a track lies decides nothing.
+        "track": (track.indices, track.data_streams, track.templates),
+        "track_digest": {name: operations[name] for name in sorted(used & operations.keys())},
+        "host": run.environment.fingerprint,
+        "workers": run.plan.workers,
+        "left out": sorted(run.left_out_of_pollution),
+    }
+    return hashlib.sha256(msgspec.json.encode(decisive, order="deterministic")).hexdigest()[:16]
+
+
+def changes(before: RunRecord, now: RunRecord, variant: str = "") -> tuple[str, ...]:
+    """Return what differs between two runs: host, benchctl and track, then one variant, or all of them."""
+    texts = [*_differences("", _place(before), _place(now))]
+    labels = dict.fromkeys(spec.name for run in (before, now) for spec in run.plan.variants)
+    for label in (variant,) if variant else labels:
+        texts += _differences(f"{label}: ", _variant(before, label), _variant(now, label))
+    return tuple(texts)
+
+
+def same_engine(before: RunRecord, now: RunRecord, label: str) -> bool:
+    """Return whether two runs measured the same under a label: it cannot have got slower by itself."""
+    one, other = _variant(before, label), _variant(now, label)
+    names = ("engine", "version", "jvm_flags", "settings", "build", "archive_sha256", "jdk")
+    return all(one.get(name) == other.get(name) for name in names)
+
+
+def _place(run: RunRecord) -> dict[str, Any]:
+    """Return what a run was made on and with."""
+    source = run.plan.track_source
+    return {
+        **{name: getattr(run.environment, name) for name in _HOST},
+        # Kernels reserve a little more or less from boot to boot.
+        "memory": f"{round(run.environment.memory_bytes / _GIB)} GiB",
+        "track": source and f"{source.track} of {source.repository}",
+        "commit of the track": source and source.changed,
+    }
+
+
+def _variant(run: RunRecord, label: str) -> dict[str, Any]:
+    """Return what a variant is: as was asked for, and what its node said in its place."""
+    spec = next((spec for spec in run.plan.variants if spec.name == label), None)
+    facts = next((engine for engine in run.engines if engine.variant == label), None)
+    parts = {} if spec is None else msgspec.structs.asdict(spec)
+    parts |= {} if facts is None else msgspec.structs.asdict(facts)
+    if facts is not None:
+        parts["modules"] = sorted(facts.modules)
+    if label in run.indices:
+        parts["prepared index"] = run.indices[label].key
+    return {name: value for name, value in parts.items() if name not in _NO_CHANGE}
+
+
+def _differences(whose: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what came and went as `es: version 8.11.0 → 8.12.0`."""
+    for name in (name for name in now if name in before and before[name] != now[name]):
+        what = f"{whose}{name.replace('_', ' ')}"
+        was, became = _words(before[name]), _words(now[name])
+        gone = [text for text in was if text not in became]
+        come = [text for text in became if text not in was]
+        if gone or come:
+            yield f"{what} {' '.join(gone) or 'none'} \N{RIGHTWARDS ARROW} {' '.join(come) or 'none'}"
+        else:
+            yield f"{what} in another order"
+
+
+def _words(value: object) -> list[str]:
+    """Return the parts of a value; long digests are shortened."""
+    if isinstance(value, Mapping):
+        return [f"{name}={' '.join(_words(part))}" for name, part in sorted(value.items())]
+    if isinstance(value, list | tuple):
+        return [text for part in value for text in _words(part)]
+    text = "" if value is None else str(value)
+    is_digest = len(text) > _DIGEST and all(char in "0123456789abcdef" for char in text)
+    return [text[:_DIGEST] if is_digest else text] if text else []
+
 
 # Logarithms of equal values differ by rounding alone.
 _NO_SPREAD = 1e-9
@@ -27,6 +205,7 @@ class Nights:
     means: Floats  # over the night's forks, shape (n,); minus infinity of a night in which all of them were 0
     squares: Floats  # sum of squared deviations of the forks from their night's mean, shape (n,)
     counts: Integers  # forks, at least 1, shape (n,)
+    higher_is_better: bool
 
     def places_of(self, numbers: Collection[int]) -> Integers:
         """Return where these nights are, ascending; those without a value are skipped."""
@@ -44,10 +223,7 @@ class Nights:
 
 
 def nights_of(series: Series) -> Nights:
-    """Summarise a series night by night, vectorised; a series without entries has no nights."""
-    if series.nights.size == 0:
-        empty = np.empty(0)
-        return Nights(series.nights, empty, empty, series.nights)
+    """Summarise a series night by night, vectorised."""
     starts = np.flatnonzero(np.diff(series.nights, prepend=series.nights[0] - 1))
     counts = np.diff(starts, append=series.nights.size)
     points = series.values if series.additive else np.log(series.values)
@@ -58,7 +234,17 @@ def nights_of(series: Series) -> Nights:
         repeated = np.repeat(means, counts)
         away = np.divide(away, repeated, out=np.zeros_like(away), where=repeated > 0)
         means = np.log(means, out=np.full_like(means, -np.inf), where=means > 0)
-    return Nights(series.nights[starts], means, np.add.reduceat(away**2, starts), counts)
+    squares = np.add.reduceat(away**2, starts)
+    return Nights(series.nights[starts], means, squares, counts, series.higher_is_better)
+
+
+def mean_of(members: Sequence[Nights]) -> Nights:
+    """Return the mean of several series, night by night; nights as units, without their forks."""
+    numbers, place = np.unique(np.concatenate([member.numbers for member in members]), return_inverse=True)
+    sums = np.bincount(place, np.concatenate([member.means for member in members]), minlength=numbers.size)
+    means = sums / np.bincount(place, minlength=numbers.size)
+    counts = np.ones(numbers.size, np.int64)
+    return Nights(numbers, means, np.zeros(numbers.size), counts, members[0].higher_is_better)
 
 
 # Whether a series left its usual level by tonight: a self-starting CUSUM, and a limit for single nights.
@@ -92,7 +278,6 @@ class Screened(msgspec.Struct, frozen=True):
     effect_log: float  # mean over the nights since the change less that over the usual ones before it
     low_log: float  # 95% interval, night-to-night spread included
     high_log: float
-    baseline_nights: int  # usual nights before the change
     since: int  # number of the night in which it probably began
     # Number of the newest usual night that the sum of the CUSUM does not count against: chance may move
     # `since` by a night, but hardly as far as there.
@@ -112,7 +297,6 @@ def screen(
     doubtful: Collection[int] = (),
     cleared: Collection[int] = (),
     margin: float,
-    higher_is_better: bool,
 ) -> Screened | None:
     """Hold a night against those before it.
 
@@ -129,7 +313,6 @@ def screen(
         doubtful: of nights whose change could not be confirmed: they count as evidence, not as usual.
         cleared: of nights after which the sum begins anew.
         margin: relative difference that matters in practice.
-        higher_is_better: of the metric.
 
     Returns:
         None when nothing stands out, the night has no value, there is nothing to hold it against, or it or
@@ -157,11 +340,10 @@ def screen(
         reach = float(stdtrit(df, (1 + _CONFIDENCE) / 2)) * sd * shift.share
         effect = sign * shift.effect
         return Screened(
-            direction="faster" if (sign > 0) == higher_is_better else "slower",
+            direction="faster" if (sign > 0) == nights.higher_is_better else "slower",
             effect_log=effect,
             low_log=effect - reach,
             high_log=effect + reach,
-            baseline_nights=shift.before,
             since=int(nights.numbers[places[shift.first]]),
             last_good=int(nights.numbers[places[:start][is_usual[:start]][-1]]),
         )
@@ -215,7 +397,6 @@ class _Shift(NamedTuple):
     first: int  # place of the night in which it most probably began
     effect: float
     tonight: float  # the last night's distance from the level before
-    before: int  # usual nights before
     share: float  # standard error of the effect in SDs of a night
 
 
@@ -231,93 +412,8 @@ def _shift(values: Floats, is_usual: Mask, start: int) -> _Shift:
         int(firsts[best]),
         float(newer[best] - older[best]),
         float(values[-1] - older[best]),
-        int(n[best]),
         float(share[best]),
     )
-
-
-# Whether the canary moved tonight: a variant that never changes, so that what moves it is the host.
-
-
-class CanaryMove(msgspec.Struct, frozen=True):
-    """A canary that left its usual level: the mean of a metric over all of its tasks."""
-
-    variant: str  # label of the canary
-    metric: str
-    tasks: int  # with a value tonight and before
-    screened: Screened
-
-    @property
-    def text(self) -> str:
-        """Description of the move, without a full stop."""
-        screened = self.screened
-        tasks = "its only task" if self.tasks == 1 else f"its {self.tasks} tasks"
-        effect = f"{self.metric} of {tasks} {screened.effect_percent:+.1f}%"
-        return f"{_named(self.variant)} is {screened.direction}: {effect}"
-
-
-class CanaryReport(msgspec.Struct, frozen=True):
-    """Verdict of the canaries on a night."""
-
-    moves: tuple[CanaryMove, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """Reason why the host moved, without a full stop; empty if no canary moved."""
-        return "; ".join(move.text for move in self.moves)
-
-    def holds(self, key: SeriesKey, direction: Direction) -> str:
-        """Return why a finding of a watched variant is held: a canary moved the same way in this metric."""
-        for move in self.moves:
-            if (move.metric, move.screened.direction) == (key.metric, direction):
-                return move.text
-        return ""
-
-
-def canary_moved(
-    canaries: Iterable[Series], night: int, *, usual: Callable[[Series], Collection[int]], margin: float
-) -> CanaryReport:
-    """Screen each canary and metric: the mean over tasks of how far a night is from the task's level.
-
-    What happens to single tasks by chance averages out; what happens to the host stays. Of a task only the
-    `usual` nights count, and tasks without a value tonight or before do not.
-    """
-    groups: dict[tuple[str, str, bool], list[tuple[Nights, Collection[int]]]] = {}
-    for series in canaries:
-        nights, before = nights_of(series), usual(series)
-        finite = np.isfinite(nights.means)
-        level = nights.means[finite & np.isin(nights.numbers, list(before)) & (nights.numbers < night)]
-        if not level.size or night not in nights.numbers[finite]:
-            continue
-        away = replace(nights, numbers=nights.numbers[finite], means=nights.means[finite] - level.mean())
-        group = (series.key.variant, series.key.metric, series.higher_is_better)
-        groups.setdefault(group, []).append((away, before))
-    moves = []
-    for (variant, metric, higher_is_better), members in groups.items():
-        screened = screen(
-            _mean_of([nights for nights, _ in members]),
-            night,
-            usual=set[int]().union(*(before for _, before in members)),
-            margin=margin,
-            higher_is_better=higher_is_better,
-        )
-        if screened is not None:
-            moves.append(CanaryMove(variant, metric, len(members), screened))
-    return CanaryReport(tuple(moves))
-
-
-def _mean_of(members: Sequence[Nights]) -> Nights:
-    """Return the mean of several series, night by night; nights as units, without their forks."""
-    numbers, place = np.unique(np.concatenate([member.numbers for member in members]), return_inverse=True)
-    sums = np.bincount(place, np.concatenate([member.means for member in members]), minlength=numbers.size)
-    means = sums / np.bincount(place, minlength=numbers.size)
-    return Nights(numbers, means, np.zeros(numbers.size), np.ones(numbers.size, np.int64))
-
-
-def _named(variant: str) -> str:
-    if variant == "canary":
-        return "the canary"
-    return variant if "canary" in variant else f"canary {variant}"
 
 
 # Whether the figure of an alarm is back at its old level.
