@@ -149,8 +149,6 @@ class Endpoint:
     verify: bool = True
     options: OptionNames = TARGET_OPTIONS
     proxy: str | None = None  # URL of the proxy on the way to it; benchctl's own nodes never have one
-    # Run where a node would be booted: program and arguments; empty for none.
-    restart: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, hosts: "str | Endpoint") -> "Endpoint":

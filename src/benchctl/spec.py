@@ -375,17 +375,16 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
             metavar="FILE",
         ),
     ] = ""
-    jdks: Annotated[
-        tuple[Text, ...],
+    jdk: Annotated[
+        str,
         _said(
-            "JDK for one variant or all: 17, temurin-21, bundled (the distribution's), or a Java home. "
-            "Repeatable.  [default: auto]",
+            "JDK of variants without `jdk:`: 17, bundled (the distribution's), or a Java home.  "
+            "[default: auto]",
             "Nodes and indices",
-            option="--jdk",
             aliases=("--runtime-jdk",),
-            metavar="[VARIANT=]JDK",
+            metavar="JDK",
         ),
-    ] = ()
+    ] = ""
     workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED
     index_builds: Annotated[int, Meta(ge=0), _BUILDS] = AS_MANY_BUILDS_AS_NEEDED
     warmup: Annotated[Warmup, _WARMUP] = "auto"
@@ -401,7 +400,7 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     targets_file: Annotated[
         str,
         _said(
-            "YAML file of running clusters: url, credentials, ca, proxy, restart, fill.",
+            "YAML file of running clusters: url, credentials, ca, proxy, fill.",
             "What to measure",
             option="--targets",
             metavar="FILE",
@@ -413,10 +412,6 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
             "Let challenges create missing indices and data streams on targets; removed after every fork.",
             "Nodes and indices",
         ),
-    ] = False
-    keep_target_data: Annotated[
-        bool,
-        _said("Keep what the last fork created under --allow-writes.", "Nodes and indices"),
     ] = False
     until_decided: Annotated[
         bool,

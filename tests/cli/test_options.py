@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from benchctl.cli.options import AmountType, TagType, keyed
+from benchctl.cli.options import AmountType, TagType
 from benchctl.errors import UsageError
 from benchctl.quantities import SIZE
 
@@ -13,19 +13,6 @@ def test_an_amount_is_its_value_and_a_wrong_one_names_the_option():
     assert AmountType(SIZE).convert("4g", heap, None) == AmountType(SIZE).convert(4096, heap, None) == 4096
     with pytest.raises(UsageError, match=r"^--heap: invalid size '4' "):
         AmountType(SIZE).convert("4", heap, None)
-
-
-def test_values_are_for_one_variant_or_for_all():
-    assert keyed(["es=/a", "/b"], "--jdk") == {"es": "/a", "": "/b"}
-    assert keyed(["es=https://host/x?a=b"], "--target") == {"es": "https://host/x?a=b"}
-    assert keyed(["https://host/x?a=b", "es=/a=b"], "--target") == {
-        "": "https://host/x?a=b",
-        "es": "/a=b",
-    }
-    with pytest.raises(UsageError, match="twice for es"):
-        keyed(["es=1", "es=2"], "--jdk")
-    with pytest.raises(UsageError, match="twice for all"):
-        keyed(["1", "2"], "--jdk")
 
 
 def test_tags_are_words_or_keys_with_values():

@@ -37,7 +37,7 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
     file = written(
         tmp_path,
         f"es: {{url: 'https://a:1,https://b:2', ca: {ca.name}, proxy: 'http://proxy:3128/', fill: true,\n"
-        "  restart: systemctl restart 'my node', bearer: hunter2}\n"
+        "  bearer: hunter2}\n"
         "os-prod: {url: 'http://far:9200', insecure: true, user: me, password: hunter2}\n",
     )
     found = read_targets(RunForm(targets_file=file))
@@ -50,7 +50,6 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
         Auth.bearer("hunter2"),
         ca,
         proxy="http://proxy:3128",
-        restart=("systemctl", "restart", "my node"),
     )
     assert endpoint_of("os-prod", found["os-prod"], {}) == Endpoint(
         ("http://far:9200",), Auth.basic("me", "hunter2"), verify=False
@@ -59,8 +58,8 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
         RunForm(targets=("os-prod", "near=https://search-1:9200"), targets_file=file, allow_writes=True)
     )
     assert chosen == {
-        "os-prod": TargetSpec(("http://far:9200",), file=file, writes="removed"),
-        "near": TargetSpec(("https://search-1:9200",), writes="removed"),
+        "os-prod": TargetSpec(("http://far:9200",), file=file, writes=True),
+        "near": TargetSpec(("https://search-1:9200",), writes=True),
     }
     written(tmp_path, "es: {url: 'https://a:1'}")
     with pytest.raises(UsageError, match="has no target 'os-prod'"):
@@ -85,7 +84,6 @@ def test_credentials_of_a_target_that_moved_are_not_sent_to_where_it_was(tmp_pat
         ({"targets": (ES, ES)}, "duplicate --target es"),
         ({"targets": ("es-1=https://a:1", "es.1=https://b:1")}, "would share BENCHCTL_ES_1_USER"),
         ({"allow_writes": True}, "--allow-writes requires --target"),
-        ({"targets": (ES,), "keep_target_data": True}, "--keep-target-data requires --allow-writes"),
         ({"targets_file": "/no/such.yml"}, "cannot read"),
     ],
 )
@@ -109,8 +107,6 @@ def test_mistakes_are_told_without_secrets(form: dict[str, Any], message: str):
         ("es: {user: me}", {}, "not the address"),
         ("es: {url: 'https://a:1', proxy: 'http://me:hunter2@a:1'}", {}, "holds credentials"),
         ("es: {url: 'https://a:1', proxy: 'socks5://a:1'}", {}, "invalid proxy"),
-        ("es: {url: 'https://a:1', restart: \"'open\"}", {}, "No closing quotation"),
-        ("es: {url: 'https://a:1', restart: ' '}", {}, "is empty"),
         ("es: {url: 'https://a:1', ca: no.pem}", {}, "cannot read .*no.pem"),
         ("es: {url: 'https://a:1', ca: targets.yml}", {}, "holds no certificates"),
         (f"# {'x' * 300_000}", {}, "is larger than"),

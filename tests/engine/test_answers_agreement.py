@@ -90,7 +90,12 @@ def test_the_part_that_differs_is_named(answer: Answer, part: str):
 
 @pytest.mark.parametrize(
     ("sort", "alike"),
-    [(["n", "_doc"], True), ([{"n": "asc"}, {"_shard_doc": "asc"}], True), (["n", "m"], False), ("_doc", False)],
+    [
+        (["n", "_doc"], True),
+        ([{"n": "asc"}, {"_shard_doc": "asc"}], True),
+        (["n", "m"], False),
+        ("_doc", False),
+    ],
 )
 def test_places_in_the_index_are_not_compared(sort: Any, *, alike: bool):
     values = ([1], [2]) if sort == "_doc" else ([1, 8], [1, 9])
@@ -130,7 +135,9 @@ def test_the_last_digits_of_a_double_do_not_matter(one: Any, other: Any, *, alik
 def test_estimates_are_not_compared_at_any_depth(kind: str, shards: int, *, compared: bool):
     inner = {"days": {"date_histogram": {}, "aggs": {"odd": {kind: {"field": "n"}}}}}
     first, second = (
-        answered({"days": {"buckets": [{"key": 0, "odd": {"value": n}}]}}, body={"aggs": inner}, shards=shards)
+        answered(
+            {"days": {"buckets": [{"key": 0, "odd": {"value": n}}]}}, body={"aggs": inner}, shards=shards
+        )
         for n in (1, 2)
     )
     assert (first != second) is compared

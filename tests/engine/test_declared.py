@@ -133,7 +133,7 @@ def test_what_a_clusters_templates_make_of_places_is_tried(client: SearchClient,
 @pytest.mark.parametrize("answer", [{}, [], {"visits-x": {"mappings": {"_meta": ["benchctl"]}}}])
 def test_an_answer_without_the_mark_removes_nothing(client: SearchClient, node: FakeNode, answer: object):
     node.answers["GET", "/visits-x/_mapping"] = (200, answer)
-    with suppress(BenchctlError), lent(client, Places((), ("visits-x",)), keep=False):
+    with suppress(BenchctlError), lent(client, Places((), ("visits-x",))):
         pass
     assert not [line for line in asked(node) if line.startswith("DELETE")]
 

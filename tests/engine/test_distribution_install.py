@@ -221,14 +221,6 @@ def test_a_missing_distribution_is_told(tmp_path: Path, home: Home):
         install(home, given(tmp_path / "absent"), ignore)
 
 
-def test_a_folder_that_nodes_cannot_read_is_told(public: Path, nobodys_home: Home):
-    dist = lay_out(public / "private" / "dist", "opensearch", "2.11.0", "9.7.0")
-    assert install(nobodys_home, given(dist, "opensearch"), ignore).version == "2.11.0"
-    (public / "private").chmod(0o700)
-    with pytest.raises(BenchctlError, match="nodes run as user 'nobody', who cannot read"):
-        install(nobodys_home, given(dist, "opensearch"), ignore)
-
-
 @pytest.mark.parametrize("harmed", [40, -40, -1])
 def test_a_cached_archive_that_was_damaged_is_fetched_anew_before_it_is_unpacked(
     dist: Path, server: Server, home: Home, harmed: int

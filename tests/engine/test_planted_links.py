@@ -11,8 +11,7 @@ import pytest
 from benchctl import disk
 from benchctl.engine.node import Node
 from benchctl.engine.prepared_index import _damage_of, copy, link
-from benchctl.engine.process import last_lines
-from benchctl.engine.usage import LogClock, read_pauses
+from benchctl.engine.process import last_lines, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import InliningCollector, Scene
 
@@ -34,7 +33,7 @@ def collected_inlining(root: Path) -> None:
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "pauses": ("logs/gc.log", lambda root: read_pauses(root / "logs", 7, LogClock(0, 0, 0))),
+    "pauses": ("logs/gc.log", lambda root: read_pauses(root / "logs", 7, 0)),
     "evidence of inlining": ("logs/stdout.log", collected_inlining),
     "copied file": ("logs/x", lambda root: copy(root / "logs" / "x", root / "copy")),
     "linked file": ("logs/x", lambda root: link(root / "logs" / "x", root / "copy")),

@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES
-from benchctl.engine import prepared_index
 from benchctl.engine.distribution import Installation, ModuleFacts, PluginFacts
 from benchctl.engine.prepared_index import (
     DamagedIndexError,
@@ -129,9 +128,7 @@ def flip(path: Path) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def test_a_bit_that_a_disk_flips_is_found_by_a_fork_or_the_next_day(
-    kept: tuple[Home, Path], key: IndexKey, tmp_path: Path
-):
+def test_a_bit_that_a_disk_flips_is_found_the_next_day(kept: tuple[Home, Path], key: IndexKey):
     home, root = kept
     found = find_prepared(home, key.folder_name)
     assert found is not None
@@ -142,24 +139,11 @@ def test_a_bit_that_a_disk_flips_is_found_by_a_fork_or_the_next_day(
     os.utime(marker, (day_ago, day_ago))
     with pytest.raises(DamagedIndexError, match=SEGMENT):
         find_prepared(home, key.folder_name)
-    flip(root / "data" / SEGMENT)
-    assert find_prepared(home, key.folder_name) == found
-    flip(root / "data" / SEGMENT)
-    with pytest.raises(DamagedIndexError, match=SEGMENT):
-        copy_index(found, tmp_path / "fork")
-    assert not (tmp_path / "fork").exists()
     # From now on nobody takes it for whole.
     with pytest.raises(DamagedIndexError, match=SEGMENT):
         find_prepared(home, key.folder_name)
-
-
-def test_a_fork_reads_some_files_of_many(whole: PreparedIndex, monkeypatch: pytest.MonkeyPatch):
-    sizes = [path.stat().st_size for path in map(whole.data.joinpath, prepared_index.stamps(whole.data))]
-    monkeypatch.setattr(prepared_index, "_SAMPLE_BYTES", max(sizes))
-    chosen = prepared_index._sample(whole.data)
-    assert 0 < len(chosen) < len(sizes)
-    assert sum(path.stat().st_size for path in chosen) <= max(sizes)
-    assert len({tuple(prepared_index._sample(whole.data)) for _ in range(50)}) > 1
+    flip(root / "data" / SEGMENT)
+    assert find_prepared(home, key.folder_name) == found
 
 
 def test_an_index_that_was_whole_is_read_again_only_when_a_file_of_it_is_another(

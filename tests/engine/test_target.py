@@ -1,31 +1,26 @@
-"""A running cluster in use: what it is, whether it stays the same, its searches, its restarts."""
+"""A running cluster in use: what it is, whether it stays the same, its searches."""
 
 import copy
-import itertools
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
 
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import SearchClient, loopback
-from benchctl.engine.readings import ClusterMeter, withheld
 from benchctl.engine.target import (
     Address,
     ClusterFacts,
     ClusterIndex,
     Target,
-    attach,
     describe_cluster,
     explained,
     find_data_stream,
     find_index,
     identify,
     node_starts,
-    reported,
+    searches_of,
 )
 from benchctl.errors import BenchctlError
 from engine.fake_node import FakeNode
@@ -34,8 +29,6 @@ from stub_cluster import stub_cluster
 NODES = ("GET", "/_nodes/jvm,plugins")
 STARTS = ("GET", "/_nodes/jvm")
 SEARCHES = ("GET", "/_nodes/stats/indices/search")
-CPU = ("GET", "/_nodes/stats/process")
-HEALTH = ("GET", "/_cluster/health/big5")
 FACTS = ClusterFacts("elasticsearch", "8.11.0", "d9ec", "9.8.0", "Temurin 21.0.8", ("-Xmx1g",), ("apm",))
 
 Attach = Callable[..., AbstractContextManager[Target]]
@@ -70,12 +63,6 @@ def searches(*counts: int) -> tuple[int, Any]:
     return 200, {"nodes": nodes}
 
 
-def cpu(*used_ms: int) -> tuple[int, Any]:
-    return 200, {
-        "nodes": {str(n): {"process": {"cpu": {"total_in_millis": used}}} for n, used in enumerate(used_ms)}
-    }
-
-
 @pytest.fixture
 def client(node: FakeNode) -> Iterator[SearchClient]:
     with SearchClient("elasticsearch", loopback(node.port)) as made:
@@ -87,11 +74,11 @@ def use(node: FakeNode) -> Attach:
     """Attach to the fake node: two nodes with data, a hundred searches so far."""
     node.answers[STARTS] = starts(a=1, b=2)
     node.answers[SEARCHES] = searches(60, 40)
-    node.answers[HEALTH] = (200, {"status": "green"})
 
-    def begin(**changes: Any) -> AbstractContextManager[Target]:
-        arguments = {"index": "big5", "shards": 1, **changes}
-        return attach(Address("prod", loopback(node.port)), FACTS, **arguments)
+    @contextmanager
+    def begin(shards: int = 1) -> Iterator[Target]:
+        with SearchClient("elasticsearch", loopback(node.port)) as client:
+            yield Target(Address("prod", loopback(node.port)), client, FACTS, shards)
 
     return begin
 
@@ -159,7 +146,7 @@ SERVERLESS = (410, {"error": {"type": "api_not_available_exception", "reason": "
 
 
 def test_a_cluster_without_apis_of_nodes_is_what_it_says_at_its_root(node: FakeNode, client: SearchClient):
-    for path in (NODES[1], STARTS[1], SEARCHES[1], CPU[1], "/big5/_stats/docs"):
+    for path in (NODES[1], STARTS[1], SEARCHES[1], "/big5/_stats/docs"):
         node.answers["GET", path] = SERVERLESS
     version = {"number": "8.11.0", "build_flavor": "serverless", "build_hash": "00"}
     node.answers["GET", "/"] = (200, {"version": version})
@@ -168,7 +155,7 @@ def test_a_cluster_without_apis_of_nodes_is_what_it_says_at_its_root(node: FakeN
     )
     node.answers["GET", "/"] = (200, {"version": {"distribution": "opensearch", "number": "2.11.0"}})
     assert describe_cluster(client).engine == "opensearch"
-    assert (node_starts(client), reported(client, "searches"), reported(client, "cpu_ms")) == ({}, None, None)
+    assert (node_starts(client), searches_of(client)) == ({}, None)
     node.answers["GET", "/big5/_settings"] = (200, {"big5": {"settings": {}}})
     node.answers["GET", "/big5/_count"] = (200, {"count": 5})
     assert find_index(client, "big5") == ClusterIndex(documents=5, shards=1)
@@ -184,9 +171,8 @@ def test_what_a_cluster_leaves_out_is_unknown(node: FakeNode, client: SearchClie
     )
     node.answers[STARTS] = (200, {"nodes": {"x": {"name": "x", "roles": ["data"]}}})
     assert node_starts(client) == {"x": 0}
-    for asked in (SEARCHES, CPU):
-        node.answers[asked] = (200, {"nodes": {"x": {"indices": {}}}})
-    assert (reported(client, "searches"), reported(client, "cpu_ms")) == (None, None)
+    node.answers[SEARCHES] = (200, {"nodes": {"x": {"indices": {}}}})
+    assert searches_of(client) is None
 
 
 @pytest.mark.parametrize(
@@ -210,12 +196,10 @@ def test_another_answer_is_told_with_its_status(node: FakeNode, status: int, bod
     assert f"prod at http://127.0.0.1:{node.port}" in caught.value.message
 
 
-def test_all_nodes_count(node: FakeNode, client: SearchClient, use: Attach):
-    node.answers[CPU] = cpu(70, 30)
-    assert (reported(client, "searches"), reported(client, "cpu_ms")) == (100, 100)
-    assert node_starts(client) == {"a": 1, "b": 2}
+def test_all_nodes_count(client: SearchClient, use: Attach):
     with use():
-        pass
+        assert searches_of(client) == 100
+        assert node_starts(client) == {"a": 1, "b": 2}
 
 
 def test_a_cluster_is_used_as_it_is(node: FakeNode, use: Attach):
@@ -249,112 +233,16 @@ def test_a_node_that_was_started_anew_spoils_the_use(node: FakeNode, use: Attach
             target.check_alive()
 
 
-def restarting(node: FakeNode, *answers: tuple[int, Any]) -> Callable[[float], None]:
-    """A way to wait during which the cluster's answers change, one a wait."""
-    left = iter(answers)
-
-    def wait(_seconds: float) -> None:
-        node.answers[STARTS] = next(left)
-
-    return wait
-
-
-TRUE = (sys.executable, "-c", "pass")
-
-
-def test_a_restart_is_over_when_every_node_is_another_and_the_index_is_there(node: FakeNode, use: Attach):
-    down = (503, {"error": "starting"})
-    pause = restarting(node, starts(a=1), down, starts(a=5), starts(a=5, b=2), starts(a=5, b=6))
-    with use(restart_command=TRUE, pause=pause) as target:
-        assert target.start_s > 0
-        assert target._starts == {"a": 5, "b": 6}
-    assert node.seen[-1][1] == "/_nodes/stats/indices/search"
-
-
-def test_a_cluster_that_does_not_come_back_is_given_up(use: Attach):
-    with (
-        pytest.raises(BenchctlError, match="2 nodes were not restarted"),
-        use(restart_command=TRUE, timeout_s=1.0, pause=lambda _: None),
-    ):
-        pytest.fail("it never came back")
-
-
-def test_a_red_index_is_waited_for(node: FakeNode, use: Attach):
-    node.answers[HEALTH] = (408, {"status": "red"})
-
-    def heal(_seconds: float) -> None:
-        if node.answers[STARTS] == starts(a=5, b=6):
-            node.answers[HEALTH] = (200, {"status": "yellow"})
-        node.answers[STARTS] = starts(a=5, b=6)
-
-    with use(restart_command=TRUE, pause=heal) as target:
-        assert target.start_s > 0
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ((sys.executable, "-c", "import sys; sys.exit('no rights')"), "ended with status 1: no rights"),
-        ((sys.executable, "-c", "import sys; sys.exit(3)"), "ended with status 3: no output"),
-        (("/no/such/program",), "cannot be run: /no/such/program: No such file"),
-        ((sys.executable, "-c", "import time; time.sleep(60)"), "did not end within 0.2 s"),
-    ],
-)
-def test_a_restart_command_that_fails_is_told(use: Attach, command: tuple[str, ...], message: str):
-    with (
-        pytest.raises(BenchctlError, match=f"the restart command of prod {message}"),
-        use(restart_command=command, timeout_s=0.2 if "sleep" in command[-1] else 60.0),
-    ):
-        pytest.fail("nothing was restarted")
-
-
-def test_no_shell_reads_the_restart_command(use: Attach, tmp_path: Path):
-    trap = tmp_path / "trap"
-    command = (sys.executable, "-c", "import sys; sys.exit(len(sys.argv))", f"; touch {trap}", "$(id)")
-    with pytest.raises(BenchctlError, match="status 3"), use(restart_command=command):
-        pytest.fail("nothing was restarted")
-    assert not trap.exists()
-
-
-def test_after_a_restart_the_nodes_calm_down_first(
-    node: FakeNode, use: Attach, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("benchctl.engine.target.IDLE_WINDOW_S", 0.01)
-    with use(restart_command=TRUE, pause=restarting(node, starts(a=5, b=6))) as target:
-        used = itertools.chain([0, 10_000, 20_000], itertools.repeat(20_000))
-        asked = []
-
-        def busy(client: SearchClient, _: str) -> int:
-            asked.append(client)
-            return next(used)
-
-        monkeypatch.setattr("benchctl.engine.target.reported", busy)
-        assert target.wait_idle() > 0
-        assert len(asked) == 4
-
-
-_STATISTICS = {
-    "timestamp": 5,
-    "process": {"timestamp": 4, "cpu": {"total_in_millis": 1}},
-    "jvm": {"gc": {"collectors": {"young": {"collection_time_in_millis": 1, "collection_count": 2}}}},
-}
-
-
 def _use(port: int) -> None:
     """Everything that is asked of a target that is filled already."""
     address = Address("prod", Endpoint((f"http://127.0.0.1:{port}",)))
     facts = identify(address)
     with explained("prod", address.endpoint), SearchClient(facts.engine, address.endpoint) as client:
-        withheld(client)
         find_index(client, "big5")
         find_data_stream(client, "big5")
         client.segments("big5")
-        with ClusterMeter(client) as meter:
-            for _ in range(2):
-                meter.read().result()
-            meter.write_clocks()
-    with attach(address, facts, index="big5", shards=1) as target:
-        target.searches_counted()
+    with SearchClient(facts.engine, address.endpoint) as client:
+        Target(address, client, facts, 1).searches_counted()
 
 
 def _ways(value: object, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -375,8 +263,6 @@ def _with(value: Any, way: tuple[Any, ...], other: object) -> Any:
 @pytest.mark.parametrize("other", [3, "x", [], None, {"a": 1}])
 def test_values_of_other_types_are_unknown_or_told_with_their_request(other: object):
     with stub_cluster() as node:
-        statistics = "/_nodes/stats/process,jvm,indices/indexing,refresh,merge,flush"
-        node.answers[("GET", statistics)] = (200, {"nodes": {"n": _STATISTICS}})
         node.answers[("GET", "/_nodes/stats/indices/search")] = (200, {"nodes": {"n": {"indices": {}}}})
         node.answers[("GET", "/big5/_count")] = (200, {"count": 1_000})
         _use(node.port)

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.disk import RESERVE_BYTES, disk_errors
-from benchctl.engine import unpacking
-from benchctl.engine.unpacking import unpack
+from benchctl.engine import distribution as unpacking
+from benchctl.engine.distribution import unpack
 from benchctl.errors import BenchctlError
 
 Pack = Callable[[Path, list["Member"]], Path]

@@ -9,21 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.engine.variant import (
     LATEST,
-    VariantEntry,
-    applied,
     canonical_engine,
-    check_filler,
-    check_jdks,
+    check_spec,
+    load_variants,
     parse_variant,
     placed_variant,
     with_option,
 )
 from benchctl.errors import UsageError
 from benchctl.results.plan import EngineName, VariantSpec
-from engine.archive_server import Server
 from golden import Cases
 
 LABELS = st.from_regex(r"x[a-z0-9._@-]{0,20}", fullmatch=True)
@@ -32,8 +28,8 @@ KEYS = st.from_regex(r"[a-z]{1,8}(\.[a-z_]{1,8}){0,3}", fullmatch=True)
 VALUES = st.text(string.ascii_letters + string.digits + "%.-=", max_size=12)
 
 
-def parse(text: str, jdks: dict[str, str] | None = None) -> VariantSpec:
-    return parse_variant(text, jdks=jdks or {})
+def parse(text: str, jdk: str = "") -> VariantSpec:
+    return parse_variant(text, jdk=jdk)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +63,8 @@ def test_options_follow_the_label():
 @pytest.mark.parametrize("name", ["es", "es@8.19.0"])
 def test_an_engine_from_elsewhere_or_started_otherwise_keeps_its_plain_name(name: str):
     spec = parse(f"{name},distribution:es.zip,start:script,jdk:17")
-    assert (spec.name, spec.distribution, spec.start, spec.jdk) == (name, "es.zip", "script", "17")
+    assert (spec.name, spec.distribution) == (name, str(Path("es.zip").absolute()))
+    assert (spec.start, spec.jdk) == ("script", "17")
     assert parse(f"{name}={name},distribution:es.zip").name == name
     with pytest.raises(UsageError, match="no label"):
         parse(f"{name},distribution:es.zip,jvm:-Xint")
@@ -84,8 +81,8 @@ def test_a_distribution_of_the_makers_brings_its_runtime_and_follows_the_version
         None,
         "bundled",
     )
-    assert parse("os,distribution:min,jdk:temurin-21").java == "temurin-21"
-    assert parse("os,distribution:min", {"": "17"}).java == "17"
+    assert parse("os,distribution:min,jdk:21").java == "21"
+    assert parse("os,distribution:min", "17").java == "17"
     assert parse("es").java is None
     assert with_option(spec, "version", "8.19.0").distribution == "official"
     assert with_option(parse("es,distribution:es.zip"), "version", "8.19.0").distribution is None
@@ -98,26 +95,25 @@ def test_a_distribution_of_the_makers_brings_its_runtime_and_follows_the_version
         ("distribution:min", "distribution:min"),
         ("distribution:./official", "distribution:/here/official"),
         ("jdk:17", "jdk:17"),
-        ("jdk:temurin-21.0.5", "jdk:temurin-21.0.5"),
         ("jdk:bundled", "jdk:bundled"),
         ("jdk:jdk-21", "jdk:/here/jdk-21"),
     ],
 )
-def test_names_of_distributions_and_jdks_are_no_paths(option: str, placed: str):
+def test_names_of_distributions_and_jdks_are_no_paths(option: str, placed: str, tmp_path: Path):
     assert placed_variant(f"os,{option}", Path("/here")) == f"os,{placed}"
     key, _, value = option.partition(":")
-    entry = VariantEntry(**{key: value})
-    spec = applied(entry, parse("os"), "os", Path("/here"))
-    assert f"{key}:{getattr(spec, key)}" == placed
+    (tmp_path / "variants.yml").write_text(f"mine: {{extends: os, {key}: {value}}}\n", encoding="utf-8")
+    spec = load_variants(tmp_path / "variants.yml")["mine"]
+    assert f"{key}:{getattr(spec, key)}" == placed.replace("/here", str(tmp_path))
 
 
 def test_a_label_stands_on_what_a_file_defines():
     defined = {"slow": VariantSpec("slow", "elasticsearch", "8.19.0", jvm_flags=("-Xint",), jdk="17")}
 
-    def read(text: str, jdks: dict[str, str] | None = None) -> VariantSpec:
-        return parse_variant(text, jdks=jdks or {}, defined=defined)
+    def read(text: str, jdk: str = "") -> VariantSpec:
+        return parse_variant(text, jdk=jdk, defined=defined)
 
-    assert read("slow", {"": "21"}) == defined["slow"]
+    assert read("slow", "21") == defined["slow"]
     assert read("x=slow,jvm:-Xbatch").jvm_flags == ("-Xint", "-Xbatch")
     assert read("es").version == "8.11.0"
     with pytest.raises(UsageError, match="says already what 'slow' is"):
@@ -171,35 +167,9 @@ def test_a_mistake_is_told(cases: Cases):
     cases("variant", parse)
 
 
-@pytest.mark.parametrize(
-    ("key", "text", "applies"),
-    [
-        ("", "es", True),
-        ("es", "es@8.19.0", True),
-        ("elasticsearch", "es", True),
-        ("es@8.19.0", "es@8.19.0", True),
-        ("es@8.19.0", "elasticsearch@8.19.0", True),
-        ("mine", "mine=es", True),
-        ("es@8.19.0", "es", False),
-        ("os", "es", False),
-    ],
-)
-def test_jdks_go_by_variant_or_engine(key: str, text: str, *, applies: bool):
-    assert parse(text, {key: "17"}).jdk == ("17" if applies else None)
-
-
-def test_the_most_particular_override_wins():
-    jdks = {"": "11", "elasticsearch": "17", "es": "21", "es@8.19.0": "25", "mine": "26"}
-    read = [parse(text, jdks=jdks).jdk for text in ("os", "es", "es@8.19.0", "mine=es@8.19.0", "x=es,jdk:8")]
-    assert read == ["11", "21", "25", "26", "8"]
-
-
-def test_an_override_of_nothing_measured_is_refused():
-    variants = [parse("mine=es@8.19.0"), parse("os")]
-    check_jdks({"": "17", "mine": "17", "os": "17", "es@8.19.0": "17"}, variants)
-    with pytest.raises(UsageError, match="--jdk is given for 'mien', which is not measured") as caught:
-        check_jdks({"mien": "17"}, variants)
-    assert caught.value.hint == "did you mean 'mine'?"
+def test_a_variants_own_jdk_goes_before_that_of_all():
+    assert [parse(text, "21").jdk for text in ("os", "es,jdk:17")] == ["21", "17"]
+    assert parse("es", "jdks/own").jdk == str(Path("jdks/own").absolute())
 
 
 def test_engines_have_two_names_each():
@@ -224,7 +194,7 @@ def test_engines_have_two_names_each():
 def test_an_index_may_be_of_an_older_version_that_the_engine_reads(text: str, said: str):
     spec = parse(text)
     with pytest.raises(UsageError, match=said) if said else nullcontext():
-        check_filler(spec)
+        check_spec(spec)
         assert spec.index_from in {"es@8.11.0", "es@7.17.29", "os@1.3.20"}
 
 
@@ -234,14 +204,7 @@ def test_who_fills_an_index_is_an_engine_with_a_version(text: str):
         parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "example"), [("es@8.11", "8.11.4"), ("x=es@8", "8.19.2"), ("os@2.11", "2.11.0")]
-)
-def test_half_a_version_is_refused_with_the_newest_whole_one(
-    text: str, example: str, server: Server, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv(REPOSITORY_VARIABLE, server.url)
-    server.list_versions("elasticsearch", "8.11.0", "8.11.4", "8.19.2", "9.0.0")
-    with pytest.raises(UsageError, match="is incomplete") as caught:
-        parse(text)
-    assert f"such as {example}, or" in caught.value.hint
+def test_of_pairs_that_contradict_each_other_the_last_holds():
+    spec = parse("x=es,heap:1g,jdk:17,setting:a=1,heap:2g,jdk:21,setting:a=2,jvm:-Xint,jvm:-Xmixed")
+    assert (spec.heap_mb, spec.jdk, spec.settings) == (2048, "21", {"a": "2"})
+    assert spec.jvm_flags == ("-Xint", "-Xmixed")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.distribution import Installation, fetch_published
+from benchctl.engine.distribution import Installation, fetch_published, read_entry
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.maven import Coordinates
-from benchctl.engine.patched_lucene import build_diff, fetch_compiler, library_of, read_entry
+from benchctl.engine.patched_lucene import build_diff, fetch_compiler, library_of
 from benchctl.engine.variant import SHIPPED_DIFFS
 from benchctl.home import Home
 from benchctl.results.plan import EngineName

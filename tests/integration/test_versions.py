@@ -7,13 +7,12 @@ in the documentation has of their minors. `--write-goldens` tries every minor an
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from benchctl.engine.distribution import install
-from benchctl.engine.maven import latest_version
+from benchctl.engine.maven import engine_source
 from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -58,13 +57,15 @@ def test_versions_do_what_the_documentation_says(
 
 def _versions(engine: EngineName, major: int, *, most: int | None) -> Iterator[str]:
     """The newest version of each minor, the newest minors first, at most that many."""
-    newest = latest_version(engine, "" if major == NEWEST[engine] else str(major))
-    major, minor, _ = map(int, newest.split("."))
-    first_major, first_minor, _ = map(int, BUILT_IN_VERSIONS[engine].split("."))
-    minors = range(minor, first_minor - 1 if major == first_major else -1, -1)
-    for number in minors[:most]:
-        with suppress(UsageError):  # a minor that was never published there
-            yield f"{TITLES[engine]} {latest_version(engine, f'{major}.{number}')}"
+    with engine_source(engine) as source:
+        listed = source.listed()
+    first = tuple(map(int, BUILT_IN_VERSIONS[engine].split(".")))
+    later = [one for one in listed if one >= first and one[0] == major]
+    if major == NEWEST[engine]:
+        later = [one for one in listed if one[0] >= major]
+    minors = {one[:2]: one for one in later}  # the last patch of each
+    for version in sorted(minors.values(), reverse=True)[:most]:
+        yield f"{TITLES[engine]} {'.'.join(map(str, version))}"
 
 
 def _minor(name: str) -> str:

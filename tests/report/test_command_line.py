@@ -1,7 +1,7 @@
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import pytest
@@ -44,7 +44,7 @@ def of_files(*files: CorpusFile) -> CorpusSpec:
     return CorpusSpec(0, sum(one.documents for one in files), 0, "d", files)
 
 
-def written(writes: Literal["removed", "kept"] | None) -> dict[str, Any]:
+def written(*, writes: bool) -> dict[str, Any]:
     target = TargetSpec(("http://127.0.0.1:9200",), writes=writes)
     return {"variants": (VariantSpec("prod", "elasticsearch", "8.11.0", target=target),)}
 
@@ -54,9 +54,8 @@ SCENES: dict[str, dict[str, Any]] = {
     "whatever is not ordinary": UNUSUAL,
     "load made in another way": {"workers": 2, "on_error": "abort", "assertions": False},
     "builds and pinned CPUs": {"index_builds": 9, "pin": PinSpec((0, 1, 2, 5), (3,))},
-    "a cluster that is only read": written(None),
-    "a cluster that is written to": written("removed"),
-    "a cluster that keeps what is written": written("kept"),
+    "a cluster that is only read": written(writes=False),
+    "a cluster that is written to": written(writes=True),
     "clusters need no sizes": {"variants": TARGETS},
     "a cluster beside nodes": {"variants": (VariantSpec("es", "elasticsearch", "8.11.0"), LAB)},
     "a rule that ends a run": {"stop": StopSpec(decided=True, budget_s=5400.0)},

@@ -52,7 +52,7 @@ SUBJECT: Final[Mapping[str, tuple[Words, ...]]] = {
         ("--track-repository", "tracks", "--track", "books/old", "--track-revision", "HEAD~1"),
     ),
     "heap": (("--heap", "512m"),),
-    "jdks": (("--jdk", "17"), ("--jdk", "es=17", "--jdk", "os=/opt/my jdk")),
+    "jdk": (("--jdk", "17"), ("--jdk", "/opt/my jdk")),
     "segments": (("--segments", "4"),),
     "ingest_clients": (("--ingest-clients", "1"),),
     "ingest_client": (("--client", "official"),),
@@ -104,7 +104,6 @@ RUN: Final[Mapping[str, tuple[Words, ...]]] = {
         ("--targets", "targets.yml", "--target", "prod", "--target", "more=https://c:1"),
     ),
     "allow_writes": ((*WRITING,),),
-    "keep_target_data": ((*WRITING, "--keep-target-data"),),
     "on_error": (("--on-error", "abort"),),
     "assertions": (("--no-assertions",),),
     "hosts": (("--hosts", "hosts.yml"),),
@@ -139,7 +138,10 @@ REDLINE: Final[Mapping[str, tuple[Words, ...]]] = {
     "step_s": (("--step-time", "1.1"),),
     "tolerance": (("--tolerance", "0.7%"),),
     "max_per_s": (("--max-rate", "1234.5"),),
-    **{name: RUN[name] for name in ("targets", "targets_file")},
+    "max_factor": (("--challenge", "mixed.json", "--max-factor", "2.5"),),
+    "include_tasks": (("--challenge", "mixed.json", "--include-tasks", "range"),),
+    "exclude_tasks": (("--challenge", "mixed.json", "--exclude-tasks", "asc_sort_timestamp"),),
+    **{name: RUN[name] for name in ("targets", "targets_file", "allow_writes")},
     "hosts": RUN["hosts"],
     "page_cache": RUN["page_cache"],
     "index_build": RUN["index_build"],
@@ -172,12 +174,12 @@ FILES: Final = {
     "filed/index.json": '{"settings": {"number_of_replicas": {{ replicas | default(0) }}}}',
     "docs.json": '{"a": 1}\n' * 3,
     "acted.json": '{"index": {}}\n{"a": 1}\n' * 3,
-    "targets.yml": "prod: {url: 'https://a:1', bearer: x, restart: again 'my node'}\n"
+    "targets.yml": "prod: {url: 'https://a:1', bearer: x}\n"
     "lab: {url: 'http://127.0.0.1:1', ca: authority.pem, proxy: 'http://b:3128', fill: true}\n",
     "hosts.yml": "load: [here]\nlocal: here\n",
     "es.zip": "",
     "run.yml": "variants: [os, new=es@8.19.0]\nchallenges: [own challenge.json]\nheap: 2g\ndocs: 2k\n"
-    "jdks: [os=17]\nevidence: {kinds: [profile], forks: 2}\nwarmup: as-written\nbudget: 1h\n",
+    "jdk: bundled\nevidence: {kinds: [profile], forks: 2}\nwarmup: as-written\nbudget: 1h\n",
 }
 
 

@@ -133,7 +133,7 @@ def test_folders_of_files_are_refused_where_documents_are_generated(tmp_path: Pa
 def test_clusters_that_are_full_already_need_no_documents():
     full = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",)))
     filled = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), fill=True))
-    written = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
+    written = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes=True))
     assert [needs_documents(one) for one in ([full], [full, OS], [filled])] == [False, True, True]
     assert needs_documents([written])
 

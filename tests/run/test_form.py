@@ -99,7 +99,7 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
     (tmp_path / "c.json").touch()
     form = read(
         tmp_path,
-        "variants: [es, 'mine=os,jar:./l.jar']\nvariants-file: v.yml\njdks: ['17', es=jdk]\n"
+        "variants: [es, 'mine=os,jar:./l.jar']\nvariants-file: v.yml\njdk: ./jdk\n"
         "challenges: [range-only, c.json]\nwarmup-challenges: [sub/w.json]\ncorpus: a=d.json\n"
         "corpus-dirs: [more]\nhosts: h.yml\ntrack: tracks/mine\nparams: {iterations: 3}\nheap: 1g\n"
         "evidence: {kinds: [inlining]}\nuntil-decided: true\n",
@@ -108,7 +108,7 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
     assert form == RunForm(
         variants=("es", f"mine=os,jar:{here}/l.jar"),
         variants_file=f"{here}/v.yml",
-        jdks=("17", f"es={here}/jdk"),
+        jdk=f"{here}/jdk",
         challenges=("range-only", f"{here}/c.json"),
         warmup_challenges=(f"{here}/sub/w.json",),
         corpus=f"a={here}/d.json",
@@ -147,6 +147,6 @@ def test_nothing_that_is_asked_for_is_passed_over(monkeypatch: pytest.MonkeyPatc
     run_spec(form, (ES,), home=HOME, stop=stop_of(form))
     forks_of(form)
     # Variants are looked up before, and the rest is about a run's folder and its first forks.
-    elsewhere = {"variants", "variants_file", "jdks", "tags", "on_busy"}
-    elsewhere |= {"targets", "targets_file", "allow_writes", "keep_target_data"}
+    elsewhere = {"variants", "variants_file", "jdk", "tags", "on_busy"}
+    elsewhere |= {"targets", "targets_file", "allow_writes"}
     assert {*RunForm.__struct_fields__} - read == elsewhere

@@ -134,7 +134,7 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ),
         ({"metrics": "cpu,cpus"}, "unknown metric 'cpus'"),
         (
-            {"metrics": "took,gc,cpu_search", "variants": (ES, RUNNING)},
+            {"metrics": "took,cpu_search", "variants": (ES, RUNNING)},
             "--metric cpu_search: not available for running clusters.*the node's process",
         ),
         ({"page_cache": "cold", "variants": (ES, RUNNING)}, "--page-cache: benchctl does not start the node"),

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.readings import ClusterReading
-from benchctl.engine.usage import GcPause, Reading
+from benchctl.engine.process import GcPause, Reading
 from benchctl.load.task_clients import Job, TaskResult
 from benchctl.results.figures import DriverFigures
 from benchctl.results.metrics import METRIC_KINDS
@@ -22,7 +21,6 @@ from benchctl.run.steps import (
     MeasuredTask,
     index_meters,
     meters,
-    told,
 )
 from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
@@ -74,9 +72,8 @@ def test_every_figure_is_declared():
     batch = replace(result([5, 6, 7], took_ms=10), tooks=({12: 3},), profile_ns=profile_ns)
     batch = replace(batch, recall=(1.5, 2))
     found = meters(ends, batch, ORIGIN_NS, node, written)
-    of_target = told((cluster(0, 100), cluster(900, 500)), result([5]), ORIGIN_NS, 0.0)
     index = index_meters([SegmentFacts(1, 2_000_000, "9.8.0")])
-    at_the_end = {**index, "force_merge": 1.0, **of_target}
+    at_the_end = {**index, "force_merge": 1.0}
     assert found.keys() | at_the_end.keys() == declared
     assert found["merge"] == 2
     assert found["profile_aggs"] == 2
@@ -195,46 +192,3 @@ def test_costs_of_bulk_tasks_are_those_of_a_thousand_documents(requests: int, ea
     assert cpu.unit == "ms/1k docs"
     assert cpu.value(msgspec.structs.replace(summary, unit="queries")) == 30.0
     assert cpu.value(msgspec.structs.replace(summary, driver=None)) is None
-
-
-def cluster(at_ms: int, cpu_ms: float, *, unsure_ms: int = 1) -> ClusterReading:
-    """What two nodes said, which share the CPU time."""
-    values = {name: {"cpu_ms": cpu_ms / 2, "gc_ms": cpu_ms / 10} for name in ("a", "b")}
-    return ClusterReading(ORIGIN_NS + at_ms * MS, unsure_ms * MS, values)
-
-
-def test_a_cluster_tells_costs_of_the_requests_between_its_own_looks():
-    done = result([-50, 50, 150, 200, 300, 950], warmups=1)
-    ends = (cluster(0, 100), cluster(900, 500))
-    assert told(ends, done, ORIGIN_NS, 0.0) == pytest.approx({"cpu": 400 / 4, "gc": 2 * 40 / 4})
-
-
-@pytest.mark.parametrize(
-    ("ends", "gap_s"),
-    [
-        ((), 0.0),
-        ((None, cluster(900, 500)), 0.0),
-        ((cluster(0, 100), None), 0.0),
-        # The nodes have not looked again since.
-        ((cluster(0, 100), cluster(0, 100)), 0.0),
-        # Of 1,000 ms, 100 belong to the task before, which ended at 0.
-        ((cluster(-100, 100), cluster(900, 500)), 0.0),
-        ((cluster(0, 100, unsure_ms=30), cluster(900, 500, unsure_ms=30)), 0.0),
-    ],
-)
-def test_costs_that_a_cluster_cannot_tell_apart_are_left_out(
-    ends: tuple[ClusterReading | None, ...], gap_s: float
-):
-    done = dataclasses.replace(result([50, 150, 200]), start_ns=ORIGIN_NS)
-    assert not told(ends, done, ORIGIN_NS, gap_s)
-
-
-def test_idle_time_before_a_task_is_nobody_elses():
-    done = dataclasses.replace(result([50, 150, 200, 300]), start_ns=ORIGIN_NS)
-    assert told((cluster(-100, 100), cluster(900, 500)), done, ORIGIN_NS, 0.2)["cpu"] == 100
-
-
-def test_cpu_time_of_few_ticks_of_a_clock_is_left_out():
-    found = told((cluster(0, 100), cluster(900, 299)), result([50, 150]), ORIGIN_NS, 0.0)
-    assert "cpu" not in found
-    assert found["gc"] == pytest.approx(2 * 19.9 / 2)

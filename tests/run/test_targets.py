@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import pytest
@@ -64,9 +64,7 @@ WRITING = {
 }
 
 
-def refused(
-    challenge: Challenge, found: Track, writes: Literal["removed", "kept"] | None = None, **plan: Any
-) -> bool:
+def refused(challenge: Challenge, found: Track, *, writes: bool = False, **plan: Any) -> bool:
     spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes=writes))
     return refuse_writes(spec, make_plan(schedules=(challenge,), **plan), found)
 
@@ -74,12 +72,12 @@ def refused(
 def test_reading_is_allowed():
     challenge = Challenge("c", tuple(Task(name) for name in READING))
     assert not refused(challenge, track(**READING))
-    assert not refused(challenge, track(**READING), "removed", origin="empty")
+    assert not refused(challenge, track(**READING), writes=True, origin="empty")
 
 
 def test_leave_to_write_that_nothing_needs_is_told():
     plan = make_plan(schedules=(Challenge("c", (Task("range"),)),), origin="empty")
-    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes=True))
     with pytest.raises(UsageError, match=r"^--allow-writes: nothing in c writes\n"):
         check_targets(msgspec.structs.replace(plan, variants=(spec,)), track(**READING))
 
@@ -93,9 +91,9 @@ def test_writing_is_refused_before_anything_is_asked(name: str):
 
 def test_cluster_settings_are_refused():
     challenge = Challenge("c", (Task("range"),), cluster_settings={"search.max_buckets": 10})
-    for writes in (None, "removed"):
+    for writes in (False, True):
         with pytest.raises(UsageError, match="its cluster-settings"):
-            refused(challenge, track(**READING), writes, origin="empty")
+            refused(challenge, track(**READING), writes=writes, origin="empty")
 
 
 ON_ITS_OWN = {
@@ -112,10 +110,10 @@ ON_ITS_OWN = {
 
 def test_a_challenge_that_makes_its_data_writes_where_that_is_allowed():
     challenge = Challenge("c", tuple(Task(name) for name in ON_ITS_OWN))
-    assert refused(challenge, track(**ON_ITS_OWN), "removed", origin="empty")
-    for writes, origin in ((None, "empty"), ("removed", "prepared")):
+    assert refused(challenge, track(**ON_ITS_OWN), writes=True, origin="empty")
+    for writes, origin in ((False, "empty"), (True, "prepared")):
         with pytest.raises(UsageError, match="would change the cluster es: operation 'create', operation"):
-            refused(challenge, track(**ON_ITS_OWN), writes, origin=origin)
+            refused(challenge, track(**ON_ITS_OWN), writes=writes, origin=origin)
 
 
 @pytest.mark.parametrize(
@@ -151,14 +149,14 @@ def test_a_challenge_that_makes_its_data_writes_where_that_is_allowed():
 def test_everything_else_stays_refused(raw: dict[str, Any]):
     challenge = Challenge("c", (Task("create"), Task("odd")))
     with pytest.raises(UsageError, match=r"^challenge c would change the cluster es: operation 'odd'\n"):
-        refused(challenge, track(**ON_ITS_OWN, odd=raw), "kept", origin="empty")
+        refused(challenge, track(**ON_ITS_OWN, odd=raw), writes=True, origin="empty")
 
 
 def test_operations_of_a_challenge_are_looked_at_too():
     odd = decode_operation({"name": "odd", "operation-type": "delete-index", "index": "others"})
     challenge = Challenge("c", (Task("odd"),), operations={"odd": odd})
     with pytest.raises(UsageError, match="operation 'odd'"):
-        refused(challenge, track(), "removed", origin="empty")
+        refused(challenge, track(), writes=True, origin="empty")
 
 
 @given(st.text("ab5*?,-_.<>+%/ ", max_size=6))
@@ -166,28 +164,28 @@ def test_a_name_that_reaches_further_than_one_index_is_refused(name: str):
     plain = re.fullmatch(r"[ab5][ab5._+-]*", name) is not None
     found = msgspec.structs.replace(track(**ON_ITS_OWN), indices=(Index(name, IndexBody()),))
     if plain:
-        assert refused(Challenge("c", (Task("create"),)), found, "removed", origin="empty")
+        assert refused(Challenge("c", (Task("create"),)), found, writes=True, origin="empty")
     else:
         with pytest.raises(UsageError):
-            refused(Challenge("c", (Task("create"),)), found, "removed", origin="empty")
+            refused(Challenge("c", (Task("create"),)), found, writes=True, origin="empty")
 
 
 def test_without_a_name_several_indices_would_be_the_whole_cluster():
     several = msgspec.structs.replace(track(**ON_ITS_OWN), data_streams=("logs",))
     with pytest.raises(UsageError, match="operation 'merge'"):
-        refused(Challenge("c", (Task("merge"),)), several, "removed", origin="empty")
+        refused(Challenge("c", (Task("merge"),)), several, writes=True, origin="empty")
 
 
 def test_action_lines_may_name_any_index():
     acting = Corpus("c", (Documents(source_file="d.json", includes_action_and_meta_data=True),))
     found = msgspec.structs.replace(track(**ON_ITS_OWN), corpora=(acting,))
     with pytest.raises(UsageError, match="operation 'bulk'"):
-        refused(Challenge("c", (Task("bulk"),)), found, "removed", origin="empty")
+        refused(Challenge("c", (Task("bulk"),)), found, writes=True, origin="empty")
 
 
 def test_indices_made_on_a_cluster_are_marked_from_the_start(tmp_path: Path):
     found = track()
-    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="removed"))
+    spec = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes=True))
     assert MARK in work_context(make_plan(), found, Home(tmp_path), spec).mark
     assert not work_context(make_plan(), found, Home(tmp_path), ES).mark
 
@@ -198,8 +196,6 @@ def test_what_becomes_of_made_indices_is_said():
         caveats(made)
         == "es: every fork made its own indices on the running cluster, which were removed after it"
     )
-    keeping = msgspec.structs.replace(ES, target=TargetSpec(("http://search-1:9200",), writes="kept"))
-    assert "still there (--keep-target-data)" in caveats(dataclasses.replace(made, spec=keeping))
 
 
 def test_one_index_at_most_is_made_on_a_cluster():

@@ -1,7 +1,7 @@
 """Which doubts forks raise: one table of rows, and one of each thing that a whole run is asked for."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,6 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
-    targets_among,
     unfit_values,
 )
 from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
@@ -49,11 +48,10 @@ def doubts(
     of: Metric = THROUGHPUT,
     task: Task = CLOSED,
     answers: AnswerCheck | None = None,
-    targets: Collection[str] = (),
 ) -> list[Caveat]:
     found = {"es": list(enumerate(summaries))}
     return [
-        *row_doubts(of, task, found, answers, targets),
+        *row_doubts(of, task, found, answers),
         *settling_doubts(task, found, steadiness({"es": summaries})),
     ]
 
@@ -131,12 +129,6 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
         ([made(driver=make_driver())], {"task": Task("range", time_period=60.0)}, "", ""),
         ([made(driver=make_driver())], {"task": Task("range", iterations=400, group=1)}, "", ""),
         ([made(driver=make_driver(), unit="docs")], {"task": FOUR_CLIENTS}, "", ""),
-        (
-            [made(meters={})],
-            {"of": metric("cpu"), "targets": {"es"}},
-            "missing-values",
-            "is not known: a running cluster looks at itself once a second, which takes a task of several",
-        ),
         ([made(meters={})], {"of": metric("cpu")}, "missing-values", "is not known"),
         ([made(meters={"cpu": 1.0})], {"of": metric("cpu")}, "", ""),
     ],
@@ -166,24 +158,6 @@ def test_doubts_of_two_variants(of: Metric, es: dict[str, Any], os: dict[str, An
     usual = {"driver": make_driver(window_s=2.0)}
     sides = {"es": [(0, made(**usual | es))], "os": [(0, made(**usual | os))]}
     assert [doubt.code for doubt in row_doubts(of, CLOSED, sides, None)] == [code][: bool(code)]
-
-
-@pytest.mark.parametrize(
-    ("name", "targets", "code"),
-    [("gc", {"os"}, "other-clocks"), ("gc", {"es", "os"}, ""), ("engine_time", {"os"}, "")],
-)
-def test_what_targets_tell_by_their_own_statistics_is_not_what_is_read(
-    name: str, targets: set[str], code: str
-):
-    own = made(driver=make_driver(window_s=2.0), meters={"gc": 1.0, "engine_time": 2.0})
-    found = row_doubts(metric(name), CLOSED, {"es": [(0, own)], "os": [(0, own)]}, None, targets)
-    assert [doubt.code for doubt in found] == [code][: bool(code)]
-
-
-def test_a_variant_whose_nodes_were_not_started_is_a_target():
-    boots = {"es": (msgspec.structs.replace(BOOT, origin_ns=-5),), "os": (BOOT,), "micro": ()}
-    done = {label: [make_fork(label, 0, made(), boots=own)] for label, own in boots.items()}
-    assert targets_among(done) == {"os"}
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import click
 
 from benchctl.cli.options import TableFormat, print_table, table_format_option
 from benchctl.cli.run_options import variants_option
-from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
-from benchctl.engine.variant_file import load_variants
+from benchctl.engine.variant import BUILT_IN_VERSIONS, load_variants, parse_variant
 from benchctl.report.table import Column, Share, Table
 from benchctl.results.likeness import beyond
 from benchctl.results.metrics import METRIC_KINDS
@@ -86,7 +85,7 @@ def metrics_table() -> Table:
             Share(figure.margin),
             figure.level,
             "yes" if figure.told_by_targets else "no",
-            f"{figure.meaning}; of targets by {figure.target}" if figure.target else figure.meaning,
+            figure.meaning,
             used_by(figure),
         )
         for figure in METRIC_KINDS

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import functools
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,8 +127,6 @@ class AliasedOption(click.Option):
 
 FORMATS = ("text", "markdown", "csv", "json", "html")
 FOR_OTHERS = ("junit", "github")
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._@-]*")
 
 
 class AmountType(click.ParamType[N]):
@@ -371,23 +368,6 @@ def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
     for doubt in run_doubts(record):
         note(doubt.text)
     return run, record
-
-
-def keyed(values: Iterable[str], option: str) -> dict[str, str]:
-    """Return `[NAME=]VALUE` options by name; a value without a name is for all and has the key ''.
-
-    Raises:
-        UsageError: If a name is given twice.
-    """
-    by_key: dict[str, str] = {}
-    for text in values:
-        name, equals, value = text.partition("=")
-        # A URL or a path may hold an equals sign, too.
-        key, value = (name, value) if equals and _NAME.fullmatch(name) else ("", text)
-        if key in by_key:
-            raise UsageError(f"{option} is given twice for {key or 'all variants'}")
-        by_key[key] = value
-    return by_key
 
 
 # Values that a shell completes, by click's own completion.

@@ -17,14 +17,18 @@ from benchctl.cli.options import (
     TagType,
     completing,
     each_once,
-    keyed,
     once,
     under,
 )
 from benchctl.cli.streams import say
 from benchctl.cli.targets import unasked_targets
-from benchctl.engine.variant import ENGINE_WORDS, check_jdks, parse_variant
-from benchctl.engine.variant_file import check_spec, load_variants, with_newest
+from benchctl.engine.variant import (
+    ENGINE_WORDS,
+    check_spec,
+    load_variants,
+    parse_variant,
+    with_newest,
+)
 from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, Consent, read_code
@@ -60,7 +64,7 @@ variants_option = click.option(
 
 def resolve_variants(
     texts: tuple[str, ...],
-    jdks: tuple[str, ...] = (),
+    jdk: str = "",
     file: Path | None = None,
 ) -> tuple[VariantSpec, ...]:
     """Read variants, and ask for the newest version where one says `latest`.
@@ -68,16 +72,14 @@ def resolve_variants(
     Options are as written; without texts, all variants of the file are meant.
 
     Raises:
-        UsageError: If a text is not a variant or asks for what no node can be given, an option names none, or
-            something is wrong in the file.
+        UsageError: If a text is not a variant or asks for what no node can be given, or something is wrong in
+            the file.
     """
-    by_jdk = keyed(jdks, "--jdk")
     if file is not None and not file.exists() and file.name.partition(",")[0] in ENGINE_WORDS:
         names = " ".join(f"--variant {name}" for name in file.name.split(","))
         raise UsageError(f"--variants: no such file '{file}'", hint=f"repeat --variant: {names}")
     defined = {} if file is None else load_variants(file)
-    specs = [parse_variant(text, jdks=by_jdk, defined=defined) for text in texts or defined]
-    check_jdks(by_jdk, specs)
+    specs = [parse_variant(text, jdk=jdk, defined=defined) for text in texts or defined]
     return with_newest(check_spec(spec) for spec in specs)
 
 
@@ -88,7 +90,7 @@ PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds", "ind
 SUBJECT = (
     *("variants", "variants_file", "docs", "corpus", "corpus_dirs", "track", "heap"),
     *("track_repository", "track_revision"),
-    *("jdks", "seed", "corpus_seed", "pin"),
+    *("jdk", "seed", "corpus_seed", "pin"),
 )
 """Options of the measurement."""
 SCHEDULE = ("challenges", "warmup_challenges", "warmup")
@@ -280,7 +282,7 @@ def specs_of(form: RunForm, default: tuple[str, ...] = BUILT_IN) -> tuple[Varian
         UsageError: If a variant cannot be understood.
     """
     texts = form.variants if form.variants_file else form.variants or default
-    return resolve_variants(texts, form.jdks, Path(form.variants_file) if form.variants_file else None)
+    return resolve_variants(texts, form.jdk, Path(form.variants_file) if form.variants_file else None)
 
 
 def asked_run(

@@ -152,7 +152,6 @@ class TargetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     ca: str = ""  # file of certificates to trust, PEM
     proxy: str = ""  # URL of a proxy
     insecure: bool = False  # true: skip checking the certificate, allow credentials without TLS
-    restart: str = ""  # command that restarts the cluster at each boot, without a shell
     fill: bool = False  # true: create and fill the track's missing index
 
     @property
@@ -164,7 +163,7 @@ class TargetEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
 _TARGETS_FORM = (
     "write NAME: {url: https://HOST:9200}, with user and password, api-key, bearer or AWS keys, ca, proxy, "
-    "insecure, restart and fill where needed"
+    "insecure and fill where needed"
 )
 
 
@@ -213,7 +212,7 @@ def read_targets(form: RunForm) -> dict[str, TargetSpec]:
             hosts=read_hosts(url if entry is None else entry.url),
             file=None if entry is None else str(path),
             fill=entry is not None and entry.fill,
-            writes=("kept" if form.keep_target_data else "removed") if form.allow_writes else None,
+            writes=form.allow_writes,
         )
     if form.allow_writes and not targets:
         raise UsageError("--allow-writes requires --target or --targets")
@@ -222,22 +221,12 @@ def read_targets(form: RunForm) -> dict[str, TargetSpec]:
             "--allow-writes cannot be used with a target of `fill: true`",
             hint="a challenge that makes the index finds none; one that only reads needs it filled",
         )
-    if form.keep_target_data and not form.allow_writes:
-        raise UsageError(
-            "--keep-target-data requires --allow-writes", hint="an index made by `fill: true` stays anyway"
-        )
     _check_variables(targets)
     return targets
 
 
 def _connection(path: Path, name: str, entry: TargetEntry) -> dict[str, Any]:
     """Return how an entry of a file is connected to, as arguments of `endpoint_at`."""
-    try:
-        restart = tuple(shlex.split(entry.restart))
-    except ValueError as err:
-        raise UsageError(f"{path}: {name}: restart: {err}", hint="quote it as for a shell") from err
-    if entry.restart and not restart:
-        raise UsageError(f"{path}: {name}: restart is empty")
     ca = path.parent / expanded(entry.ca) if entry.ca else None
     return {
         "secrets": entry.secrets,
@@ -245,7 +234,6 @@ def _connection(path: Path, name: str, entry: TargetEntry) -> dict[str, Any]:
         "ca": None if ca is None else certificates(ca, f"{path}: {name}: ca"),
         "verify": not entry.insecure,
         "proxy": read_proxy(entry.proxy) if entry.proxy else None,
-        "restart": restart,
     }
 
 
@@ -259,7 +247,6 @@ def endpoint_at(
     ca: Path | None = None,
     verify: bool = True,
     proxy: str | None = None,
-    restart: tuple[str, ...] = (),
     options: OptionNames = TARGET_OPTIONS,
 ) -> Endpoint:
     """Return where a cluster is, with its credentials.
@@ -273,14 +260,13 @@ def endpoint_at(
         ca: Certificates to trust.
         verify: Whether its certificate is checked.
         proxy: On the way to it.
-        restart: Restarts it.
         options: Of the command, for hints.
 
     Raises:
         UsageError: If the credentials are wrong, or would be sent unencrypted.
     """
     auth = read_auth(name, secrets, where, environ)
-    endpoint = Endpoint(hosts, auth, ca, verify, options, proxy=proxy, restart=restart)
+    endpoint = Endpoint(hosts, auth, ca, verify, options, proxy=proxy)
     if auth is not None and verify and not (endpoint.is_encrypted or endpoint.is_local):
         raise UsageError(
             f"refusing to send credentials for {name} to {endpoint.title} without TLS",

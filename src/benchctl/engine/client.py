@@ -91,63 +91,24 @@ class NodeInfo:
     pid: int
 
 
-@dataclass(frozen=True)
-class EngineClocks:
-    """Milliseconds an engine spent on an index, by its own count, which restarts with every node start."""
-
-    indexing_ms: int
-    refresh_ms: int
-    merge_ms: int
-    flush_ms: int
-
-
 STATISTICS: Mapping[str, str] = {
-    "cpu_ms": "process.cpu.total_in_millis",
-    "searches": "indices.search.query_total",
-    "indexing_ms": "indices.indexing.index_time_in_millis",
-    "refresh_ms": "indices.refresh.total_time_in_millis",
-    "merge_ms": "indices.merges.total_time_in_millis",
-    "flush_ms": "indices.flush.total_time_in_millis",
+    "searches": "search.query_total",
+    "indexing_ms": "indexing.index_time_in_millis",
+    "refresh_ms": "refresh.total_time_in_millis",
+    "merge_ms": "merges.total_time_in_millis",
+    "flush_ms": "flush.total_time_in_millis",
 }
-"""Values of a node's statistics, and where they are; times and counts are since the node was started."""
+"""Statistics of indices, and where they are; times and counts are since the node was started."""
 
 WRITE_CLOCKS = ("indexing_ms", "refresh_ms", "merge_ms", "flush_ms")
 """Keys of STATISTICS in milliseconds of writing threads."""
 
 
-def statistics_path(names: Iterable[str]) -> str:
-    """Return the path of a request for values of STATISTICS, and not much more."""
-    paths = [STATISTICS[name].split(".") for name in names]
-    kinds = dict.fromkeys(path[0] for path in paths)
-    within = dict.fromkeys(path[1].replace("merges", "merge") for path in paths if path[0] == "indices")
-    return f"/_nodes/stats/{','.join(kinds)}" + (f"/{','.join(within)}" if within else "")
-
-
-def statistics_of(nodes: Mapping[str, Any], names: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return values of STATISTICS by node; what a node does not report is missing."""
-    statistics = list(names)
-    return {
-        node: {
-            name: value for name in statistics if (value := number_at(sections, STATISTICS[name])) is not None
-        }
-        for node, sections in by_name(nodes).items()
-    }
-
-
-def by_name(nodes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return node entries by name; by id where names are not unique."""
-    names = [str(node.get("name", number)) for number, node in nodes.items()]
-    return dict(zip(names if len(set(names)) == len(names) else nodes, nodes.values(), strict=True))
-
-
-def totals(nodes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return sums over nodes, of values that all of them report."""
-    readings = list(nodes.values())
-    return {
-        name: sum(node[name] for node in readings)
-        for name in (readings[0] if readings else ())
-        if all(name in node for node in readings)
-    }
+def _sections(names: Iterable[str]) -> str:
+    """The parts of the statistics that hold some values, and not much more."""
+    return ",".join(
+        dict.fromkeys(STATISTICS[name].partition(".")[0].replace("merges", "merge") for name in names)
+    )
 
 
 class Nodes(msgspec.Struct):
@@ -381,16 +342,11 @@ class SearchClient:
             timeout_s=timeout_s,
         )
 
-    def write_clocks_of(self, name: str) -> EngineClocks:
-        """Return what the engine spent on the primary shards of an index, or the sum over several."""
-        counters = self.request("GET", f"/{_part(name)}/_stats/indexing,refresh,merge,flush")
-        primaries = counters["_all"]["primaries"]
-        return EngineClocks(
-            indexing_ms=primaries["indexing"]["index_time_in_millis"],
-            refresh_ms=primaries["refresh"]["total_time_in_millis"],
-            merge_ms=primaries["merges"]["total_time_in_millis"],
-            flush_ms=primaries["flush"]["total_time_in_millis"],
-        )
+    def write_clocks_of(self, name: str) -> dict[str, float]:
+        """Return WRITE_CLOCKS, milliseconds, of the primary shards of an index, or the sum over several."""
+        path = f"/{_part(name)}/_stats/{_sections(WRITE_CLOCKS)}"
+        primaries = self.request("GET", path)["_all"]["primaries"]
+        return {clock: number_at(primaries, STATISTICS[clock]) or 0 for clock in WRITE_CLOCKS}
 
     def count(self, name: str) -> int:
         """Return the number of documents, not nested; the node counts it as a search of every shard."""
@@ -441,14 +397,19 @@ class SearchClient:
         )
         return answer
 
-    def statistics(self, *names: str) -> dict[str, dict[str, float]]:
-        """Return values of STATISTICS by node; what a node does not report is missing."""
-        nodes = self.read(statistics_path(names), Nodes).nodes
-        return statistics_of(nodes, names)
+    def statistics(self, *names: str) -> dict[str, float]:
+        """Return values of STATISTICS, summed over the nodes; what one does not report is missing."""
+        nodes = self.read(f"/_nodes/stats/indices/{_sections(names)}", Nodes).nodes.values()
+        values = {name: [number_at(node, f"indices.{STATISTICS[name]}") for node in nodes] for name in names}
+        return {
+            name: sum(value or 0 for value in each)
+            for name, each in values.items()
+            if each and None not in each
+        }
 
     def node_search_count(self) -> int:
         """Return how many query phases the nodes ran since they started: one for every search and shard."""
-        return int(totals(self.statistics("searches"))["searches"])
+        return int(self.statistics("searches")["searches"])
 
 
 def loopback(port: int) -> Endpoint:

@@ -179,7 +179,7 @@ def try_out(client: SearchClient, wanted: Places) -> None:
 
 
 @contextmanager
-def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
+def lent(client: SearchClient, wanted: Places) -> Iterator[None]:
     """Make places on a cluster that has none of them, and remove them after the measurement.
 
     What carries benchctl's mark is left from an earlier measurement, and removed first.
@@ -187,7 +187,6 @@ def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
     Args:
         client: of the cluster.
         wanted: indices and data streams; nothing else is touched.
-        keep: mark what was made and leave it.
 
     Raises:
         BenchctlError: If a place exists that benchctl did not make.
@@ -197,12 +196,7 @@ def lent(client: SearchClient, wanted: Places, *, keep: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        if keep:
-            for name in wanted.names:
-                if _mappings(client, name) is not None:
-                    client.request("PUT", f"/{quote(name, safe='')}/_mapping", body={"_meta": OWN})
-        else:
-            _remove(client, wanted)
+        _remove(client, wanted)
 
 
 def require_free(client: SearchClient, wanted: Places) -> None:

@@ -1,18 +1,24 @@
 """Distributions of engines: from a repository, their makers, a URL or disk; verified, unpacked once."""
 
+import gzip
 import hashlib
+import itertools
+import lzma
 import os
 import platform
 import re
-import subprocess
-import tempfile
+import shutil
+import stat
+import tarfile
 import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,6 +30,7 @@ from benchctl.disk import (
     free_bytes,
     read_file,
     replacing,
+    require_space,
     settle,
     staging,
     stored,
@@ -35,19 +42,17 @@ from benchctl.engine.maven import (
     Checksum,
     Coordinates,
     MavenSource,
-    Version,
     ask,
     compare,
     digest,
     engine_coordinates,
+    engine_source,
     mirror,
-    nearest_versions,
     published_sha512,
     resolve_poms,
 )
-from benchctl.engine.unpacking import unpack
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home, Owner
+from benchctl.home import Home
 from benchctl.network import Progress, network_errors, shown
 from benchctl.results.plan import EngineName, VariantSpec
 
@@ -225,7 +230,8 @@ def _named_sha512(spec: VariantSpec) -> str:
         sha512 = published_sha512(parts) if status == HTTPStatus.OK else ""
     if status in ABSENT:
         raise UsageError(
-            f"variant '{spec.name}': no such version: {shown(parts)}: HTTP {status}", hint=_nearest(spec)
+            f"variant '{spec.name}': no such version: {shown(parts)}: HTTP {status}",
+            hint="see the versions that its makers list",
         )
     if status != HTTPStatus.OK:
         raise BenchctlError(f"cannot download {shown(parts)}: HTTP {status}", hint=f"try later, or {advice}")
@@ -246,28 +252,6 @@ def _fetch_named(home: Home, spec: VariantSpec, progress: Progress, free: FreeBy
     target = _named_path(home, spec)
     url = _named_url(spec, spec.version)
     return _cached(target) or _downloaded(url, target, _named_sha512(spec), progress, free)
-
-
-@contextmanager
-def _in_maven(engine: EngineName) -> Iterator[MavenSource]:
-    """An engine's distributions in the Maven repository, to look at."""
-    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-        yield MavenSource(engine_coordinates(engine), Path(folder), None, lambda *_: None, free_bytes)
-
-
-def _nearest(spec: VariantSpec) -> str:
-    """Return a hint with versions that the makers serve; they list none, so Maven's listing has to do."""
-
-    def serves(version: Version) -> bool:
-        return ask("HEAD", _named_url(spec, ".".join(map(str, version)))).status == HTTPStatus.OK
-
-    listed: list[Version] = []
-    with suppress(BenchctlError), _in_maven(spec.engine) as source:
-        listed = source.listed()
-    names: tuple[str, ...] = ()
-    with suppress(BenchctlError), network_errors("look for versions", hint=""):
-        names = nearest_versions(spec.version, listed, serves)
-    return f"nearest versions: {', '.join(names)}" if names else "see the versions that its makers list"
 
 
 def local_archive(path: Path) -> Archive:
@@ -408,15 +392,15 @@ def install(
     removed first.
 
     Raises:
-        BenchctlError: If the distribution cannot be had, is damaged, is not that engine or version or for
-            this machine, or cannot be read by the user that nodes run as.
+        BenchctlError: If the distribution cannot be had, is damaged, or is not that engine or version.
     """
     sweep(home)
     given = spec.place
     if given is not None and not given.startswith(_URL):
         path = _existing(given, spec.name)
         if path.is_dir():
-            return _use_folder(path, spec.engine, home.node_owner)
+            manifest = _identify(path, spec.engine, tree_digest(path), str(path))
+            return _installation(manifest, path, "none")
         archive = local_archive(path)
     else:
 
@@ -453,7 +437,7 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
         if spec.distribution is not None:
             _named_sha512(spec)
             return
-        with _in_maven(spec.engine) as source:
+        with engine_source(spec.engine) as source:
             source.require(spec.version)
     elif not given.startswith(_URL):
         path = _existing(given, spec.name)
@@ -516,29 +500,6 @@ def _unpack(home: Home, engine: EngineName, archive: Archive, free: FreeBytes) -
     return _installation(manifest, final / _ROOT_NAME, archive.verified_by)
 
 
-def _use_folder(root: Path, engine: EngineName, owner: Owner | None) -> Installation:
-    with disk_errors(f"read {root}"):
-        manifest = _identify(root, engine, tree_digest(root), str(root))
-    if owner is not None:
-        _check_readable(root, owner, f"{engine}-{manifest.version}.jar")
-    return _installation(manifest, root, "none")
-
-
-_MACHINES: Final = {62: "x86_64", 183: "aarch64"}  # of ELF's e_machine, as the kernel calls them
-
-
-def _check_machine(root: Path, source: str) -> None:
-    """Refuse a distribution whose own runtime is for another machine."""
-    with suppress(FileNotFoundError), (root / RUNTIME / "bin" / "java").open("rb") as java:
-        head = java.read(20)
-        made_for = _MACHINES.get(int.from_bytes(head[18:20], "little"), platform.machine())
-        if head.startswith(b"\x7fELF") and made_for != platform.machine():
-            raise UsageError(
-                f"{source} is for {made_for}, and this machine is {platform.machine()}",
-                hint=f"get the archive for {platform.machine()}",
-            )
-
-
 def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Manifest:
     if not (root / "bin" / engine).is_file():
         other = _OTHER[engine]
@@ -549,7 +510,6 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
         )
     version = _library_version(root, engine, source)
     lucene = _library_version(root, "lucene-core", source)
-    _check_machine(root, source)
     modules, plugins = (
         [path.name for path in root.glob(f"{kind}/*") if path.is_dir()] for kind in ("modules", "plugins")
     )
@@ -588,22 +548,240 @@ def tree_digest(root: Path, *, times: bool = False) -> str:
     return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()
 
 
-def _check_readable(root: Path, owner: Owner, core_library: str) -> None:
-    """Try it as the user that nodes run as: only the system knows all of its rules."""
-    tried = subprocess.run(
-        ["/usr/bin/env", "test", "-r", str(root / "lib" / core_library)],
-        user=owner.uid,
-        group=owner.gid,
-        extra_groups=[],
-        cwd="/",
-        check=False,
-    )
-    if tried.returncode != 0:
-        raise BenchctlError(
-            f"nodes run as user '{owner.name}', who cannot read {root}",
-            hint="move it to a directory that all users can enter, or give its archive instead",
-        )
-
-
 def _installation(manifest: _Manifest, root: Path, verified_by: Checksum) -> Installation:
     return Installation(**msgspec.structs.asdict(manifest), root=root, verified_by=verified_by)
+
+
+# Jars.
+
+_MOST_ENTRY_BYTES: Final = 1 << 28
+
+
+@contextmanager
+def jar_errors(path: Path) -> Iterator[None]:
+    """Report a jar or other zip file that cannot be read.
+
+    Raises:
+        BenchctlError: If the disk refuses, or the file is damaged.
+    """
+    try:
+        with disk_errors(f"read {path}"):
+            yield
+    except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
+        # RuntimeError: it is encrypted, or compressed by an unknown method.
+        raise BenchctlError(
+            f"{path} is damaged, or no jar: {err}", hint="remove it, and get it again"
+        ) from err
+
+
+def jar_entries(path: Path) -> list[str]:
+    """Return the names of what is in a jar or other zip file.
+
+    Raises:
+        BenchctlError: If the file cannot be read.
+    """
+    with jar_errors(path), zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def read_entry(path: Path, name: str) -> bytes:
+    """Return one file of a jar or other zip file.
+
+    Raises:
+        BenchctlError: If the file cannot be read, or has no such entry.
+    """
+    with jar_errors(path), zipfile.ZipFile(path) as archive:
+        if name not in archive.NameToInfo:
+            raise BenchctlError(f"{path} has no {name}")
+        with archive.open(name) as entry:
+            return entry.read(_MOST_ENTRY_BYTES)
+
+
+# Safe unpacking of archives.
+
+_COPY_BYTES: Final = 1024 * 1024
+_MOST_ENTRIES: Final = 100_000  # full distributions have less than 10,000
+_MOST_BYTES: Final = 16 * 1024**3
+_MOST_LINK_BYTES: Final = 4096
+
+
+def unpack(archive: Path, target: Path, *, free: FreeBytes = free_bytes) -> Path:
+    """Unpack a `.zip`, `.whl`, `.tar.gz` or `.tgz` into a directory of its own: files, directories and links.
+
+    Files become readable by everybody and writable by their owner alone; executable bits are kept. Hard links
+    become copies. After an error the caller removes `target`, which holds what had been unpacked until then.
+
+    zipfile checks neither links nor modes, and tarfile's filters exist since Python 3.11.4 only: one place
+    checks the entries of both.
+
+    Args:
+        archive: what to unpack.
+        target: a directory that is missing or empty.
+        free: bytes that can be written to a directory.
+
+    Returns:
+        The archive's single top directory; `target` when there are several entries at the top.
+
+    Raises:
+        BenchctlError: If the archive is corrupt or too large, would write outside `target` or does not fit on
+            the disk, or if the disk refuses.
+    """
+    with disk_errors(f"unpack {archive} into {target}"):
+        target.mkdir(mode=0o755, parents=True, exist_ok=True)
+        available = free(target)
+        purpose = f"unpack {archive.name}"
+        require_space(target, archive.stat().st_size, purpose, available=available)
+        unpacked = 0
+        links: set[tuple[str, ...]] = set()
+        with _damage(archive):
+            for number, entry in enumerate(_entries(archive)):
+                unpacked += entry.size
+                require_space(target, unpacked, purpose, available=available)
+                if number >= _MOST_ENTRIES or unpacked > _MOST_BYTES:
+                    raise _UnsafeError("it is larger than any distribution")
+                _place(entry, target, links)
+        top = list(target.iterdir())
+    return top[0] if len(top) == 1 and not top[0].is_symlink() and top[0].is_dir() else target
+
+
+class _UnsafeError(Exception):
+    """The harm that an entry would do."""
+
+
+@contextmanager
+def _damage(archive: Path) -> Iterator[None]:
+    again = "remove it and get it again"
+    try:
+        yield
+    except _UnsafeError as err:
+        raise BenchctlError(
+            f"{archive} is not safe to unpack: {err}", hint="get it from a source that you trust"
+        ) from err
+    except FileExistsError as err:
+        raise BenchctlError(
+            f"{archive} is damaged: two entries claim {err.filename2 or err.filename}", hint=again
+        ) from err
+    except (
+        EOFError,
+        NotImplementedError,  # a compression method that zipfile lacks
+        UnicodeError,
+        gzip.BadGzipFile,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as err:
+        raise BenchctlError(f"{archive} is damaged, or no archive: {err}", hint=again) from err
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A member of either kind of archive."""
+
+    name: str
+    kind: Literal["file", "directory", "link"]
+    size: int
+    executable: bool
+    link: str
+    """Target of a link."""
+    content: Callable[[], IO[bytes] | None]
+
+
+def _entries(archive: Path) -> Iterator[_Entry]:
+    """Every member in stored order; the format is detected from the content, not the name."""
+    with archive.open("rb") as raw:
+        is_zip = raw.read(2) == b"PK"
+        raw.seek(0)
+        if is_zip:
+            with zipfile.ZipFile(raw) as zipped:
+                for info in zipped.infolist():
+                    yield _zip_entry(zipped, info)
+        else:
+            with gzip.open(raw) as unzipped, tarfile.open(fileobj=unzipped, mode="r:") as tar:
+                for member in tar:
+                    yield _tar_entry(tar, member)
+                # The checksum follows the padding, which tarfile does not read.
+                while unzipped.read(_COPY_BYTES):
+                    if unzipped.tell() > 2 * _MOST_BYTES:
+                        raise _UnsafeError("it does not end")
+
+
+def _zip_entry(zipped: zipfile.ZipFile, info: zipfile.ZipInfo) -> _Entry:
+    mode = info.external_attr >> 16
+    kind: Literal["file", "directory", "link"] = "directory" if info.filename.endswith("/") else "file"
+    link = ""
+    if info.flag_bits & 0x1:
+        raise zipfile.BadZipFile(f"'{info.filename}' is encrypted")
+    if stat.S_ISLNK(mode):
+        with zipped.open(info) as content:
+            kind, link = "link", content.read(_MOST_LINK_BYTES).decode()
+    elif kind == "file" and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        raise zipfile.BadZipFile(f"'{info.filename}' is neither file, directory nor link")
+    # Non-Unix archivers store no mode, but scripts must be executable.
+    executable = bool(mode & 0o111) if mode else "bin" in info.filename.split("/")[:-1]
+    return _Entry(info.filename, kind, info.file_size, executable, link, lambda: zipped.open(info))
+
+
+def _tar_entry(tar: tarfile.TarFile, member: tarfile.TarInfo) -> _Entry:
+    source = member
+    if member.islnk():
+        # A copy of the bytes in the archive is safe, whatever is on the disk.
+        source = next((linked for linked in tar.getmembers() if linked.name == member.linkname), member)
+        if not source.isreg():
+            raise tarfile.ReadError(
+                f"'{member.name}' is a hard link to '{member.linkname}', which is not a file in the archive"
+            )
+    elif not (member.issym() or member.isdir() or member.isreg()):
+        raise tarfile.ReadError(f"'{member.name}' is neither file, directory nor link")
+    return _Entry(
+        member.name,
+        "link" if member.issym() else "directory" if member.isdir() else "file",
+        source.size,
+        bool(source.mode & 0o111),
+        member.linkname,
+        lambda: tar.extractfile(source),
+    )
+
+
+def _place(entry: _Entry, target: Path, links: set[tuple[str, ...]]) -> None:
+    """Put an entry below the target; nothing is written through one of the links before it."""
+    name = entry.name
+    parts = tuple(part for part in name.split("/") if part not in ("", "."))
+    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        raise _UnsafeError(f"'{name}' would be written outside of the target directory")
+    if any(parts[:depth] in links for depth in range(1, len(parts) + 1)):
+        raise _UnsafeError(f"'{name}' would be written through a link")
+    if not parts and entry.kind != "directory":
+        raise _UnsafeError(f"'{name}' would replace the target directory")
+    path = target
+    for part in parts if entry.kind == "directory" else parts[:-1]:
+        path /= part
+        if not path.is_dir():
+            path.mkdir()
+            path.chmod(0o755)  # whatever the umask
+    if entry.kind == "directory":
+        return
+    path = target.joinpath(*parts)
+    if entry.kind == "link":
+        _check_link(entry, len(parts))
+        path.symlink_to(entry.link)
+        links.add(parts)
+        return
+    source = entry.content()
+    if source is None:
+        raise tarfile.ReadError(f"'{name}' has no content")
+    with source, path.open("xb") as sink:
+        shutil.copyfileobj(source, sink, _COPY_BYTES)
+    path.chmod(0o755 if entry.executable else 0o644)
+
+
+def _check_link(entry: _Entry, depth: int) -> None:
+    """Refuse a link that leaves its top directory.
+
+    `..` is allowed at the start only, where it leaves a real directory: after another name it could climb
+    from wherever a second link leads.
+    """
+    steps = [step for step in entry.link.split("/") if step not in ("", ".")]
+    climbs = len(list(itertools.takewhile(lambda step: step == "..", steps)))
+    leaves = climbs > max(0, depth - 2) or ".." in steps[climbs:] or entry.link.startswith("/")
+    if leaves or not steps or "\0" in entry.link:
+        raise _UnsafeError(f"the link '{entry.name}' points to '{entry.link}', outside of the archive")

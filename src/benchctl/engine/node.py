@@ -32,9 +32,19 @@ from benchctl.engine.launch import (
     ruled_out,
 )
 from benchctl.engine.prepared_index import entries, link
-from benchctl.engine.process import STOP_GRACE_S, Command, NodeProcess, describe_exit, started_ns
+from benchctl.engine.process import (
+    STOP_GRACE_S,
+    Command,
+    GcPause,
+    Meter,
+    NodeProcess,
+    Reading,
+    describe_exit,
+    read_pauses,
+    search_threads,
+    started_ns,
+)
 from benchctl.engine.settings import BootFolders, environment, hand_over, write_config
-from benchctl.engine.usage import GcPause, LogClock, Meter, Reading, read_pauses, search_threads, wait_idle
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, Owner, open_folder
 from benchctl.slices import hook
@@ -369,14 +379,12 @@ class Node:
         return self._meter.read()
 
     def search_threads(self) -> frozenset[int] | None:
-        """Return its threads that search; see `usage.search_threads`."""
+        """Return its threads that search; see `process.search_threads`."""
         return search_threads(self.pid, self.stdout)
 
     def pauses(self, logs: Path, origin_ns: int) -> list[GcPause]:
         """Return the pauses in its logs, wherever they are now, since `origin_ns` on the monotonic clock."""
-        now_ns = time.monotonic_ns() - origin_ns
-        clock = LogClock(-origin_ns, now_ns - time.time_ns(), self.started_ns - origin_ns)
-        return read_pauses(logs, self.pid, clock)
+        return read_pauses(logs, self.pid, origin_ns)
 
     def searches_counted(self) -> int | None:
         """Return query phases since the start, by its own statistics.
@@ -395,10 +403,13 @@ class Node:
         Raises:
             BenchctlError: If the node died.
         """
-        # A node that dies meanwhile ends the wait.
-        return wait_idle(
-            self.cpu_seconds, lambda: self.check_alive(IDLE_WINDOW_S), cores=IDLE_CORES, max_s=max_s
-        )
+        begun = time.monotonic()
+        while True:
+            since, before_s = time.monotonic(), self.cpu_seconds()
+            self.check_alive(IDLE_WINDOW_S)
+            now = time.monotonic()
+            if self.cpu_seconds() - before_s < IDLE_CORES * (now - since) or now - begun >= max_s:
+                return now - begun
 
     def cpu_seconds(self) -> float:
         """Return CPU time of the server JVM over all threads.

@@ -2,20 +2,17 @@
 
 import copy
 import hashlib
-import lzma
 import os
 import re
 import zipfile
-import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from benchctl.disk import disk_errors, read_file, staging
-from benchctl.engine.distribution import fetch_published
+from benchctl.engine.distribution import fetch_published, jar_entries, read_entry
 from benchctl.engine.jdk import Jdk, run_java
 from benchctl.engine.maven import Coordinates, digest
 from benchctl.errors import BenchctlError, UsageError
@@ -246,7 +243,7 @@ class _Sources:
         self._home = home
         self._library = library
         self._progress = progress
-        self._names = cache(lambda artifact: frozenset(_entries(library.jars[artifact])))
+        self._names = cache(lambda artifact: frozenset(jar_entries(library.jars[artifact])))
 
     def artifact(self, name: str, entry: str) -> str:
         """The module that a class is, or belongs, in: that which has it, or others of its package."""
@@ -269,7 +266,7 @@ class _Sources:
         """A published source; None if there is none of that name."""
         coordinates = Coordinates(GROUP, artifact, classifier="sources")
         archive = fetch_published(self._home, coordinates, self._library.lucene, self._progress).path
-        return read_entry(archive, entry).decode() if entry in _entries(archive) else None
+        return read_entry(archive, entry).decode() if entry in jar_entries(archive) else None
 
 
 def _write(target: Path, text: str | None) -> None:
@@ -335,7 +332,7 @@ def _pack(
         original = library.jars[artifact]
         stale = {
             name
-            for name in _entries(original)
+            for name in jar_entries(original)
             if name.endswith(".class") and _source_of(name) in by_source and name not in own[artifact]
         }
         ready = folder / target.name
@@ -351,40 +348,11 @@ def _source_of(name: str) -> str:
 
 def _release(jar: Path) -> int:
     """The Java release that a module is built for."""
-    first = next(name for name in _entries(jar) if name.startswith("org/") and name.endswith(".class"))
+    first = next(name for name in jar_entries(jar) if name.startswith("org/") and name.endswith(".class"))
     header = _CLASS_HEADER.match(read_entry(jar, first))
     if header is None:
         raise BenchctlError(f"{first} of {jar} is not a class file")
     return int.from_bytes(header["major"]) - _JAVA_OF_CLASS_FILES
-
-
-def _entries(jar: Path) -> list[str]:
-    with disk_errors(f"read {jar}"), _damage(jar), zipfile.ZipFile(jar) as opened:
-        return opened.namelist()
-
-
-def read_entry(path: Path, name: str) -> bytes:
-    """Return one file of a zip or jar.
-
-    Raises:
-        BenchctlError: If the jar is not an archive, or has no such file.
-    """
-    try:
-        with _damage(path), zipfile.ZipFile(path) as archive:
-            return archive.read(name)
-    except KeyError as err:
-        raise BenchctlError(f"{path} has no {name}") from err
-
-
-@contextmanager
-def _damage(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, RuntimeError, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as err:
-        # RuntimeError: it is encrypted, or compressed by an unknown method.
-        raise BenchctlError(
-            f"{path} is damaged, or no jar: {err}", hint="remove it, and get it again"
-        ) from err
 
 
 def replace_entries(

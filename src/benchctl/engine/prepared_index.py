@@ -1,20 +1,19 @@
-"""Prepared indices: built once, kept, and copied for every fork at almost no cost."""
+"""Prepared indices: filled once, kept, and copied for every fork at almost no cost."""
 
 import ctypes
 import errno
 import hashlib
 import mmap
 import os
-import random
 import shutil
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,11 +28,12 @@ from benchctl.disk import (
     replacing,
     require_space,
 )
-from benchctl.engine.declared import Places, places, with_settings
+from benchctl.engine.client import SearchClient
+from benchctl.engine.declared import Places, make_all, places, with_settings
 from benchctl.engine.distribution import Installation
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
-from benchctl.results.model import IndexFacts
+from benchctl.results.model import IndexFacts, IngestCosts, IngestReport
 from benchctl.results.plan import CorpusSpec
 from benchctl.spec import IngestClient, PageCache
 from benchctl.track.model import Track
@@ -45,10 +45,8 @@ _FOOTER = struct.Struct(">IIQ")
 _FOOTER_MAGIC = 0xC02893E8
 _CHECKSUM_BYTES = 8
 _PIECE_BYTES = 2**20
-# A disk may change bytes without a trace in size and time. All files are read once a day, and some for every
-# fork: about a tenth of a second's worth.
+# A disk may change bytes without a trace in size and time: all files are read once a day.
 _WHOLE_FOR_S = 86_400.0
-_SAMPLE_BYTES = 64 << 20
 
 
 class DamagedIndexError(BenchctlError):
@@ -135,33 +133,14 @@ def _damage_of(data: Path, store_bytes: int) -> str:
 
     Reads all files: a node checks most of them only when a search reads them, if at all.
     """
-    if damage := _damage_among(data, (entry.source for entry in _checksummed(data))):
-        return damage
+    files = (entry.source for entry in _checksummed(data))
+    damaged = next((file for file in files if not _has_valid_checksum(file)), None)
+    if damaged is not None:
+        return f"the content of {damaged.relative_to(data)} does not match its checksum"
     found_bytes = sum(entry.source.stat().st_size for entry in _segments(data))
     if found_bytes < store_bytes:
         return f"its segments have {found_bytes:,} bytes, expected {store_bytes:,} when it was built"
     return ""
-
-
-def _damage_among(data: Path, files: Iterable[Path]) -> str:
-    """Return what is wrong with the first damaged one of some files; empty for nothing."""
-    damaged = next((file for file in files if not _has_valid_checksum(file)), None)
-    return (
-        "" if damaged is None else f"the content of {damaged.relative_to(data)} does not match its checksum"
-    )
-
-
-def _sample(data: Path) -> list[Path]:
-    """Choose files at random that are read in no time; the daily check is for larger ones."""
-    files = [entry.source for entry in _checksummed(data)]
-    random.SystemRandom().shuffle(files)
-    chosen, left = [], _SAMPLE_BYTES
-    for file in files:
-        size = file.stat().st_size
-        if size <= left:
-            chosen.append(file)
-            left -= size
-    return chosen
 
 
 def _has_valid_checksum(file: Path) -> bool:
@@ -265,11 +244,6 @@ class PreparedIndex:
         """Hint about a damaged index."""
         return "the next run builds it again"
 
-    def doubt(self) -> None:
-        """Have the index read as a whole before it is used again."""
-        with suppress(OSError):
-            (self.root / _WHOLE_NAME).unlink(missing_ok=True)
-
     def damage(self) -> str:
         """Read all files and return what is damaged; empty if nothing is."""
         try:
@@ -277,7 +251,9 @@ class PreparedIndex:
         except OSError as err:
             damage = f"it cannot be read: {err.strerror or err}"
         if damage:
-            self.doubt()
+            # Have it read as a whole before it is used again.
+            with suppress(OSError):
+                (self.root / _WHOLE_NAME).unlink(missing_ok=True)
         return damage
 
 
@@ -390,21 +366,13 @@ def copy_index(prepared: PreparedIndex, target: Path) -> float:
 
     Lucene never rewrites a file of its `index` folders, so those are hard-linked where the file system can.
     Everything else (cluster state, translog with its checkpoints, which are rewritten in place) is copied.
-    The target is a data folder that does not exist yet. A sample of the files is read, see `_sample`.
+    The target is a data folder that does not exist yet.
 
     Raises:
-        DamagedIndexError: If a file of the sample is damaged.
         BenchctlError: If there is no space, or the source cannot be read.
     """
     start = time.monotonic()
     try:
-        if damage := _damage_among(prepared.data, _sample(prepared.data)):
-            prepared.doubt()
-            raise DamagedIndexError(
-                f"the prepared index {prepared.root} is damaged: {damage}; forks since it was last found "
-                "whole may have searched it",
-                hint=f"{prepared.rebuilt_by}; do not report the figures of this one",
-            )
         for entry in entries(prepared.data, target):
             if entry.is_folder:
                 entry.target.mkdir(parents=True)
@@ -428,116 +396,6 @@ def _linked(entry: Entry) -> bool:
             return False
         raise
     return True
-
-
-_NOT_CONTENT = {".si", ".cfe", ".lock"}
-_ID_BYTES = 16
-_HEADER_BYTES = 256
-_MOST_ENTRIES_BYTES = 1024 * 1024
-
-
-def _shards(data: Path) -> Iterator[Path]:
-    """The folder that Lucene has of each shard."""
-    for folder in data.rglob("index"):
-        if folder.parent.name.isdigit() and folder.is_dir():
-            yield folder
-
-
-def compound_entries(data: bytes) -> Iterator[tuple[str, int, int]]:
-    """Return name, offset and bytes of each file in a compound one.
-
-    The form is that of Lucene90CompoundFormat: a header of CodecUtil, a count, and a name, an offset and a
-    length of each. Lucene 8 (Lucene50CompoundFormat) writes the numbers big-endian. What is not of this form
-    is empty.
-
-    Args:
-        data: of the file of entries, `.cfe`.
-    """
-    try:
-        codec, at = _codec(data)
-        at += _ID_BYTES
-        at += 1 + data[at]  # suffix
-        count, at = _vint(data, at)
-        numbers = struct.Struct("<qq" if codec.startswith("Lucene90") else ">qq")
-        files = []
-        for _ in range(count):
-            length, at = _vint(data, at)
-            name = data[at : at + length].decode()
-            at += length
-            files.append((name, *numbers.unpack_from(data, at)))
-            at += numbers.size
-    except (IndexError, UnicodeDecodeError, struct.error):
-        return
-    yield from files
-
-
-def _codec(data: bytes) -> tuple[str, int]:
-    """Of the header of a file of a segment: name of the codec, and where the id of the segment begins."""
-    end = 5 + data[4]  # behind a magic number; one byte of length up to 127 letters
-    return data[5:end].decode("ascii"), end + 4  # version
-
-
-def content_digest(data: Path) -> str:
-    """Return a SHA-256 over all shards in a data folder: equal for equal documents in equal order.
-
-    Left out is what is drawn or stamped anew in every build: the ids of segments, wherever they stand, the
-    checksums that cover them, and the files that have times in them (`.si`, and the list of segments).
-
-    Args:
-        data: of a node that is stopped.
-
-    Raises:
-        OSError: If a file cannot be read.
-    """
-    # The folder of an index has a name that is drawn.
-    shards = [f"{folder.parent.name} {_shard_digest(folder)}" for folder in _shards(data)]
-    return hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()
-
-
-def _shard_digest(folder: Path) -> str:
-    by_segment: dict[int, list[str]] = {}
-    for path in folder.iterdir():
-        if not path.name.startswith("_") or path.suffix in _NOT_CONTENT:
-            continue
-        number, _, kind = path.stem.removeprefix("_").partition("_")
-        lines = by_segment.setdefault(int(number, 36), [])
-        with open_regular(path, follow=False) as file:
-            _, at = _codec(head := file.read(_HEADER_BYTES))
-            segment = head[at : at + _ID_BYTES]
-            parts = [(f"{kind}{path.suffix}", 0, path.stat().st_size)]
-            if path.suffix == ".cfs":
-                with open_regular(path.with_suffix(".cfe"), follow=False) as entries:
-                    parts = list(compound_entries(entries.read(_MOST_ENTRIES_BYTES)))
-            lines += [
-                f"{name} {length} {_masked_digest(file, start, length - _CHECKSUM_BYTES, segment)}"
-                for name, start, length in parts
-                if not name.endswith(".si")
-            ]
-    return "\n".join(" ".join(sorted(files)) for _, files in sorted(by_segment.items()))
-
-
-def _masked_digest(file: BinaryIO, start: int, length: int, segment: bytes) -> str:
-    """Of a part of a file without the id of its segment."""
-    h, held = hashlib.sha256(), b""
-    file.seek(start)
-    while length and (read := file.read(min(length, _PIECE_BYTES))):
-        length -= len(read)
-        piece = (held + read).replace(segment, bytes(_ID_BYTES))
-        # The beginning of an id that the next piece has the rest of.
-        held = piece[1 - _ID_BYTES :]
-        h.update(piece[: len(piece) - len(held)])
-    h.update(held)
-    return h.hexdigest()
-
-
-def _vint(data: bytes, at: int) -> tuple[int, int]:
-    """A number in groups of seven bits, the least first, and where it ends."""
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if data[at - 1] < 0x80:  # noqa: PLR2004 - the bit that says that another group follows
-            return value, at
 
 
 _MOST_RESIDENT = 0.01
@@ -616,3 +474,153 @@ def _resident_bytes(descriptor: int, size: int) -> int:
         finally:
             del view
         return sum(page & 1 for page in pages) * mmap.PAGESIZE
+
+
+# The filling of what a track declares: created on a node, indexed, merged, committed.
+
+SETTLE_TIMEOUT_S = 60.0
+SETTLE_PAUSE_S = 0.1
+
+
+def settle(client: SearchClient, name: str) -> None:
+    """Commit until the last commit is the only one and the translog is empty.
+
+    With an asynchronous translog the engine keeps older commits, their segments and gigabytes of translog
+    until everything before them is on disk; a copy of the data would include all of that.
+
+    Raises:
+        BenchctlError: If that takes too long.
+    """
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while True:
+        client.flush(name)
+        # Segments that were merged away stay open until the next refresh.
+        client.refresh(name)
+        left = client.translog_operations(name)
+        if left == 0:
+            return
+        if time.monotonic() > deadline:
+            raise BenchctlError(
+                f"the translog still holds {left:,} operations after {SETTLE_TIMEOUT_S:.0f} s"
+            )
+        time.sleep(SETTLE_PAUSE_S)
+
+
+REFRESH_INTERVAL = "index.refresh_interval"
+# As large as engines take them: nothing is committed by size, and nothing merged unless that is asked for.
+_NO_OTHER_CUTS = {
+    "index.translog.flush_threshold_size": "1pb",
+    "index.merge.policy.segments_per_tier": 100_000,
+    "index.merge.policy.max_merge_at_once": 100_000,
+}
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Result of a sender."""
+
+    documents: int  # acknowledged by the node
+    body_bytes: int  # of the bulk requests
+    seconds: float  # first request to last answer
+    costs: IngestCosts
+
+
+Sender = Callable[[], Sent]
+"""Indexes the whole corpus."""
+
+Declared = Mapping[str, Mapping[str, str | None]]
+"""Index -> settings that are others while it is filled, as they were declared; None for the default."""
+
+
+def fill(client: SearchClient, key: IndexKey, send: Sender) -> IndexFacts:
+    """Create, ingest, refresh, force-merge and flush; the node is still up afterwards.
+
+    Raises:
+        BenchctlError: If the node refused a step, lost documents, or did not merge to the stated segments.
+    """
+    declared = create(client, key)
+    return finish(client, key, declared, send())
+
+
+def create(client: SearchClient, key: IndexKey) -> Declared:
+    """Create what the key's track declares, ready for the documents.
+
+    Periodic refreshes are switched off: they cut segments by the clock, and the same corpus would become a
+    different index each time. For one that is to be the same each time, segments are neither cut by size nor
+    merged before all are there: whoever sends the documents refreshes at always the same ones.
+
+    Returns:
+        What `finish` is to restore.
+
+    Raises:
+        BenchctlError: If the node refuses something.
+    """
+    wanted = key.places
+    make_all(client, key.track, wanted, key.index_settings)
+    meanwhile = {REFRESH_INTERVAL: "-1", **(_NO_OTHER_CUTS if key.deterministic else {})}
+    declared: dict[str, dict[str, str | None]] = {}
+    for setting in meanwhile:
+        for name, value in client.setting(wanted.target, setting).items():
+            declared.setdefault(name, {})[setting] = value
+    for name in declared:
+        client.put_settings(name, meanwhile)
+    return declared
+
+
+def finish(client: SearchClient, key: IndexKey, declared: Declared, sent: Sent) -> IndexFacts:
+    """Refresh, force-merge and flush the documents, and report on the index.
+
+    Raises:
+        BenchctlError: If the node refused a step, lost documents, or did not merge to the stated segments.
+    """
+    target = key.places.target
+    refresh_s = _timed(lambda: client.refresh(target))
+    merge_s = _timed(lambda: client.force_merge(target, key.segments))
+    for name, settings in declared.items():
+        client.put_settings(name, settings)
+    flush_s = _timed(lambda: settle(client, target))
+    return _facts(client, key, sent, refresh_s, merge_s, flush_s)
+
+
+def _timed(step: Callable[[], object]) -> float:
+    start = time.monotonic()
+    step()
+    return time.monotonic() - start
+
+
+def _facts(
+    client: SearchClient, key: IndexKey, sent: Sent, refresh_s: float, merge_s: float, flush_s: float
+) -> IndexFacts:
+    name = key.places.target
+    clocks = client.write_clocks_of(name)
+    segments = tuple(client.segments(name))
+    documents = client.count(name)
+    expected = key.corpus.documents
+    # Action lines may also replace or delete documents.
+    counts = not any(file.has_actions for file in key.corpus.files)
+    if counts and documents != expected:
+        raise BenchctlError(
+            f"{key.installation.engine} {key.installation.version} holds {documents:,} of "
+            f"{expected:,} documents after the ingest",
+            hint="see the node's log; the half-built index was discarded",
+        )
+    most = key.segments * client.primary_shards(name)
+    if len(segments) > most:
+        raise BenchctlError(f"the force-merge left {len(segments)} segments, {most} were asked for")
+    report = IngestReport(
+        documents=sent.documents,
+        body_bytes=sent.body_bytes,
+        clients=key.clients,
+        ingest_s=sent.seconds,
+        refresh_s=refresh_s,
+        force_merge_s=merge_s,
+        flush_s=flush_s,
+        engine_indexing_s=clocks["indexing_ms"] / 1000,
+        engine_refresh_s=clocks["refresh_ms"] / 1000,
+        engine_merge_s=clocks["merge_ms"] / 1000,
+        engine_flush_s=clocks["flush_ms"] / 1000,
+        costs=sent.costs,
+    )
+    # The engine's own store size is cached; the segments are current.
+    store_bytes = sum(segment.size_bytes for segment in segments)
+    return IndexFacts(key.digest, documents, store_bytes, segments, report)

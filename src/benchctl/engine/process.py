@@ -1,22 +1,24 @@
-"""A node's processes: started through the keeper, watched, and all ended when the block ends."""
+"""A node's processes: started through the keeper, watched, metered, and all ended when the block ends."""
 
-import contextlib
+import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
 import psutil
 
-from benchctl.disk import open_regular
+from benchctl.disk import disk_errors, open_regular
 from benchctl.errors import BenchctlError
 from benchctl.home import Owner
 
@@ -133,7 +135,7 @@ class NodeProcess:
                 self._kill()
         if self._status is None:
             # The keeper itself was killed, and the kernel took the command with it but not its children.
-            with contextlib.suppress(ProcessLookupError):
+            with suppress(ProcessLookupError):
                 os.killpg(self._group, signal.SIGKILL)
         return time.monotonic() - start
 
@@ -241,7 +243,7 @@ class NodeProcess:
         """Terminate the server; without one, the command's process."""
         server = self._find_server()
         # It may end on its own at any moment; the keeper takes care of the rest.
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with suppress(psutil.NoSuchProcess):
             process = server if server is not None and _runs(server) else psutil.Process(self._group)
             process.terminate()
 
@@ -263,7 +265,7 @@ class NodeProcess:
         for pipe in (keeper.stdin, keeper.stdout):
             if pipe is not None:
                 pipe.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired):
             keeper.wait(KILL_WAIT_S)
 
 
@@ -321,3 +323,181 @@ def _runs(process: psutil.Process) -> bool:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+# What they use, and the pauses of the JVM.
+
+# `man 2 clock_getres`: the CPU clock of a process; it counts nanoseconds, ahead of what /proc tells in ticks.
+_CPUCLOCK_SCHED = 2
+
+_DUMP_S = 2.0
+_POLL_S = 0.01
+_MOST_DUMP_BYTES = 4 * 1024 * 1024
+_END_OF_DUMP = "JNI global ref"
+# Up to JDK 20 a thread's number in the kernel is hexadecimal, from 21 on decimal.
+_THREAD = re.compile(r'^"(?P<name>.*)" .*\bnid=(?P<number>0x[0-9a-f]+|\d+) ', re.MULTILINE)
+# The names of Elasticsearch's and OpenSearch's thread pools.
+_SEARCHES = re.compile(r"\[(system_(critical_)?)?(search(_\w+)?|index_searcher|get|esql_worker)\]")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Resources used by a process since it started."""
+
+    at_ns: int  # when, on the monotonic clock
+    cpu_ns: int  # CPU time, those of threads that have ended included
+    # kernel's number of a thread -> its CPU time in nanoseconds; that of a running one is up to a tick old
+    threads: Mapping[int, int]
+
+
+@dataclass
+class Meter:
+    """A reader of a process of this host; a context manager that keeps a descriptor per thread.
+
+    Args:
+        pid: of the process.
+    """
+
+    pid: int
+    _open: dict[int, int] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for descriptor in self._open.values():
+            os.close(descriptor)
+        self._open.clear()
+
+    def read(self) -> Reading | None:
+        """Read the current usage; None for a process that is gone or not readable."""
+        try:
+            cpu_ns = time.clock_gettime_ns((~self.pid << 3) | _CPUCLOCK_SCHED)
+            threads = self._threads()
+        except OSError:
+            return None
+        return Reading(time.monotonic_ns(), cpu_ns, threads)
+
+    def _threads(self) -> dict[int, int]:
+        folder = f"/proc/{self.pid}/task"
+        spent_ns = {}
+        for thread in map(int, os.listdir(folder)):  # noqa: PTH208 - half as long as by paths
+            with suppress(OSError):
+                if thread not in self._open:
+                    self._open[thread] = os.open(f"{folder}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+                spent_ns[thread] = int(os.pread(self._open[thread], 64, 0).split(maxsplit=1)[0])
+        for gone in self._open.keys() - spent_ns.keys():
+            os.close(self._open.pop(gone))
+        return spent_ns
+
+
+def search_threads(pid: int, stdout: Path) -> frozenset[int] | None:
+    """Return the threads of a JVM that search.
+
+    The kernel keeps 15 letters of a name, in which all threads of Elasticsearch are alike; so the JVM is told
+    to dump its threads, which stops it for a moment. That is for when nothing is measured any more.
+
+    Args:
+        pid: of the JVM.
+        stdout: file that its standard output is appended to.
+
+    Returns:
+        Their numbers in the kernel; None where the JVM does not answer.
+    """
+    try:
+        before = stdout.stat().st_size
+        names = {
+            int(task.name): (task / "comm").read_text(encoding="utf-8", errors="replace")
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        }
+        if not _catches(pid, signal.SIGQUIT):
+            return None
+        os.kill(pid, signal.SIGQUIT)
+    except OSError:
+        return None
+    patience = time.monotonic() + _DUMP_S
+    text = ""
+    while _END_OF_DUMP not in text and time.monotonic() < patience:
+        time.sleep(_POLL_S)
+        with suppress(OSError), open_regular(stdout, follow=False) as file:
+            file.seek(before)
+            text = file.read(_MOST_DUMP_BYTES).decode(errors="replace")
+    if _END_OF_DUMP not in text:
+        return None
+    names |= {int(match["number"], 0): match["name"] for match in _THREAD.finditer(text)}
+    return frozenset(thread for thread, name in names.items() if _SEARCHES.search(name))
+
+
+def _catches(pid: int, wanted: signal.Signals) -> bool:
+    """Return whether a process has a handler; a JVM with -Xrs has none, and SIGQUIT would end it."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
+    return bool(int(status.partition("\nSigCgt:")[2].split(maxsplit=1)[0], 16) >> (wanted - 1) & 1)
+
+
+def cpu_of(begin: Reading, end: Reading, threads: Collection[int]) -> int:
+    """Return CPU nanoseconds of some threads between two readings, without those that ended."""
+    spent_ns = 0
+    for thread in end.threads.keys() & threads:
+        used, before = end.threads[thread], begin.threads.get(thread, 0)
+        # A number that counts from the beginning again is another thread's.
+        spent_ns += used - before if used >= before else used
+    return spent_ns
+
+
+# Pauses of the collector, as of `-Xlog:gc*`.
+
+_NS_PER_MS = 1_000_000
+_DECORATION = re.compile(r"\[([^]]*)\]")
+_NANOS = re.compile(r"\d+ns")
+
+# Generational ZGC names the generation first; not all pauses state the heap before and after.
+_PAUSE = re.compile(
+    r"(?P<marks>(?:\[[^]]*\])*) *GC\(\d+\) (?:[YyOo]: )?Pause (?P<what>.+?)"
+    r"(?: \d{1,9}[BKMG]->\d{1,9}[BKMG]\(\d+[BKMG]\))?"
+    r" (?P<ms>\d{1,9}\.\d+)ms"
+)
+
+
+@dataclass(frozen=True)
+class GcPause:
+    """A stop of all threads by the collector."""
+
+    start_ns: int  # when it began, on the clock of its end
+    pause_ns: int  # its length
+    what: str  # the kind and cause, as the JVM names it: `Young (Normal) (G1 Evacuation Pause)`
+
+
+def read_pauses(logs: Path, pid: int, origin_ns: int) -> list[GcPause]:
+    """Read the pauses that a JVM logged, of any collector, in order.
+
+    Start scripts run other JVMs with the same flags before the server, so one log may have several
+    processes. Lines without the monotonic clock, which benchctl makes nodes log (`timenanos`), are passed
+    over: wall time may be set while a node runs.
+
+    Args:
+        logs: folder with `gc.log` and its rotated files; without these there are no pauses.
+        pid: of the JVM; lines of others are skipped.
+        origin_ns: what the result's times count from, on the monotonic clock.
+
+    Raises:
+        BenchctlError: If a log cannot be read.
+    """
+    pauses = [pause for path in logs.glob("gc.log*") for pause in _pauses(path, str(pid), origin_ns)]
+    return sorted(pauses, key=lambda pause: pause.start_ns)
+
+
+def _pauses(path: Path, pid: str, origin_ns: int) -> Iterator[GcPause]:
+    with (
+        disk_errors(f"read {path}"),
+        open_regular(path, follow=False) as raw,
+        io.TextIOWrapper(raw, encoding="utf-8", errors="replace") as log,
+    ):
+        for line in log:
+            # Most lines are irrelevant, and a log may be long.
+            match = _PAUSE.fullmatch(line.rstrip()) if "Pause" in line else None
+            marks = [mark.strip() for mark in _DECORATION.findall(match["marks"])] if match else []
+            written_ns = next((int(mark[:-2]) for mark in marks if _NANOS.fullmatch(mark)), None)
+            pids = [mark for mark in marks if mark.isdigit()]
+            if match is not None and written_ns is not None and (not pids or pid in pids):
+                pause_ns = round(float(match["ms"]) * _NS_PER_MS)
+                yield GcPause(written_ns - origin_ns - pause_ns, pause_ns, match["what"])

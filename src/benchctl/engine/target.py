@@ -1,8 +1,6 @@
 """A cluster that is already running, with the interface of a started node."""
 
-import subprocess
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,10 +9,8 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.endpoint import Endpoint, variable
-from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, by_name, number_at, totals
-from benchctl.engine.readings import STATISTICS
+from benchctl.engine.client import NodeRequestError, Nodes, SearchClient, number_at
 from benchctl.engine.settings import without_secrets
-from benchctl.engine.usage import wait_idle
 from benchctl.errors import BenchctlError
 from benchctl.network import Trouble
 from benchctl.results.plan import EngineName
@@ -279,9 +275,11 @@ def node_starts(client: SearchClient) -> Mapping[str, int]:
         if err.status not in NOT_OFFERED:
             raise
         return {}
+    names = [str(node.get("name", number)) for number, node in nodes.items()]
+    unique = names if len(set(names)) == len(names) else nodes
     return {
         name: int(number_at(node, "jvm.start_time_in_millis") or 0)
-        for name, node in by_name(nodes).items()
+        for name, node in zip(unique, nodes.values(), strict=True)
         if _holds_data(node.get("roles", ["data"]))
     }
 
@@ -300,18 +298,15 @@ def _change(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return ", ".join(f"node {name} {what}" for what, names in changes.items() for name in sorted(names))
 
 
-def reported(client: SearchClient, name: str) -> int | None:
-    """Return a value of the nodes' STATISTICS over all of them; None where one does not report it.
-
-    A node updates its CPU time once a second.
-    """
+def searches_of(client: SearchClient) -> int | None:
+    """Return how many searches the nodes ran since they started; None where one does not report it."""
     try:
-        total = totals(client.statistics(name)).get(name)
+        searches = client.statistics("searches").get("searches")
     except NodeRequestError as err:
         if err.status not in {HTTPStatus.OK, _UNAUTHORISED, _FORBIDDEN, *NOT_OFFERED}:
             raise
         return None
-    return None if total is None else int(total)
+    return None if searches is None else int(searches)
 
 
 def find_index(client: SearchClient, name: str) -> ClusterIndex | None:
@@ -379,15 +374,6 @@ def _integer(value: object) -> int:
         raise BenchctlError(f"a setting of the index is not a whole number: '{str(value)[:80]}'") from err
 
 
-RESTART_TIMEOUT_S = 300.0
-POLL_S = 0.1
-# A node updates its CPU time once a second.
-IDLE_WINDOW_S = 1.2
-IDLE_CORES = 0.25
-MAX_IDLE_WAIT_S = 10.0
-_TAIL_LENGTH = 400
-
-
 @dataclass(frozen=True)
 class Address:
     """A cluster: the user's name for it, and its endpoint."""
@@ -397,46 +383,36 @@ class Address:
 
 
 class Target:
-    """A cluster in use; `attach` makes one."""
+    """A cluster in use, with the interface of a node: it runs already, and stays up.
 
-    def __init__(
-        self,
-        address: Address,
-        client: SearchClient,
-        facts: ClusterFacts,
-        *,
-        shards: int,
-        start_s: float,
-        withheld: Collection[str] = (),
-    ) -> None:
+    Args:
+        address: which one.
+        client: of it, for everything that is not measured; uses the first host.
+        facts: from `identify`.
+        shards: primary ones of the indices in use.
+
+    Raises:
+        BenchctlError: If the cluster cannot be reached.
+    """
+
+    start_s = 0.0  # seconds from its start to ready: it was up before
+
+    def __init__(self, address: Address, client: SearchClient, facts: ClusterFacts, shards: int) -> None:
         self._address = address
         self._shards = shards
-        self._starts = node_starts(client)
-        self._searches = reported(client, "searches")
-        self.client = client  # for everything that is not measured; uses the first host
+        self.client = client
         self.endpoint = address.endpoint
-        self.start_s = start_s  # seconds from the restart command to ready; 0 without one
         self.command = facts.jvm_flags
         self.version = facts.version
         self.build = facts.build
         self.lucene = facts.lucene
-        self.facts = facts
-        self.withheld = withheld  # what it does not tell while it is measured; see `readings`
+        with explained(address.name, address.endpoint):
+            self._starts = node_starts(client)
+            self._searches = searches_of(client)
 
-    def wait_idle(self, max_s: float = MAX_IDLE_WAIT_S) -> float:
-        """Wait, after a restart, until the nodes together use less than a quarter of a core.
-
-        Returns:
-            Seconds waited; 0 for a cluster that was not restarted.
-        """
-        if self.start_s == 0 or STATISTICS in self.withheld:
-            return 0.0
-
-        def used_s() -> float | None:
-            used_ms = reported(self.client, "cpu_ms")
-            return None if used_ms is None else used_ms / 1000
-
-        return wait_idle(used_s, lambda: time.sleep(IDLE_WINDOW_S), cores=IDLE_CORES, max_s=max_s)
+    def wait_idle(self) -> float:
+        """Return the seconds waited until it is idle: 0, since others may use it."""
+        return 0.0
 
     def check_alive(self, within_s: float = 0.0) -> None:
         """Check that the cluster answers and none of its nodes was restarted.
@@ -459,7 +435,7 @@ class Target:
         """Do nothing: a request would change what is measured."""
 
     def searches_counted(self) -> int | None:
-        """Return how many searches all nodes ran since `attach`, whoever sent them.
+        """Return how many searches all nodes ran since its use began, whoever sent them.
 
         None when the index has several shards: a node counts each of them, and skips some; or when it does
         not tell.
@@ -471,7 +447,7 @@ class Target:
         if self._shards > 1 or self._searches is None:
             return None
         with explained(self._address.name, self.endpoint):
-            now = reported(self.client, "searches")
+            now = searches_of(self.client)
         return None if now is None else now - self._searches
 
     def stop(self, *, at_once: bool = False) -> float:  # noqa: ARG002 - as a node's
@@ -488,92 +464,3 @@ def identify(address: Address) -> ClusterFacts:
     # Either engine's client can send this request; the answer tells the engine.
     with explained(address.name, address.endpoint), SearchClient("elasticsearch", address.endpoint) as client:
         return describe_cluster(client)
-
-
-@contextmanager
-def attach(
-    address: Address,
-    facts: ClusterFacts,
-    *,
-    index: str | None,
-    shards: int,
-    withheld: Collection[str] = (),
-    restart_command: Sequence[str] = (),
-    timeout_s: float = RESTART_TIMEOUT_S,
-    pause: Callable[[float], None] = time.sleep,
-) -> Iterator[Target]:
-    """Use a cluster, restarted first if there is a command for that; it stays up afterwards.
-
-    Args:
-        address: which one.
-        facts: from `identify`.
-        index: one or several, whose primary shards must be started; None for all.
-        shards: how many of those it has.
-        withheld: what it does not tell.
-        restart_command: program and arguments; no shell is involved.
-        timeout_s: for the restart.
-        pause: waits for so many seconds.
-
-    Raises:
-        BenchctlError: If the cluster cannot be reached, the command failed, or it did not come back in time.
-    """
-    with SearchClient(facts.engine, address.endpoint) as client:
-        start_s = 0.0
-        if restart_command:
-            with explained(address.name, address.endpoint):
-                before = node_starts(client)
-            begun = time.monotonic()
-            _run(restart_command, address.name, timeout_s)
-            restarted = _Restarted(client, index, before)
-            while not restarted():
-                if time.monotonic() - begun > timeout_s:
-                    raise BenchctlError(
-                        f"{address.name} was not ready {timeout_s:g} s after its restart command: "
-                        f"{restarted.waiting_for}"
-                    )
-                pause(POLL_S)
-            start_s = time.monotonic() - begun
-        with explained(address.name, address.endpoint):
-            target = Target(address, client, facts, shards=shards, start_s=start_s, withheld=withheld)
-        yield target
-
-
-class _Restarted:
-    """The end of a cluster's restart: a command may return before anything has happened."""
-
-    def __init__(self, client: SearchClient, index: str | None, before: Mapping[str, int]) -> None:
-        self._client = client
-        self._index = index
-        self._before = before
-        self.waiting_for = ""
-
-    def __call__(self) -> bool:
-        try:
-            now = node_starts(self._client)
-            same = [name for name, started in now.items() if self._before.get(name) == started]
-            if same or len(now) < len(self._before):
-                self.waiting_for = f"{len(self._before) - len(now) + len(same)} nodes were not restarted"
-                return False
-            self._client.health(self._index, POLL_S)
-        except NodeRequestError as err:
-            self.waiting_for = err.reason
-            return False
-        return True
-
-
-def _run(command: Sequence[str], name: str, timeout_s: float) -> None:
-    what = f"the restart command of {name}"
-    try:
-        done = subprocess.run(
-            list(command), stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s, check=False
-        )
-    except OSError as err:
-        raise BenchctlError(
-            f"{what} cannot be run: {command[0]}: {err.strerror}",
-            hint="it is run as given, without a shell",
-        ) from err
-    except subprocess.TimeoutExpired as err:
-        raise BenchctlError(f"{what} did not end within {timeout_s:g} s") from err
-    if done.returncode != 0:
-        output = (done.stderr or done.stdout).decode(errors="replace").strip()[-_TAIL_LENGTH:]
-        raise BenchctlError(f"{what} ended with status {done.returncode}: {output or 'no output'}")

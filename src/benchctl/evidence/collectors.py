@@ -112,7 +112,7 @@ def check_runtime(kinds: Sequence[EvidenceKind], java_home: Path) -> None:
         if not (java_home / "bin" / tool).is_file():
             raise UsageError(
                 f"profiles need {tool}, and {java_home} has none",
-                hint="use the default Java, or name a whole JDK, such as --jdk temurin-21",
+                hint="use the default Java, or give the path of a whole JDK with --jdk",
             )
 
 

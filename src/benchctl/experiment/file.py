@@ -12,8 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors
-from benchctl.engine.variant import LATEST, VariantEntry, parse_variant
-from benchctl.engine.variant_file import resolve_variants_mapping
+from benchctl.engine.variant import LATEST, VariantEntry, parse_variant, resolve_variants_mapping
 from benchctl.errors import UsageError, guess, suggestion
 from benchctl.experiment.record import (
     CallSite,

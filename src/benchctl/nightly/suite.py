@@ -7,8 +7,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from benchctl.engine.variant import BUILT_IN_VERSIONS, LATEST, parse_variant, placed_variant
-from benchctl.engine.variant_file import check_spec
+from benchctl.engine.variant import BUILT_IN_VERSIONS, LATEST, check_spec, parse_variant, placed_variant
 from benchctl.errors import UsageError
 from benchctl.nightly.message import Notifier
 from benchctl.quantities import DURATION, PERCENT, Duration, Percent

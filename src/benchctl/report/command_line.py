@@ -68,7 +68,6 @@ def command(
         **_documents(plan),
         variants=_variant_texts(variants),
         **_targets(variants),
-        jdks=tuple(f"{variant.name}={variant.jdk}" for variant in variants if variant.jdk),
         warmup_challenges=tuple(
             plan.sources.get(warmup_challenge.name, warmup_challenge.name)
             for warmup_challenge in plan.warmup_challenges
@@ -197,8 +196,7 @@ def _targets(variants: Sequence[VariantSpec]) -> dict[str, Any]:
             for name, target in targets.items()
         ),
         "targets_file": next((target.file for target in targets.values() if target.file is not None), ""),
-        "allow_writes": any(target.writes is not None for target in targets.values()),
-        "keep_target_data": any(target.writes == "kept" for target in targets.values()),
+        "allow_writes": any(target.writes for target in targets.values()),
     }
 
 
@@ -218,6 +216,8 @@ def _variant_options(spec: VariantSpec) -> Iterator[str]:
     mappings = (("setting", spec.settings), ("index", spec.index_settings), ("env", spec.environment))
     if spec.heap_mb is not None:
         yield f"heap:{SIZE.text(spec.heap_mb)}"
+    if spec.jdk is not None:
+        yield f"jdk:{spec.jdk}"
     if spec.distribution is not None:
         yield f"distribution:{spec.distribution}"
     if spec.start != "direct":

@@ -116,7 +116,6 @@ _OF_CAVEATS = {
     "offered-rate": "offered",
     "cached-builds": "reused",
     "not-cold": "cached",
-    "other-clocks": "clocks",
     "other-tasks": "order",
 }
 

@@ -36,11 +36,8 @@ class MetricKind(msgspec.Struct, frozen=True):
     # Whether it may be 0, so that means over forks are arithmetic; all others' are geometric.
     additive: bool = False
     level: Level = "request"
-    # What it is read from of a node that benchctl starts, if a target does not have that.
+    # What it is read from of a node that benchctl starts; a target does not have that.
     own_nodes: str = ""
-    # Whose clocks in the node statistics of a target tell it, over all its nodes and whoever works on them; a
-    # target cannot tell what has `own_nodes` alone.
-    target: str = ""
     built: str = ""  # where `IndexFacts` of an index build have it; empty for what only tasks have
     parted: bool = False  # whether tasks have it of parts as well, each a figure `NAME.PART`
     # Whether it is of how good results are, which few tasks know: compared by differences, never by ratios.
@@ -77,7 +74,7 @@ class MetricKind(msgspec.Struct, frozen=True):
     @property
     def told_by_targets(self) -> bool:
         """Return whether a cluster that runs already can tell it."""
-        return bool(self.target) or not self.own_nodes
+        return not self.own_nodes
 
     @property
     def better(self) -> Literal["higher", "lower"]:
@@ -99,8 +96,6 @@ class MetricKind(msgspec.Struct, frozen=True):
 _PROCESS = "the node's process"
 _LOG = "the collector's log"
 _ASKED = "the statistics of a single node without other users"
-_TICKS = "the JVMs' own clocks"
-_COUNTERS = "the engine's own clocks"
 
 
 def _metered(
@@ -122,7 +117,7 @@ def _summed(name: str, title: str, unit: str, meaning: str, **changes: Any) -> M
 
 
 def _writing(name: str, title: str, meaning: str) -> MetricKind:
-    return _summed(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED, target=_COUNTERS)
+    return _summed(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED)
 
 
 def _answered(name: str, title: str, unit: str, meaning: str, **changes: Any) -> MetricKind:
@@ -164,14 +159,12 @@ METRIC_KINDS = (
     ),
     _metered(
         "cpu", "CPU of the node", "ms", "CPU time of the node, over all its threads, per operation",
-        target=_TICKS,
     ),
     _summed("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search"),
     _metered(
         "gc", "collector pauses", "ms",
-        "time that all threads of the node stood still, per operation; of targets in whole "
-        "milliseconds, and of some collectors with what they do beside the threads",
-        additive=True, own_nodes=_LOG, target=_TICKS,
+        "time that all threads of the node stood still, per operation",
+        additive=True, own_nodes=_LOG,
     ),
     _answered(
         "engine_time", "engine's own time, mean", "ms", "took, mean of the successful operations",

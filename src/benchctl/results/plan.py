@@ -93,8 +93,7 @@ class TargetSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     # Absolute path of the file of `--targets` that has the rest; None where the command line named it.
     file: str | None = None
     fill: bool = False  # whether the track's index may be made and filled where there is none
-    # What becomes of the indices that a challenge makes there; None when it may make none.
-    writes: Literal["removed", "kept"] | None = None
+    writes: bool = False  # whether a challenge may make indices there, which are removed after every fork
 
 
 class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

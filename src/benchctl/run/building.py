@@ -13,15 +13,17 @@ from benchctl.corpus.bulk import batches, frame_bodies, frame_created, frame_lin
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.engine.filling import SETTLE_TIMEOUT_S, Sent, create, finish
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ClassArchive, Starts, starts_of
 from benchctl.engine.node import Node, exercise
 from benchctl.engine.prepared_index import (
+    SETTLE_TIMEOUT_S,
     IndexKey,
     PreparedIndex,
+    Sent,
     building,
-    content_digest,
+    create,
+    finish,
     keep,
 )
 from benchctl.errors import BenchctlError
@@ -270,9 +272,6 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
                 node.check_alive(within_s=NODE_DEATH_S)
         shop.observer.stage(f"{title}: stopping the node")
         node.stop()
-    if key.deterministic:
-        with disk_errors(f"read the index in {root / 'data'}"):
-            facts = msgspec.structs.replace(facts, content=content_digest(root / "data"))
     report = msgspec.structs.replace(facts.ingest, beside=shop.beside)
     return msgspec.structs.replace(facts, ingest=report)
 

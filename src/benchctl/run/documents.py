@@ -313,7 +313,7 @@ def expected_corpus(
 def needs_documents(variants: Iterable[VariantSpec]) -> bool:
     """Return whether anything may have to be filled: running clusters only if they may be written to."""
     targets = (spec.target for spec in variants)
-    return any(target is None or target.fill or target.writes is not None for target in targets)
+    return any(target is None or target.fill or target.writes for target in targets)
 
 
 def is_generated(plan: Plan) -> bool:

@@ -17,12 +17,9 @@ import zstandard
 
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
-from benchctl.engine.filling import settle
 from benchctl.engine.node import Collector, Node, Scene
-from benchctl.engine.prepared_index import prepare_page_cache, resident_share
-from benchctl.engine.readings import STATISTICS, ClusterMeter
+from benchctl.engine.prepared_index import prepare_page_cache, resident_share, settle
 from benchctl.engine.settings import BootFolders
-from benchctl.engine.target import Target
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.executor import WorkerPool
@@ -348,17 +345,16 @@ class ForkRunner:
                 if node is not None:
                     node.reading()  # opens what later ones need
                     load.read = node.reading
-                with _asking(serving) as load.asking:
-                    if node is not None:
-                        evidence.begin(node)
-                    idle_s = serving.wait_idle()
-                    begun = None if resident is None else resident_share(root / "data")
-                    place.member.meet()
-                    stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
-                    search = self._offer(serving, steps, stage, load, place)
-                    place.member.meet()
-                    if node is not None:
-                        evidence.measured(node)
+                if node is not None:
+                    evidence.begin(node)
+                idle_s = serving.wait_idle()
+                begun = None if resident is None else resident_share(root / "data")
+                place.member.meet()
+                stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
+                search = self._offer(serving, steps, stage, load, place)
+                place.member.meet()
+                if node is not None:
+                    evidence.measured(node)
                 segments = () if node is None else _filled(node, load)
                 # Not where a JVM's output is evidence: a thread dump would stand in its middle.
                 collected = bool(self._plan.evidence_in(place.block))
@@ -461,12 +457,6 @@ def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -
         )
         for summary in summaries
     ]
-
-
-def _asking(serving: Serving) -> AbstractContextManager[ClusterMeter | None]:
-    """Return what asks a target that answers; nodes are read where they are."""
-    asked = isinstance(serving, Target) and STATISTICS not in serving.withheld
-    return ClusterMeter(serving.client) if asked else nullcontext()
 
 
 def _needed_share(plan: Plan) -> float:

@@ -7,8 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from benchctl.disk import expanded
-from benchctl.engine.jdk import is_java_path
-from benchctl.engine.variant import placed_variant
+from benchctl.engine.variant import placed_jdk, placed_variant
 from benchctl.errors import UsageError
 from benchctl.git import repository_place
 from benchctl.home import Home
@@ -215,7 +214,7 @@ def read_form(path: Path) -> RunForm:
     return msgspec.structs.replace(
         form,
         variants=_each(typed, "variants", lambda text: placed_variant(text, folder)),
-        jdks=_each(typed, "jdks", lambda text: _placed_jdk(text, folder)),
+        jdk=form.jdk and placed_jdk(form.jdk, folder),
         variants_file=form.variants_file and absolute(form.variants_file, folder),
         targets_file=form.targets_file and absolute(form.targets_file, folder),
         challenges=challenges,
@@ -231,11 +230,6 @@ def _each(typed: Typed[RunForm], key: str, place: Callable[[str], str]) -> tuple
         except UsageError as err:
             raise typed.document.refuse((key, number), err.message, hint=err.hint) from err
     return tuple(texts)
-
-
-def _placed_jdk(text: str, folder: Path) -> str:
-    name, equals, path = text.rpartition("=")
-    return f"{name}{equals}{absolute(path, folder)}" if is_java_path(path) else text
 
 
 # `--test-mode`: everything is started, asked and compared as usual, but hardly repeated.

@@ -154,7 +154,7 @@ def vector_caveats(subjects: Sequence[AnySubject], track: Track) -> tuple[str, .
     if not names or not track.has_vectors:
         return ()
     text = f"kNN is slower than on a full JDK: the Java runtime of {names} lacks {_VECTOR_API}"
-    return (f"{text}, which jdk:temurin-21 has",)
+    return (f"{text}, which full JDKs have (jdk:PATH, jdk:bundled)",)
 
 
 def module_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:

@@ -1,13 +1,14 @@
 """The subject of a variant: a node booted on a private copy of its index, or a running cluster."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from benchctl.disk import disk_errors
+from benchctl.engine.client import SearchClient
 from benchctl.engine.declared import Places, lent
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
@@ -15,7 +16,7 @@ from benchctl.engine.launch import ARCHIVE_FLAG, Starts
 from benchctl.engine.node import ARCHIVED, DAMAGED_HINT, Node
 from benchctl.engine.prepared_index import PreparedIndex, copy_index
 from benchctl.engine.settings import switched_off
-from benchctl.engine.target import Address, ClusterFacts, Target, attach, describe_cluster, explained
+from benchctl.engine.target import Address, ClusterFacts, Target, explained
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import EngineFacts, IndexFacts
@@ -212,8 +213,7 @@ class TargetSubject:
     index_facts: IndexFacts | None  # before the run; None if challenges make the indices
     makes: Places | None = None  # what challenges make there; None if they only read
     fills: bool = False  # the index is missing, and filled before the first fork
-    # What it does not report while it is measured -> why not.
-    withheld: Mapping[str, str] = field(default_factory=dict)
+    unsized: str = ""  # why the size of its index is unknown
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
@@ -229,35 +229,18 @@ class TargetSubject:
 
     @contextmanager
     def start(self, start: Start) -> Iterator[Serving]:
-        """Use the cluster, restarted if there is a command for that; see `attach` and `lent`.
+        """Use the cluster as it is; see `Target` and `lent`.
 
         Raises:
-            BenchctlError: If the cluster cannot be reached, or did not come back.
+            BenchctlError: If the cluster cannot be reached.
         """
-        restart = self.address.endpoint.restart
-        keep = self.spec.target is not None and self.spec.target.writes == "kept"
-        with attach(
-            self.address,
-            self.facts,
-            index=start.target,
-            shards=self.shards,
-            withheld=self.withheld,
-            restart_command=restart,
-        ) as target:
-            if restart:
-                was, now = self.facts, describe_cluster(target.client)
-                if (now.version, now.build, now.jdk) != (was.version, was.build, was.jdk):
-                    raise BenchctlError(
-                        f"{self.spec.name} came back from its restart as another: version {was.version} on "
-                        f"{was.jdk} before, {now.version} on {now.jdk} now"
-                    )
+        del start
+        with SearchClient(self.facts.engine, self.address.endpoint) as client:
+            target = Target(self.address, client, self.facts, self.shards)
             if self.makes is None:
                 yield target
                 return
-            with (
-                explained(self.spec.name, self.address.endpoint),
-                lent(target.client, self.makes, keep=keep),
-            ):
+            with explained(self.spec.name, self.address.endpoint), lent(client, self.makes):
                 yield target
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:

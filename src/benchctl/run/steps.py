@@ -5,7 +5,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -13,10 +12,9 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from benchctl.engine.client import WRITE_CLOCKS, totals
+from benchctl.engine.client import WRITE_CLOCKS
 from benchctl.engine.node import Node
-from benchctl.engine.readings import ClusterMeter, ClusterReading
-from benchctl.engine.usage import GcPause, Reading, cpu_of
+from benchctl.engine.process import GcPause, Reading, cpu_of
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
@@ -50,10 +48,6 @@ _NS_PER_MS = 1e6
 _BYTES_PER_MB = 1e6
 # Of which half a millisecond, by which took is off, is 5%.
 _LEAST_TOOK_NS = 10_000_000
-_MOST_FOREIGN = 0.05
-# A JVM counts its CPU time in ticks of the kernel: of this much, one is 5%.
-_LEAST_CPU_MS = 200
-_COSTS = (("cpu", "cpu_ms", _LEAST_CPU_MS), ("gc", "gc_ms", 0))
 
 
 @dataclass(frozen=True)
@@ -76,7 +70,6 @@ class MeasuredTask:
     readings: tuple[Reading | None, ...] = ()
     # Milliseconds that nodes spent on writing; empty if they were not asked.
     written: Mapping[str, float] = field(default_factory=dict)
-    told: tuple[ClusterReading | None, ...] = ()  # by a running cluster, at the times of `readings`
 
     @property
     def indexes(self) -> bool:
@@ -97,7 +90,6 @@ class Load:
     searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
     read: Callable[[], Reading | None] | None = None
-    asking: ClusterMeter | None = None
     member: Member = ALONE
 
     def summaries(
@@ -123,10 +115,8 @@ class Load:
             sent[operation.name] = before + summary.samples
             needed = 0 if operation.name in self.warmed else operation.settles_after(0, alone=alone)
             lacking = math.ceil(needed * self.needed_share) - before
-            figures = (
-                meters(one.readings, one.result, origin_ns, node, one.written)
-                | told(one.told, one.result, origin_ns, one.gap_s)
-                | (left if place in indexing[-1:] else {})
+            figures = meters(one.readings, one.result, origin_ns, node, one.written) | (
+                left if place in indexing[-1:] else {}
             )
             found.append(
                 msgspec.structs.replace(
@@ -225,7 +215,7 @@ class StepRunner:
         if load.member.leads:
             self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
-        bounds = _Bounds(load.read, load.asking)
+        bounds = _Bounds(load.read)
         writes = any(isinstance(job.operation, Bulk | BulkVectors) for job in jobs)
         before = _write_clocks(serving, load) if writes and len(jobs) == 1 else {}
 
@@ -246,7 +236,7 @@ class StepRunner:
                     stop=self._stop,
                     workers=self._workers,
                     on_progress=on_progress,
-                    mark=bounds.mark if turns is None else None,
+                    mark=bounds.read_node if turns is None else None,
                 )
         except NodeGone as err:
             # The process tells more than the connection about why it is gone.
@@ -254,7 +244,7 @@ class StepRunner:
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         serving.glance()
         written = _spent(before, _write_clocks(serving, load)) if before else {}
-        readings, answers = tuple(bounds.readings), bounds.answers()
+        readings = tuple(bounds.readings)
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
@@ -265,7 +255,7 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written, answers))
+                load.outcomes.append(MeasuredTask(job, result, gap_s, readings, written))
             else:
                 load.warmed.add(job.operation.name)
         made = [body.get("settings", {}) for body in stage.context.indices.values()]
@@ -304,29 +294,15 @@ class _Bounds:
     """Readings where a task begins to be measured and where it ends."""
 
     read: Callable[[], Reading | None] | None
-    asking: ClusterMeter | None
     readings: list[Reading | None] = field(default_factory=list)
-    _asked: list[Future[ClusterReading | None]] = field(default_factory=list)
 
     def read_node(self) -> None:
         """Read a node of benchctl's own."""
         self.readings.append(None if self.read is None else self.read())
 
-    def mark(self) -> None:
-        """Read nodes; ask a target, whose answer the request that is due now does not wait for."""
-        self.read_node()
-        if self.asking is not None:
-            self._asked.append(self.asking.read())
-
-    def answers(self) -> tuple[ClusterReading | None, ...]:
-        """Return the target's readings."""
-        return tuple(one.result() for one in self._asked)
-
 
 def _write_clocks(serving: Serving, load: Load) -> Mapping[str, float]:
-    if load.asking is not None:
-        return load.asking.write_clocks()
-    return {} if load.read is None else totals(serving.client.statistics(*WRITE_CLOCKS))
+    return {} if load.read is None else serving.client.statistics(*WRITE_CLOCKS)
 
 
 def _stage_of(challenge: Challenge, stage: Stage) -> Stage:
@@ -496,41 +472,6 @@ def meters(
     # What several clients sent as a warm-up while another one was measured already cost the node as much.
     if measured and node is not None and spans and 2 * len(spans) == len(readings):
         found |= {name: total / measured for name, total in _totals(spans, origin_ns, node).items()}
-    return found
-
-
-def told(
-    readings: Sequence[ClusterReading | None], result: TaskResult, origin_ns: int, gap_s: float
-) -> dict[str, float]:
-    """Return what a task cost a running cluster, by the clocks of its own nodes, over all of them.
-
-    Its nodes look at their processes once a second. Costs are those between two such looks, for the requests
-    that began between them, warm-up included. None where more than a twentieth of that time belongs to the
-    task before, whose requests would count, or is not known better.
-
-    Args:
-        readings: when the first measured request was sent, and when the last one was answered.
-        result: of the task.
-        origin_ns: what samples count from, on the clock of the readings.
-        gap_s: from the end of the task before to the start of this one, seconds.
-    """
-    begin, end = readings if len(readings) == 2 else (None, None)  # noqa: PLR2004 - the two ends
-    if end is None:
-        return {}
-    found: dict[str, float] = {}
-    if begin is not None and begin.nodes.keys() == end.nodes.keys():
-        window_ns = end.at_ns - begin.at_ns
-        foreign_ns = max(result.start_ns - gap_s * 1e9 - begin.at_ns, 0) + begin.unsure_ns + end.unsure_ns
-        since_ns, until_ns = begin.at_ns - origin_ns, end.at_ns - origin_ns
-        sent = 0
-        for chunk in result.samples:
-            within = (chunk["start_ns"] >= since_ns) & (chunk["start_ns"] < until_ns)
-            sent += int((within & (chunk["part"] == 0)).sum())
-        if sent and foreign_ns <= _MOST_FOREIGN * window_ns:
-            for name, field, least in _COSTS:
-                before, after = begin.total(field), end.total(field)
-                if before is not None and after is not None and after - before >= least:
-                    found[name] = (after - before) / sent
     return found
 
 

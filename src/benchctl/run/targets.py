@@ -1,7 +1,7 @@
 """Preparing a running cluster: its indices found, or made on request; everything else stays as it is."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +11,7 @@ from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.declared import Places, leads_elsewhere, places, require_free, try_out
 from benchctl.engine.distribution import Installation
-from benchctl.engine.filling import Sent, fill
-from benchctl.engine.prepared_index import IndexKey
-from benchctl.engine.readings import STATISTICS, withheld
+from benchctl.engine.prepared_index import IndexKey, Sent, fill
 from benchctl.engine.target import (
     NOT_OFFERED,
     Address,
@@ -43,11 +41,6 @@ from benchctl.track.operations.admin import (
 from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
-_SEGMENTS = "segments"
-_MISSING = {
-    _SEGMENTS: "so the size of its index stays unknown",
-    STATISTICS: "so its CPU time, collections and times of writing stay unknown",
-}
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
@@ -62,7 +55,7 @@ def check_targets(plan: Plan, track: Track) -> None:
     """
     for spec in plan.variants:
         if spec.target is not None:
-            if not refuse_writes(spec, plan, track) and spec.target.writes is not None:
+            if not refuse_writes(spec, plan, track) and spec.target.writes:
                 raise UsageError(
                     f"--allow-writes: nothing in {', '.join(plan.challenges)} writes",
                     hint="remove it, or use a challenge that creates its data",
@@ -121,34 +114,32 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
     if facts.engine != spec.engine:
         raise BenchctlError(f"{spec.name} at {endpoint.title} was {spec.engine}, is {facts.engine}")
     with explained(spec.name, endpoint), SearchClient(facts.engine, endpoint) as client:
-        untold = withheld(client)
         if writes:
             require_free(client, wanted)
-            return TargetSubject(spec, address, facts, wanted.shards, None, wanted, withheld=untold)
+            return TargetSubject(spec, address, facts, wanted.shards, None, wanted)
         if spec.target is not None and spec.target.fill and find_index(client, wanted.target) is None:
-            return TargetSubject(spec, address, facts, wanted.shards, None, fills=True, withheld=untold)
+            return TargetSubject(spec, address, facts, wanted.shards, None, fills=True)
         indexes = [_checked(find_index(client, index.name), spec, index.name) for index in wanted.indices]
         indexes += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
         shards = sum(index.shards for index in indexes)
         held = sum(index.documents for index in indexes)
+        unsized = ""
         try:
             index = _facts_of(client, wanted)
         except NodeRequestError as err:
             if err.status not in NOT_OFFERED:
                 raise
-            untold[_SEGMENTS] = f"HTTP {err.status}: {err.reason}"
+            unsized = f"HTTP {err.status}: {err.reason}"
             index = IndexFacts("", held, 0, (), _NOT_FILLED, cached=True)
-        return TargetSubject(spec, address, facts, shards, index, withheld=untold)
+        return TargetSubject(spec, address, facts, shards, index, unsized=unsized)
 
 
 def seen_text(subject: TargetSubject, documents: int) -> str:
     """Describe a cluster, and what would be done to it, for readers; `documents` are the run's."""
     name, facts = subject.spec.name, subject.facts
     if subject.makes is not None:
-        kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
-        does = f"challenges would make {', '.join(subject.makes.names)} there, which " + (
-            "the last fork leaves (--keep-target-data)" if kept else "is removed after every fork"
-        )
+        names = ", ".join(subject.makes.names)
+        does = f"challenges would make {names} there, which is removed after every fork"
     elif subject.fills:
         does = f"its index would be created and filled with {documents:,} documents (`fill: true`)"
     else:
@@ -167,7 +158,7 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
         UsageError: If a challenge writes, deletes or configures.
     """
     names = places(track, plan.corpus.files).names
-    allowed = spec.target is not None and spec.target.writes is not None and plan.origin == "empty"
+    allowed = spec.target is not None and spec.target.writes and plan.origin == "empty"
     allowed &= bool(names) and all(map(_PLAIN.fullmatch, names))
     is_writing = False
     for challenge in (*plan.warmup_challenges, *plan.schedules):
@@ -195,7 +186,7 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
 
 def _lacking(spec: VariantSpec, plan: Plan) -> str:
     """Return what `--allow-writes` lets challenges do, or why this one may not though it was given."""
-    if spec.target is None or spec.target.writes is None:
+    if spec.target is None or not spec.target.writes:
         lets = "--allow-writes lets a challenge that makes its own data"
     elif plan.origin != "empty":
         lets = "it does not make its own data, and --allow-writes lets only a challenge that does"
@@ -320,33 +311,30 @@ def _fill(
         ) from err
 
 
+def _way_caveats(name: str, endpoint: Endpoint) -> Iterator[str]:
+    """Yield what is doubtful about the way to a cluster."""
+    if not endpoint.verify and any(host.startswith("https:") for host in endpoint.hosts):
+        yield f"{name}: its certificate was not checked (`insecure: true`): another may have answered"
+    if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
+        yield f"{name}: credentials travelled unencrypted"
+    if endpoint.proxy is not None:
+        yield f"{name} is behind the proxy {endpoint.proxy}, which is part of its times"
+    if not endpoint.is_local:
+        yield f"{name} is not on this host: the network is part of its times"
+
+
 def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[str, ...]:
     """Caveats about variants that benchctl did not start, for a run's corpus of `documents`."""
     caveats: list[str] = []
     for subject in subjects:
-        name, endpoint, index = subject.spec.name, subject.address.endpoint, subject.index_facts
-        if not endpoint.verify and any(host.startswith("https:") for host in endpoint.hosts):
-            caveats.append(
-                f"{name}: its certificate was not checked (`insecure: true`): another may have answered"
-            )
-        if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
-            caveats.append(f"{name}: credentials travelled unencrypted")
-        if endpoint.proxy is not None:
-            caveats.append(f"{name} is behind the proxy {endpoint.proxy}, which is part of its times")
-        if not endpoint.is_local:
-            caveats.append(f"{name} is not on this host: the network is part of its times")
-        caveats += [
-            f"{name} does not tell its {what}: {reason}; {_MISSING[what]}"
-            for what, reason in subject.withheld.items()
-        ]
+        name, index = subject.spec.name, subject.index_facts
+        caveats += _way_caveats(name, subject.address.endpoint)
+        if subject.unsized:
+            caveats.append(f"{name} does not report the size of its index: {subject.unsized}")
         if index is None:
-            kept = subject.spec.target is not None and subject.spec.target.writes == "kept"
-            after = (
-                ", and the last fork's are still there (--keep-target-data)"
-                if kept
-                else ", which were removed after it"
+            caveats.append(
+                f"{name}: every fork made its own indices on the running cluster, which were removed after it"
             )
-            caveats.append(f"{name}: every fork made its own indices on the running cluster{after}")
             continue
         if not index.key:
             caveats.append(

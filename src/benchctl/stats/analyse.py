@@ -36,7 +36,6 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
-    targets_among,
     unfit_values,
     unsupported_reason,
 )
@@ -438,7 +437,7 @@ def task_doubts(
     """
     task = task_at(plan, place)
     doubts = (
-        *row_doubts(metric, task, found, answers, targets_among({label: done[label] for label in found})),
+        *row_doubts(metric, task, found, answers),
         *([] if metric.kind.of_start else settling_doubts(task, found, steady)),
         *(hits_apart(found) if answers is None and plan.swept is None else ()),
         *node_doubts({label: done[label] for label in found}),

@@ -14,7 +14,7 @@ CaveatCode = Literal[
     "driver-limited", "evidence", "failed-forks", "failures", "few-units",
     "hits-changed", "ignored-errors", "lower-bound",
     "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
-    "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-clocks", "other-tasks", "run",
+    "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-tasks", "run",
     "same-builds", "saturated", "separate-runs",
     "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
     "unpaired", "unsupported",

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from types import MappingProxyType
 
@@ -53,16 +53,12 @@ def row_doubts(
     task: Task,
     found: Mapping[str, ForkSummaries],
     answers: AnswerCheck | None,
-    targets: Collection[str] = (),
 ) -> list[Caveat]:
-    """Doubts about one task and metric, variant by variant, the baseline first.
-
-    `targets` are the variants whose nodes benchctl did not start.
-    """
+    """Doubts about one task and metric, variant by variant, the baseline first."""
     doubts = [*unit_doubts(metric, found), *_load_doubts(metric, task, found)]
     baseline = next(iter(found))
     for label, forks in found.items():
-        doubts += _variant_doubts(metric, label, forks, is_target=label in targets)
+        doubts += _variant_doubts(metric, label, forks)
         doubts += [
             answers_differ(label, finding.baseline or baseline, finding.detail)
             for finding in (answers.findings if answers else ())
@@ -73,7 +69,6 @@ def row_doubts(
         *doubts,
         *_coarse(metric, found),
         *dict.fromkeys(unfit_values(metric, found).values()),
-        *_clocks(metric, found, targets),
     ]
 
 
@@ -224,29 +219,6 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
         )
 
 
-def targets_among(done: Mapping[str, Sequence[ForkRecord]]) -> frozenset[str]:
-    """Return the variants whose nodes benchctl did not start: it does not know when they were started."""
-    return frozenset(
-        label
-        for label, forks in done.items()
-        if any(boot.origin_ns is None for fork in forks for boot in fork.boots)
-    )
-
-
-def _clocks(metric: Metric, found: Collection[str], targets: Collection[str]) -> Iterator[Caveat]:
-    """Yield what targets tell by their own statistics is not quite what is read from other nodes."""
-    figure = metric.kind
-    if not (figure.target and figure.own_nodes):
-        return
-    labels = [label for label in found if label in targets]
-    if labels and len(labels) < len(found):
-        yield Caveat(
-            "other-clocks",
-            f"{metric.title} of {', '.join(labels)} is by {figure.target}, over all nodes; of others from "
-            f"{figure.own_nodes}",
-        )
-
-
 def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str, Caveat]:
     """Return the variants whose values get no verdict, for what is in them, with a caveat each.
 
@@ -366,7 +338,7 @@ def _withheld(check: LoadCheck, metric: Metric) -> tuple[str, ...]:
     return (metric.title,) if own else check.withheld
 
 
-def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries, *, is_target: bool) -> Iterator[Caveat]:
+def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     summaries = [summary for _, summary in forks]
     reason = unsupported_reason(forks)
     if reason is not None:
@@ -400,9 +372,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries, *, is_targ
         yield from _stall_doubts(label, forks)
     has_values = any(metric.value(summary) is not None for summary in measured)
     if not has_values and not metric.kind.usual and metric.kind.level != "build":
-        why = ": a running cluster looks at itself once a second, which takes a task of several"
-        told = why if is_target and metric.kind.target else ""
-        yield Caveat("missing-values", f"{metric.title} of {label} is not known{told}")
+        yield Caveat("missing-values", f"{metric.title} of {label} is not known")
 
 
 def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.engine.variant import VARIANT_OPTIONS, with_option
-from benchctl.engine.variant_file import check_spec, with_newest
+from benchctl.engine.variant import VARIANT_OPTIONS, check_spec, with_newest, with_option
 from benchctl.errors import UsageError, suggestion
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import HISTORIES, HISTORY, Axis, Plan, Swept, VariantSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.engine.usage import Meter, Reading, cpu_of, search_threads
+from benchctl.engine.process import Meter, Reading, cpu_of, search_threads
 
 BURNT_NS = 50_000_000
 
@@ -86,7 +86,7 @@ def test_a_jvm_says_which_threads_search(tmp_path: Path, form: str):
 
 
 def test_a_jvm_that_does_not_answer_has_none_that_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("benchctl.engine.usage._DUMP_S", 0.05)
+    monkeypatch.setattr("benchctl.engine.process._DUMP_S", 0.05)
     script = "import signal; signal.signal(signal.SIGQUIT, signal.SIG_IGN); print(1, flush=True); input()"
     out = tmp_path / "stdout.log"
     with (

@@ -10,8 +10,7 @@ import pytest
 
 from benchctl.engine.client import SearchClient, loopback
 from benchctl.engine.distribution import Installation
-from benchctl.engine.filling import Sent, fill
-from benchctl.engine.prepared_index import IndexKey
+from benchctl.engine.prepared_index import IndexKey, Sent, fill
 from benchctl.errors import BenchctlError
 from benchctl.results.model import IngestCosts
 from benchctl.results.plan import CorpusFile, CorpusSpec
