@@ -153,25 +153,22 @@ class _Segments(msgspec.Struct):
     indices: dict[str, _Shards]
 
 
-class _Object(dict[str, Any]):
-    """An object of an answer; whatever answers instead of an engine may leave anything out."""
-
-    def __init__(self, items: Iterable[tuple[str, Any]], request: str, status: int) -> None:
-        super().__init__(items)
-        self._request = request
-        self._status = status
-
-    def __missing__(self, key: str) -> Any:
-        raise NodeRequestError(self._request, self._status, f"the answer has no '{key}'")
+class _Process(msgspec.Struct):
+    id: int
 
 
-def _decoded(value: Any, request: str, status: int) -> Any:
-    if isinstance(value, dict):
-        items = ((key, _decoded(inner, request, status)) for key, inner in value.items())
-        return _Object(items, request, status)
-    if isinstance(value, list):
-        return [_decoded(inner, request, status) for inner in value]
-    return value
+class _LocalNode(msgspec.Struct):
+    version: str
+    build_hash: str
+    process: _Process
+
+
+class _Local(msgspec.Struct):
+    nodes: dict[str, _LocalNode]
+
+
+class _AllIndices(msgspec.Struct):
+    all: dict[str, Any] = msgspec.field(name="_all")
 
 
 class SearchClient:
@@ -208,9 +205,8 @@ class SearchClient:
         body: object = None,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Any:
-        """Send any request and return the decoded body of its answer, in which a missing key is an error."""
-        status, answer = self._answer(method, path, params, body, timeout_s)
-        return _decoded(answer, f"{method} {path}", status)
+        """Send any request and return the decoded body of its answer."""
+        return self._answer(method, path, params, body, timeout_s)[1]
 
     def read(
         self,
@@ -281,8 +277,8 @@ class SearchClient:
 
     def info(self) -> NodeInfo:
         """Return version, build and process id; from the nodes API, since core builds refuse `GET /`."""
-        (node,) = self.request("GET", "/_nodes/_local/process")["nodes"].values()
-        return NodeInfo(node["version"], node["build_hash"], node["process"]["id"])
+        (node,) = self.read("/_nodes/_local/process", _Local).nodes.values()
+        return NodeInfo(node.version, node.build_hash, node.process.id)
 
     def health(self, index: str | None, timeout_s: float) -> str:
         """Wait, on the node's side, until primary shards are started: those of an index, or of all for None.
@@ -345,8 +341,8 @@ class SearchClient:
     def write_clocks_of(self, name: str) -> dict[str, float]:
         """Return WRITE_CLOCKS, milliseconds, of the primary shards of an index, or the sum over several."""
         path = f"/{_part(name)}/_stats/{_sections(WRITE_CLOCKS)}"
-        primaries = self.request("GET", path)["_all"]["primaries"]
-        return {clock: number_at(primaries, STATISTICS[clock]) or 0 for clock in WRITE_CLOCKS}
+        indices = self.read(path, _AllIndices).all
+        return {clock: number_at(indices, f"primaries.{STATISTICS[clock]}") or 0 for clock in WRITE_CLOCKS}
 
     def count(self, name: str) -> int:
         """Return the number of documents, not nested; the node counts it as a search of every shard."""
@@ -369,8 +365,8 @@ class SearchClient:
 
     def translog_operations(self, name: str) -> int:
         """Return operations in the translogs of all copies of shards, committed ones included."""
-        all_copies = self.request("GET", f"/{_part(name)}/_stats/translog")["_all"]["total"]
-        return int(all_copies["translog"]["operations"])
+        indices = self.read(f"/{_part(name)}/_stats/translog", _AllIndices).all
+        return int(number_at(indices, "total.translog.operations") or 0)
 
     def segments(self, name: str) -> list[SegmentFacts]:
         """Return the segments of the primary shards, by index, shard and segment name.
