@@ -8,7 +8,7 @@ import pytest
 
 from authority import certificate_file, server_context
 from benchctl import network
-from benchctl.disk import FreeBytes, free_bytes
+from benchctl.disk import free_bytes
 from benchctl.engine import maven
 from benchctl.engine.maven import (
     REPOSITORY_VARIABLE,
@@ -30,17 +30,16 @@ def ignore(what: str, done: int, total: int) -> None:
     """Take no notice of progress."""
 
 
-def source(environ: Mapping[str, str], folder: Path, *, free: FreeBytes = free_bytes) -> MavenSource:
-    return MavenSource(
-        engine_coordinates("elasticsearch"), folder, environ, ignore, free, pause=lambda _: None
-    )
+def fetch(environ: Mapping[str, str], folder: Path, version: str = VERSION) -> Path:
+    source = MavenSource(engine_coordinates("elasticsearch"), environ)
+    return source.fetch(version, folder, ignore, free_bytes, pause=lambda _: None)
 
 
 def get(server: Server, folder: Path, version: str = VERSION) -> tuple[Path, Checksum]:
     """Download and verify a version."""
-    repository = source(server.environ, folder)
-    fetched = repository.fetch(version)
-    return fetched, repository.verify(version, fetched)
+    fetched = fetch(server.environ, folder, version)
+    source = MavenSource(engine_coordinates("elasticsearch"), server.environ)
+    return fetched, source.verify(version, fetched)
 
 
 @pytest.mark.parametrize("kinds", [("sha512", "sha1"), ("sha1",), ()])
@@ -119,7 +118,7 @@ def test_no_network_is_told(tmp_path: Path):
         unused.bind(("127.0.0.1", 0))
         environ = {REPOSITORY_VARIABLE: f"http://127.0.0.1:{unused.getsockname()[1]}"}
         with pytest.raises(BenchctlError, match="no connection") as caught:
-            source(environ, tmp_path).fetch(VERSION)
+            fetch(environ, tmp_path)
         with pytest.raises(BenchctlError, match="no connection"):
             latest_version("elasticsearch", environ=environ)
     assert REPOSITORY_VARIABLE in caught.value.hint
@@ -132,17 +131,17 @@ def test_certificates_are_those_of_the_system_or_of_the_environment(
     path = "/org/elasticsearch/distribution/integ-test-zip/elasticsearch/8.11.0/elasticsearch-8.11.0.zip"
     with serving_files(server_context()) as shielded:
         shielded.files[path] = Served(body)
-        mirror = source({REPOSITORY_VARIABLE: shielded.url}, tmp_path)
+        environ = {REPOSITORY_VARIABLE: shielded.url}
         with pytest.raises(BenchctlError, match="certificate of its host is not trusted") as caught:
-            mirror.fetch(VERSION)
+            fetch(environ, tmp_path)
         assert "REQUESTS_CA_BUNDLE" in caught.value.hint
         monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate_file(tmp_path)))
-        assert mirror.fetch(VERSION).read_bytes() == body
+        assert fetch(environ, tmp_path).read_bytes() == body
 
 
 def test_a_repository_that_is_no_url_is_told(tmp_path: Path):
     with pytest.raises(BenchctlError, match="not an http or https address"):
-        source({REPOSITORY_VARIABLE: "nonsense"}, tmp_path).fetch(VERSION)
+        fetch({REPOSITORY_VARIABLE: "nonsense"}, tmp_path)
 
 
 def test_a_silent_server_is_told(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

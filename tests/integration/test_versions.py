@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.engine.distribution import install
-from benchctl.engine.maven import engine_source
+from benchctl.engine.maven import MavenSource, engine_coordinates
 from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -57,8 +57,7 @@ def test_versions_do_what_the_documentation_says(
 
 def _versions(engine: EngineName, major: int, *, most: int | None) -> Iterator[str]:
     """The newest version of each minor, the newest minors first, at most that many."""
-    with engine_source(engine) as source:
-        listed = source.listed()
+    listed = MavenSource(engine_coordinates(engine)).listed()
     first = tuple(map(int, BUILT_IN_VERSIONS[engine].split(".")))
     later = [one for one in listed if one >= first and one[0] == major]
     if major == NEWEST[engine]:

@@ -46,7 +46,6 @@ from benchctl.engine.maven import (
     compare,
     digest,
     engine_coordinates,
-    engine_source,
     mirror,
     published_sha512,
     resolve_poms,
@@ -93,8 +92,8 @@ def fetch_published(
     if cached is not None:
         return cached
     with staging(target.parent, f"download into {target.parent}") as folder:
-        maven = MavenSource(coordinates, folder, environ, progress, free)
-        fetched = maven.fetch(version)
+        maven = MavenSource(coordinates, environ)
+        fetched = maven.fetch(version, folder, progress, free)
         return _keep(fetched, target, maven.verify(version, fetched))
 
 
@@ -437,8 +436,7 @@ def check_distribution(home: Home, spec: VariantSpec) -> None:
         if spec.distribution is not None:
             _named_sha512(spec)
             return
-        with engine_source(spec.engine) as source:
-            source.require(spec.version)
+        MavenSource(engine_coordinates(spec.engine)).require(spec.version)
     elif not given.startswith(_URL):
         path = _existing(given, spec.name)
         if path.is_dir():

@@ -86,6 +86,7 @@ def compare(fetched: Path, kind: Checksum, published: str, what: str) -> None:
 REPOSITORY_VARIABLE = "BENCHCTL_MAVEN_REPOSITORY"
 """Environment variable with the URL of the Maven repository to use instead of Maven Central."""
 
+_CENTRAL = "https://repo.maven.apache.org/maven2"
 _NEAREST_SHOWN = 5
 _MAX_LISTING_BYTES = 4 << 20
 _MOST_PROBE_STEPS = 50  # for a server that answers "yes" to everything
@@ -147,66 +148,51 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
         UsageError: If the repository has no release.
         BenchctlError: If it cannot be reached.
     """
-    with engine_source(engine, environ=environ) as source:
-        listed = source.listed()
-        if not listed:
-            raise UsageError(
-                f"{source.repository} has no release of {engine}",
-                hint=f"name a version, or check {REPOSITORY_VARIABLE}",
-            )
-        return _text(_newest(listed[-1], source.serves))
+    source = MavenSource(engine_coordinates(engine), environ)
+    listed = source.listed()
+    if not listed:
+        raise UsageError(
+            f"{source.repository} has no release of {engine}",
+            hint=f"name a version, or check {REPOSITORY_VARIABLE}",
+        )
+    return _text(_newest(listed[-1], source.serves))
 
 
 class MavenSource:
-    """A file, in all its versions, in one Maven repository, through jgo with a private cache.
+    """A file, in all its versions, in one Maven repository.
 
     Args:
         coordinates: which file.
-        folder: for the cache; the caller removes it.
         environ: has `BENCHCTL_MAVEN_REPOSITORY`; None for the process's own.
-        progress: of the file's download.
-        free: bytes that can be written to a folder.
-        pause: waits for some seconds before an interrupted download is resumed.
     """
 
-    def __init__(
+    def __init__(self, coordinates: Coordinates, environ: Mapping[str, str] | None = None) -> None:
+        configured = mirror(REPOSITORY_VARIABLE, environ)
+        self.repository = shown(urlsplit(configured)) if configured else "Maven Central"  # for messages
+        self._file = coordinates
+        group = coordinates.group.replace(".", "/")
+        self._url = f"{configured or _CENTRAL}/{group}/{coordinates.artifact}"
+
+    def fetch(
         self,
-        coordinates: Coordinates,
+        version: str,
         folder: Path,
-        environ: Mapping[str, str] | None,
         progress: Progress,
         free: FreeBytes,
         *,
         pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        configured = mirror(REPOSITORY_VARIABLE, environ)
-        # jgo's warnings would only duplicate our errors on the terminal.
-        logging.getLogger("jgo").addHandler(logging.NullHandler())
+    ) -> Path:
+        """Download one version into a folder, and return its path.
 
-        def download(url: str, target: Path) -> Path:
-            return Download(
-                [Piece(url)], target, progress, _ADVICE, counted=target.name, free=free, pause=pause
-            ).run()
-
-        self._file = coordinates
-        self._context = MavenContext(
-            resolver=_Resolver(download),
-            repo_cache=folder / "maven",
-            remote_repos={"configured": configured} if configured else None,
-        )
-        self._project = self._context.project(coordinates.group, coordinates.artifact)
-        (self._url,) = self._context.remote_repos.values()
-        self.repository = shown(urlsplit(self._url)) if configured else "Maven Central"  # for messages
-
-    def fetch(self, version: str) -> Path:
-        """Download one version into the private cache, and return its path.
+        `pause` waits for some seconds before an interrupted download is resumed.
 
         Raises:
             UsageError: If there is no such version.
             BenchctlError: If the repository cannot be reached or refuses, or the disk is too small.
         """
         self.require(version)
-        return Path(self._artifact(version).resolve())
+        url = self._url_of(version)
+        return _download(url, folder / url.rpartition("/")[2], progress, free, pause)
 
     def require(self, version: str) -> None:
         """Check that a version exists, without downloading it.
@@ -247,9 +233,8 @@ class MavenSource:
 
     def listed(self) -> list[Version]:
         """Return the releases in the repository's listing, ascending, without pre-releases."""
-        url = f"{self._url}/{self._project.path_prefix.as_posix()}/maven-metadata.xml"
         with self._network_errors():
-            answer = ask("GET", url, _MAX_LISTING_BYTES)
+            answer = ask("GET", f"{self._url}/maven-metadata.xml", _MAX_LISTING_BYTES)
         text = answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
         versions = map(_numbers, re.findall(r"<version>\s*([^<\s]+)\s*</version>", text))
         return sorted({version for version in versions if version is not None})
@@ -258,36 +243,13 @@ class MavenSource:
         """Return whether a version can be downloaded, listed or not."""
         return self._head(_text(version)) == HTTPStatus.OK
 
-    def dependency(self, version: str) -> Dependency:
-        """Return one version, for `needs`."""
-        return Dependency(self._artifact(version))
-
-    def needs(self, dependencies: Sequence[Dependency]) -> list[Dependency]:
-        """Return what the POMs of files need, by jgo's resolver.
-
-        Raises:
-            BenchctlError: If the repository cannot be reached, or lacks a POM, or one is damaged.
-        """
-        try:
-            with self._network_errors():
-                _, needed = self._context.resolver.resolve(list(dependencies))
-        except (ET.ParseError, ValueError, RecursionError) as err:
-            raise BenchctlError(
-                f"cannot read the POMs that {self._file.title} needs from {self.repository}: {err}",
-                hint=DAMAGED,
-            ) from err
-        return list(needed)
-
     def _head(self, version: str) -> int:
         with self._network_errors():
             return ask("HEAD", self._url_of(version)).status
 
     def _url_of(self, version: str) -> str:
-        return _url_of(self._artifact(version))
-
-    def _artifact(self, version: str) -> Artifact:
-        component = self._project.at_version(version)
-        return component.artifact(classifier=self._file.classifier, packaging=self._file.packaging)
+        parts = filter(None, (self._file.artifact, version, self._file.classifier))
+        return f"{self._url}/{version}/{'-'.join(parts)}.{self._file.packaging}"
 
     def _suggestion(self, version: str) -> str:
         names = ", ".join(map(_text, _nearest(version, self.listed())))
@@ -300,13 +262,6 @@ class MavenSource:
         return network_errors(doing, hint=_ADVICE.unreachable)
 
 
-@contextlib.contextmanager
-def engine_source(engine: EngineName, *, environ: Mapping[str, str] | None = None) -> Iterator[MavenSource]:
-    """Make an engine's distributions in the Maven repository, to look at; `environ` as for `MavenSource`."""
-    with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
-        yield MavenSource(engine_coordinates(engine), Path(folder), environ, lambda *_: None, free_bytes)
-
-
 _ADVICE = Advice(
     unreachable=f"check the network and its proxy settings, name a mirror in {REPOSITORY_VARIABLE}, "
     "or give a distribution that is on this machine",
@@ -315,28 +270,30 @@ _ADVICE = Advice(
 )
 
 
+def _download(
+    url: str, target: Path, progress: Progress, free: FreeBytes, pause: Callable[[float], None] = time.sleep
+) -> Path:
+    return Download(
+        [Piece(url)], target, progress, _ADVICE, counted=target.name, free=free, pause=pause
+    ).run()
+
+
 _NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
 
 
 class _Resolver(PythonResolver):
     """jgo's resolver of POMs, whose files are downloaded as all others: in bounded time, and resumed."""
 
-    def __init__(self, download: Callable[[str, Path], Path]) -> None:
-        super().__init__()
-        self._download = download
-
     def download(self, artifact: Artifact) -> Path:
         # They are from other POMs, and become paths.
         names = (artifact.groupId, artifact.artifactId, artifact.version, artifact.filename)
         if not all(_NAME.fullmatch(name) for name in names):
             raise BenchctlError(f"invalid Maven coordinates {':'.join(names[:3])!r}", hint=DAMAGED)
-        target = artifact.context.repo_cache / artifact.component.path_prefix / artifact.filename
-        return self._download(_url_of(artifact), target)
-
-
-def _url_of(artifact: Artifact) -> str:
-    (repository,) = artifact.context.remote_repos.values()
-    return f"{repository}/{artifact.component.path_prefix.as_posix()}/{artifact.filename}"
+        (repository,) = artifact.context.remote_repos.values()
+        place = f"{artifact.component.path_prefix.as_posix()}/{artifact.filename}"
+        return _download(
+            f"{repository}/{place}", artifact.context.repo_cache / place, lambda *_: None, free_bytes
+        )
 
 
 def resolve_poms(jars: Sequence[str], *, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -346,17 +303,27 @@ def resolve_poms(jars: Sequence[str], *, environ: Mapping[str, str] | None = Non
 
     Raises:
         UsageError: If there is no such version.
-        BenchctlError: If the repository cannot be reached, or lacks a POM.
+        BenchctlError: If the repository cannot be reached, or lacks a POM, or one is damaged.
     """
+    # jgo's warnings would only duplicate our errors on the terminal.
+    logging.getLogger("jgo").addHandler(logging.NullHandler())
+    names = ", ".join(jar.split(":")[1] for jar in jars)
     with tempfile.TemporaryDirectory(prefix="benchctl-") as folder:
+        repository = mirror(REPOSITORY_VARIABLE, environ) or _CENTRAL
+        context = MavenContext(
+            resolver=_Resolver(), repo_cache=Path(folder), remote_repos={"configured": repository}
+        )
         dependencies = []
         for jar in jars:
             group, artifact, version = jar.split(":")
-            file = Coordinates(group, artifact)
-            source = MavenSource(file, Path(folder), environ, lambda *_: None, free_bytes)
-            source.require(version)
-            dependencies.append(source.dependency(version))
-        needed = source.needs(dependencies)
+            MavenSource(Coordinates(group, artifact), environ).require(version)
+            component = context.project(group, artifact).at_version(version)
+            dependencies.append(Dependency(component.artifact(packaging="jar")))
+        try:
+            with network_errors(f"download the POMs of {names}", hint=_ADVICE.unreachable):
+                _, needed = context.resolver.resolve(dependencies)
+        except (ET.ParseError, ValueError, RecursionError) as err:
+            raise BenchctlError(f"cannot read the POMs that {names} needs: {err}", hint=DAMAGED) from err
     used = (
         dependency
         for dependency in needed
