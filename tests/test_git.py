@@ -125,18 +125,6 @@ def test_nothing_else_is_executed_and_no_submodule_fetched(
     assert not witness.exists()
 
 
-def test_a_part_is_checked_out(home: Home, source: Path, tmp_path: Path):
-    files = {"a/file": "a", "b [*]/file": "b", "b [*]c/file": "c", "d/b [*]/file": "d"}
-    commit_files(source, files)
-    repository = Repository(home, str(source), "--source")
-    commit = repository.commit("--head", "HEAD")
-    assert repository.files(commit).items() >= dict.fromkeys(files, 1).items()
-    tree = repository.checkout(commit, tmp_path, ["b [*]", "missing"])
-    assert not (tree / "b [*]").exists()
-    assert [name for name in files if not (tree / name).is_file()] == ["b [*]/file"]
-    assert git(source, "status", "--short") == ""
-
-
 def test_the_last_change_of_a_part_is_found(home: Home, source: Path):
     first = commit_files(source, {"a/file": "a", "b/file": "b"})
     second = commit_files(source, {"b/file": "new"})

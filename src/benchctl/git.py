@@ -283,13 +283,12 @@ class Repository:
         excluded = [f":(top,exclude,literal){name}" for name in without]
         return self._log(["-1", commit.sha], [":/", *excluded])[0]
 
-    def checkout(self, commit: Commit, folder: Path, without: Sequence[str] = ()) -> Path:
+    def checkout(self, commit: Commit, folder: Path) -> Path:
         """Make a clone in a folder, which the repository knows nothing of, with the files of a commit.
 
         Args:
             commit: which one.
             folder: that gets it.
-            without: directories whose files are not checked out.
 
         Returns:
             The directory of the clone.
@@ -308,12 +307,6 @@ class Repository:
         (hidden / "objects" / "info" / "alternates").write_text(f"{objects.absolute()}\n")
         if shallow.is_file():
             shutil.copyfile(shallow, hidden / "shallow")
-        if without:
-            patterns = ["/*", *(f"!/{_escaped(name)}/" for name in without)]
-            (hidden / "info").mkdir(exist_ok=True)
-            (hidden / "info" / "sparse-checkout").write_bytes(os.fsencode("\n".join([*patterns, ""])))
-            with (hidden / "config").open("a") as settings:
-                settings.write("[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = false\n")
         self._read(["checkout", "--quiet", "--detach", commit.sha], tree, f"check {commit.short} out")
         return tree
 
@@ -329,8 +322,3 @@ class Repository:
         if done.returncode != 0:
             raise BenchctlError(f"cannot {doing or f'read {self.text}'}: {complaint(done, 2)}")
         return os.fsdecode(done.stdout).strip()
-
-
-def _escaped(name: str) -> str:
-    """Return a name as a pattern that matches it alone."""
-    return re.sub(r"([\\*?\[\] ])", r"\\\1", name)

@@ -48,7 +48,6 @@ _WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 TAG_FORM: Final = "a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots, hyphens and underscores"
 Tag = Annotated[str, Meta(pattern=f"^{_WORD}(:{_WORD})?$", description=TAG_FORM)]
 
-IndexBuild = Literal["fast", "deterministic"]
 Warmup = Literal["auto", "as-written"]
 PageCache = Literal["as-is", "cold", "warm"]
 Diff = Literal["percent", "absolute"]
@@ -132,13 +131,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         ),
     ] = "wire"
     index_builds: Annotated[int, Meta(ge=1), _BUILDS] = 1
-    index_build: Annotated[
-        IndexBuild,
-        _said(
-            "Index build mode: fast, or single-client and reproducible (deterministic).",
-            "Nodes and indices",
-        ),
-    ] = "fast"
     on_error: Annotated[
         ErrorPolicy, _said("Failed requests: count them (continue) or end the fork (abort).", "Load")
     ] = "continue"
@@ -564,25 +556,6 @@ def run_settings() -> tuple[Setting, ...]:
 def settings_in(source: RunSettings) -> dict[str, Any]:
     """Return the settings that plans keep, by name: arguments for another that has them."""
     return {run_setting.name: getattr(source, run_setting.name) for run_setting in run_settings()}
-
-
-def setting_words(source: msgspec.Struct) -> list[str]:
-    """Return the options of a command line for the settings that differ from the default, in help's order."""
-    words: list[str] = []
-    headings = get_args(Heading)
-    for entry in sorted(settings(type(source)), key=lambda setting: headings.index(setting.heading)):
-        value = entry.value_in(source)
-        if value is None or value == entry.default:
-            continue
-        if entry.is_flag:
-            words.append(entry.options[0 if value else -1])
-        elif entry.several:
-            shown = [",".join(value)] if entry.choices else value
-            words += [word for text in shown for word in (entry.option, text)]
-        else:
-            text = str(value) if entry.kind is None or isinstance(value, str) else entry.kind.text(value)
-            words += [entry.option, text]
-    return words
 
 
 def problems(source: msgspec.Struct) -> Iterator[tuple[Setting, str]]:

@@ -254,24 +254,6 @@ def test_one_run_a_side_has_an_effect_and_no_verdict(compare: Compare):
         assert [doubt["code"] for doubt in one["caveats"]] == ["few-units"]
 
 
-def test_the_command_that_measures_both_in_one_run_is_printed(compare: Compare, store: RunStore):
-    def last_line(*words: str) -> str:
-        return " ".join(compare(*words)[1].split()).rpartition(") ")[2]
-
-    line = last_line("tag:before:es", "tag:after:slow")
-    assert line.startswith("Measure both in one run: benchctl run --challenge c --variant es")
-    assert "jvm:-Xint" in line
-    assert "Measure both" not in compare("es", "slow")[1]
-    assert "Measure both" not in compare("tag:before:es", "tag:after:es")[1]
-    folder = store.find(NEWER)
-    record = folder.load()
-    specs = [msgspec.structs.replace(one, version="8.19.0") for one in record.plan.variants]
-    plan = msgspec.structs.replace(record.plan, variants=tuple(specs))
-    folder.save(msgspec.structs.replace(record, plan=plan))
-    line = last_line("tag:before:es", "tag:after:es")
-    assert "--variant es@8.11.0 --variant es@8.19.0" in line
-
-
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.5, 3)])
 def test_five_runs_a_side_are_gated_by_their_runs(
     compare: Compare, store: RunStore, factor: float, status: int

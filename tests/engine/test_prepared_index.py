@@ -259,7 +259,6 @@ def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: I
     others = [
         *builds,
         dataclasses.replace(key, ingest_client="official"),
-        dataclasses.replace(key, deterministic=True),
         dataclasses.replace(key, segments=2),
         dataclasses.replace(key, clients=3),
         dataclasses.replace(key, corpus=msgspec.structs.replace(CORPUS, digest="d")),

@@ -1,7 +1,6 @@
 """Filling a node: as declared, quiet meanwhile, back as it was, and nothing lost without a word."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,32 +113,6 @@ def test_refreshes_are_off_meanwhile_and_then_as_they_were_declared(client: Sear
     ]
     # Made as the track says, not as it suits the ingest.
     assert node.seen[0][3] == {"settings": {"refresh_interval": "5s"}}
-
-
-def test_what_is_the_same_each_time_is_neither_committed_nor_merged_meanwhile(
-    client: SearchClient, node: FakeNode
-):
-    answer(node)
-    asked = {"a": {"settings": {"index.translog.flush_threshold_size": "4gb"}}, "b": {"settings": {}}}
-    node.answers["GET", "/a,b/_settings"] = (200, asked)
-    same = replace(KEY, deterministic=True, clients=1)
-    assert same.digest != replace(KEY, clients=1).digest
-    fill(client, same, lambda: SENT)
-    before, _, after, _ = (
-        body for method, path, _, body in node.seen if path.endswith("/_settings") and body
-    )
-    assert (
-        before.keys()
-        == after.keys()
-        == {
-            "index.refresh_interval",
-            "index.translog.flush_threshold_size",
-            "index.merge.policy.segments_per_tier",
-            "index.merge.policy.max_merge_at_once",
-        }
-    )
-    assert after["index.translog.flush_threshold_size"] == "4gb"
-    assert [after[name] for name in after].count(None) == 3
 
 
 def test_lost_documents_are_told(client: SearchClient, node: FakeNode):

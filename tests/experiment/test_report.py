@@ -88,8 +88,8 @@ def rendered(record: ExperimentRecord, runs: dict[str, RunRecord], form: Any) ->
 
 
 def test_what_is_open_proposes_the_forks_that_it_lacks():
-    """The wobble of five forks, four times as wide."""
-    wide = [4.0 * factor**4 for factor in WOBBLE]
+    """The wobble of five forks, twice as wide."""
+    wide = [4.0 * factor**2 for factor in WOBBLE]
     alike = comparison("alike", "fresh/es/range", "fresh/os/range")
     record = made_record([alike], [expect("so it is", "alike", "alike")], measurements=("fresh",))
     runs = made_runs({"fresh": {"es": wide, "os": wide[1:] + wide[:1]}})

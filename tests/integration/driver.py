@@ -58,7 +58,6 @@ class Driver:
             data_streams=("shelves-x",),
             templates=TEMPLATES,
             version=node.version,
-            check_index=node.check_index,
         )
         self.replies: list[Reply] = []
         self.searches = 0

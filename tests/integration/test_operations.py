@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
 from benchctl.engine.answers import ask
 from benchctl.engine.declared import stand_ins
 from benchctl.engine.node import Node
-from benchctl.errors import BenchctlError
 from benchctl.load.request import Request
 from benchctl.load.transport import WireClient
 from benchctl.load.work.openers import open_workload
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.operations import Asking
+from benchctl.track.operations import Asking, Cannot
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from integration.conftest import Boots
 from integration.driver import DOCUMENTS, INDEX, OK, UNSUPPORTED, Driver
@@ -64,7 +64,7 @@ ONE_VALUE = {"n": {"kind": "integer", "min": 0, "max": DOCUMENTS - 1}}
 
 def test_every_type_of_operation(driver: Driver, engine: EngineName, repository: Path):
     build(driver)
-    index_vectors(driver, repository / "vectors.fbin")
+    index_vectors(driver, repository / "vectors.hdf5")
     search(driver)
     if engine == "elasticsearch":
         # OpenSearch's core knows no vectors.
@@ -76,7 +76,6 @@ def test_every_type_of_operation(driver: Driver, engine: EngineName, repository:
     snapshot(driver, repository)
     declare(driver, engine)
     compose(driver, engine)
-    shrink(driver)
     lacking(driver, engine)
     for kind in LACKING_EVERYWHERE:
         driver.run(kind, UNSUPPORTED, **LACKING_EVERYWHERE[kind])
@@ -94,7 +93,6 @@ def build(driver: Driver) -> None:
     assert [reply.exchange.status for reply in driver.replies] == [200, 200, 200]
     driver.run("refresh")
     driver.run("flush")
-    driver.run("check-index")
     driver.run("force-merge", max_num_segments=1)
     driver.run("force-merge", max_num_segments=1, mode="polling", poll_period=0.1)
     driver.run(
@@ -119,8 +117,9 @@ def build(driver: Driver) -> None:
 
 
 def index_vectors(driver: Driver, file: Path) -> None:
-    file.write_bytes(np.array([3, 2], "<u4").tobytes() + np.arange(6, dtype="<f4").tobytes())
-    keys = {"data__set__format": "bigann", "data__set__path": str(file), "bulk__size": 2, "index": "numbered"}
+    with h5py.File(file, "w") as data:
+        data["train"] = np.arange(6, dtype="<f4").reshape(3, 2)
+    keys = {"data__set__format": "hdf5", "data__set__path": str(file), "bulk__size": 2, "index": "numbered"}
     driver.run("bulk-vector-data-set", field="v", **keys)
     driver.run("raw-request", path="/numbered/_doc/2")
     driver.run("delete-index", index="numbered")
@@ -304,16 +303,8 @@ def compose(driver: Driver, engine: EngineName) -> None:
     driver.run("delete-point-in-time", all_points)
 
 
-def shrink(driver: Driver) -> None:
-    driver.run("create-index", index="wide", body={"settings": {"number_of_shards": 2}})
-    driver.run("bulk", index="wide", bulk_size=DOCUMENTS, refresh=True)
-    settings = {"index.number_of_shards": 1, "index.number_of_replicas": 0}
-    driver.run("shrink-index", source_index="wide", target_index="narrow", target_body={"settings": settings})
-    assert driver.run("search", index="narrow", body={"size": 0}).hits == DOCUMENTS
-    driver.run("delete-index", index=["wide", "narrow"])
-
-
 LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
+    **{name: {} for name, kind in OPERATION_TYPES.items() if issubclass(kind, Cannot)},
     "update-concurrent-segment-search-settings": {"enable": True},
     "downsample": {"fixed_interval": "1h"},
     "create-ilm-policy": {"policy_name": "p", "body": {"policy": {}}},
@@ -382,23 +373,3 @@ def test_answers_are_those_of_first_pages_and_all_searches_of_a_batch(driver: Dr
     batch = answer("multi-search", searches=[{"body": SORTED}, {"body": {"size": 2}}])
     assert (batch.total, batch.returned) == (2 * DOCUMENTS, 9)
     assert answer("search", index="nowhere").failed is not None
-
-
-@pytest.mark.full
-def test_damage_on_disk_is_found_and_told(driver: Driver, node: Node):
-    driver.run("create-index")
-    driver.run("bulk", bulk_size=15)
-    driver.run("flush")
-    data = node.folders.root.parent / "data"
-    folder = node.client.request("GET", f"/{INDEX}/_settings")[INDEX]["settings"]["index"]["uuid"]
-    # The folder of an index that was deleted may be there for a while.
-    files = [path for path in data.rglob(f"{folder}/0/index/*") if path.suffix in {".cfs", ".fdt"}]
-    damaged = max(files, key=lambda path: path.stat().st_size)
-    raw = bytearray(damaged.read_bytes())
-    raw[len(raw) // 2] ^= 0xFF
-    damaged.write_bytes(raw)
-    with pytest.raises(BenchctlError, match=r"check of shard .*: .*CorruptIndexException"):
-        node.check_index(lambda: False)
-    with pytest.raises(BenchctlError, match="given up"):
-        node.check_index(lambda: True)
-    assert not list(data.parent.glob("check-*"))

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.ingest import Cuts, ingest
+from benchctl.load.ingest import ingest
 from benchctl.results.plan import EngineName
 from loopback import KeepingHandler, LoopbackServer
 from waiting import eventually
@@ -193,12 +193,3 @@ def test_bodies_that_wait_when_it_is_interrupted_are_not_sent(bulk_server: BulkS
             on_progress=lambda _: None,
         )
     assert bulk_server.bodies == [b"body 0\n"]
-
-
-def test_between_always_the_same_bodies_something_is_done_with_nothing_in_flight(bulk_server: BulkServer):
-    seen: list[int] = []
-    cuts = Cuts(lambda: seen.append(bulk_server.answered), documents=5, body_bytes=10)
-    bodies = [(2, b"a"), (2, b"b"), (2, b"c"), (1, b"0123456789"), (1, b"d")]
-    ingest([("i", iter(bodies))], endpoint=bulk_server.url, clients=1, on_progress=lambda _: None, cuts=cuts)
-    assert seen == [3, 4]
-    assert bulk_server.bodies == [body for _, body in bodies]

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 
 from benchctl.load.executor import run_step
-from benchctl.load.request import Request
 from benchctl.load.task_clients import Job, Stage
 from benchctl.load.transport import WireClient
 from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
-from load.playing import outcome, play_operation
+from load.playing import play_operation
 from load.stub_server import Serve
 
 DATA_SET = {"field": "v", "data_set_format": "hdf5", "data_set_path": "x"}
@@ -47,31 +46,3 @@ def test_a_node_with_models_learns_that_benchctl_cannot_handle_them():
     assert played.lines == ["GET /_plugins/_ml/stats"]
     assert played.answer is not None
     assert "deploy-ml-model" in played.answer.lacking
-
-
-TRAIN: dict[str, Any] = {"operation_type": "train-knn-model", "model__id": "m", "body": {"a": 1}}
-
-
-def test_a_model_is_trained_and_asked_after():
-    states = ["training", "training", "created"]
-
-    def node(request: Request) -> tuple[int, Any]:
-        return 200, {} if request.method == "POST" else {"state": states.pop(0)}
-
-    played = play_operation(node, **TRAIN)
-    path = "/_plugins/_knn/models/m"
-    assert played.lines == [f"POST {path}/_train", *[f"GET {path}"] * 3]
-    assert (played.pauses, outcome(played)) == ([0.5, 0.5], Outcome.OK)
-
-
-@pytest.mark.parametrize(
-    ("answer", "expected"),
-    [
-        ({"state": "failed", "error": "too few"}, Outcome.PARTIAL),
-        ({}, Outcome.BAD_BODY),
-        ({"state": "training"}, Outcome.TIMEOUT),
-    ],
-)
-def test_a_model_that_is_not_trained_is_a_failure(answer: Any, expected: Outcome):
-    played = play_operation(lambda _: (200, answer), retries=3, **TRAIN)
-    assert outcome(played) is expected

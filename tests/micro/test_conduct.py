@@ -1,6 +1,5 @@
 """Variants of microbenchmarks as they are written, and the command that repeats their run."""
 
-import shlex
 from pathlib import Path
 
 import msgspec
@@ -8,7 +7,6 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.micro.conduct import MICRO_METRICS, MicroEntry, micro_caveats, parse_variant
-from benchctl.report.command_line import command
 from benchctl.results.plan import EvidenceSpec, MicroSpec, Plan, StopSpec
 from benchctl.stats.metrics import metrics_in
 from benchctl.track.model import Challenge, Task
@@ -52,17 +50,6 @@ def test_a_variant_has_jars_flags_and_a_runtime(tmp_path: Path, monkeypatch: pyt
 def test_what_is_no_variant_is_refused(text: str, said: str):
     with pytest.raises(UsageError, match=said):
         parse_variant(text)
-
-
-def test_the_command_that_repeats_a_run_says_all_of_it():
-    words = shlex.split(command(plan("plain", "flat=jvm:-XX:-Inline"), tags=("t",)))
-    assert words[:4] == ["benchctl", "micro", "run", "/b/Sum.java"]
-    rest = " ".join(words[4:])
-    assert "--variant plain --variant flat=jvm:-XX:-Inline --param size=1,2" in rest
-    assert "--jmh" in words
-    assert words[words.index("--jmh") + 1] == "-wi 5"
-    for part in ("--evidence inlining", "--tag t", "--until-decided", "--forks 7", "--threads 1,64"):
-        assert part in rest
 
 
 def test_microbenchmarks_are_compared_by_what_they_have():

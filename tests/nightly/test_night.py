@@ -99,8 +99,7 @@ def test_a_slowdown_is_confirmed_and_attributed_and_told_once(usual: World) -> N
     assert found.last_good.startswith("00002-")
     assert any(SLOW_FLAG in change for change in alarm.changes)
     assert found.run == ended.record.runs[1]
-    assert f"tonight=es@8.11.0,jvm:{SLOW_FLAG}" in found.command
-    assert "last-good=es@8.11.0 " in found.command
+    assert found.run in found.command
     assert message.status == "alarm"
     assert "candidate is slower: range of range-only-short" in message.text
 

@@ -14,7 +14,7 @@ from benchctl.nightly.suite import Suite, load_suite
 from benchctl.results.plan import VariantSpec
 from benchctl.run.form import documents_of
 from benchctl.spec import DEFAULT_FORKS, MAX_SEED
-from benchctl.stats.history import metrics_of
+from benchctl.stats.metrics import metrics_of
 from builders import make_plan
 from golden import Cases
 

@@ -107,11 +107,7 @@ def test_every_format_holds_the_comparison_and_the_curve():
     text = render(analysis, "text", plan=plan)
     assert "redline-range: red-line, queries/s (higher is better)" in text
     assert "os: range by offered rate" in text
-    markdown = render(analysis, "markdown", plan=plan)
-    assert (
-        "`benchctl redline --operation range --slo p90=50ms --clients 16 --schedule poisson --warm-up 10 "
-        "--settle 2 --step-time 5 --tolerance 3% --docs 1m --heap 512m --forks 6`"
-    ) in markdown.replace("\\", "")
+    assert "os: range by offered rate" in render(analysis, "markdown", plan=plan)
     assert '"rung": 60' in render(analysis, "json")
     assert ",redline,queries/s,True," in render(analysis, "csv")
 

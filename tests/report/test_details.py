@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 import msgspec
-import pytest
 
-from benchctl.report.command_line import command
 from benchctl.report.details import (
     times_table,
     units_table,
@@ -13,10 +11,8 @@ from benchctl.report.details import (
 from benchctl.report.formats import render
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import EvidenceSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
-from builders import make_plan
 
 MS = 1e6
 TOOK = Quantiles(2 * MS, 3 * MS, 4 * MS)
@@ -91,23 +87,4 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     record = on_builds(build(), 3)
     words = " ".join(render(analyse_run(record), plan=record.plan).split())
     assert "Interval and p: paired t over pairs of index builds, on logarithms" in words
-    assert "Precision of the noisiest row: minimum detectable effect" in words
-    assert "with 3 index builds, " in words
-    assert " with 6; " in words
-    assert "index builds per variant (80% power)" in words
     assert "every build has the same weight" in words
-
-
-@pytest.mark.parametrize(
-    ("evidence", "words"),
-    [
-        (None, ""),
-        (EvidenceSpec(("inlining", "profile"), 1), "--evidence inlining,profile --forks"),
-        (EvidenceSpec(("profile",), 3), "--evidence profile --evidence-forks 3 --forks"),
-        (EvidenceSpec(("profile",), 0), "--evidence profile --evidence-forks all --forks"),
-    ],
-)
-def test_a_command_that_repeats_a_run_collects_the_same(evidence: EvidenceSpec | None, words: str):
-    text = command(make_plan(evidence=evidence), forks=2)
-    assert words in text
-    assert ("--evidence" in text) == bool(words)

@@ -16,10 +16,10 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "22aeb5b0b12a4df1",
-    "run": "e1889ec6bd6583ae",
-    "message": "aaab58db4550356b",
-    "config": "a1af7c3e93144fd8",
+    "analysis": "4fa491ac79af8ad3",
+    "run": "2c5e0b3f3f63ba20",
+    "message": "9c8f3fc77bfeaedf",
+    "config": "fbc4c2b5c246f7cf",
 }
 
 

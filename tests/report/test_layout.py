@@ -197,17 +197,12 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(busy: int, *, told:
     assert text.startswith("PROVISIONAL: the host was busy.") == told
     # What follows from it is not said.
     assert ("warming up on" in text) != told
-    following = next_command(analysis, record.plan)
+    words = ("run", "--forks", "3", "--test-mode")
+    plan = msgspec.structs.replace(record.plan, words=words)
+    following = next_command(analysis, plan)
     assert following is not None
     assert following.line.endswith("--on-busy wait") == told
-    if told:  # the same again, but never fewer than can be reported
-        few = next_command(analysis, msgspec.structs.replace(record.plan, forks=3, test_mode=True))
-        assert few is not None
-        assert "--forks 6 " in few.line
-        assert "--test-mode" not in few.line
-        many = next_command(analysis, msgspec.structs.replace(record.plan, forks=9))
-        assert many is not None
-        assert "--forks 9 " in many.line
+    assert "--test-mode" not in following.line
 
 
 @given(st.lists(st.text("abc", min_size=1), max_size=12))

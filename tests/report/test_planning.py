@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -7,19 +7,15 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.report.planning import forecast_lines, next_command, planning_lines
-from benchctl.report.table import Command
-from benchctl.results.figures import RedlineEnd, TaskSummary
+from benchctl.report.planning import again, forecast_lines, next_command
+from benchctl.results.figures import RedlineEnd
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Place, Plan, PluginSpec, StopSpec, VariantSpec
+from benchctl.results.plan import DEFAULT_LENGTH, EvidenceSpec, Place, Plan, StopSpec, VariantSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.forecast import Forecast
-from benchctl.stats.history import History, Match, Noise, kind_of
-from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT, metric
 from benchctl.track.model import Challenge, Task
-from builders import ES, OS, make_plan, of_requests
+from builders import ES, make_plan, of_requests
 from redlines import SEARCH, make_point, redline_fork, redline_plan
 from report.conftest import complete_record
 from sweeps import swept_record, timed_record
@@ -36,17 +32,6 @@ def changed(record: RunRecord, **changes: Any) -> Proposal:
 def doubting(record: RunRecord, *doubts: Caveat, **changes: Any) -> Proposal:
     analysis, plan = changed(record, **changes)
     return msgspec.structs.replace(analysis, caveats=(*analysis.caveats, *doubts)), plan
-
-
-def metered(summary: TaskSummary, *_: object) -> TaskSummary:
-    return msgspec.structs.replace(summary, meters={"index_size": 1.0, "cpu": 2.0})
-
-
-def heavier(metrics: str = "") -> Proposal:
-    """One that was shown by the size of its index."""
-    record = complete_record(edit=metered)
-    plan = msgspec.structs.replace(record.plan, metrics=metrics)
-    return analyse_run(record, metrics=[metric("index_size")]), plan
 
 
 def judged(analysis: Analysis, change: Callable[[int, Any], Any]) -> Analysis:
@@ -76,8 +61,7 @@ def settled(block_s: float) -> Proposal:
         for row in analysis.rows
     )
     costs = tuple(
-        msgspec.structs.replace(analysis.costs[0], block_s=block_s, further=Forecast(forks, 2, None, 45, 0.7))
-        for forks in (5, 30, None)
+        msgspec.structs.replace(analysis.costs[0], block_s=block_s, further=forks) for forks in (5, 30, None)
     )
     return msgspec.structs.replace(analysis, rows=rows, costs=costs), plan
 
@@ -120,22 +104,19 @@ def searched(*ends: RedlineEnd, search: Mapping[str, Any] = NO_CHANGES, **change
     return analyse({"es": forks}, plan), plan
 
 
+WORDS = ("run", "--challenge", "big5rangedebug")
 BOUNDED: tuple[RedlineEnd, ...] = ("max-rate", "found", "max-rate")
 COLD = Caveat("not-steady", "not warmed up: es was 9% faster at the end")
-TRIAL = {"track": "/my books", "plugin": PluginSpec("/my books/track.py", "d"), "test_mode": True}
 PROPOSALS: dict[str, Callable[[], Proposal]] = {
     **{f"{forks} forks": partial(changed, complete_record(forks=forks)) for forks in (1, 3, 5, 10)},
     "few iterations": lambda: changed(complete_record(edit=lambda summary, *_: of_requests(summary, 5))),
-    "what it was shown by is measured again": heavier,
-    "and what the plan had": lambda: heavier("cpu"),
-    "usual metrics need no word": lambda: changed(complete_record(edit=metered)),
     "every verdict stands": lambda: decided(doubtful=False),
     "a verdict is provisional": lambda: decided(doubtful=True),
     "tasks had settled": lambda: settled(19.8),
     "and further blocks take long": lambda: settled(20.2),
     "few requests, of counts that benchctl chose": few_requests,
     "it must not end as early again": ended_early,
-    "a plug-in is trusted again, and it is no trial": lambda: changed(complete_record(), **TRIAL),
+    "a trial is measured for real": lambda: changed(complete_record(), test_mode=True),
     "what had not settled warms up longer": lambda: doubting(complete_record(), COLD),
     "tasks of a given time do not": lambda: doubting(
         complete_record(),
@@ -159,10 +140,9 @@ def test_proposals_are_those_that_would_help(request: pytest.FixtureRequest):
     texts = []
     for name, proposal in PROPOSALS.items():
         analysis, plan = proposal()
-        found = next_command(analysis, plan)
+        found = next_command(analysis, msgspec.structs.replace(plan, words=WORDS))
         screen = "nothing" if found is None else f"{found.purpose}: {found.line}"
-        tables = [one.line for one in planning_lines(analysis, plan) if isinstance(one, Command)]
-        texts.append("\n".join([f"# {name}", screen, *tables, ""]))
+        texts.append("\n".join([f"# {name}", screen, ""]))
     golden.agree(request.config, Path(__file__).parent / "golden" / "proposals.txt", "\n".join(texts))
 
 
@@ -187,96 +167,62 @@ def test_more_forks_are_proposed_until_it_is_known_whether_the_difference_depend
     assert decided or "benchctl extend" in getattr(found, "line", "")
 
 
-def test_without_a_plan_there_is_no_command(record: RunRecord):
-    assert not any(isinstance(line, Command) for line in planning_lines(analyse_run(record), None))
-
-
-def test_precision_counts_pairs(record: RunRecord):
-    shaken = []
-    for fork in record.forks:
-        factor = 1 + 0.03 * (fork.block % 3) * (fork.variant == "os")
-        summaries = [
-            msgspec.structs.replace(one, throughput_per_s=one.throughput_per_s * factor)
-            for one in fork.summaries
-        ]
-        shaken.append(msgspec.structs.replace(fork, summaries=tuple(summaries)))
-    analysis = analyse_run(msgspec.structs.replace(record, forks=tuple(shaken)))
-    assert planning_lines(analysis, None)[0] == (
-        "Precision of the noisiest row: minimum detectable effect 8.0% with 5 forks, 4.6% with 10; "
-        "5% takes 13 (6 to 26) forks per variant (80% power)"
-    )
-
-
-def test_what_would_take_hundreds_of_forks_is_not_achievable(build: Callable[..., RunRecord]):
-    def noisy(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
-        return msgspec.structs.replace(
-            summary, throughput_per_s=20.0 + 200 * ((block + (variant == "os")) % 3)
-        )
-
-    lines = planning_lines(analyse_run(build(edit=noisy)), None)
-    assert "5% is not achievable on this host (80% power)" in str(lines[-1])
-
-
-NOTHING = History({}, {}, frozenset(), 0, ())
-
-
 def plan_of(*labels: str, **changes: object) -> Plan:
     schedule = Challenge("c", tuple(Task(label, iterations=3) for label in labels))
     return make_plan(**{"schedules": (schedule,), "forks": 10, **changes})
 
 
-def history(plan: Plan, sds: Mapping[str, float], match: Match = "same") -> History:
-    noises = {
-        ((schedule, task), metric.key, (kind_of(spec),)): Noise(sds[one.label], 9, 10, match)
-        for schedule, challenge in enumerate(plan.schedules)
-        for task, one in enumerate(challenge.schedule)
-        if one.label in sds
-        for metric in (THROUGHPUT, SERVICE_TIME)
-        for spec in (ES, OS)
-    }
-    return History(noises, {}, frozenset(), 20, ("a",))
+def forecast(last: Analysis | None = None, **changes: object) -> list[str]:
+    plan = plan_of("range", **changes)
+    return forecast_lines(last, plan, 18.0 * len(plan.variants))
 
 
-def forecast(
-    sds: Mapping[str, float],
-    labels: Sequence[str] = ("range",),
-    match: Match = "same",
-    **changes: object,
-) -> list[str]:
-    plan = plan_of(*labels, **changes)
-    return forecast_lines(history(plan, sds, match), plan, 18.0 * len(plan.variants))
+def found(tasks: int = 3) -> Analysis:
+    """The last run of a plan with so many tasks."""
+    analysis = analyse_run(complete_record())
+    rows = [
+        msgspec.structs.replace(
+            row,
+            label=f"task{number}",
+            comparisons=tuple(
+                msgspec.structs.replace(one, mde_percent=1.5 * (1 + number)) for one in row.comparisons
+            ),
+        )
+        for row in analysis.task_rows[:1]
+        for number in range(tasks)
+    ]
+    return msgspec.structs.replace(analysis, rows=tuple(rows))
 
 
-MANY = {f"task{number}": 0.01 * (1 + number) for number in range(7)}
-BOTH = ("sort", "range")
-ONE = {"range": 0.1}
-TWICE = (Challenge("c", (Task("range", iterations=3),)),) * 2
-THIRD = msgspec.structs.replace(ES, name="third", jvm_flags=("-Xint",))
 HISTORIES = msgspec.structs.replace(swept_record(sweep=("history=fresh,polluted",)).plan, forks=6)
 ALONE = swept_record(sweep=("history=fresh,polluted",), variants=(ES,)).plan
 FORECASTS: dict[str, Callable[[], list[str]]] = {
-    "a usual plan": lambda: forecast({"sort": 0.02, "range": 0.15}, BOTH),
-    "forks for evidence": lambda: forecast({"range": 0.15}, evidence=EvidenceSpec(("profile",), 2)),
-    "many tasks": lambda: forecast(MANY, tuple(MANY)),
-    "other sizes, and a task that is unknown": lambda: forecast({"sort": 0.02}, BOTH, "similar"),
-    "no earlier run": lambda: forecast_lines(NOTHING, plan_of("range"), 36.0),
-    "too few forks": lambda: forecast(ONE, forks=2),
-    "one fork": lambda: forecast(ONE, forks=1),
-    "one variant": lambda: forecast(ONE, variants=(ES,)),
-    "until the budget is spent": lambda: forecast(ONE, forks=50, stop=StopSpec(decided=True, budget_s=360.0)),
-    "by time": lambda: forecast(ONE, forks=50, stop=DEFAULT_LENGTH),
-    "by time, and no earlier run": lambda: forecast_lines(
-        NOTHING, plan_of("range", forks=50, stop=DEFAULT_LENGTH), 66.0
-    ),
-    "histories": lambda: forecast_lines(history(HISTORIES, ONE), HISTORIES, 36.0),
-    "histories, and no earlier run": lambda: forecast_lines(NOTHING, HISTORIES, 36.0),
-    "a history of one variant": lambda: forecast_lines(NOTHING, ALONE, 36.0),
-    "several challenges, and the worst contender": lambda: forecast(
-        ONE, schedules=TWICE, variants=(ES, OS, THIRD)
-    ),
+    "a usual plan": lambda: forecast(found()),
+    "many tasks": lambda: forecast(found(9)),
+    "forks for evidence": lambda: forecast(evidence=EvidenceSpec(("profile",), 2)),
+    "no earlier run": forecast,
+    "too few forks": lambda: forecast(found(), forks=2),
+    "one variant": lambda: forecast(found(), variants=(ES,)),
+    "until the budget is spent": lambda: forecast(forks=50, stop=StopSpec(decided=True, budget_s=360.0)),
+    "by time": lambda: forecast(found(), forks=50, stop=DEFAULT_LENGTH),
+    "histories": lambda: forecast_lines(None, HISTORIES, 36.0),
+    "a history of one variant": lambda: forecast_lines(None, ALONE, 36.0),
 }
 
 
-def test_forecasts_say_what_a_run_can_detect_and_how_long_it_takes(request: pytest.FixtureRequest):
+def test_forecasts_say_what_the_last_run_could_detect_and_how_long_it_takes(request: pytest.FixtureRequest):
     texts = ("\n".join([f"# {name}", *lines(), ""]) for name, lines in FORECASTS.items())
     golden.agree(request.config, Path(__file__).parent / "golden" / "forecasts.txt", "\n".join(texts))
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "line"),
+    [
+        ("run --forks 3 --docs 1k", {"--forks": "6"}, "benchctl run --docs 1k --forks 6"),
+        ("run --forks=3", {"--forks": "6"}, "benchctl run --forks 6"),
+        ("run --test-mode --challenge c", {"--test-mode": None}, "benchctl run --challenge c"),
+        ("run --budget 3m -q", {"--budget": None}, "benchctl run -q"),
+    ],
+)
+def test_a_command_is_given_again_with_other_values(words: str, options: dict[str, str | None], line: str):
+    assert again(words.split(), options) == line

@@ -63,10 +63,10 @@ def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: Record
     ("changes", "said"),
     [
         ({"jvm_flags": ("-Xint",)}, "x has other JVM flags"),
-        ({"settings": {"a": "1"}}, "x has other settings"),
+        ({"settings": {"a": "1"}}, "x has other setting a"),
         ({"heap_mb": 300}, "x has other heap"),
-        ({"environment": {"A": "1"}}, "x has other environment"),
-        ({"index_settings": {"index.a": "1"}}, "x has other index settings"),
+        ({"environment": {"A": "1"}}, "x has other environment A"),
+        ({"index_settings": {"index.a": "1"}}, "x has other index setting index.a"),
         ({"jars": ("/a.jar",)}, "x has other jars"),
         ({"plugins": ("/a.zip",)}, "x has other plug-ins"),
     ],
@@ -92,7 +92,7 @@ def test_jars_are_what_is_in_them_and_warm_ups_what_they_do(planned: RecordMaker
     there = msgspec.structs.replace(here, id="2", plan=plan)
     assert unlike_variants(("x", here), ("x", there)) == ()
     rebuilt = msgspec.structs.replace(there, engines=(msgspec.structs.replace(facts, jars={"a.jar": "2"}),))
-    assert unlike_variants(("x", here), ("x", rebuilt)) == ("x has other jars (a.jar: 1, 2)",)
+    assert unlike_variants(("x", here), ("x", rebuilt)) == ("x has other jar a.jar (1, 2)",)
     plan = msgspec.structs.replace(plan, variant_warmups={"x": (searching("2023-01-02"),)})
     (reason,) = unlike_variants(("x", here), ("x", msgspec.structs.replace(there, plan=plan)))
     assert reason.startswith("x has other warm-up challenges (in c, ")
@@ -238,20 +238,14 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
     ("changes", "said"),
     [
         ({"jvm_flags": ("-Xint", "-Xbatch")}, "JVM flags -Xint -Xbatch"),
-        ({"heap_mb": 1024}, "heap 1024 MiB instead of the run's"),
-        ({"settings": {"b": "1", "a": ["x", "y"]}}, "settings a=x,y b=1"),
-        ({"index_settings": {"index.codec": "default"}}, "index settings index.codec=default"),
-        ({"environment": {"A": "b"}}, "environment A=b"),
+        ({"settings": {"b": "1", "a": ["x", "y"]}}, "setting b 1; setting a x,y"),
+        ({"index_settings": {"index.codec": "default"}}, "index setting index.codec default"),
+        ({"environment": {"A": "b"}}, "environment A b"),
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
         ({"plugins": ("g:a:1",)}, "plug-ins g:a:1"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
-        ({"distribution": "/d/es.zip"}, "distribution /d/es.zip instead of Maven Central"),
-        (
-            {"distribution": "https://me:secret@host/d/es.zip?key=1"},
-            "distribution es.zip instead of Maven Central",
-        ),
         ({"plugins": ("https://me:secret@host/icu.zip?key=1",)}, "plug-ins icu.zip"),
-        ({"jvm_flags": ("-Xint",), "environment": {"A": "b"}}, "JVM flags -Xint; environment A=b"),
+        ({"jvm_flags": ("-Xint",), "environment": {"A": "b"}}, "JVM flags -Xint; environment A b"),
     ],
 )
 def test_each_part_is_said(changes: dict[str, Any], said: str):
@@ -259,6 +253,22 @@ def test_each_part_is_said(changes: dict[str, Any], said: str):
     assert lines(ES, OS, other) == (f"other differs from es in: {said}",)
     assert lines(OS, other) == (f"other is es 8.11.0 with: {said}",)
     assert "; ".join(beyond(other)) == said
+
+
+@pytest.mark.parametrize(
+    ("changes", "value", "usual"),
+    [
+        ({"heap_mb": 1024}, "heap 1024 MiB", "the run's"),
+        ({"distribution": "/d/es.zip"}, "distribution /d/es.zip", "Maven Central"),
+        # Credentials are never repeated.
+        ({"distribution": "https://me:secret@host/d/es.zip?key=1"}, "distribution es.zip", "Maven Central"),
+    ],
+)
+def test_what_every_variant_has_is_said_beside_what_is_usual(changes: dict[str, Any], value: str, usual: str):
+    other = own("other", **changes)
+    assert lines(ES, OS, other) == (f"other differs from es in: {value} instead of {usual}",)
+    assert lines(OS, other) == (f"other is es 8.11.0 with: {value}",)
+    assert beyond(other) == (value,)
 
 
 def test_it_is_the_plain_one_of_the_same_version_that_others_differ_from():
@@ -272,10 +282,7 @@ def test_a_jar_is_said_with_its_digest_and_where_it_came_from():
     resolution = facts(patched, jars={"lucene-core-9.8.0.jar": SHA}, plugins={"icu": "1.0"})
     run = record(facts(ES), resolution, variants=(ES, patched))
     (line,) = variant_differences(resolved(run))
-    assert line == (
-        "patched differs from es in: jar lucene-core-9.8.0.jar 0123456789ab (patched:bulk-visit); "
-        "plug-ins icu 1.0"
-    )
+    assert line == ("patched differs from es in: jar lucene-core-9.8.0.jar 0123456789ab; plug-in icu 1.0")
 
 
 def test_clusters_that_run_already_are_what_they_are():

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.command_line import command
 from benchctl.results.model import (
     RECORD_VERSION,
     ForkRecord,
@@ -223,21 +222,3 @@ def test_copies_of_a_run_count_once(
     assert len(skipped) == len(names) - 1
     assert all("another copy of run r1" in text for text in skipped)
     assert [one.id for one in store.newest()] == ["r1"]
-
-
-def test_long_parameters_are_in_a_file_beside_the_record(store: RunStore):
-    long = list(range(1000))
-    record = make_record("r", plan=make_plan(params={"vector": long, "iterations": 3}))
-    folder = store.create("r")
-    folder.save(record)
-    loaded = folder.load()
-    path = Path(loaded.plan.param_file)
-    assert path.parent == folder.path.absolute()
-    assert msgspec.json.decode(path.read_bytes()) == {"vector": long}
-    assert msgspec.structs.replace(loaded.plan, param_file="") == record.plan
-    folder.save(loaded)
-    assert str(path) not in folder.record_path.read_text(encoding="utf-8")
-    words = shlex.split(command(loaded.plan))
-    assert f"@{path}" in words
-    assert [word for word in words if "=" in word] == ["iterations=3"]
-    assert max(map(len, words)) < 400

@@ -34,13 +34,6 @@ def test_documents_of_an_index_are_indexed_those_of_a_stream_created():
     assert (count, body.count(b'{"create":{}}\n')) == (3, 3)
 
 
-def test_documents_may_have_their_number_as_their_id():
-    ((_, body),) = bodies(Parcel(reader, 3, 8.0, "a"), number=8)
-    assert body.startswith(b'{"index":{"_id":"0000000008"}}\n{"n":1}\n{"index":{"_id":"0000000009"}}\n')
-    ((_, body),) = bodies(Parcel(reader, 3, 8.0, data_stream="s"), number=0)
-    assert body.startswith(b'{"create":{"_id":"0000000000"}}\n{"n":1}\n')
-
-
 def test_documents_with_actions_of_their_own_go_as_they_are():
     ((count, body),) = bodies(Parcel(actions, 3, 8.0, has_actions=True))
     assert (count, body) == (3, b"".join(actions()))

@@ -7,7 +7,7 @@ from benchctl.errors import UsageError
 from benchctl.results.likeness import unlike
 from benchctl.results.plan import EvidenceSpec, TargetSpec
 from benchctl.run.checks import EVIDENCE_KINDS, check_evidence
-from benchctl.stats.history import _same
+from benchctl.run.forecast import _same
 from builders import ES, OS, make_fork, make_plan, make_record
 
 EXTRA = EvidenceSpec(("inlining", "profile"), 2)

@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.command_line import command
-from benchctl.results.plan import CorpusSpec, StopSpec, TargetSpec, VariantSpec
+from benchctl.results.plan import StopSpec, TargetSpec, VariantSpec
 from benchctl.run.checks import check_vectors
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.track.load import load_track
@@ -113,12 +112,3 @@ def test_indices_without_vectors_are_built_once(tmp_path: Path):
     _, path = track(tmp_path, {"type": "keyword"})
     plan, _ = plan_run(options(path))
     assert plan.index_builds == 1
-    assert "--index-builds" not in command(plan)
-
-
-@pytest.mark.parametrize("builds", [1, 3])
-def test_the_command_of_a_plan_with_vectors_has_its_builds(tmp_path: Path, builds: int):
-    _, path = track(tmp_path, DENSE)
-    corpus = CorpusSpec(1, 1000, 1, "", generator="vectors")
-    plan, _ = plan_run(options(path, free_builds=False, index_builds=builds))
-    assert f"--index-builds {builds}" in command(msgspec.structs.replace(plan, corpus=corpus))

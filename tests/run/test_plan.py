@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.report.command_line import command
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import PinSpec, Plan, TargetSpec
 from benchctl.run.checks import checked_hosts
@@ -78,9 +77,7 @@ def test_pollution_is_a_warm_up_that_depends_on_the_number_of_documents(of: str)
     ]
     small, large = ((plan.all_warmups[0].schedule[0].iterations or 0) for plan in plans)
     assert small > large
-    assert plans[0].sources == {}
     assert plans[0].polluting == {task.operation for task in plans[0].all_warmups[0].schedule}
-    assert command(plans[0]).count("polluted") == 1
 
 
 def test_pollution_that_was_printed_is_a_warm_up_of_that_file(tmp_path: Path):
@@ -88,7 +85,6 @@ def test_pollution_that_was_printed_is_a_warm_up_of_that_file(tmp_path: Path):
     path = str(write_files(tmp_path, {"challenge.json": challenge_text(derived[0])}) / "challenge.json")
     plan, _ = plan_run(options(warmup_challenges=(path,)))
     assert plan.warmup_challenges == derived
-    assert plan.sources == {POLLUTED: path}
 
 
 def test_a_challenge_that_is_only_named_like_the_pollution_hides_no_refusal(tmp_path: Path):
@@ -124,14 +120,6 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"index_builds": 0}, "--index-builds: must be at least 1"),
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
         ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
-        (
-            {"index_build": "deterministic", "variants": (ES, RUNNING)},
-            "--index-build: a cluster that runs already",
-        ),
-        (
-            {"index_build": "deterministic", "ingest_clients": 8},
-            "--ingest-clients: a deterministic index is built by",
-        ),
         ({"metrics": "cpu,cpus"}, "unknown metric 'cpus'"),
         (
             {"metrics": "took,cpu_search", "variants": (ES, RUNNING)},
@@ -264,7 +252,7 @@ def write_challenge(path: Path, name: str) -> str:
 def test_two_challenges_cannot_share_a_name(tmp_path: Path):
     first, second = (write_challenge(tmp_path / file, "mine") for file in ("a.json", "b.json"))
     plan, _ = plan_run(options(challenges=(first, first)))
-    assert plan.sources == {"mine": first}
+    assert [one.name for one in plan.schedules] == ["mine", "mine"]
     with pytest.raises(UsageError, match=r"also the name of .*a\.json"):
         plan_run(options(challenges=(first, second)))
     with pytest.raises(UsageError, match="comes with benchctl"):
@@ -338,8 +326,6 @@ def test_a_track_of_several_indices_is_planned_by_what_its_challenges_do(tmp_pat
         plan_run(options(track=str(tmp_path), challenges=(), index_builds=2))
     with pytest.raises(UsageError, match="--page-cache: nothing is prepared, since challenge 'fill'"):
         plan_run(options(track=str(tmp_path), challenges=(), page_cache="warm"))
-    with pytest.raises(UsageError, match="--index-build: nothing is prepared, since challenge 'fill'"):
-        plan_run(options(track=str(tmp_path), challenges=(), index_build="deterministic"))
 
 
 def test_pollution_before_a_file_of_ones_own_does_not_go_by_the_tracks_documents(tmp_path: Path):

@@ -1,23 +1,18 @@
 """What variants cannot ask of a plan."""
 
-import re
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import msgspec
 import pytest
 
 from benchctl.errors import UsageError
 from benchctl.home import Home
-from benchctl.results.plan import TargetSpec, VariantSpec
-from benchctl.run.checks import check_index_checks, check_index_settings
-from benchctl.run.plan import RunSpec
+from benchctl.results.plan import TargetSpec
+from benchctl.run.checks import check_index_settings
 from benchctl.run.work import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
-from benchctl.track.operations.admin import CheckIndex, CreateIndex
+from benchctl.track.operations.admin import CreateIndex
 from builders import ES, make_plan
 from foreign_tracks import write_files
 
@@ -60,19 +55,3 @@ def test_a_challenge_that_makes_the_track_s_index_gives_it_the_variant_s_setting
     track = track.with_challenges(Challenge("c", (), operations={"make": own_body}))
     with pytest.raises(UsageError, match="no index is made of the track's body"):
         check_index_settings((OWN,), track, "empty", (Challenge("c", (Task("make"),)),))
-
-
-@pytest.mark.parametrize(
-    ("variant", "workers", "said"),
-    [
-        (ES, 1, ""),
-        (ES, 2, "which only the process that started them can: with --workers 2"),
-        (TARGET, 1, "reads the files of nodes, and 'prod' is not started by benchctl"),
-    ],
-)
-def test_files_are_checked_only_of_a_node_that_is_here(variant: VariantSpec, workers: int, said: str):
-    challenge = Challenge("c", (Task("x"),), operations={"x": CheckIndex(name="x")})
-    track, _ = load_track("big5", {})
-    options = cast("RunSpec", SimpleNamespace(variants=(variant,), workers=workers, hosts=""))
-    with pytest.raises(UsageError, match=re.escape(said)) if said else nullcontext():
-        check_index_checks(options, track, (challenge,))

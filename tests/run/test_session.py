@@ -106,14 +106,9 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
         assert (work / "data" / "which").read_text() == "0"
 
 
-def test_forks_take_builds_in_turn_unless_they_are_the_same_index():
-    def taken(*contents: str) -> list[int]:
-        builds = [msgspec.structs.replace(INDEX, content=one) for one in contents]
-        return [build_of(block, builds) for block in range(4)]
-
-    assert taken() == [0, 0, 0, 0]
-    assert taken("", "") == taken("a", "b") == [0, 1, 0, 1]
-    assert taken("a", "a") == [0, 0, 0, 0]
+@pytest.mark.parametrize(("builds", "taken"), [(0, [0, 0, 0, 0]), (2, [0, 1, 0, 1])])
+def test_forks_take_builds_in_turn(builds: int, taken: list[int]):
+    assert [build_of(block, [INDEX] * builds) for block in range(4)] == taken
 
 
 def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Subject, tmp_path: Path):

@@ -15,8 +15,8 @@ from scipy.stats import ttest_ind, ttest_ind_from_stats, ttest_rel
 from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.arrays import log_points
 from benchctl.stats.compare import compare
-from benchctl.stats.forecast import Rule, Spread, forks_to_find
 from benchctl.stats.inference import Ratio, adjusted_p, difference_of, sequential_critical
+from benchctl.stats.outlook import Rule, forks_to_find
 from stats.processes import (
     PHIS,
     SIGMAS,
@@ -643,8 +643,9 @@ def test_logarithms_of_means_cover(
 def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, events: float, effect: float):
     generator = seeded(43, events, effect)
     earlier = paused(generator, events, 10_000)
-    spread = Spread(float(log_points(earlier, additive=True).std(ddof=1)), math.inf)
-    forks = forks_to_find(math.log(effect), spread, Rule(0.0, paired=False)).forks
+    sd = float(log_points(earlier, additive=True).std(ddof=1))
+    forks = forks_to_find(math.log(effect), sd, Rule(0.0, paired=False), 1000)
+    assert forks is not None
     found = [
         Ratio.of(paused(generator, events, forks), paused(generator, events * effect, forks), paired=False)
         for _ in range(calibration.calls)

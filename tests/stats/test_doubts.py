@@ -24,7 +24,6 @@ from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, me
 from benchctl.stats.steady import steadiness
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
-from made_builds import built
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
@@ -217,24 +216,6 @@ def test_passes_over_one_running_cluster_are_no_node_starts():
     assert found.text.startswith("prod and lab ran already")
 
 
-def test_builds_that_are_the_same_are_no_draw_and_those_that_should_be_and_are_not_are_told():
-    done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
-
-    def told(*, prepared: bool = True, **contents: str) -> list[str]:
-        builds = {
-            label: [built(1.0, content=digest) for digest in digests.split()]
-            for label, digests in contents.items()
-        }
-        found = general_doubts(done, done, builds=builds, prepared=prepared)
-        return [one.code for one in found if "build" in one.code]
-
-    assert told(es="aa aa", os="bb") == ["deterministic-build"]
-    assert told(es="aa", os="") == told() == ["one-index-build"]
-    assert told(es="aa ab", os="bb") == ["builds-differ", "deterministic-build"]
-    # Where every fork builds its own index, builds are in the intervals.
-    assert told(prepared=False) == []
-
-
 @pytest.mark.parametrize(
     ("boots", "code", "text"),
     [
@@ -289,3 +270,9 @@ def test_the_first_request_is_cold_unless_another_challenge_ran_before():
         assert [doubt.code for doubt in cold_doubts(metric("first"), warmed, (0, 0), ["es"])] == ["not-cold"]
     elsewhere = msgspec.structs.replace(cold, pollution=other)
     assert not list(cold_doubts(metric("first"), elsewhere, (0, 0), ["es"]))
+
+
+def test_builds_are_drawn_once_unless_every_fork_builds_its_own():
+    done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
+    assert [one.code for one in general_doubts(done, done)] == ["one-index-build"]
+    assert [one.code for one in general_doubts(done, done, prepared=False)] == []

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.report.command_line import command
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boot_of, boots
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run, reload_track
@@ -314,10 +313,3 @@ def test_counts_are_shared_among_clients_where_they_are_raised():
     assert plan.settled
     first, second = (one.schedule[0] for one in plan.schedules)
     assert first.warmup_iterations == 4 * (second.warmup_iterations or 0)
-
-
-def test_the_command_that_repeats_a_sweep_says_what_was_swept():
-    words = command(planned("docs=1k,2k"))
-    assert "--sweep docs=1k,2k" in words
-    assert "--variant" not in words
-    assert "--docs" not in words

@@ -12,7 +12,7 @@ import golden
 from benchctl.report.formats import render
 from benchctl.report.screen import render_screen
 from benchctl.report.sentences import verdict
-from benchctl.report.table import Notes, markdown, page_of, plain
+from benchctl.report.table import Notes, markdown, plain
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import SweepAxis, SweepCurve, provisional
 from benchctl.stats.caveat import Caveat
@@ -134,14 +134,14 @@ SCENES: dict[str, SweepCurve] = {
 
 
 def shown(curve: SweepCurve, width: int) -> str:
-    return plain(page_of(sweep_tables([curve]), sweep_answer([curve])), width)
+    return plain([*([table] for table in sweep_tables([curve])), [*sweep_answer([curve])]], width)
 
 
 def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
     texts = [f"# {name}\n{shown(curve, 120)}\n" for name, curve in SCENES.items()]
     too_few = [histories(10, 10, 10, task=task, blocks=2) for task in ("range", "sort")]
     for curves in (tasks(5), [*tasks(1), histories(10, 10, 10)], too_few):
-        told = plain(page_of(sweep_tables(curves), dependence_sentences(curves)), 120)
+        told = plain([*([table] for table in sweep_tables(curves)), [*dependence_sentences(curves)]], 120)
         texts.append(f"# {len(curves)} tasks at histories\n{told}\n")
     golden.agree(request.config, Path(__file__).parent / "golden" / "report.txt", "\n".join(texts))
 

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 import benchctl
 from benchctl.cli.boundary import end_soon, guarded
-from benchctl.cli.streams import say
+from benchctl.cli.streams import WORDS, say
 from benchctl.errors import ExitCode
 from benchctl.slices import commands
 
@@ -128,6 +128,11 @@ class Commands(LazyGroup):
     """The commands of benchctl, in the order in which a newcomer meets them."""
 
     sections: ClassVar = {heading: {**own, **commands(heading)} for heading, own in _SECTIONS.items()}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the words, for the record of a run that they ask for."""
+        ctx.meta[WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

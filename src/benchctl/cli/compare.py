@@ -1,11 +1,8 @@
 """`benchctl compare`: stored results side by side."""
 
-import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
 from benchctl.cli.comparison import Measures, by_option, by_values, compared
 from benchctl.cli.options import (
@@ -22,7 +19,7 @@ from benchctl.cli.options import (
     verbose_option,
 )
 from benchctl.cli.output import Part, print_comparison, print_page, print_run
-from benchctl.cli.streams import complain
+from benchctl.cli.streams import complain, typed_words
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
@@ -34,21 +31,6 @@ from benchctl.stats.decisions import GateResult, gate
 _SHOWN = 3
 # Formats for readers, with the reasons of a gate.
 _WITH_REASONS = ("text", "markdown", "github")
-# Options that decide about a comparison.
-_DECIDING = frozenset(
-    {
-        "challenge",
-        "runs",
-        "point",
-        "key",
-        "baseline",
-        "metrics",
-        "diff",
-        "quantiles",
-        "margin",
-        "force",
-    }
-)
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
@@ -132,7 +114,6 @@ def compare_command(
     for its results in each of them.
     """
     check_html(html, output_format)
-    again = _again(click.get_current_context(), sides)
     require_runs(runs_folder, *sides, *runs)
     archive = Archive(open_store(resolve_home(), runs_folder), runs)
     if key is not None:
@@ -150,8 +131,10 @@ def compare_command(
     if html is not None or output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.
         from benchctl.report.html.page import comparison_page  # noqa: PLC0415 - see above
+        from benchctl.report.planning import again  # noqa: PLC0415 - see above
 
-        print_page(comparison_page(archive, selection, analysis, again), html)
+        commands = [Command("Make this page again", again(typed_words(), {}))]
+        print_page(comparison_page(archive, selection, analysis, commands), html)
     else:
         print_comparison(selection, analysis, output_format, gate=result, verbose=verbose, runs=runs_folder)
     if html is not None:
@@ -159,25 +142,6 @@ def compare_command(
             archive.folder_of(part.run).require_files(part.run)
     if result is not None:
         conclude_gate(result, printed=html is None and output_format in _WITH_REASONS)
-
-
-def _again(context: click.Context, sides: Sequence[str]) -> tuple[Command, Command]:
-    """Return the commands that print the comparison and make its page again."""
-    words = [*sides]
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if option.name in _DECIDING and source is ParameterSource.COMMANDLINE:
-            value = context.params[option.name]
-            value = PERCENT.text(value) if option.name == "margin" else value
-            if isinstance(value, tuple):
-                words += [word for item in value for word in (option.opts[0], str(item))]
-            else:
-                words += [option.opts[0], *([] if value is True else [str(value)])]
-    line = shlex.join(["benchctl", "compare", *words])
-    return (
-        Command("Print this comparison in a terminal", line),
-        Command("Make this page again", f"{line} --html DIR"),
-    )
 
 
 def conclude_gate(result: GateResult, *, printed: bool) -> None:
@@ -203,12 +167,6 @@ def conclude_gate(result: GateResult, *, printed: bool) -> None:
 @click.command("show")
 @click.argument("run", shell_complete=complete_runs)
 @click.option("--notes", "part", flag_value="notes", help="Print all warnings and their tasks.")
-@click.option(
-    "--precision",
-    "part",
-    flag_value="precision",
-    help="Print what the run could detect, and what more would take.",
-)
 @click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
 @click.option("-v", "--verbose", "part", flag_value="all", help="Print every section.")
 @metric_option
@@ -230,7 +188,7 @@ def show_command(
     RUN is a run id, a unique prefix or suffix of one, a path, or `latest`.
     """
     check_html(html, output_format)
-    if part in ("notes", "precision", "host") and output_format != "text":
+    if part in ("notes", "host") and output_format != "text":
         raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
     require_runs(runs_folder, run)
     home = resolve_home()

@@ -217,7 +217,7 @@ def verbose_option(command: F) -> F:
     """Add `--verbose`."""
     return under("Execution and output", click.option(
         "-v", "--verbose", is_flag=True,
-        help="Print all notes, precision and details.",
+        help="Print all notes and details.",
     ))(command)  # fmt: skip
 
 

@@ -10,9 +10,8 @@ from rich.text import Text
 from benchctl.cli.comparison import Measures
 from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import analysis_part, analysis_sections, render
+from benchctl.report.formats import all_notes, analysis_sections, render
 from benchctl.report.numbers import counted
-from benchctl.report.planning import command_for_one_run
 from benchctl.report.screen import render_screen
 from benchctl.report.table import Format, Items, Section, markdown, plain, text_of
 from benchctl.results.model import RunRecord
@@ -28,7 +27,7 @@ from benchctl.stats.decisions import GateResult
 if TYPE_CHECKING:
     from benchctl.report.html.page import Subject
 
-Part = Literal["all", "notes", "precision", "host"]
+Part = Literal["all", "notes", "host"]
 """Parts of a report that are printed when it need not fit a screen."""
 
 
@@ -102,10 +101,7 @@ def print_comparison(
     records = [part.run for part in selection.parts]
     ids = {record.id for record in records}
     plan = records[0].plan if len(ids) == 1 else None
-    together = command_for_one_run(selection)
     origins = [*map(_origin, selection.parts), *selection.remarks]
-    if together is not None:
-        origins.append(f"{together.purpose}: {together.line}")
     below: list[Section] = [[Items("", tuple(origins))]]
     if gate is not None:
         below.append([Items(f"Gate: {gate.text}", tuple(gate.reasons))])
@@ -154,8 +150,8 @@ def _print(
         lines = text_height() - terminal - len(plain(below[:1], width).splitlines())
         shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more, runs=runs)
         _show(Text("\n").join([shown, text_of(below, width)] if below else [shown]))
-    elif part in ("notes", "precision"):
-        _show(text_of(analysis_part(analysis, part, plan), width))
+    elif part == "notes":
+        _show(text_of([all_notes(analysis)], width))
     else:
         _show(text_of([*analysis_sections(analysis, plan, details=True), *below], width))
 

@@ -31,6 +31,7 @@ from benchctl.cli.run_options import (
     test_mode_option,
     trust_option,
 )
+from benchctl.cli.streams import typed_words
 from benchctl.cli.targets import with_answers
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Consent
@@ -102,7 +103,7 @@ def run_command(
     consent = Consent(home, given=trust)
     spec = asked_run(form, param_options, consent=consent)
     plan, track = plan_run(msgspec.structs.replace(spec, settle=spec.settle and not test_mode))
-    plan = in_test_mode(plan) if test_mode else plan
+    plan = msgspec.structs.replace(in_test_mode(plan) if test_mode else plan, words=typed_words())
     plan = with_answers(plan, os.environ)
     if dry_run:
         only_say(plan, track, spec.files, home, store, form.on_busy)

@@ -44,7 +44,6 @@ from benchctl.spec import (
     EvidenceEntry,
     RunForm,
     Setting,
-    run_settings,
     setting,
     settings,
 )
@@ -85,7 +84,7 @@ def resolve_variants(
 
 BUILT_IN = ("es", "os")
 
-PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds", "index_build")
+PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds")
 """Options of prepared indices."""
 SUBJECT = (
     *("variants", "variants_file", "docs", "corpus", "corpus_dirs", "track", "heap"),
@@ -93,12 +92,8 @@ SUBJECT = (
     *("jdk", "seed", "corpus_seed", "pin"),
 )
 """Options of the measurement."""
-SCHEDULE = ("challenges", "warmup_challenges", "warmup")
-"""Options of every fork."""
 FORKS = ("forks", "until_decided", "margin", "budget")
 """Options of the number of forks."""
-SETTINGS = tuple(run_setting.name for run_setting in run_settings())
-"""Options that plans keep unchanged."""
 
 
 class WrittenType(click.ParamType[str]):

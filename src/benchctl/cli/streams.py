@@ -1,6 +1,7 @@
 """Standard streams as they really are: closed ones, and those that cannot write every character."""
 
 import io
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING, Final, TextIO
@@ -11,6 +12,14 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WITHOUT_TERMINAL_WIDTH: Final = 120
+WORDS: Final = "benchctl.words"
+"""Key of click's `meta` for the words of the command line."""
+
+
+def typed_words() -> tuple[str, ...]:
+    """Return what followed `benchctl` on the command line, without users and passwords of addresses."""
+    words: tuple[str, ...] = click.get_current_context().meta.get(WORDS, ())
+    return tuple(re.sub(r"://[^/@\s]*@", "://", word) for word in words)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -153,14 +153,6 @@ def frame_created(documents: Sequence[bytes]) -> bytes:
     return frame(documents, b"create")
 
 
-def frame_numbered(documents: Sequence[bytes], first: int, action: Literal["index", "create"]) -> bytes:
-    """Return a body of documents with their number, from `first`, as id of ten digits or more."""
-    return b"".join(
-        b'{"%b":{"_id":"%010d"}}\n%b\n' % (action.encode(), number, document)
-        for number, document in enumerate(documents, first)
-    )
-
-
 def frame_lines(lines: Sequence[bytes]) -> bytes:
     """Return a body of lines that include the actions."""
     return b"".join([b"\n".join(lines), b"\n"])

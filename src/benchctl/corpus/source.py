@@ -375,8 +375,8 @@ def find_documents(
             each; all of them when None.
         progress: called with the number of lines newly read, while a file is read for the first time.
         downloading: called with the progress of a download.
-        looking: files are as the track declares them; nothing is read or fetched, and what is not here has
-            its URL for a path.
+        looking: files are as the track declares them; nothing but their sizes is read, nothing is fetched,
+            and what is not here has its URL for a path.
 
     Raises:
         UsageError: If a file is missing and cannot be fetched; sizes or counts differ from the track's; or
@@ -393,6 +393,9 @@ def find_documents(
             path = find_file(documents, places)
             if path is None and not is_published(documents):
                 raise not_found(corpus, documents, places)
+            if path is not None and path.name == Path(documents.source_file).name:
+                # Before reading it, which may take long.
+                _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
             if looking:
                 url = "" if path else fetch.url(corpus, documents).rpartition("/")[0]
                 file = _as_declared(documents, str(path or f"{url}/{documents.source_file}"))
@@ -417,9 +420,6 @@ def _checked(
     progress: Callable[[int], None] | None,
 ) -> CorpusFile:
     """Return a file that a track declares, checked against the declaration."""
-    if path.name == Path(documents.source_file).name:
-        # Before reading it, which may take long.
-        _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
     has_actions = documents.includes_action_and_meta_data
     file = local_file(path, index="", home=home, has_actions=has_actions, progress=progress)
     _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)

@@ -1,16 +1,15 @@
 """A node: started, watched, checked, stopped, and explained when it fails."""
 
 import re
-import shutil
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, product
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, Self
@@ -31,7 +30,6 @@ from benchctl.engine.launch import (
     direct,
     ruled_out,
 )
-from benchctl.engine.prepared_index import entries, link
 from benchctl.engine.process import (
     STOP_GRACE_S,
     Command,
@@ -194,29 +192,17 @@ class Node:
         archive: of the classes that it writes when it is stopped in peace; None for none.
         listen: the address that it takes requests at; empty for loopback.
         expect_index: an index whose primary shards must be started before it counts as ready.
-
-    Attributes:
-        folders: of its start.
-        client: for everything that is not measured; there once it listens, as is all that follows.
-        http_port: where it listens.
-        pid: of the server JVM.
-        command: the server JVM's real command line.
-        manner: how it was started.
-        start_s: seconds from starting the process to ready.
-        started_ns: start of its server JVM, on the monotonic clock.
-        version: as it says.
-        build: hash of the commit it was built from.
-        lucene: Lucene's version.
     """
 
-    client: SearchClient
+    # There once it listens:
+    client: SearchClient  # for everything that is not measured
     http_port: int
-    pid: int
-    command: tuple[str, ...]
-    start_s: float
-    started_ns: int
-    version: str
-    build: str
+    pid: int  # of the server JVM
+    command: tuple[str, ...]  # the server JVM's real command line
+    start_s: float  # seconds from starting the process to ready
+    started_ns: int  # start of its server JVM, on the monotonic clock
+    version: str  # as it says
+    build: str  # hash of the commit it was built from
 
     def __init__(  # noqa: PLR0913 - what is started, on what and for whom; all by keyword
         self,
@@ -472,30 +458,6 @@ class Node:
                 self._stop_s = self._process.stop(0.0 if at_once else STOP_GRACE_S)
             return self._stop_s
 
-    def check_index(self, halted: Callable[[], bool]) -> None:
-        """Check all its shards, one after the other, with the Lucene and Java that it runs.
-
-        What was committed is checked. What the checks say is kept beside its logs. `halted` is asked now and
-        then whether to give up.
-
-        Raises:
-            BenchctlError: If a shard is damaged, it cannot be checked, or it was given up.
-        """
-        with disk_errors(f"copy the index in {self._data}"):
-            root = Path(tempfile.mkdtemp(prefix="check-", dir=self._data.parent))
-            try:
-                shards = _linked(self._data, root)
-                if not shards:
-                    raise BenchctlError(f"no shard to check in {self._data}")
-                hand_over(root, self._owner)
-                for shard in shards:
-                    library = f"{self._installation.root / 'lib'}/*"
-                    checked = ("-cp", library, "org.apache.lucene.index.CheckIndex", str(shard))
-                    argv = (self.command[0], f"-Xmx{_CHECK_HEAP}", *checked)
-                    _check(argv, shard, self.folders.logs, self._owner, halted)
-            finally:
-                shutil.rmtree(root, ignore_errors=True)
-
     def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
         """Return an error with the explanation of its log, or else `said`."""
         # What a JVM says of its compilations names exceptions that nobody threw.
@@ -562,55 +524,6 @@ _ENDED = (signal.SIGTERM.name, signal.SIGKILL.name)
 
 def _was_ended(err: BenchctlError) -> bool:
     return any(name in err.message for name in _ENDED)
-
-
-_CHECK_HEAP: Final = "512m"
-_CHECK_POLL_S: Final = 0.1
-_CLEAN: Final = "No problems were detected with this index."
-# Between two commits, files go away while they are linked.
-_MOST_COPIES: Final = 3
-
-
-def _linked(data: Path, root: Path) -> list[Path]:
-    for last in range(_MOST_COPIES):
-        try:
-            return list(_link_all(data, root / str(last)))
-        except FileNotFoundError:
-            if last == _MOST_COPIES - 1:
-                raise
-    return []
-
-
-def _link_all(data: Path, root: Path) -> Iterator[Path]:
-    folders: dict[Path, Path] = {}
-    for entry in entries(data, data):
-        if entry.write_once and not entry.is_folder:
-            shard = entry.source.parent
-            if shard not in folders:
-                # INDEX/SHARD/index
-                folders[shard] = root / f"{shard.parent.parent.name}-{shard.parent.name}"
-                folders[shard].mkdir(parents=True)
-                yield folders[shard]
-            link(entry.source, folders[shard] / entry.source.name)
-
-
-def _check(
-    argv: tuple[str, ...], shard: Path, logs: Path, owner: Owner | None, halted: Callable[[], bool]
-) -> None:
-    output = next(path for n in count(1) if not (path := logs / f"check-{n}.txt").exists())
-    command = Command(argv, {}, Path("/"), output, output, owner)
-    with NodeProcess(command, grace_s=0.0) as process:
-        while (status := process.wait(_CHECK_POLL_S)) is None:
-            if halted():
-                raise BenchctlError("the check was given up")
-    text = read_file(output, follow=False).decode(errors="replace")
-    if status == 0 and _CLEAN in text:
-        return
-    lines = [line.strip() for line in text.splitlines()]
-    signs = ("Exception", "FAILED", "ERROR")
-    wrong = next((line for sign in signs for line in lines if sign in line), "")
-    problem = wrong or (lines[-1] if lines else f"nothing: it {describe_exit(status)}")
-    raise BenchctlError(f"Lucene's check of shard {shard.name} says: {problem} (all of it: {output})")
 
 
 _ARCHIVING_HEAP_MB = 512

@@ -106,12 +106,9 @@ def fetch_compiler(home: Home, jdk: Jdk, progress: Progress) -> Compiler:
 class Library:
     """The jars that a diff is applied to."""
 
-    lucene: str
-    """Version of Lucene."""
-    jars: Mapping[str, Path]
-    """Artifact, such as `lucene-core`, to the jar of that module."""
-    others: tuple[Path, ...]
-    """Jars that its classes may use."""
+    lucene: str  # version of Lucene
+    jars: Mapping[str, Path]  # artifact, such as `lucene-core`, to the jar of that module
+    others: tuple[Path, ...]  # jars that its classes may use
 
 
 def library_of(root: Path, lucene: str) -> Library:
@@ -129,14 +126,10 @@ def library_of(root: Path, lucene: str) -> Library:
 class BuiltDiff:
     """The changed jars of a diff."""
 
-    jars: Mapping[str, Path]
-    """Artifact to changed jar."""
-    classes: tuple[str, ...]
-    """Entries of the sources that were compiled, sorted."""
-    left_out: tuple[str, ...]
-    """Files of the diff that have no part in a jar: tests and texts."""
-    text: str
-    """The diff."""
+    jars: Mapping[str, Path]  # artifact to changed jar
+    classes: tuple[str, ...]  # entries of the sources that were compiled, sorted
+    left_out: tuple[str, ...]  # files of the diff that have no part in a jar: tests and texts
+    text: str  # the diff
 
 
 def build_diff(

@@ -186,7 +186,6 @@ class IndexKey:
     build: int = 0  # which of several builds of the same, from 0; they differ by chance alone
     # override those of the track's indices; names begin with `index.`
     index_settings: Mapping[str, Any] = field(default_factory=dict)
-    deterministic: bool = False  # every build is the same; `clients` is 1
     # what the senders are; it decides how long the filling takes, not what is in the index
     ingest_client: IngestClient = "wire"
 
@@ -213,7 +212,6 @@ class IndexKey:
             (wanted.indices, wanted.data_streams, self.track.templates),
             self.segments,
             self.clients,
-            self.deterministic,
             self.ingest_client,
             self.build,
         )
@@ -507,12 +505,6 @@ def settle(client: SearchClient, name: str) -> None:
 
 
 REFRESH_INTERVAL = "index.refresh_interval"
-# As large as engines take them: nothing is committed by size, and nothing merged unless that is asked for.
-_NO_OTHER_CUTS = {
-    "index.translog.flush_threshold_size": "1pb",
-    "index.merge.policy.segments_per_tier": 100_000,
-    "index.merge.policy.max_merge_at_once": 100_000,
-}
 
 
 @dataclass(frozen=True)
@@ -546,8 +538,7 @@ def create(client: SearchClient, key: IndexKey) -> Declared:
     """Create what the key's track declares, ready for the documents.
 
     Periodic refreshes are switched off: they cut segments by the clock, and the same corpus would become a
-    different index each time. For one that is to be the same each time, segments are neither cut by size nor
-    merged before all are there: whoever sends the documents refreshes at always the same ones.
+    different index each time.
 
     Returns:
         What `finish` is to restore.
@@ -557,13 +548,12 @@ def create(client: SearchClient, key: IndexKey) -> Declared:
     """
     wanted = key.places
     make_all(client, key.track, wanted, key.index_settings)
-    meanwhile = {REFRESH_INTERVAL: "-1", **(_NO_OTHER_CUTS if key.deterministic else {})}
-    declared: dict[str, dict[str, str | None]] = {}
-    for setting in meanwhile:
-        for name, value in client.setting(wanted.target, setting).items():
-            declared.setdefault(name, {})[setting] = value
+    declared = {
+        name: {REFRESH_INTERVAL: value}
+        for name, value in client.setting(wanted.target, REFRESH_INTERVAL).items()
+    }
     for name in declared:
-        client.put_settings(name, meanwhile)
+        client.put_settings(name, {REFRESH_INTERVAL: "-1"})
     return declared
 
 

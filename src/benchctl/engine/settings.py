@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -79,41 +78,17 @@ _GC_LOG = re.compile(
 )
 
 
-@dataclass(frozen=True)
 class BootFolders:
     """The folders of one node start, below a root that belongs to it alone."""
 
-    root: Path
-
-    @property
-    def config(self) -> Path:
-        """Directory of settings file, JVM options, keystore."""
-        return self.root / "config"
-
-    @property
-    def logs(self) -> Path:
-        """Directory of the engine's logs, GC log, crash files, heap dumps, and the ports file."""
-        return self.root / "logs"
-
-    @property
-    def temporary(self) -> Path:
-        """Directory of the node's temporary files."""
-        return self.root / "tmp"
-
-    @property
-    def stdout(self) -> Path:
-        """Standard output of the node."""
-        return self.root / "stdout.log"
-
-    @property
-    def stderr(self) -> Path:
-        """Standard error of the node."""
-        return self.root / "stderr.log"
-
-    @property
-    def http_ports(self) -> Path:
-        """File with the node's addresses once it is listening."""
-        return self.logs / "http.ports"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.config = root / "config"  # settings file, JVM options, keystore
+        self.logs = root / "logs"  # the engine's, GC log, crash files, heap dumps, and the file of ports
+        self.temporary = root / "tmp"
+        self.stdout = root / "stdout.log"
+        self.stderr = root / "stderr.log"
+        self.http_ports = self.logs / "http.ports"  # the node's addresses once it is listening
 
     @classmethod
     def create(cls, root: Path) -> Self:

@@ -19,8 +19,6 @@ _UNAUTHORISED = 401
 # What a cluster answers that has an engine's searches and not all of its administration, as serverless ones.
 NOT_OFFERED = frozenset({400, 404, 405, 410, 501})
 _FORBIDDEN = 403
-_REDIRECTED = range(300, 400)
-_GATEWAY = (502, 503, 504)
 _PRIVILEGES = (
     "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index, "
     "with 'manage' and 'write' if benchctl is to make it"
@@ -39,10 +37,6 @@ _TROUBLES = {
     Trouble.UNTRUSTED: (
         "has a certificate that is not trusted",
         "name the authority that signed it with {ca} (PEM)",
-    ),
-    Trouble.UNREADABLE_TRUST: (
-        "has a certificate that cannot be checked",
-        "see whether {ca} names certificates in PEM",
     ),
     Trouble.NO_TLS: ("does not speak TLS", "if it speaks plain HTTP, write http:{rest}"),
     Trouble.NO_HTTP: ("does not speak HTTP", f"{_NO_ENGINE}; if it speaks TLS, write https:{{rest}}"),
@@ -95,23 +89,16 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         return BenchctlError(
             f"{where} {text} (HTTP 403): {err.reason}", hint=f"{hint}; {_credentials_hint(name, endpoint)}"
         )
-    if err.status in _REDIRECTED:
-        return BenchctlError(
-            f"{where} redirects elsewhere (HTTP {err.status})", hint="name the address that it redirects to"
-        )
-    if err.status and err.reason.lstrip().startswith("<"):
-        return BenchctlError(
-            f"{where} answers with a web page (HTTP {err.status}), as neither engine does",
-            hint="check that the proxy's cluster is up" if err.status in _GATEWAY else _NO_ENGINE,
-        )
-    if err.status and err.trouble is None:
+    is_page = err.status and err.reason.lstrip().startswith("<")
+    trouble = Trouble.NO_JSON if is_page else err.trouble
+    if err.status and trouble is None:
         return BenchctlError(f"{where}: {err.message}", hint=err.hint)
-    text, hint = _UNREACHABLE if err.trouble is None else _TROUBLES.get(err.trouble, _UNREACHABLE)
+    text, hint = _UNREACHABLE if trouble is None else _TROUBLES.get(trouble, _UNREACHABLE)
     scheme, _, rest = endpoint.hosts[0].partition(":")
     if scheme == "https":
         hint = hint.replace("; if it speaks TLS, write https:{rest}", "")
     detail = f" (HTTP {err.status}): {err.request}" if err.status else ""
-    if err.trouble in _SAYING:
+    if trouble in _SAYING:
         detail = f": {err.request}: {err.reason}"
     return BenchctlError(
         f"{where} {text}{detail}",

@@ -42,11 +42,10 @@ from benchctl.evidence.profile_report import (
     profile_sides,
     profile_text,
 )
-from benchctl.report.command_line import command
 from benchctl.report.numbers import json_text
+from benchctl.report.planning import again
 from benchctl.report.table import Table, plain
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import EvidenceSpec
 from benchctl.results.store import RunFolder
 from benchctl.spec import EvidenceKind
 
@@ -80,9 +79,9 @@ def _list(run: str, runs_folder: Path | None, output_format: TableFormat) -> Non
     # Microbenchmarks have no nodes to profile.
     possible = get_args(EvidenceKind) if record.plan.micro is None else ("inlining",)
     missing = tuple(kind for kind, _, shown in rows if shown is None and kind in possible)
-    if missing:
-        plan = msgspec.structs.replace(record.plan, evidence=EvidenceSpec(missing, 1))
-        note(f"collect what is missing with: {command(plan)}")
+    if missing and record.plan.words:
+        line = again(record.plan.words, {"--evidence": ",".join(missing)})
+        note(f"collect what is missing with: {line}")
 
 
 @click.group(

@@ -186,7 +186,7 @@ def _by_figures(
         for one in judged
         if one.outcome == "inconclusive" and not one.reason and one.comparison.replicate == "fork"
     ]
-    lacking = [None if need is None else need.forks for need in needs] if outcome == "inconclusive" else []
+    lacking = needs if outcome == "inconclusive" else []
     several = len(judged) > 1
     reasons = [one.reason or ("refuted" if several and one.outcome == "refuted" else "") for one in judged]
     return ExpectationResult(

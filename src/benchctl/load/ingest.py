@@ -290,15 +290,6 @@ class Ingested:
     client_s: float
 
 
-@dataclass(frozen=True)
-class Cuts:
-    """Something that is done between bodies, always between the same ones."""
-
-    do: Callable[[], None]  # what is done, while nothing is in flight
-    documents: int  # after at least so many, or so many bytes
-    body_bytes: int
-
-
 def ingest(
     streams: Iterable[Stream],
     *,
@@ -306,13 +297,11 @@ def ingest(
     clients: int,
     helper: EngineName | None = None,
     on_progress: Callable[[int], None],
-    cuts: Cuts | None = None,
 ) -> Ingested:
     """Send bulk bodies, in order, each by the next free client.
 
     An index has the corpus's order only within a body: the engine decides when it cuts segments, and merges
-    them by size, so that even a single sender produces a different index each time, unless it is kept from
-    that.
+    them by size, so that even a single sender produces a different index each time.
 
     One reader feeds all clients, which start at once: it frames several times as fast as an engine indexes,
     and one reader per client, each in another part of the corpus, would fill the index in a different order.
@@ -323,7 +312,6 @@ def ingest(
         clients: concurrent senders, one connection each.
         helper: of which official client the bulk helper sends; None for benchctl's own wire.
         on_progress: called with the number of documents acknowledged so far.
-        cuts: what is done in between; None for nothing.
 
     Raises:
         BenchctlError: If the node refuses documents or goes away; nothing is sent after that.
@@ -337,25 +325,14 @@ def ingest(
         wires = [BulkHelper(helper, at) for _ in range(clients)]
     with Senders(wires, tally.add) as senders:
         try:
-            _feed(streams, senders, cuts)
+            for target, bodies in streams:
+                for documents, payload, framing_s in _timed(bodies):
+                    senders.put(Body(target, documents, payload, client_s=framing_s))
+            senders.wait_answered()
         except BaseException as err:
             senders.stop(err)
             raise
         return tally.sum()
-
-
-def _feed(streams: Iterable[Stream], senders: Senders, cuts: Cuts | None) -> None:
-    """Queue all bodies."""
-    uncut = uncut_bytes = 0
-    for target, bodies in streams:
-        for documents, payload, framing_s in _timed(bodies):
-            senders.put(Body(target, documents, payload, client_s=framing_s))
-            uncut, uncut_bytes = uncut + documents, uncut_bytes + len(payload)
-            if cuts is not None and (uncut >= cuts.documents or uncut_bytes >= cuts.body_bytes):
-                senders.wait_answered()
-                cuts.do()
-                uncut = uncut_bytes = 0
-    senders.wait_answered()
 
 
 def _timed(bodies: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, float]]:

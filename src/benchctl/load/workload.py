@@ -113,10 +113,6 @@ class Source:
     has_actions: bool = False  # whether each document is preceded by an action line
 
 
-CheckIndex = Callable[[Callable[[], bool]], None]
-"""Called with an action, a node and what tells whether to give up; raises BenchctlError when it fails."""
-
-
 @dataclass(frozen=True)
 class WorkContext:
     """The environment of an operation."""
@@ -144,9 +140,6 @@ class WorkContext:
     assertions: bool = False
     plugin: PluginUse | None = None  # the track's Python plug-in, where it may be executed
     version: str = ""  # of the engine, as its node reports it; empty while none is up
-    # Does what a `check-index` says to the node; None where benchctl did not start it. It cannot be sent to
-    # other processes.
-    check_index: "CheckIndex | None" = None
 
 
 @dataclass(frozen=True)

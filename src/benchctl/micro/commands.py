@@ -4,10 +4,12 @@ import threading
 from pathlib import Path
 
 import click
+import msgspec
 
 from benchctl.cli.measuring import conclude, measuring, measuring_options
 from benchctl.cli.options import format_option, open_store, runs_option, under, verbose_option
 from benchctl.cli.run_options import FORKS, form_options
+from benchctl.cli.streams import typed_words
 from benchctl.errors import UsageError
 from benchctl.home import resolve_home
 from benchctl.micro.conduct import MicroEntry, parse_variant, plan_micro
@@ -116,6 +118,7 @@ def run_command(
         )
         check_quiet(home, [plan], observer.note, on_busy)
         bench = Bench(home, store, observer, threading.Event())
+        plan = msgspec.structs.replace(plan, words=typed_words())
         folder, record = start_run(bench, plan, reload_track(plan), Extras(tags=form.tags, forecast=False))
     conclude(folder, record, home, output_format, details=verbose)
 

@@ -1,4 +1,4 @@
-"""What stands out tonight, against which nights, what is an alarm of it, and when alarms recover."""
+"""Findings of a night against earlier ones, the alarms that follow from them, and their end."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ class Return:
 
 @dataclass(frozen=True)
 class Watch:
-    """All that is known of a suite tonight."""
+    """Knowledge of a suite tonight."""
 
     nights: Sequence[NightRecord]  # of the suite, in order, tonight's included
     tonight: NightRecord

@@ -15,7 +15,7 @@ from benchctl.disk import disk_errors, remove_folder
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.maven import latest_version
-from benchctl.engine.variant_file import with_newest
+from benchctl.engine.variant import with_newest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.nightly.alarms import Watch, mark_known
@@ -33,7 +33,6 @@ from benchctl.nightly.series import DEFAULT_MARGIN, changes, era_of, read_runs, 
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
 from benchctl.quantities import SIZE
-from benchctl.report.command_line import command
 from benchctl.report.numbers import interval, mebibytes, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import BUNDLED, FIRST_LOOK, EngineName, Plan, StopSpec, VariantSpec
@@ -479,13 +478,11 @@ class Confirmer:
             for row in analyse_run(record, margins=margins).task_rows
             if row.comparisons
         }
-        stop = record.plan.stop and msgspec.structs.replace(record.plan.stop, budget_s=None)
-        again = command(msgspec.structs.replace(record.plan, stop=stop))
         return [
             msgspec.structs.replace(
                 _with_verdict(finding, compared.get((*_task(finding), finding.key.metric))),
                 run=record.id,
-                command=again,
+                command=f"benchctl extend {record.id} --forks 6",
             )
             for finding in findings
         ]
@@ -536,7 +533,7 @@ def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
     verdict = VERDICT_WORDS.get(comparison.verdict, comparison.verdict)
     if comparison.provisional:
         verdict = f"{verdict}, provisional ({', '.join(doubts)})"
-    lack = "" if further is None else f"; {further.text} more forks per variant would probably decide it"
+    lack = "" if further is None else f"; about {further} more forks per variant would decide it"
     forks = f"{comparison.n_baseline} + {comparison.n_contender} forks"
     return f"last-good against tonight: {verdict}, {size}{bounds} over {forks}{lack}"
 

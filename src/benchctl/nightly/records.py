@@ -106,7 +106,7 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     @property
     def host_moved(self) -> str:
-        """Why the canary shows that the host moved; empty when it does not."""
+        """Return why the canary shows that the host moved; empty when it does not."""
         return "; ".join(finding.reason for finding in self.findings if finding.status == "host")
 
 
@@ -124,12 +124,12 @@ class Alarm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
     @property
     def is_open(self) -> bool:
-        """Whether it lasts, and nobody has acknowledged it."""
+        """Return whether it lasts, and nobody has acknowledged it."""
         return not self.acknowledged and not self.recovered
 
 
 class SuiteState(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What is kept of a suite besides its nights."""
+    """Facts of a suite that are kept besides its nights."""
 
     suite_version: int = SUITE_VERSION
     file: str = ""  # absolute path of the suite file when it last ran

@@ -18,8 +18,7 @@ from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.compare import as_percent
-from benchctl.stats.history import metrics_of
-from benchctl.stats.metrics import Metric, challenge_title, places, task_at
+from benchctl.stats.metrics import Metric, challenge_title, metrics_of, places, task_at
 from benchctl.track.model import Track
 
 _GIB: Final = 2**30

@@ -66,7 +66,7 @@ class Suite(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_on
 
     @property
     def specs(self) -> tuple[VariantSpec, ...]:
-        """What the members ask for; `latest` is left to be resolved."""
+        """Return what the members ask for; `latest` is left to be resolved."""
         return tuple(check_spec(parse_variant(variant)) for variant, _ in self.members)
 
 

@@ -27,6 +27,7 @@ from benchctl.cli.options import (
     verbose_option,
 )
 from benchctl.cli.run_options import PREPARING, SUBJECT, asked_run, form_options
+from benchctl.cli.streams import typed_words
 from benchctl.cli.targets import with_answers
 from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
@@ -40,8 +41,8 @@ from benchctl.run.targets import check_targets
 from benchctl.spec import BusyAction, RunForm
 from benchctl.track.load import load_track, reject_unused
 from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operations import MOST_WAIT_S, Asking
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.operations.common import MOST_WAIT_S, Asking
 from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
 
 # What options of `benchctl run` would mean here, and what to do instead.
@@ -136,7 +137,7 @@ def redline_command(
     form = msgspec.structs.replace(form, forks=forks, warmup="as-written")
     spec = asked_run(form, param_options)
     plan, loaded = plan_redline(spec, search)
-    plan = with_answers(plan, os.environ)
+    plan = msgspec.structs.replace(with_answers(plan, os.environ), words=typed_words())
     if dry_run:
         only_say(plan, loaded, spec.files, home, store, on_busy)
         return

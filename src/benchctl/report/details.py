@@ -159,7 +159,8 @@ def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
     """Return tables with something to say; `details` adds all kinds of times, and what the driver did."""
     tables = (
         [
-            *precision_tables(analysis),
+            precision_table(analysis),
+            units_table(analysis),
             times_table(analysis),
             driver_table(analysis),
             host_table(analysis),
@@ -167,10 +168,4 @@ def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
         if details
         else [precision_table(analysis)]
     )
-    return [table for table in tables if table is not None]
-
-
-def precision_tables(analysis: Analysis) -> list[Table]:
-    """Return detectable effects, what more precision costs, and the share of index builds in the spread."""
-    tables = [precision_table(analysis), units_table(analysis)]
     return [table for table in tables if table is not None]

@@ -6,22 +6,16 @@ from statistics import fmean
 
 import msgspec
 
-from benchctl.report.layout import collect_notes, metric_title
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes
-from benchctl.report.sentences import builds_legend, comparison_text
 from benchctl.report.table import Items
 from benchctl.results.figures import Calibration
-from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import EngineFacts, Environment, IndexFacts, LoadHostFacts, RunRecord, stray_boots
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
-from benchctl.stats.analyse import analyse_run
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
-from benchctl.stats.metrics import metric
 from benchctl.track.operations import remedy
 
 _BYTES_PER_MB = 1e6
 _NS_PER_MS = 1e6
-_SEVERAL = 2
 
 
 # Of flags of one kind, a virtual machine obeys the last; these commands add up.
@@ -62,7 +56,6 @@ def fact_sections(record: RunRecord) -> list[Items]:
         Items("Engines", tuple(_engine_lines(record))),
         Items("Differences between variants", tuple(_difference_lines(record))),
         Items("Indices", tuple(_index_lines(record))),
-        Items("Index builds compared", tuple(_build_lines(record))),
         Items("Answers", tuple(_answer_lines(record))),
         Items("Forks", tuple(_fork_lines(record))),
         Items("Time", tuple(_time_lines(record))),
@@ -321,7 +314,6 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
         yield (
             f"{name}: {facts.documents:,} documents, {megabytes(facts.store_bytes)}, "
             f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
-            f"{f', content {facts.content[:12]}' if facts.content else ''}"
             f"{', from the cache' if facts.cached else ''}"
         )
         yield from (f"  {line}" for line in _ingest_lines(facts))
@@ -355,24 +347,6 @@ def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
         f"merge {ingest.force_merge_s:.1f} / {ingest.engine_merge_s:.1f}, "
         f"flush {ingest.flush_s:.1f} / {ingest.engine_flush_s:.1f}"
     )
-
-
-def _build_lines(record: RunRecord) -> Iterator[str]:
-    """A line for every figure of index builds and contender, where there are several of both."""
-    if record.plan.index_builds < _SEVERAL:
-        return
-    analysis = analyse_run(record, metrics=[metric(figure.name) for figure in METRIC_KINDS if figure.built])
-    rows = analysis.build_rows
-    notes = collect_notes(msgspec.structs.replace(analysis, rows=rows))
-    for row in rows:
-        numbers = f" [{marks}]" if (marks := notes.cell(row.caveats).text) else ""
-        yield from (
-            f"{metric_title(row)}: {comparison_text(row, comparison)}{numbers}"
-            for comparison in row.comparisons
-        )
-    yield from [builds_legend(analysis)] if rows else []
-    yield from (f"[{number}] {doubt.text}" for number, doubt in enumerate(notes.numbered, 1))
-    yield from (doubt.text for doubt in notes.general if doubt not in analysis.caveats)
 
 
 def _answer_lines(record: RunRecord) -> Iterator[str]:

@@ -1,16 +1,16 @@
 """An analysis as `--format` prints it: text, Markdown, CSV, JSON with its sources, and for build servers."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.report.details import further_tables, precision_tables
+from benchctl.report.details import further_tables
 from benchctl.report.layout import collect_notes, metric_title, result_tables
 from benchctl.report.numbers import json_text, visible
-from benchctl.report.planning import planning_lines
+from benchctl.report.planning import next_command
 from benchctl.report.sentences import additions, comparison_text, headline, legend, verdict
 from benchctl.report.table import (
     WIDE,
@@ -22,7 +22,6 @@ from benchctl.report.table import (
     Verdict,
     csv_pieces,
     markdown,
-    page_of,
     plain,
 )
 from benchctl.results.model import EngineFacts, Environment, IndexFacts, RunRecord, RunStatus
@@ -134,7 +133,12 @@ def analysis_sections(
         [*legend(analysis), notes],
         *([table] for table in further_tables(analysis, details=details)),
     ]
-    return [*sections, planning_lines(analysis, plan)]
+    return [*sections, _next(analysis, plan)]
+
+
+def _next(analysis: Analysis, plan: Plan | None) -> Section:
+    following = None if plan is None else next_command(analysis, plan)
+    return [] if following is None else [following]
 
 
 def _results(analysis: Analysis, notes: Notes) -> list[Section]:
@@ -143,23 +147,15 @@ def _results(analysis: Analysis, notes: Notes) -> list[Section]:
     return [[Title(headline(analysis))], [Verdict(verdict(analysis))], *tables, *added]
 
 
-def analysis_part(
-    analysis: Analysis, part: Literal["notes", "precision"], plan: Plan | None = None
-) -> list[Section]:
-    """Return one part of the whole report; without `plan` no command is proposed.
-
-    `notes` come each with the tasks that it is about, `precision` with what more forks would show.
-    """
-    if part == "precision":
-        run_doubts = [doubt.text for doubt in analysis.caveats if doubt.code in {"test-mode", "unfinished"}]
-        return page_of(precision_tables(analysis), [*run_doubts, *planning_lines(analysis, plan)])
+def all_notes(analysis: Analysis) -> Section:
+    """Return every note, each with the tasks that it is about."""
     notes = collect_notes(analysis)
     lines = [
         (dict.fromkeys(analysis.where(row) for row in analysis.rows if doubt in row.caveats), doubt)
         for doubt in notes.numbered
     ]
     texts = [f"{', '.join(names)}: {doubt.text}" for names, doubt in lines]
-    return [[*texts, *(f"all: {doubt.text}" for doubt in notes.general), *legend(analysis)]]
+    return [*texts, *(f"all: {doubt.text}" for doubt in notes.general), *legend(analysis)]
 
 
 def _csv(analysis: Analysis) -> str:

@@ -28,6 +28,7 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.analysis import Analysis, Figures, Row, Section, weaknesses
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import (
@@ -38,7 +39,7 @@ from benchctl.stats.compare import (
     Comparison,
 )
 from benchctl.stats.metrics import HELD, QUALITY, Metric, metric_of
-from benchctl.stats.outlook import VerdictCost, estimate_of, rule_of
+from benchctl.stats.outlook import estimate_of, rule_of
 
 
 def collect_notes(analysis: Analysis) -> Notes:
@@ -98,9 +99,9 @@ def precision_table(analysis: Analysis) -> Table | None:
                 one.contender,
                 f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
                 _tenths(one.mde_percent),
-                NOT_AVAILABLE if cost is None else cost.forks.text,
+                NOT_AVAILABLE if cost is None else _count(cost.forks),
                 NOT_AVAILABLE if cost is None or cost.minutes is None else _tenths(cost.minutes),
-                _to_go(cost),
+                "" if cost is None or cost.further is None else _tenths(cost.further_minutes),
                 _shrunk(one),
             )
         )
@@ -114,7 +115,7 @@ def precision_table(analysis: Analysis) -> Table | None:
     if analysis.costs:
         title += f"; forks per variant that detect {analysis.costs[0].effect_percent:g}%, and their minutes"
     if any(cost.further for cost in analysis.costs):
-        title += "; minutes to go until inconclusive rows have a verdict: median and 80% range"
+        title += "; minutes to go until inconclusive rows have a verdict, if effect and spread stay"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
@@ -122,13 +123,8 @@ def precision_table(analysis: Analysis) -> Table | None:
     return table if len(analysis.variants) > _TWO else table.without("Variant")
 
 
-def _to_go(cost: VerdictCost | None) -> Cell | str:
-    if cost is None or cost.further is None:
-        return ""
-    if not cost.further.within_reach:
-        return "far"
-    middle, low, high = ("far" if minutes is None else _tenths(minutes) for minutes in cost.further_minutes)
-    return middle if low == high else Cell((middle,), aside=f"{low} to {high}")
+def _count(forks: int | None) -> str:
+    return f"over {MOST_FORKS}" if forks is None else str(forks)
 
 
 def _shrunk(comparison: Comparison) -> str:

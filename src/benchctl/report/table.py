@@ -490,11 +490,6 @@ class Addition(msgspec.Struct, frozen=True):
     brief: tuple[Sequence[Section], ...] = ()  # parts for a screen, the most important first
 
 
-def page_of(tables: Iterable[Table], lines: Iterable[Block]) -> list[Section]:
-    """Return a report of tables with sentences below them."""
-    return [*([table] for table in tables), [*lines]]
-
-
 def text_of(sections: Iterable[Section], width: int = WIDE) -> Text:
     """Return a report for a terminal of a width, 80 columns or more."""
     parts = []

@@ -184,7 +184,7 @@ def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) 
 _ALIKE = (
     "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
     "pollution", "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
-    "load_hosts", "index_build", "micro", "ingest_client", "together",
+    "load_hosts", "micro", "ingest_client", "together",
 )  # fmt: skip
 
 # Words for listings, which decide nothing.
@@ -249,35 +249,22 @@ def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
 
 
 def _changed_parts(one: Variant, other: Variant) -> Iterator[str]:
-    """A name stands for one thing: different parts make another variant, whatever its name.
+    """A name stands for one thing: different traits make another variant, whatever its name.
 
-    Version and distribution are excepted: comparing those of one name is what runs are tagged for.
+    Version and distribution are excepted: comparing those of one name is what runs are tagged for. Java
+    runtimes are told apart by the whole of their names.
     """
-    first, second = _parts(*one), _parts(*other)
-    for name in dict.fromkeys((*first, *second)):
-        here, there = _bare(first.get(name)), _bare(second.get(name))
-        if here != there:
-            yield f"{one[0]} has other {name} ({_difference(here, there)})"
-
-
-def _parts(variant: str, record: RunRecord) -> dict[str, object]:
-    """Parts of a variant beyond its engine, by name; jars and plug-ins as found."""
-    spec = next((spec for spec in record.plan.variants if spec.name == variant), None)
-    facts = next((facts for facts in record.engines if facts.variant == variant), None)
-    if spec is None:
-        return {}
-    return {
-        "JVM flags": list(spec.jvm_flags),
-        "settings": spec.settings,
-        "heap": spec.heap_mb,
-        "environment": spec.environment,
-        "index settings": spec.index_settings,
-        "index": spec.index_from,
-        "jars": list(spec.jars) if facts is None else facts.jars,
-        "plug-ins": list(spec.plugins) if facts is None else facts.plugins,
-        "warm-up challenges": record.plan.variant_warmups.get(variant, ()),
-        "documents": spec.documents,
-    }
+    sides = [
+        next((variant for variant in resolved(record) if variant.label == name), None)
+        for name, record in (one, other)
+    ]
+    if sides[0] is not None and sides[1] is not None:
+        for name, here, there in _unequal(sides[0], sides[1]):
+            if name not in ("version", "distribution", "JDK", "warm-up"):
+                yield f"{one[0]} has other {name} ({here or 'none'}, {there or 'none'})"
+        warmups = [record.plan.variant_warmups.get(name, ()) for name, record in (one, other)]
+        if (first := _bare(warmups[0])) != (second := _bare(warmups[1])):
+            yield f"{one[0]} has other warm-up challenges ({_difference(first, second)})"
 
 
 def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
@@ -480,7 +467,12 @@ def _line(one: Resolved, variants: Sequence[Resolved]) -> str:
         parts = [] if _is_plain(one.spec) else list(_own(one))
         version = f"{_SHORT_NAMES[one.spec.engine]} {one.spec.version}"
         return f"{one.label} is {version} with: {'; '.join(parts)}" if parts else ""
-    parts = list(_against(one, other))
+    parts = [
+        f"without {name} {there}"
+        if not here
+        else f"{name} {here}" + (f" instead of {there}" if there else "")
+        for name, here, there in _unequal(one, other)
+    ]
     return f"{one.label} differs from {other.label} in: {'; '.join(parts)}" if parts else ""
 
 
@@ -503,86 +495,52 @@ def _is_plain(spec: VariantSpec) -> bool:
 
 def _own(one: Resolved) -> Iterator[str]:
     """Yield what a variant adds to its engine and version."""
-    if one.spec.jdk is not None:
-        yield f"JDK {_jdk(one)}"
-    spec = VariantSpec(one.spec.name, one.spec.engine, one.spec.version, jdk=one.spec.jdk)
-    facts = None if one.facts is None else msgspec.structs.replace(one.facts, jars={}, plugins={})
-    yield from _against(one, Resolved("", spec, facts))
+    plain = Resolved("", VariantSpec("", one.spec.engine, one.spec.version), None)
+    usual = _traits(plain)
+    for name, value in _traits(one).items():
+        if value != usual.get(name) and name != "version" and (name != "JDK" or one.spec.jdk):
+            yield f"{name} {value}"
 
 
-def _against(one: Resolved, other: Resolved) -> Iterator[str]:
-    """Yield how a variant differs from another."""
-    here, there = one.spec, other.spec
+def _unequal(one: Resolved, other: Resolved) -> Iterator[tuple[str, str, str]]:
+    """Yield (trait, value, other value) of those that differ; empty where there is none."""
     # What a node says is held against what a node says.
     if one.facts is None or other.facts is None:
         one, other = (replace(side, facts=None) for side in (one, other))
-    versions = [side.facts.version if side.facts else side.spec.version for side in (one, other)]
-    if versions[0] != versions[1]:
-        yield f"version {versions[0]} instead of {versions[1]}"
-    if here.distribution != there.distribution:
-        places = [_bare_url(spec.distribution or "Maven Central") for spec in (here, there)]
-        yield f"distribution {places[0]} instead of {places[1]}"
-    if _jdk(one) != _jdk(other):
-        yield f"JDK {_jdk(one)} instead of {_jdk(other)}"
-    if here.heap_mb != there.heap_mb:
-        heaps = ["the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB" for spec in (here, there)]
-        yield f"heap {heaps[0]} instead of {heaps[1]}"
-    yield from _lists("JVM flags", here.jvm_flags, there.jvm_flags)
-    yield from _mappings("settings", here.settings, there.settings)
-    yield from _mappings("index settings", here.index_settings, there.index_settings)
-    if here.index_from != there.index_from:
-        yield f"index filled by {here.index_from or 'itself'} instead of {there.index_from or 'itself'}"
-    yield from _mappings("environment", here.environment, there.environment)
-    yield from _jars(one, other)
-    yield from _lists("plug-ins", _plugins(one), _plugins(other))
-    yield from _lists("warm-up", here.warmups, there.warmups)
-    if here.start != there.start:
-        yield f"started by {here.start}"
+    here, there = _traits(one), _traits(other)
+    for name in dict.fromkeys((*here, *there)):
+        if here.get(name) != there.get(name):
+            yield name, here.get(name, ""), there.get(name, "")
 
 
-def _jdk(one: Resolved) -> str:
-    """The runtime's version, or its vendor if that is all there is."""
-    if one.facts is not None:
-        return one.facts.jdk.rpartition(" ")[2]
-    return one.spec.java or "default"
-
-
-def _jars(one: Resolved, other: Resolved) -> Iterator[str]:
-    """Yield what replaces what; by digest if only that tells two of them apart."""
-    if one.facts is None or other.facts is None:
-        yield from _lists("jars", one.spec.jars, other.spec.jars)
-        return
-    here, there = one.facts.jars, other.facts.jars
-    changed = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
-    if not changed:
-        return
-    named = ", ".join(_short(text) for text in one.spec.jars if text not in other.spec.jars)
-    digests = [f"{name} {here[name][:_DIGEST] if name in here else 'its own'}" for name in changed]
-    yield f"{'jars' if len(changed) > 1 else 'jar'} {', '.join(digests)}{f' ({named})' if named else ''}"
-
-
-def _plugins(one: Resolved) -> tuple[str, ...]:
-    if one.facts is None:
-        return tuple(_short(text) for text in one.spec.plugins)
-    return tuple(f"{name} {version}" for name, version in one.facts.plugins.items())
-
-
-def _lists(what: str, here: Sequence[str], there: Sequence[str]) -> Iterator[str]:
-    more = [_short(text) for text in here if text not in there]
-    less = [_short(text) for text in there if text not in here]
-    if more:
-        yield f"{what} {' '.join(more)}"
-    if less:
-        yield f"without {what} {' '.join(less)}"
-    if not more and not less and tuple(here) != tuple(there):
-        yield f"{what} in the order {' '.join(here)}"
-
-
-def _mappings(what: str, here: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[str]:
-    names = [name for name in sorted(here.keys() | there.keys()) if here.get(name) != there.get(name)]
-    entries = [f"{name}={_shown(here[name])}" if name in here else f"without {name}" for name in names]
-    if entries:
-        yield f"{what} {' '.join(entries)}"
+def _traits(one: Resolved) -> dict[str, str]:
+    """Everything of a variant that may differ, in words, by name; without what is as usual."""
+    spec, facts = one.spec, one.facts
+    if facts is None:
+        parts = {"jars": " ".join(map(_short, spec.jars)), "plug-ins": " ".join(map(_short, spec.plugins))}
+    else:
+        parts = {f"jar {name}": digest[:_DIGEST] for name, digest in facts.jars.items()}
+        parts |= {f"plug-in {name}": version for name, version in facts.plugins.items()}
+    mappings = (
+        ("setting", spec.settings),
+        ("index setting", spec.index_settings),
+        ("environment", spec.environment),
+    )
+    traits = {
+        "version": spec.version if facts is None else facts.version,
+        "distribution": _bare_url(spec.distribution or "Maven Central"),
+        # The runtime's version, or its vendor if that is all there is.
+        "JDK": (spec.java or "default") if facts is None else facts.jdk.rpartition(" ")[2],
+        "heap": "the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
+        "JVM flags": " ".join(spec.jvm_flags),
+        **{f"{what} {name}": _shown(value) for what, own in mappings for name, value in own.items()},
+        "index filled by": spec.index_from or "itself",
+        **parts,
+        "documents": "" if spec.documents is None else str(spec.documents),
+        "warm-up": " ".join(map(_short, spec.warmups)),
+        "start": spec.start,
+    }
+    return {name: value for name, value in traits.items() if value}
 
 
 def _shown(value: object) -> str:

@@ -202,10 +202,6 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     segments: tuple[SegmentFacts, ...]
     ingest: IngestReport  # how it was filled; with 0 clients for one that benchctl did not fill
     cached: Annotated[bool, about("it was there before the run")] = False
-    # Of the several nodes that hold it; empty for a single node.
-    # Digest of what is in its segments, for one that was to be the same in every build; see
-    # `content_digest`.
-    content: str = ""
 
     def value_of(self, figure: MetricKind) -> float | None:
         """Return a figure of index builds, in its unit; None where it was not kept."""

@@ -70,18 +70,6 @@ NAMED_DISTRIBUTIONS: Final = ("official", "min")
 BUNDLED: Final = "bundled"
 """Name of the JDK that a distribution brings."""
 
-_LONGEST_VALUE: Final = 200
-
-
-def is_long(value: object) -> bool:
-    """Return whether a parameter's value is too long for tables and command lines."""
-    return len(_as_text(value)) > _LONGEST_VALUE
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
 Place = tuple[int, int]
 """(schedule, task): a task's position in a fork."""
 
@@ -104,7 +92,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     version: str  # the version to fetch; what a given distribution really is, is checked at its first start
     # Path or URL of an archive or folder, or a name of NAMED_DISTRIBUTIONS; None for Maven Central.
     distribution: str | None = None
-    # Major version, name such as `temurin-21`, path of a Java home, or BUNDLED; None for the default.
+    # Major version, path of a Java home, or BUNDLED; None for the default.
     jdk: str | None = None
     jvm_flags: tuple[str, ...] = ()  # further flags, in order, behind the common ones
     settings: dict[str, Any] = {}
@@ -352,10 +340,8 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     )
     corpus: CorpusSpec
     params: dict[str, Any]
-    # A file with the long ones of these, for command lines; known of a run that was read, never kept.
-    param_file: str = ""
-    # Challenge name -> path, for challenges that were given as files.
-    sources: dict[str, str] = msgspec.field(default_factory=dict)
+    # What followed `benchctl` on the command line, as typed; empty where no command asked for it.
+    words: tuple[str, ...] = ()
     workers: int = 1
     redline: RedlineSpec | None = None
     pin: PinSpec | None = None  # CPUs of nodes and driver; None to leave them to the kernel
@@ -388,7 +374,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     def digest(self) -> str:
         """SHA-256 over all of it: its track and challenges as rendered, and their settings."""
         # By which revision a track was asked for decides nothing: the path of its checkout has the commit.
-        decisive = msgspec.structs.replace(self, track_source=None)
+        decisive = msgspec.structs.replace(self, track_source=None, words=())
         return hashlib.sha256(msgspec.json.encode(decisive, order="sorted")).hexdigest()
 
     @property
@@ -470,11 +456,6 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
             return ""
         at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
         return ",".join(f"{axis.name}={at[axis.name] or 'none'}" for axis in self.swept.axes)
-
-    def sweeps(self, parameter: str) -> bool:
-        """Return whether points differ in a parameter of all challenges or of one."""
-        names = [] if self.swept is None else [axis.name for axis in self.swept.axes]
-        return any(re.split("[:.]", name)[-1] == parameter for name in names)
 
     @property
     def by_time(self) -> bool:

@@ -25,7 +25,7 @@ from benchctl.results.model import (
     RunRecord,
     StoredFile,
 )
-from benchctl.results.plan import Plan, is_long
+from benchctl.results.plan import Plan
 from benchctl.results.samples import Columns, DuckDiskError, parquet_rows, write_parquet
 
 RECORD_NAME = "run.json"
@@ -81,14 +81,9 @@ class RunFolder:
         Raises:
             BenchctlError: If the disk is full or cannot be written.
         """
-        kept = msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, param_file=""))
-        text = msgspec.json.format(msgspec.json.encode(kept), indent=1)
+        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
         with _writing(self.record_path) as partial:
             partial.write_bytes(text)
-        long = {name: value for name, value in record.plan.params.items() if is_long(value)}
-        if long and not self._param_file.exists():
-            with _writing(self._param_file) as partial:
-                partial.write_bytes(msgspec.json.encode(long))
 
     def load(self) -> RunRecord:
         """Read the record.
@@ -101,14 +96,7 @@ class RunFolder:
             raise BenchctlError(f"cannot read {self.record_path}: {os.strerror(errno.ENOENT)}")
         if wrong := contradiction(record):
             raise BenchctlError(f"{self.record_path} is damaged: {wrong}")
-        if not any(map(is_long, record.plan.params.values())):
-            return record
-        plan = msgspec.structs.replace(record.plan, param_file=str(self._param_file.absolute()))
-        return msgspec.structs.replace(record, plan=plan)
-
-    @property
-    def _param_file(self) -> Path:
-        return self.path / "params.json"
+        return record
 
     def inside(self, relative: str) -> Path:
         """Return a file that the record names.

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from benchctl.corpus.bulk import batches, frame_bodies, frame_created, frame_lines, frame_numbered
+from benchctl.corpus.bulk import frame_bodies, frame_created, frame_lines
 from benchctl.disk import disk_errors
 from benchctl.endpoint import Endpoint
 from benchctl.engine.client import NodeRequestError, SearchClient
@@ -28,7 +27,7 @@ from benchctl.engine.prepared_index import (
 )
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.ingest import Cuts, Stream, ingest
+from benchctl.load.ingest import ingest
 from benchctl.results.model import IndexFacts, IngestCosts
 from benchctl.results.plan import EngineName
 from benchctl.run.bench import Observer
@@ -84,12 +83,6 @@ def relocated(err: BenchctlError, folder: Path, target: Path) -> BenchctlError:
 MOST_DOCUMENTS_PER_BODY = 2000
 # Nodes accept 100 MB; bodies of a tenth are as fast, and several are in memory at a time.
 MOST_BODY_BYTES = 8_000_000
-# An index that is the same each time is cut into segments by us: of a size that fits into the memory that
-# engines index in, and never too many to be merged at once.
-_CUT_DOCUMENTS = 50_000
-_CUT_BYTES = 100_000_000
-_LEAST_CUTS, _MOST_CUTS = 4, 400
-_NO_CUTS_BY_MEMORY = {"indices.memory.index_buffer_size": "50%"}
 
 
 def send_parcels(
@@ -99,7 +92,6 @@ def send_parcels(
     clients: int,
     helper: EngineName | None = None,
     on_progress: Callable[[int], None],
-    refresh: Callable[[], None] | None = None,
 ) -> Sent:
     """Send all documents, in order, each body by the next free client.
 
@@ -109,59 +101,30 @@ def send_parcels(
         clients: concurrent senders.
         helper: of which official client the bulk helper sends; None for benchctl's own wire.
         on_progress: called with the number of documents acknowledged so far.
-        refresh: refreshes the indices, if each build is to be the same: then documents have ids, and segments
-            are cut by it alone.
 
     Raises:
         BenchctlError: If the node refused documents or went away, or documents cannot be read.
     """
-    documents = sum(parcel.documents for parcel in parcels)
-    cut_documents = max(min(_CUT_DOCUMENTS, documents // _LEAST_CUTS), documents // _MOST_CUTS)
     done = ingest(
-        _streams(parcels, numbered=refresh is not None),
+        ((parcel.target, bodies(parcel)) for parcel in parcels),
         endpoint=endpoint,
         clients=clients,
         helper=helper,
         on_progress=on_progress,
-        cuts=None if refresh is None else Cuts(refresh, cut_documents, _CUT_BYTES),
     )
     costs = IngestCosts(done.took_s, done.answered_s, client_s=done.client_s)
     return Sent(done.documents, done.body_bytes, done.seconds, costs)
 
 
-def _streams(parcels: Sequence[Parcel], *, numbered: bool) -> Iterator[Stream]:
-    """Yield bulk bodies of each parcel's documents, with their target."""
-    first = 0
-    for parcel in parcels:
-        yield parcel.target, bodies(parcel, number=first if numbered else None)
-        first += parcel.documents
-
-
-def bodies(parcel: Parcel, *, number: int | None = None) -> Iterator[tuple[int, bytes]]:
-    """Documents of a parcel, as bodies of bulk requests.
-
-    `number` is the first one's, for ids that are the documents' numbers.
-
-    Yields:
-        (documents, body).
-    """
+def bodies(parcel: Parcel) -> Iterator[tuple[int, bytes]]:
+    """Yield (documents, body of a bulk request) until all of a parcel's are in one."""
     per_body = MOST_DOCUMENTS_PER_BODY
     if parcel.bytes_each > 0:
         per_body = max(1, min(per_body, int(MOST_BODY_BYTES / parcel.bytes_each)))
     blocks = parcel.reader()
     if parcel.has_actions:
         return frame_bodies(blocks, per_body, framing=frame_lines, lines_each=2)
-    if number is not None:
-        return _numbered(blocks, per_body, number, "create" if parcel.data_stream else "index")
     return frame_bodies(blocks, per_body, framing=frame_created if parcel.data_stream else None)
-
-
-def _numbered(
-    blocks: Iterator[bytes], per_body: int, number: int, action: Literal["create", "index"]
-) -> Iterator[tuple[int, bytes]]:
-    for lines in batches(blocks, per_body):
-        yield len(lines), frame_numbered(lines, number, action)
-        number += len(lines)
 
 
 # A dying JVM closes its sockets a moment before its process is gone.
@@ -238,7 +201,6 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
         folder=root / "boot",
         owner=shop.home.node_owner,
         heap_mb=shop.heap_mb,
-        settings=_NO_CUTS_BY_MEMORY if key.deterministic else {},
         starts=shop.starts or starts_of(shop.home, key.installation),
         archive=shop.archive,
     ) as node:
@@ -255,7 +217,6 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
                 clients=key.clients,
                 helper=key.installation.engine if key.ingest_client == "official" else None,
                 on_progress=lambda sent: shop.observer.progress("documents", sent, key.corpus.documents),
-                refresh=(lambda: client.refresh(key.places.target)) if key.deterministic else None,
             )
         except BenchctlError:
             # The process tells more than the connection about why it is gone.

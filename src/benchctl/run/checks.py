@@ -21,12 +21,11 @@ from benchctl.results.plan import (
 )
 from benchctl.spec import (
     EvidenceKind,
-    RunSettings,
     check_settings,
 )
 from benchctl.stats.metrics import check_told_by_clusters, metric, metric_names
 from benchctl.track.model import Challenge, Track
-from benchctl.track.operations.admin import CheckIndex, CreateIndex
+from benchctl.track.operations.admin import CreateIndex
 
 if TYPE_CHECKING:
     from benchctl.run.plan import RunSpec
@@ -51,44 +50,6 @@ def check_evidence(evidence: EvidenceSpec, variants: Sequence[VariantSpec]) -> N
             f"--evidence: '{target}' is a cluster that runs already (--target), and benchctl cannot give its "
             "JVM any flags",
             hint="remove --evidence, or measure nodes that benchctl starts (--variant)",
-        )
-
-
-def index_checked(track: Track, schedules: Iterable[Challenge]) -> CheckIndex | None:
-    """The first operation of these challenges that reads what a node has on disk."""
-    return next(
-        (
-            operation
-            for challenge in schedules
-            for task in challenge.schedule
-            if isinstance(operation := (track.operations | challenge.operations)[task.operation], CheckIndex)
-        ),
-        None,
-    )
-
-
-def check_index_checks(options: "RunSpec", track: Track, schedules: Iterable[Challenge]) -> None:
-    """Refuse to read the files of nodes where these cannot be reached.
-
-    Raises:
-        UsageError: If a variant is not started by benchctl, or the load comes from several processes.
-    """
-    operation = index_checked(track, schedules)
-    if operation is None:
-        return
-    label = f"operation '{operation.name}' ({operation.type_name})"
-    target = next((spec.name for spec in options.variants if spec.target), None)
-    if target is not None:
-        raise UsageError(
-            f"{label} reads the files of nodes, and '{target}' is not started by benchctl", hint="remove it"
-        )
-    away = load_hosts(Path(options.hosts)).load if options.hosts else ()
-    if options.workers > 1 or away:
-        given = f"load from {', '.join(away)}" if away else f"--workers {options.workers}"
-        raise UsageError(
-            f"{label} reads the files of nodes, which only the process that started "
-            f"them can: with {given}, clients are in others",
-            hint="remove it",
         )
 
 
@@ -250,18 +211,6 @@ def check_options(options: "RunSpec") -> None:
             options.index_builds > 1 and on_target,
             "--index-builds: a cluster that runs already has the one index that it has",
             "remove --index-builds, or measure nodes that benchctl starts (--variant)",
-        ),
-        (
-            options.index_build != "fast" and on_target,
-            "--index-build: a cluster that runs already has the index that it has",
-            "remove --index-build, or measure nodes that benchctl starts (--variant)",
-        ),
-        (
-            # A default is no demand.
-            options.index_build == "deterministic"
-            and options.ingest_clients not in {1, RunSettings().ingest_clients},
-            "--ingest-clients: a deterministic index is built by one sender",
-            "use only one of the two",
         ),
         (
             options.page_cache != "as-is" and on_target,

@@ -363,7 +363,8 @@ def find_corpus(
     else:
         corpus_files = _declared(plan, track, files, home, observer, progress, looking=looking)
     is_known = bool(corpus_files) and all(file.sha256 for file in corpus_files)
-    documents = sum(file.documents for file in corpus_files)
+    # Of the user's own file, nobody knows how many before it is read.
+    documents = sum(file.documents for file in corpus_files) if all(f.documents for f in corpus_files) else 0
     return CorpusSpec(0, documents, 0, corpus_digest(corpus_files) if is_known else "", corpus_files)
 
 
@@ -519,7 +520,7 @@ def _local(
     if looking:
         return CorpusFile(
             path=str(path.absolute()),
-            documents=files.docs or 0,
+            documents=0 if files.at_most else files.docs or 0,
             held=0,
             raw_bytes=0,
             sha256="",

@@ -1,14 +1,13 @@
 """Announcement of a run before it starts: how it will end, and what to expect from earlier runs."""
 
-import itertools
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
-from typing import Final, Literal
+from itertools import islice
+from typing import Final
 
 import msgspec
 
@@ -27,7 +26,6 @@ from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, documents_sent, is_bulk, is_generated, needs_documents
 from benchctl.run.prepare import index_keys
 from benchctl.run.stopping import stop_text
-from benchctl.stats.history import History, collect_history, kind_of
 from benchctl.track.model import Task, Track
 
 # Reading them delays the start, by about 2 ms each.
@@ -244,7 +242,7 @@ def _missing(runs: Iterable[Ahead], home: Home) -> list[_Build]:
             for number in range(plan.index_builds):
                 key = (
                     build, number, track.digest, own.corpus.seed, plan.segments, plan.ingest_clients,
-                    plan.ingest_client, plan.index_build, spec.distribution, spec.plugins,
+                    plan.ingest_client, spec.distribution, spec.plugins,
                 )  # fmt: skip
                 if key in builds:
                     continue
@@ -275,10 +273,8 @@ def _folder_names(spec: VariantSpec, plan: Plan, track: Track, home: Home, *, ge
     return [stem + (f"-build-{number}" if number else "") for number in range(plan.index_builds)]
 
 
-def rough_fork_s(
-    plan: Plan, track: Track, spec: VariantSpec, indexing: Indexing, request_s: Callable[[str], float]
-) -> float:
-    """Seconds of a fork that nothing like it was made of; `request_s` are those of an operation's request."""
+def rough_fork_s(plan: Plan, track: Track, spec: VariantSpec, indexing: Indexing) -> float:
+    """Seconds of a fork that nothing like it was made of, from its parts."""
     if plan.micro is not None:
         return MICRO_S * sum(len(schedule.schedule) for schedule in plan.schedules)
     plan = plan.of(spec)
@@ -291,6 +287,7 @@ def rough_fork_s(
         for task in challenge.schedule
     ]
     seconds = FORK_S + len(starts) * BOOT_S
+    request_s = max(REQUEST_S, REQUEST_S_PER_MILLION_DOCUMENTS * plan.corpus.documents / 1e6)
     for task in [*warmups, *(task for schedule in plan.schedules for task in schedule.schedule)]:
         operation = operations[task.operation]
         if task.iterations is None and task.time_period is None and is_bulk(operation):
@@ -298,7 +295,7 @@ def rough_fork_s(
             own_s = 0.0 if task.rate_per_s is None else documents / (task.rate_per_s * task.per_request)
             seconds += max(own_s, indexing.seconds(spec.engine, track.name, documents))
         else:
-            seconds += task_s(task, request_s(task.operation))
+            seconds += task_s(task, request_s)
     if plan.redline is not None:
         search = plan.redline
         seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
@@ -375,86 +372,68 @@ def _few(lines: Sequence[str], what: str) -> list[str]:
     return [*lines[:_MOST_LINES], *([f"and {more} more {what}"] if more > 0 else [])]
 
 
-Basis = Literal["variant", "engine", "operations", "rule"]
-"""Knowledge of a fork: earlier ones of its variant, or engine, its operations elsewhere, or a rule."""
-
-
 class Past:
-    """Earlier runs on a host: what forks of coming ones take, and how much they differ.
+    """The last run of a plan on a host: what its forks took, and what it could detect.
 
-    How long a fork takes is known from forks of the same variant that did the same, else from those of the
-    same engine. Where there are none it is put together: so much for a fork and every node start, and for
-    every request what the same operation took on the engine in any challenge, scaled to the corpus. Where an
-    operation was never measured either, a rule has to do.
+    Without one, seconds are put together from parts: so much for a fork, every node start and every request.
     """
 
-    def __init__(
-        self, store: RunStore, fingerprint: str, home: Home, most: int | None = _MOST_RECORDS
-    ) -> None:
-        """Look at the newest `most` runs of a store, as far as needed; None for all."""
+    def __init__(self, store: RunStore, fingerprint: str, home: Home) -> None:
+        """Look at the newest runs of a store, made on the host with this fingerprint."""
         self._store = store
         self._fingerprint = fingerprint
-        self._most = most
-        self._known: dict[str, History] = {}
+        self._last: dict[str, RunRecord | None] = {}
         self.indexing = Indexing(known_builds(home))
 
-    def history(self, plan: Plan) -> History:
-        """Return what is known of a plan."""
+    def last(self, plan: Plan) -> RunRecord | None:
+        """Return the newest run that measured the same with the same variants; None without one."""
         key = plan.digest
-        if key not in self._known:
-            self._known[key] = collect_history(self._records(), plan, self._fingerprint)
-        return self._known[key]
+        if key not in self._last:
+            alike = (
+                record
+                for record in islice(self._store.newest(), _MOST_RECORDS)
+                if record.environment.fingerprint == self._fingerprint
+                and _same(plan, record.plan)
+                and all(record.compared(spec.name) for spec in plan.variants)
+            )
+            self._last[key] = next(alike, None)
+        return self._last[key]
 
-    def fork_s(self, plan: Plan, track: Track, variant: VariantSpec) -> tuple[float, Basis]:
-        """Return the seconds of a fork of a variant, and their basis."""
-        history = self.history(plan)
-        measured_s = history.fork_time_s(variant)
-        if measured_s is not None:
-            return measured_s, "variant" if kind_of(variant) in history.fork_s else "engine"
-        millions = plan.of(variant).corpus.documents / 1e6
-        unknown = False
-
-        def request_s(operation: str) -> float:
-            nonlocal unknown
-            cost_s = self._request_s.get((variant.engine, plan.track, operation))
-            unknown |= cost_s is None
-            return max(REQUEST_S, millions * (cost_s or REQUEST_S_PER_MILLION_DOCUMENTS))
-
-        seconds = rough_fork_s(plan, track, variant, self.indexing, request_s)
-        return seconds, "rule" if unknown else "operations"
+    def fork_s(self, plan: Plan, track: Track, variant: VariantSpec) -> float:
+        """Return the seconds of a fork of a variant."""
+        last = self.last(plan)
+        if last is not None:
+            return statistics.median(fork.wall_s for fork in last.compared(variant.name))
+        return rough_fork_s(plan, track, variant, self.indexing)
 
     def block_s(self, plan: Plan, track: Track) -> float:
         """Return the seconds of one fork of every variant."""
-        return sum(self.fork_s(plan, track, spec)[0] for spec in plan.variants)
+        return sum(self.fork_s(plan, track, spec) for spec in plan.variants)
 
-    def _records(self) -> Iterator[RunRecord]:
-        return itertools.islice(self._store.newest(), self._most)
 
-    @cached_property
-    def _request_s(self) -> dict[tuple[str, str, str], float]:
-        """Seconds of a request and million documents, by engine, track and operation, but for test mode's."""
-        costs: dict[tuple[str, str, str], list[float]] = {}
-        for record in self._records():
-            millions = record.plan.corpus.documents / 1e6
-            is_alike = record.environment.fingerprint == self._fingerprint and not record.plan.test_mode
-            engines = {spec.name: spec.engine for spec in record.plan.variants}
-            for fork in record.forks if millions and is_alike else ():
-                for summary in fork.summaries:
-                    if summary.mean_ns and fork.variant in engines:
-                        key = (engines[fork.variant], record.plan.track, summary.operation)
-                        costs.setdefault(key, []).append(summary.mean_ns / 1e9 / millions)
-        return {key: statistics.median(values) for key, values in costs.items()}
+# What of a plan decides how much forks differ and how long they take; seed and forks are not in it, nor is
+# the digest of the documents, which is not known before they are made.
+_SAME = (
+    "variants", "track", "schedules", "warmup_challenges", "pollution", "restart", "heap_mb", "segments",
+    "page_cache", "workers", "redline", "pin", "load_hosts", "together",
+)  # fmt: skip
+
+
+def _same(plan: Plan, other: Plan) -> bool:
+    corpora = [(one.corpus.documents, one.corpus.seed, one.evidence_in(0)) for one in (plan, other)]
+    return corpora[0] == corpora[1] and all(getattr(plan, name) == getattr(other, name) for name in _SAME)
 
 
 def announce(past: Past, plan: Plan, track: Track, observer: Observer) -> float:
     """Announce a run; returns the expected seconds of a fork, on average over the variants."""
     # Imports scipy for a sixth of a second, too long for `benchctl run --help`.
     from benchctl.report.planning import forecast_lines  # noqa: PLC0415 - see above
+    from benchctl.stats.analyse import analyse_run  # noqa: PLC0415 - see above
 
     rule = stop_text(plan)
     if rule:
         observer.note(rule)
-    block_s = past.block_s(plan, track)
-    for line in forecast_lines(past.history(plan), plan, block_s):
+    last, block_s = past.last(plan), past.block_s(plan, track)
+    for line in forecast_lines(None if last is None else analyse_run(last), plan, block_s):
         observer.note(line)
     return block_s / len(plan.variants)

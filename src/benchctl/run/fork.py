@@ -221,13 +221,7 @@ class _Place:
 
 
 def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
-    """Return the build that a fork runs on: each in turn; the first where all have the same content.
-
-    Builds that are the same index are no replicates of one.
-    """
-    contents = {build.content for build in builds}
-    if len(contents) == 1 and contents != {""}:
-        return 0
+    """Return the build that a fork runs on: each in turn."""
     return block % max(len(builds), 1)
 
 

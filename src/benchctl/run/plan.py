@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -32,7 +31,6 @@ from benchctl.results.plan import (
     VariantSpec,
 )
 from benchctl.run.checks import (
-    check_index_checks,
     check_index_settings,
     check_metrics,
     check_options,
@@ -174,7 +172,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     if options.settle and is_generated and is_here and options.corpus.documents < _BLOG_DOCUMENTS:
         alone = _alone(written, swept, options)
         schedules = tuple(
-            settled(one, track, alone)
+            settled(one, track, alone, warms_up=not _given(_WARM_UP, of, options.params))
             if of.of not in sources and _only_counts(one, of, options.params)
             else one
             for one, of in zip(written, swept, strict=True)
@@ -219,8 +217,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     track = track.with_challenges(*all_warmups, *schedules)
     _check_histories(track, schedules, swept)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
-    check_index_checks(options, track, (*all_warmups, *schedules))
-    plan = freeze(_with_builds(options, track, schedules), track, schedules, warmups, sources)
+    plan = freeze(_with_builds(options, track, schedules), track, schedules, warmups)
     check_metrics(plan, track)
     check_targets(plan, track)
     if sweep.axes:
@@ -345,10 +342,17 @@ def _check_histories(track: Track, schedules: Sequence[Challenge], swept: Sequen
             )
 
 
+_WARM_UP = "warmup_iterations"
+
+
+def _given(name: str, of: Swept, params: Mapping[str, Any]) -> bool:
+    """Return whether a parameter or the sweep of a challenge sets a value of its tasks."""
+    return not {name, f"{of.of}.{name}"}.isdisjoint({*params, *(at.removeprefix("param:") for at in of.at)})
+
+
 def _only_counts(challenge: Challenge, of: Swept, params: Mapping[str, Any]) -> bool:
     """True if a challenge only counts requests, and neither a parameter nor its sweep sets their number."""
-    swept = (name.removeprefix("param:") for name in of.at)
-    return msgspec.structs.replace(challenge, name=of.of).only_counts({*params, *swept})
+    return not _given("iterations", of, params) and all(task.only_counted for task in challenge.schedule)
 
 
 def _alone(challenges: Sequence[Challenge], swept: Sequence[Swept], options: RunSpec) -> set[str]:
@@ -362,12 +366,15 @@ def _alone(challenges: Sequence[Challenge], swept: Sequence[Swept], options: Run
     return set().union(*(names for names, apart in alone if apart or len(names) == 1))
 
 
-def settled(challenge: Challenge, track: Track, alone: Collection[str] = ()) -> Challenge:
+def settled(
+    challenge: Challenge, track: Track, alone: Collection[str] = (), *, warms_up: bool = True
+) -> Challenge:
     """A challenge whose searches warm up for as long as operations need, and are measured for long enough.
 
     The fewer documents a request visits, the more requests it takes. A `range` over 400,000 takes thousands,
     and tasks that have not settled are marked anyway. Operations that run `alone` in some challenge of a run
-    get more in all of them, so that their figures there can be compared.
+    get more in all of them, so that their figures there can be compared. Without `warms_up` the challenge's
+    own warm-up is kept.
     """
     operations = track.operations | challenge.operations
 
@@ -379,7 +386,7 @@ def settled(challenge: Challenge, track: Track, alone: Collection[str] = ()) -> 
         warm_up, measured = (math.ceil(count / task.clients) for count in (requests, _LEAST_MEASURED))
         return msgspec.structs.replace(
             task,
-            warmup_iterations=warm_up,
+            warmup_iterations=warm_up if warms_up else task.warmup_iterations,
             iterations=max(task.iterations or 1, measured),
             least_time=_IN_TURNS_S,
         )
@@ -421,7 +428,6 @@ def freeze(
     track: Track,
     schedules: tuple[Challenge, ...],
     warmups: tuple[Challenge, ...] = (),
-    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> Plan:
     """A plan from checked options and what was loaded for them.
 
@@ -432,7 +438,6 @@ def freeze(
     if origin == "empty":
         for asked, option in (
             (options.index_builds > 1, "--index-builds"),
-            (options.index_build != "fast", "--index-build"),
             (options.page_cache != "as-is", "--page-cache"),
         ):
             if asked:
@@ -448,12 +453,6 @@ def freeze(
     corpus = options.corpus
     if needs_documents(options.variants):
         corpus = expected_corpus(options.corpus, options.files, track, schedules, origin)
-    if options.index_build == "deterministic" and any(file.has_actions for file in corpus.files):
-        raise UsageError(
-            "--index-build deterministic: action lines of these documents may leave ids to the engine, which "
-            "draws them",
-            hint="remove it, or use documents without action lines",
-        )
     return Plan(
         **settings,
         load_hosts=names,
@@ -468,7 +467,6 @@ def freeze(
         track_digest=track.digest,
         corpus=corpus,
         params=dict(options.params),
-        sources=dict(sources),
         workers=options.workers,
         pin=options.pin,
         stop=options.stop,

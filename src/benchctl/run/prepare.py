@@ -111,12 +111,6 @@ def prepare_started(
     subjects = []
     for place, (subject, _) in enumerate(equipped):
         own = tuple(made[place] for made in builds)
-        contents = {index.facts.content for index in own}
-        if len(own) > 1 and len(contents) == 1 and contents != {""}:
-            observer.note(
-                f"{subject.spec.name}: its {len(own)} builds have the same content ({contents.pop()[:12]}): "
-                "forks run on one"
-            )
         unarchived = _archived(subject, home, observer)
         subjects.append(
             dataclasses.replace(
@@ -211,7 +205,7 @@ class _Builds:
 def _is_plain(subject: Subject, key: IndexKey) -> bool:
     """Return whether a variant's measured nodes are set up as the one that fills its index."""
     spec = subject.spec
-    changed = spec.jvm_flags or spec.settings or spec.environment or key.deterministic
+    changed = spec.jvm_flags or spec.settings or spec.environment
     return not changed and subject.installation == key.installation
 
 
@@ -287,8 +281,7 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
         plan.corpus,
         track,
         plan.segments,
-        1 if plan.index_build == "deterministic" else plan.ingest_clients,
-        deterministic=plan.index_build == "deterministic",
+        plan.ingest_clients,
         ingest_client=plan.ingest_client,
         index_settings=spec.index_settings,
     )

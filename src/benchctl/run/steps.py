@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 
 from benchctl.engine.client import WRITE_CLOCKS
-from benchctl.engine.node import Node
 from benchctl.engine.process import GcPause, Reading, cpu_of
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -28,7 +27,6 @@ from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import SharedObserver
 from benchctl.run.building import NODE_DEATH_S
-from benchctl.run.checks import index_checked
 from benchctl.run.session import Serving
 from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -160,10 +158,6 @@ class StepRunner:
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
         context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
-        schedules = (*self._plan.all_warmups, *self._plan.schedules)
-        if isinstance(serving, Node) and index_checked(self._track, schedules):
-            # Only where it is needed: it could not be sent to workers.
-            context = replace(context, check_index=serving.check_index)
         return Stage(
             open_wire=partial(open_client, serving.endpoint),
             context=context,

@@ -221,7 +221,7 @@ def analyse(
         caveats=(
             *([_separate_runs()] if several else []),
             *([busy] if busy and doubt is None else []),
-            *general_doubts(forks, done, prepared=plan.origin == "prepared" and not several, builds=builds),
+            *general_doubts(forks, done, prepared=plan.origin == "prepared" and not several),
             *(shared_builds(builds) if any(metric.kind.built for metric in asked) else ()),
             *([_evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),

@@ -9,9 +9,9 @@ import msgspec
 from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
-    "answers-differ", "builds", "builds-differ", "busy-host", "busy-levels", "cached-builds", "coarse",
-    "counted-less", "counted-more", "cut-short", "deterministic-build",
-    "driver-limited", "evidence", "failed-forks", "failures", "few-units",
+    "answers-differ", "builds", "busy-host", "busy-levels", "cached-builds", "coarse",
+    "counted-less", "counted-more", "cut-short", "driver-limited", "evidence", "failed-forks", "failures",
+    "few-units",
     "hits-changed", "ignored-errors", "lower-bound",
     "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
     "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-tasks", "run",
@@ -88,16 +88,6 @@ def failed_forks(variant: str, failed: int) -> Caveat:
     """Forks that did not finish."""
     what = f"{counted(failed, 'fork')} of {variant} failed and {'is' if failed == 1 else 'are'}"
     return Caveat("failed-forks", f"{what} not in the figures")
-
-
-def deterministic_build(measurements: Sequence[str] = ()) -> Caveat:
-    """Every build is the same, and so is the order that was drawn; of some of several measurements."""
-    where = f"{', '.join(measurements)}: " if measurements else ""
-    return Caveat(
-        "deterministic-build",
-        f"{where}the deterministic build: another one is the same index; what another order of documents "
-        "would do is not in the intervals",
-    )
 
 
 def one_index_build(measurements: Sequence[str] = ()) -> Caveat:

@@ -11,7 +11,6 @@ from benchctl.results.plan import FIRST_LOOK, StopSpec
 from benchctl.stats.analysis import Analysis, Row, reservations
 from benchctl.stats.caveat import WITHOUT_VERDICT
 from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
-from benchctl.stats.forecast import Forecast
 from benchctl.stats.metrics import metric_of
 from benchctl.stats.outlook import family_weight, further_forks
 
@@ -221,29 +220,24 @@ def _all_decided(
             (_lacking(comparison, weights[row.metric], most), _row_name(row, comparison))
             for row, comparison in undecided
         ),
-        key=lambda need: (math.inf, 0.0) if need[0] is None else need[0].sort_key,
+        key=lambda need: math.inf if need[0] is None else need[0],
     )
-    lacking = [f"{name} ({further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
+    lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if len(needs) > _MOST_NAMED:
         others = len(needs) - _MOST_NAMED
         lacking.append(f"{others} others, which lack more" if others > 1 else "another, which lacks more")
     return False, f"{len(undecided)} of {len(counting)} are open: {', '.join(lacking)}"
 
 
-def _lacking(comparison: Comparison, weight: float, most: int | None) -> Forecast | None:
+def _lacking(comparison: Comparison, weight: float, most: int | None) -> int | None:
     if comparison.verdict not in DECIDED:
         return further_forks(comparison, weight, most)
-    forks = comparison.forks_for_quoting - min(comparison.replicates)
-    return Forecast(forks, forks, forks, forks, 1.0)
+    return comparison.forks_for_quoting - min(comparison.replicates)
 
 
-def further_text(further: Forecast | None) -> str:
-    """Return `12 (5 to 30) more`: the forks a side that a verdict is forecast to take."""
-    if further is None:
-        return "nothing foretells when"
-    if not further.within_reach:
-        return f"hardly within {further.within} more"
-    return f"{further.text} more"
+def _further_text(further: int | None) -> str:
+    """Return `about 12 more`: the forks a side that a verdict is forecast to take."""
+    return "out of reach" if further is None else f"about {further} more"
 
 
 def _listed(excluded: _Compared) -> str:

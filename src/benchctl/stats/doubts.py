@@ -4,16 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
-from types import MappingProxyType
 
 from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
-from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, stray_boots
+from benchctl.results.model import AnswerCheck, ForkRecord, stray_boots
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.caveat import (
     Caveat,
     answers_differ,
     counted,
-    deterministic_build,
     failed_forks,
     numbered,
     one_index_build,
@@ -149,12 +147,11 @@ def general_doubts(
     done: Mapping[str, Sequence[ForkRecord]],
     *,
     prepared: bool = True,
-    builds: Mapping[str, Sequence[IndexFacts]] = MappingProxyType({}),
 ) -> Iterator[Caveat]:
     """Yield doubts about the whole analysis.
 
     `prepared` says whether forks began on copies of the same build; if each builds its own, the spread of
-    forks includes that of builds. `builds` are those of each variant.
+    forks includes that of builds.
     """
     for label, group in forks.items():
         if len(group) > len(done[label]):
@@ -172,26 +169,14 @@ def general_doubts(
             "pass to pass, so its forks are not independent node starts, and the intervals are too narrow",
         )
     if prepared and any(done.values()):
-        yield from _builds(done, builds)
+        yield _builds(done)
 
 
-def _builds(
-    done: Mapping[str, Sequence[ForkRecord]], builds: Mapping[str, Sequence[IndexFacts]]
-) -> Iterator[Caveat]:
-    """Yield whether builds of the index are in the intervals."""
-    contents = {label: [index.content for index in own if index.content] for label, own in builds.items()}
-    if differing := {label: digests for label, digests in contents.items() if len(set(digests)) > 1}:
-        listed = "; ".join(
-            f"{label} {', '.join(digest[:12] for digest in dict.fromkeys(digests))}"
-            for label, digests in differing.items()
-        )
-        yield Caveat("builds-differ", f"builds that were to be the same differ in content: {listed}")
+def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
+    """Return whether builds of the index are in the intervals."""
     if several_builds(done):
-        yield Caveat("builds", _design({label: forks_by_build(group) for label, group in done.items()}))
-    elif all(contents.get(label) for label, group in done.items() if group):
-        yield deterministic_build()
-    else:
-        yield one_index_build()
+        return Caveat("builds", _design({label: forks_by_build(group) for label, group in done.items()}))
+    return one_index_build()
 
 
 def _design(forks: Mapping[str, Sequence[int]]) -> str:

@@ -324,6 +324,19 @@ def metrics_in(plan: Plan, *, builds: bool = False) -> tuple[Metric, ...]:
     return tuple(msgspec.structs.replace(one, compared_as=COMPARED_AS[plan.diff]) for one in usual)
 
 
+def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
+    """Return what judges a task: latency if its throughput is prescribed.
+
+    Few tasks have a recall, which a plan does not tell: it counts only where it is asked for.
+    """
+    return tuple(
+        metric
+        for metric in metrics_in(plan)
+        if plan.redline is not None
+        or not (metric.lacking(task) or (metric.kind.quality and not plan.metrics))
+    )
+
+
 THROUGHPUT = metric("throughput")
 SERVICE_TIME = metric("service_time")
 LATENCY = metric("latency")

@@ -1,42 +1,157 @@
-"""Forecasts of comparisons and plans: what rows lack until a verdict, what plans find, what that takes."""
+"""Least effects, power and forks to go, at the spread that forks have: by the noncentral t.
+
+The spread is taken as known: of few forks it is not, and neither is what follows from it.
+"""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from statistics import median
 from typing import Final
 
 import msgspec
+from scipy.special import nctdtr, ndtr, ndtri
 
-from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Place, Plan
+from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, Looks
+from benchctl.results.plan import FIRST_LOOK, Place
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
-from benchctl.stats.forecast import (
-    Estimate,
-    Forecast,
-    Rule,
-    Spread,
-    forks_to_find,
-    forks_to_verdict,
-    least_effect,
-    power,
-)
-from benchctl.stats.history import History, Match, Noise, compared_pairs, metrics_of
-from benchctl.stats.inference import NO_SPREAD, Method, cv_of, sd_of
-from benchctl.stats.metrics import Metric, MetricKey, challenge_title, metric_of, places, task_at
+from benchctl.stats.inference import Method, critical, cv_of, sd_of
+from benchctl.stats.metrics import MetricKey
 
+POWER: Final = 0.8
 EFFECT: Final = 0.10
 """The difference that minutes to a verdict are told for, as a ratio - 1."""
 _NOTHING_PERCENT = -100.0  # a ratio of 0
 _MOST_LOG = 700.0  # exp of more is not a float
+_LEAST_DF = 1 - 1e-9  # of what is computed in floats, too
+_LEAST_SD = 1e-9  # logarithms: where nothing varied, the coming run varies by next to nothing
 
 
-# Of comparisons.
+class Rule(msgspec.Struct, frozen=True):
+    """The verdict rule in force for a row."""
+
+    margin: float  # natural logarithm of 1 + the difference that does not matter
+    paired: bool
+    looks: Looks = 1  # the last one decides; with None every one does, after every block from the fifth on
+    # What p is multiplied by for the other rows of its family: m / (k + 1) by Benjamini and Hochberg, where k
+    # of m rows are significant already.
+    weight: float = 1.0
+    stretch: float = 1.0  # as of `Comparison`
+
+    @property
+    def sides(self) -> int:
+        """Samples that the spread is estimated from: the differences, or both sides."""
+        return 1 if self.paired else 2
+
+    def critical(self, forks: float, level: float = LEVEL) -> float:
+        """Return the t that p equals the level at, two-sided; infinite while there is none."""
+        df = self.sides * (forks - 1)
+        if df < _LEAST_DF:
+            return math.inf
+        return critical(level, df, forks / self.sides, self.looks)
+
+    def error(self, sd: float, forks: float) -> float:
+        """Return the standard error of the effect, from the SD of pairs or of forks."""
+        return max(sd, _LEAST_SD) * math.sqrt(self.sides / forks)
 
 
-class ComparedTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The two variants, task and metric of a comparison."""
+class Estimate(msgspec.Struct, frozen=True):
+    """Interim result of a run, in natural logarithms."""
+
+    effect: float
+    sd: float  # of differences within pairs, or of forks
+    forks: int  # a side
+
+    def shrunk(self, rule: Rule) -> float:
+        """Return the mean of the effect given the run: the mixture t-test's prior draws it towards 0.
+
+        Beside a verdict that ended a run, the plain estimate lies too far from 0 on average.
+        """
+        units = self.forks / rule.sides
+        return self.effect * units / (units + 1)
+
+
+def power(effect: float, sd: float, rule: Rule, forks: float) -> float:
+    """Return the chance that so many forks a side find an effect in its direction.
+
+    Found is what is significant and, where the effect lies beyond the margin, is estimated beyond it: the
+    rarer of the two, which is hardly more than both.
+
+    Args:
+        effect: natural logarithm of the ratio, above 0.
+        sd: of natural logarithms, of pairs or forks.
+        rule: the verdict rule.
+        forks: a side, or pairs.
+    """
+    t, error = rule.critical(forks, LEVEL / rule.weight), rule.error(sd, forks)
+    if math.isinf(t):
+        return 0.0
+    significant = 1 - float(nctdtr(rule.sides * (forks - 1), effect / error, t))
+    beyond = float(ndtr((effect - rule.margin) / error)) if effect > rule.margin else 1.0
+    return min(significant, beyond)
+
+
+def least_effect(sd: float, rule: Rule, forks: float) -> float:
+    """Return the effect that so many forks a side find with 80% power; infinite where they find none."""
+    error = rule.error(sd, forks)
+    if math.isinf(t := rule.critical(forks, LEVEL / rule.weight)):
+        return math.inf
+    df, low, high = rule.sides * (forks - 1), 0.0, 2 * t + 4
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if 1 - float(nctdtr(df, middle, t)) < POWER else (low, middle)
+    significant = high * error
+    return significant if significant <= rule.margin else max(significant, _beyond(rule.margin, error))
+
+
+def _beyond(margin: float, error: float) -> float:
+    """Return the effect whose estimate lies beyond the margin in 80% of cases."""
+    return margin + float(ndtri(POWER)) * error
+
+
+def forks_to_find(effect: float, sd: float, rule: Rule, most: int = MOST_FORKS) -> int | None:
+    """Return the forks a side that find an effect (as of `power`) with 80% power; None for more than `most`.
+
+    Raises:
+        ValueError: If the effect is not positive.
+    """
+    if not effect > 0:
+        raise ValueError(f"effect must be positive, not {effect}")
+    return _fewest(lambda forks: power(effect, sd, rule, forks) >= POWER, FORKS_FOR_VERDICT, most)
+
+
+def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> int | None:
+    """Return the further forks a side until a run has a verdict, if its effect is as estimated.
+
+    With so many, one of the verdicts is found with 80% power. None for more than `most` in all.
+    """
+
+    def decides(forks: int) -> bool:
+        error, bound = rule.error(found.sd, forks), rule.margin / rule.stretch
+        reach = bound - rule.critical(forks, 2 * LEVEL) * error
+        equal = float(ndtr((reach - effect) / error) - ndtr((-reach - effect) / error)) if reach > 0 else 0.0
+        return equal >= POWER or (effect > 0 and power(effect, found.sd, rule, forks) >= POWER)
+
+    effect = abs(found.shrunk(rule) if rule.looks is None else found.effect)
+    least = max(found.forks + 1, FIRST_LOOK if rule.looks is None else FORKS_FOR_VERDICT)
+    total = _fewest(decides, least, most)
+    return None if total is None else total - found.forks
+
+
+def _fewest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
+    """Return the fewest forks from `least` on that are enough, by bisection; None where `most` are not."""
+    if least > most or not enough(most):
+        return None
+    low, high = least - 1, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A comparison's cost of finding a difference, at the spread that its forks had."""
 
     schedule: int
     task: int
@@ -44,31 +159,24 @@ class ComparedTask(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metric: MetricKey
     baseline: str
     contender: str
-
-
-class VerdictCost(ComparedTask, frozen=True, forbid_unknown_fields=True):
-    """A comparison's cost of finding a difference, at the spread that its forks had."""
-
     effect_percent: float  # the difference, found with 80% power
-    forks: Forecast  # a side, or pairs, of a run of its own
+    forks: int | None  # a side, or pairs, of a run of its own; None for more than a run may have
     pair_s: float  # median seconds of a fork of the one and of the other together
     spread_percent: float  # CV that the forks follow from: of forks, or of ratios within pairs when paired
-    # What an open row lacks until its own verdict, in forks of every variant; None where it has one.
-    further: Forecast | None
+    # What an open row lacks until its own verdict, in forks of every variant; None where it has one, or
+    # where no run can have so many.
+    further: int | None
     block_s: float  # median seconds of a fork of every variant
 
     @property
     def minutes(self) -> float | None:
         """Of the forks that find the difference, without preparation; None for too many."""
-        return None if self.forks.forks is None else self.forks.forks * self.pair_s / 60
+        return None if self.forks is None else self.forks * self.pair_s / 60
 
     @property
-    def further_minutes(self) -> tuple[float | None, float | None, float | None]:
-        """Of what an open row lacks: in the middle, at least and at most by the 80% range."""
-        further = self.further
-        forks = (None,) * 3 if further is None else (further.forks, further.low, further.high)
-        middle, low, high = (None if count is None else count * self.block_s / 60 for count in forks)
-        return middle, low, high
+    def further_minutes(self) -> float | None:
+        """Of what an open row lacks."""
+        return None if self.further is None else self.further * self.block_s / 60
 
 
 def verdict_costs(
@@ -105,9 +213,9 @@ def verdict_costs(
                     comparison.baseline,
                     comparison.contender,
                     effect_percent=100 * EFFECT,
-                    forks=forks_to_find(math.log1p(EFFECT), estimate.spread, rule),
+                    forks=forks_to_find(math.log1p(EFFECT), estimate.sd, rule),
                     pair_s=pair_s,
-                    spread_percent=100 * cv_of(estimate.spread.sd),
+                    spread_percent=100 * cv_of(estimate.sd),
                     further=further_forks(comparison, weight),
                     block_s=block_s,
                 )
@@ -115,26 +223,13 @@ def verdict_costs(
     return tuple(costs)
 
 
-def spread_of(comparison: Comparison) -> Spread | None:
-    """Return the spread behind the error of an effect, of forks or index builds; None if there is none."""
-    error, sides = comparison.error, comparison.replicates
-    if error is None:
-        return None
-    if comparison.paired:
-        return Spread(error * math.sqrt(min(sides)), min(sides) - 1)
-    cvs = comparison.cv_baseline_percent, comparison.cv_contender_percent
-    noises = [
-        (sd_of((cv or 0.0) / 100) ** 2 / units, units - 1) for cv, units in zip(cvs, sides, strict=True)
-    ]
-    return Spread(error / math.sqrt(sum(1 / units for units in sides)), _satterthwaite(noises))
-
-
 def estimate_of(comparison: Comparison) -> Estimate | None:
     """Return effect and spread of forks; None where there is none, or index builds count instead."""
-    effect, spread = comparison.effect_percent, spread_of(comparison)
-    if spread is None or comparison.replicate != "fork" or effect is None or effect <= _NOTHING_PERCENT:
+    effect, error = comparison.effect_percent, comparison.error
+    if error is None or comparison.replicate != "fork" or effect is None or effect <= _NOTHING_PERCENT:
         return None
-    return Estimate(math.log1p(effect / 100), spread, min(comparison.replicates))
+    forks, sides = min(comparison.replicates), 1 if comparison.paired else 2
+    return Estimate(math.log1p(effect / 100), error * math.sqrt(forks / sides), forks)
 
 
 def rule_of(comparison: Comparison, weight: float = 1.0) -> Rule:
@@ -156,22 +251,32 @@ def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Com
     weight = family_weight(family, method)
     comparisons = []
     for comparison in family:
-        spread, rule, least = spread_of(comparison), rule_of(comparison, weight), math.inf
-        if spread is not None and comparison.error is not None:
+        rule, least = rule_of(comparison, weight), math.inf
+        if comparison.error is not None:
             # As many forks on both sides as have these degrees of freedom, and the error as it is.
-            forks = spread.df / rule.sides + 1
-            given = Spread(comparison.error * math.sqrt(forks / rule.sides), math.inf)
-            least = least_effect(given, rule, forks)
+            forks = _degrees(comparison) / rule.sides + 1
+            least = least_effect(comparison.error * math.sqrt(forks / rule.sides), rule, forks)
         percent = 100 * math.expm1(least) if least < _MOST_LOG else None
         comparisons.append(msgspec.structs.replace(comparison, mde_percent=percent))
     return comparisons
 
 
-def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None = None) -> Forecast | None:
+def _degrees(comparison: Comparison) -> float:
+    """Return the degrees of freedom of an effect, of forks or index builds; of two sides Satterthwaite's."""
+    sides = comparison.replicates
+    if comparison.paired:
+        return min(sides) - 1
+    cvs = comparison.cv_baseline_percent, comparison.cv_contender_percent
+    parts = [(sd_of((cv or 0.0) / 100) ** 2 / units, units - 1) for cv, units in zip(cvs, sides, strict=True)]
+    spread = math.fsum(part**2 / df for part, df in parts if df)
+    return math.fsum(part for part, _ in parts) ** 2 / spread if spread else min(sides) - 1
+
+
+def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None = None) -> int | None:
     """Return how many more forks a side an open comparison takes; None where it has a verdict or no spread.
 
     They are one more look, unless every block is. `most` are forks a side in all; by default as many as a run
-    until it is decided may have, or twice as many as there are.
+    until it is decided may have, or twice as many as there are. None, too, for more than these.
     """
     estimate = estimate_of(comparison)
     if comparison.verdict != "inconclusive" or estimate is None:
@@ -179,110 +284,3 @@ def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None 
     rule = rule_of(comparison, weight)
     rule = msgspec.structs.replace(rule, looks=rule.looks and rule.looks + 1)
     return forks_to_verdict(estimate, rule, most or max(MOST_FORKS, 2 * estimate.forks))
-
-
-# Of plans.
-
-
-class Prospect(ComparedTask, frozen=True, forbid_unknown_fields=True):
-    """The noise that one comparison of a plan is going to have."""
-
-    # `sd`, `df`: as earlier runs had it, of natural logarithms: of differences within pairs.
-    sd: float
-    df: float
-    match: Match
-    challenge: str = ""  # its name, numbered where it runs more than once
-
-    @property
-    def spread(self) -> Spread:
-        """Plan of the coming run."""
-        return Spread(self.sd, self.df).of_coming_run
-
-
-def prospects(history: History, plan: Plan, metrics: Sequence[Metric] | None = None) -> list[Prospect]:
-    """Return every comparison that both sides have earlier forks for, by `metrics` or those of the plan."""
-    expected = []
-    for place in places(plan):
-        task = task_at(plan, place)
-        for metric in metrics_of(plan, task) if metrics is None else metrics:
-            for baseline, contender in compared_pairs(plan):
-                sides = [history.noise(place, metric, spec) for spec in (baseline, contender)]
-                noises = [side for side in sides if side is not None]
-                pairs = history.noise(place, metric, baseline, contender)
-                if pairs is not None and pairs.sd > NO_SPREAD:
-                    sd, df, noises = pairs.sd, float(pairs.df), [pairs]
-                elif len(noises) == len(sides):
-                    # Without blocks of both, as if a block had nothing in common: that only makes it smaller.
-                    sd, df = summed_noise(noises)
-                else:
-                    continue
-                match: Match = "same" if {noise.match for noise in noises} == {"same"} else "similar"
-                names = (task.label, metric.key, baseline.name, contender.name)
-                expected.append(Prospect(*place, *names, sd, df, match, challenge_title(plan, place[0])))
-    return expected
-
-
-def unknown_tasks(history: History, plan: Plan) -> tuple[str, ...]:
-    """Tasks about which no earlier run says anything, but for those that tables never show."""
-    predicted = {(prospect.schedule, prospect.task) for prospect in prospects(history, plan)} | history.hidden
-    return tuple(
-        f"{plan.schedules[place[0]].name}: {task_at(plan, place).label}"
-        for place in places(plan)
-        if place not in predicted
-    )
-
-
-def visible(found: Sequence[Prospect], forks: int, plan: Plan) -> Iterator[float]:
-    """Yield the least difference of each, as a ratio - 1, that so many forks a side find with 80% power."""
-    for prospect, rule in zip(found, _rules(found, plan), strict=True):
-        yield math.expm1(least_effect(prospect.spread, rule, forks))
-
-
-def interaction_power(found: Sequence[Prospect], forks: int, plan: Plan) -> list[float]:
-    """Return the chance of each that its difference is found to change by `EFFECT` between two points.
-
-    A change is the difference of two pairs, of which each has the spread of the comparison.
-    """
-    return [
-        power(math.log1p(EFFECT), Spread(math.sqrt(2) * spread.sd, spread.df), rule, forks)
-        for spread, rule in zip((prospect.spread for prospect in found), _rules(found, plan), strict=True)
-    ]
-
-
-def expected_forks(plan: Plan, block_s: float) -> int:
-    """Return how many forks a side a plan is expected to take under its stop rule, at most the planned ones.
-
-    `block_s` is the duration of one fork of every variant, seconds.
-    """
-    stop, most = plan.stop, plan.forks
-    if stop is None:
-        return most
-    if stop.budget_s is not None:
-        most = min(most, stop.blocks_in(block_s, plan.index_builds))
-    return most
-
-
-def summed_noise(sides: Sequence[Noise]) -> tuple[float, float]:
-    """Return SD and degrees of freedom of a sum."""
-    variances = [(side.sd**2, side.df) for side in sides]
-    return math.sqrt(math.fsum(variance for variance, _ in variances)), _satterthwaite(variances)
-
-
-def _satterthwaite(variances: Sequence[tuple[float, int]]) -> float:
-    """Return the degrees of freedom of a sum of (estimated variance, its degrees of freedom)."""
-    weight = math.fsum(variance**2 / df for variance, df in variances)
-    total = math.fsum(variance for variance, _ in variances)
-    return total**2 / weight if weight else float(min(df for _, df in variances))
-
-
-def _rules(found: Sequence[Prospect], plan: Plan) -> Iterator[Rule]:
-    """Yield the rule of each: the rows of a metric adjust each other's p, and none is found yet."""
-    sizes = {
-        key: sum(prospect.metric == key for prospect in found)
-        for key in {prospect.metric for prospect in found}
-    }
-    looks = None if plan.stop is not None and plan.stop.decided else 1
-    for prospect in found:
-        margin = (plan.stop and plan.stop.margin) or metric_of(prospect.metric).margin
-        weight = sizes[prospect.metric]
-        yield Rule(math.log1p(margin), paired=True, looks=looks, weight=weight)

@@ -140,11 +140,13 @@ def checked_out(
     if not revision:
         revision = _branch(source, branches, versions)
     commit = source.commit("--track-revision", branches.get(revision, revision))
-    others = _others(source, commit, track, revision)
+    files = source.files(commit)
+    others = _others(source, commit, track, revision, files)
     changed = source.last_change(commit, others)
     place = TrackSource(source.place, track, revision, commit.sha, changed.sha, source.outdated)
     # A directory that becomes a track is no longer shared, which changes none of its files.
-    key = hashlib.sha256("\0".join((source.place, track, *others)).encode(errors="surrogateescape"))
+    own = sorted(path for path in files if not any(_is_below(path, other) for other in others))
+    key = hashlib.sha256("\0".join((source.place, track, *own)).encode(errors="surrogateescape"))
     final = home.tracks / f"{changed.sha[:_DIGITS]}-{key.hexdigest()[:_DIGITS]}"
     # A track in the top directory has the repository's name.
     name = re.sub(r"[^\w.-]|^\.+", "_", PurePosixPath(source.place).name.removesuffix(".git"), flags=re.ASCII)
@@ -207,9 +209,11 @@ def _matching(version: str, branches: Collection[str], tags: Collection[str], ne
     return branch or (newest if is_newer else "")
 
 
-def _others(source: Repository, commit: Commit, track: str, revision: str) -> list[str]:
+def _others(
+    source: Repository, commit: Commit, track: str, revision: str, files: Collection[str]
+) -> list[str]:
     """Return the directories of the other tracks of a commit; the track is one of its own."""
-    mains = (path for path in map(PurePosixPath, source.files(commit)) if path.name in MAIN_FILES)
+    mains = (path for path in map(PurePosixPath, files) if path.name in MAIN_FILES)
     tracks = sorted({str(path.parent) for path in mains})
     if track not in tracks:
         shown = ", ".join(tracks[:_MOST_NAMES]) + (", ..." if len(tracks) > _MOST_NAMES else "")

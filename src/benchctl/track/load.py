@@ -147,7 +147,7 @@ class _Reader:
             meta=entry.meta or {},
             parameters=entry.parameters or {},
             dependencies=entry.dependencies or (),
-            plugin=None if self._plugin is None else self._plugin.name,
+            plugin=self._plugin,
         )
         challenges = self._challenges(entry, track)
         return msgspec.structs.replace(

@@ -1,6 +1,6 @@
 """The typed model of a track: indices, corpora, operations, challenges, tasks, in Rally's terms and keys."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
@@ -262,16 +262,6 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
             return (True, place) if group is None else (False, group)
 
         return tuple(tuple(places) for _, places in groupby(range(len(self.schedule)), element))
-
-    def only_counts(self, params: Collection[str]) -> bool:
-        """Return whether its tasks only count requests, and no parameter says how many.
-
-        Args:
-            params: names of those given, with those of a single challenge.
-        """
-        counts = ("iterations", "warmup_iterations")
-        given = {f"{scope}{count}" for scope in ("", f"{self.name}.") for count in counts}
-        return given.isdisjoint(params) and all(task.only_counted for task in self.schedule)
 
 
 class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -19,7 +19,6 @@ from benchctl.track.operations.catalogue import (
     OPERATION_KEYS,
     OPERATION_TYPES,
     AnyOperation,
-    Plugin,
     PluginOperation,
     decode_operation,
 )
@@ -47,19 +46,17 @@ class IncompleteError(UsageError):
     """An operation lacks a mandatory key."""
 
 
-def read_operation(
-    raw: Any, document: Document, where: str, *, plugin: Plugin | None = None
-) -> TrackOperation:
+def read_operation(raw: Any, document: Document, where: str, *, plugin: str | None = None) -> TrackOperation:
     """Parse one operation; the name defaults to the type, and the type to a search.
 
     In a lenient document, an operation whose type or parameter source is not built in becomes a
-    PluginOperation, unless its type looks like a typo and no plug-in mentions it.
+    PluginOperation, unless its type looks like a typo and there is no plug-in.
 
     Args:
         raw: its JSON.
         document: that it is part of.
         where: its JSON path.
-        plugin: the Python plug-in beside the track.
+        plugin: file of the Python plug-in beside the track.
 
     Raises:
         UsageError: If its type or a key is unknown, or a value is wrong.
@@ -73,8 +70,7 @@ def read_operation(
         if source is not None and not isinstance(source, str):
             raise document.refuse(f"{where}.{_SOURCE}", "is not text")
         sourced = source is not None and source not in BUILT_IN_PARAM_SOURCES and source != kind
-        mentioned = plugin is not None and plugin.mentions(kind)
-        if sourced or (not own and (mentioned or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):
+        if sourced or (not own and (plugin or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):
             return _plugin_operation(raw, kind, document, where)
     if not own:
         raise document.refuse(
@@ -189,7 +185,7 @@ class Context:
     document: Document
     track: str  # name of the track, for messages
     operations: Mapping[str, TrackOperation]  # the track's, by name
-    plugin: Plugin | None = None  # the Python plug-in beside the track
+    plugin: str | None = None  # file of the Python plug-in beside the track
     # Errors of operations, which only matter to tasks that refer to them.
     unusable: Mapping[str, UsageError] = field(default_factory=dict)
 
@@ -407,8 +403,8 @@ class _Reader:
         """Return whether a bare name is a plug-in's type, as in Rally, and no typo."""
         if not self._document.lenient:
             return False
-        plugin, names = self._context.plugin, (*self._context.operations, *OPERATION_TYPES)
-        return (plugin is not None and plugin.mentions(name)) or nearest(name, names, alike=LIKE) is None
+        names = (*self._context.operations, *OPERATION_TYPES)
+        return self._context.plugin is not None or nearest(name, names, alike=LIKE) is None
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:
         known = sorted(self._context.operations) or sorted(OPERATION_TYPES)

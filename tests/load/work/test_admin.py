@@ -1,20 +1,19 @@
 """Administrative requests: every type's line, body and judge."""
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
 
-from benchctl.errors import BenchctlError
 from benchctl.load.request import Answer, Request
 from benchctl.load.work.openers import open_workload
-from benchctl.load.workload import Driven, Send, WorkContext
+from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from golden import Cases
-from load.playing import outcome, play_operation, request_of, scripted, workload
+from load.playing import outcome, play_operation, request_of, workload
 
 BODY = {"a": 1}
 TEMPLATE = {"template": "t"}
@@ -212,24 +211,3 @@ def test_statuses_to_ignore_count_as_success_for_every_type():
     judge = request_of(operation_type="refresh", request_params={"ignore": [404, "409"]}).judge
     outcomes = [judge(status, b"{}").outcome for status in (404, 409, 410)]
     assert outcomes == [Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR]
-
-
-_NOWHERE = "benchctl did not start these nodes"
-
-
-@pytest.mark.parametrize("reason", ["", f"it is damaged: {'x' * 900} (logs in /a)", _NOWHERE])
-def test_what_a_node_has_on_disk_is_checked_by_who_started_it(reason: str):
-    def check(halted: Callable[[], bool]) -> None:
-        assert not halted()
-        if reason:
-            raise BenchctlError(reason)
-
-    context = WorkContext("big5", check_index=None if reason == _NOWHERE else check)
-    script = scripted(workload(context, operation_type="check-index").program(0)())
-    item = next(script)
-    assert isinstance(item, Driven)
-    item.run(cast("Send", None), lambda: False)
-    with pytest.raises(StopIteration) as end:
-        script.send(None)
-    assert end.value.value.reason == reason
-    assert (end.value.value.outcome is Outcome.OK) == (not reason)

@@ -1,6 +1,6 @@
 """Administrative operations of several requests: polling, creating and deleting what a track declares."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -21,12 +21,9 @@ from benchctl.load.request import (
 from benchctl.load.work.searches import PATH_SAFE, searches_in
 from benchctl.load.workload import (
     LONG_TIMEOUT_S,
-    Driven,
     Envelope,
-    Item,
     Reply,
     Script,
-    Send,
     Verdict,
     WorkContext,
     Workload,
@@ -36,14 +33,12 @@ from benchctl.load.workload import (
     poll,
     repeated,
     scripted,
-    with_body,
 )
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
 from benchctl.track.operations import Condition, Criterion, Operation, Progress, is_number, url_param
 from benchctl.track.operations.admin import (
-    CheckIndex,
     CreateDataStream,
     CreateIndex,
     CreateTemplate,
@@ -53,8 +48,6 @@ from benchctl.track.operations.admin import (
     Downsample,
     ForceMerge,
     RunUntil,
-    ShrinkIndex,
-    TrainKnnModel,
     WaitForTransform,
     names_of,
 )
@@ -103,30 +96,6 @@ def open_sleep(operation: Sleep, _order: WorkOrder) -> Workload:
     def script() -> Script:
         yield operation.duration
         return _OK
-
-    return scripted(script)
-
-
-def _check_nowhere(_: object) -> None:
-    raise BenchctlError("benchctl did not start these nodes")
-
-
-def open_check(_operation: CheckIndex, order: WorkOrder) -> Workload:
-    """Open a check of what a node has on disk; benchctl sends nothing."""
-    check = order.context.check_index or _check_nowhere
-
-    def script() -> Script:
-        failed: list[str] = []
-
-        def run(_send: Send, halted: Callable[[], bool]) -> None:
-            try:
-                check(halted)
-            except BenchctlError as err:
-                failed.append(err.message)
-
-        yield Driven(run)
-        # Not shortened as answers are: it ends with where the node's logs are.
-        return Answer(Outcome.HTTP_ERROR, reason=failed[0]) if failed else _OK
 
     return scripted(script)
 
@@ -606,135 +575,6 @@ def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
             params=operation.url_params,
         )
     )
-
-
-def open_shrink(operation: ShrinkIndex, order: WorkOrder) -> Workload:
-    """Open the shrinking of indices, one after the other."""
-    return scripted(lambda: _shrink_all(operation, order))
-
-
-_Found = Generator[Item, Reply | None, list[str] | Answer]
-
-
-def _shrink_all(operation: ShrinkIndex, order: WorkOrder) -> Script:
-    envelope = Envelope(operation, timeout_s=LONG_TIMEOUT_S)
-    listing = envelope.request("GET", f"/{quote(operation.source_index, safe=',*')}/_settings")
-    sources = yield from _keys(listing, "")
-    if isinstance(sources, Answer):
-        return sources
-    if not sources:
-        return Answer(Outcome.HTTP_ERROR, reason=f"no such index '{operation.source_index}'")
-    nodes: list[str] | Answer = [operation.shrink_node] if operation.shrink_node else []
-    if not nodes:
-        nodes = yield from _keys(envelope.request("GET", "/_nodes/data:true"), "nodes")
-    if isinstance(nodes, Answer):
-        return nodes
-    if not nodes:
-        return Answer(Outcome.HTTP_ERROR, reason="no node holds data")
-    stem = _stem(sources)
-    for place, source in enumerate(sources):
-        node = nodes[(order.context.seed + place) % len(nodes)]
-        target = operation.target_index + source.removeprefix(stem)
-        failed = yield from _shrink(operation, envelope, source, target, node)
-        if failed is not None:
-            return failed
-    return _OK
-
-
-def _stem(names: list[str]) -> str:
-    """The common prefix of sorted names."""
-    first, last = names[0], names[-1]
-    alike = next((place for place, letter in enumerate(first) if not last.startswith(letter, place)), None)
-    return first[:alike]
-
-
-def _shrink(operation: ShrinkIndex, envelope: Envelope, source: str, target: str, node: str) -> Script:
-    """Move all shards of an index to one node, block writes, and shrink it; the first failure, or None."""
-    key = "_name" if operation.shrink_node else "_id"
-    where = f"index.routing.allocation.require.{key}"
-    settings = {**(operation.target_body.get("settings") or {}), where: None, "index.blocks.write": None}
-    source_path, target_path = quote(source, safe=""), quote(target, safe="")
-    steps = [
-        with_body(
-            envelope.request("PUT", f"/{source_path}/_settings", params={"preserve_existing": "true"}),
-            msgspec.json.encode({"settings": {where: node, "index.blocks.write": "true"}}),
-        ),
-        _settled(envelope, source_path),
-        with_body(
-            envelope.request(
-                "PUT",
-                f"/{source_path}/_shrink/{target_path}",
-                params=operation.url_params,
-            ),
-            msgspec.json.encode({**operation.target_body, "settings": settings}),
-        ),
-        _settled(envelope, target_path),
-    ]
-    for request in steps:
-        reply = yield from ask(request)
-        if reply.answer.outcome is not Outcome.OK:
-            return reply.answer
-    return None
-
-
-def _settled(envelope: Envelope, path: str) -> Request:
-    """A request that is answered once no shard of an index is moving."""
-    return envelope.request(
-        "GET",
-        f"/_cluster/health/{path}",
-        params={
-            "wait_for_events": "languid",
-            "wait_for_no_initializing_shards": "true",
-            "wait_for_no_relocating_shards": "true",
-            "timeout": f"{LONG_TIMEOUT_S:.0f}s",
-        },
-    )
-
-
-def _keys(request: Request, path: str) -> _Found:
-    """The sorted keys of an object in an answer; or the answer, if it failed."""
-    reply = yield from ask(request)
-    if reply.answer.outcome is not Outcome.OK:
-        return reply.answer
-    try:
-        content = msgspec.json.decode(reply.exchange.body)
-    except UNDECODABLE as err:
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"not JSON: {err}"))
-    content = at_path(content, path) if path else content
-    return sorted(content) if isinstance(content, dict) else []
-
-
-def open_train_model(operation: TrainKnnModel, _order: WorkOrder) -> Workload:
-    """Open the training of a k-NN model, polled until it is trained."""
-    envelope = Envelope(operation)
-    path = f"/_plugins/_knn/models/{quote(operation.model_id, safe='')}"
-    body = msgspec.json.encode(operation.body)
-    train = envelope.request("POST", f"{path}/_train", body, params=operation.url_params)
-    question = envelope.request("GET", path)
-
-    late = Answer(Outcome.TIMEOUT, reason=f"still in training after {operation.retries} questions")
-
-    def script() -> Script:
-        begun = yield from ask(train)
-        if begun.answer.outcome is not Outcome.OK:
-            return begun.answer
-        return (yield from poll(question, _trained, operation.poll_period, operation.retries + 1, late))
-
-    return scripted(script)
-
-
-class _Model(msgspec.Struct):
-    state: str
-    error: str = ""
-
-
-def _trained(reply: Reply) -> Answer | None:
-    model = msgspec.json.decode(reply.exchange.body, type=_Model)
-    if model.state == "training":
-        return None
-    if model.state == "created":
-        return _OK
-    return Answer(Outcome.PARTIAL, reason=shorten(f"the model is {model.state}: {model.error}"))
 
 
 DECLARED: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {

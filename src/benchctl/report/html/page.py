@@ -8,7 +8,6 @@ import msgspec
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, not_drawn
-from benchctl.report.command_line import command
 from benchctl.report.details import further_tables
 from benchctl.report.facts import fact_sections
 from benchctl.report.html.parts import (
@@ -27,7 +26,7 @@ from benchctl.report.html.parts import (
 )
 from benchctl.report.layout import collect_notes, result_tables
 from benchctl.report.numbers import counted
-from benchctl.report.planning import command_for_one_run, planning_lines
+from benchctl.report.planning import again, next_command
 from benchctl.report.sentences import additions, headline, legend, verdict
 from benchctl.report.table import OPERATION, Command, Items, Table, Verdict, worded
 from benchctl.results.likeness import JoinedRuns
@@ -139,13 +138,12 @@ def _parts(subject: Subject) -> Iterator[Part]:
     yield Part(
         "setting", "What was compared, and how", [*origins, *_setting_tables(analysis, subject.plan), *facts]
     )
-    plan, lines = subject.plan, planning_lines(analysis, subject.plan)
-    sentences = [line for line in lines if isinstance(line, str)]
+    plan = subject.plan
     details = [*further_tables(analysis, details=True), *subject.profiles]
-    yield Part("details", "Precision and details", [*details, *sentences] if details else [])
-    again = [Command("Measure the same again", command(plan))] if plan is not None and plan.schedules else []
-    further = [line for line in lines if isinstance(line, Command)]
-    yield Part("repeat", "How to repeat", [*subject.commands, *again, *further])
+    yield Part("details", "Precision and details", details)
+    same = [Command("Measure the same again", again(plan.words, {}))] if plan and plan.words else []
+    following = None if plan is None else next_command(analysis, plan)
+    yield Part("repeat", "How to repeat", [*subject.commands, *same, *filter(None, [following])])
 
 
 def _facts(record: RunRecord, *, alone: bool) -> Iterator[PageBlock]:
@@ -212,12 +210,11 @@ def comparison_page(
         for source in fork_sources(archive.folder_of(part.run), part.forks, label=part.label)
     ]
     charts, absent = request_charts(sources, analysis)
-    together = command_for_one_run(selection)
     return msgspec.structs.replace(
         comparison_subject([(part.label, len(part.forks), part.run) for part in parts], analysis),
         charts=(*charts, *(chart for page in hooks("page") for chart in page(analysis)[0])),
         without_samples=absent,
-        commands=(*commands, *([] if together is None else [together])),
+        commands=commands,
     )
 
 

@@ -160,11 +160,6 @@ def groups(charts: Iterable[Chart], order: Sequence[str]) -> list[Group]:
     return listed
 
 
-def link(address: str, text: str) -> Markup:
-    """Return a link in a line."""
-    return Markup('<a href="{}">{}</a>').format(address, text)
-
-
 def embedded(value: object) -> Markup:
     """Return JSON that no `</script>` or `<!--` in it can end or change."""
     text = msgspec.json.encode(value, enc_hook=_typed_array).decode()

@@ -33,15 +33,6 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     poll_period: PositiveSeconds = 10.0  # seconds between questions
 
 
-class CheckIndex(Operation, frozen=True, kw_only=True, tag="check-index"):
-    """Lucene's check of all shards of nodes that benchctl started on this host, on a copy of their files.
-
-    Its time is what that takes, with the start of a Java runtime for every shard; damage is a failure.
-    """
-
-    shown: ClassVar[bool] = True
-
-
 class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
     """Send a request again and again until its answer is the wanted one."""
 
@@ -148,25 +139,6 @@ class Downsample(Operation, frozen=True, kw_only=True, tag="downsample"):
     target_index: str | None = None  # to which; None means the source's name with the interval behind it
     fixed_interval: str = "1h"
     sampling_method: Literal["aggregate", "last_value"] | None = None  # how values become one
-
-
-class ShrinkIndex(Retried, frozen=True, kw_only=True, tag="shrink-index"):
-    """Make indices with fewer shards: all shards of a source move to one node, and become fewer there."""
-
-    source_index: str  # one, or a pattern
-    target_index: str  # its name; with several sources, what they do not have in common goes behind it
-    target_body: dict[str, Any] = msgspec.field(default_factory=dict)  # settings of the target
-    # That takes the shards; None means one that holds data, drawn by the run's seed.
-    shrink_node: str | None = None
-
-
-class TrainKnnModel(Retried, frozen=True, kw_only=True, tag="train-knn-model"):
-    """Train a model for the nearest vectors, and ask until it is there."""
-
-    model_id: str = msgspec.field(name="model_id")
-    body: dict[str, Any]  # what it learns from
-    retries: int = 1000  # how often it is asked for
-    poll_period: PositiveSeconds = msgspec.field(default=0.5, name="poll_period")  # seconds between questions
 
 
 # Operations of one request, and those that benchctl cannot do: a row each.
@@ -506,6 +478,17 @@ ROWS = (
         reads=True,
     ),
     # What goes neither over HTTP nor out of a file of documents.
+    Row(
+        "shrink-index",
+        "Indices with fewer shards, each made of one whose shards move to one node.",
+        cannot="shrink-index: benchctl does not move shards between nodes",
+    ),
+    Row(
+        "train-knn-model",
+        "A model for the nearest vectors, of OpenSearch's native libraries.",
+        Form("GET", "/_plugins/_knn/stats"),
+        cannot="train-knn-model: benchctl trains no models",
+    ),
     _elsewhere("proto-bulk", "A bulk request over gRPC."),
     _elsewhere("proto-search", "A search over gRPC."),
     _elsewhere("proto-vector-search", "A search for vectors over gRPC."),

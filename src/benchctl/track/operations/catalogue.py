@@ -1,8 +1,6 @@
 """Every operation type that benchctl knows, by the name that Rally and OpenSearch Benchmark give it."""
 
-import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -274,33 +272,10 @@ BUILT_IN_PARAM_SOURCES = frozenset({"file-reader", "bulk", "search"})
 FILE_NAMES = ("track.py", "workload.py")
 """Rally's and OpenSearch Benchmark's names of a plug-in's main file."""
 
-_MOST_CHARACTERS = 2**22
 
-
-@dataclass(frozen=True)
-class Plugin:
-    """The Python plug-in beside a track, which reading the track does not execute."""
-
-    name: str  # of its main file
-    text: str  # of all its files; only to see which names occur there
-
-    def mentions(self, name: str) -> bool:
-        """Return whether a name stands in it as a text, as it does where it is registered."""
-        return f'"{name}"' in self.text or f"'{name}'" in self.text
-
-
-def find_plugin(folder: Path) -> Plugin | None:
-    """Find the plug-in of a track's directory."""
-    name = next((name for name in FILE_NAMES if (folder / name).is_file()), None)
-    if name is None:
-        return None
-    texts: list[str] = []
-    for path in sorted(folder.glob("**/*.py")):
-        with contextlib.suppress(OSError):
-            if path.is_file():  # a pipe or a device would be read for ever
-                with path.open(encoding="utf-8", errors="replace") as file:
-                    texts.append(file.read(_MOST_CHARACTERS))
-    return Plugin(name, "\n".join(texts))
+def find_plugin(folder: Path) -> str | None:
+    """Return the main file's name of a track's Python plug-in, which reading the track does not execute."""
+    return next((name for name in FILE_NAMES if (folder / name).is_file()), None)
 
 
 class PluginOperation(Operation, frozen=True, kw_only=True, tag="plugin"):
