@@ -118,13 +118,12 @@ def test_costs_and_totals_over_builds(home: Home, benchctl: Benchctl, tmp_path: 
                 for fork in runs(home)["wire"].compared(variant)
             ]
             assert side["values"] == pytest.approx(expected)
-    # Two builds of the same content are one index.
-    assert rows["cost"]["comparison"]["replicate"] == "fork"
+    assert rows["cost"]["comparison"]["replicate"] == "build"
     assert rows["cost"]["comparison"]["difference_low"] is not None
     found = runs(home)
     assert (found["large"].plan.heap_mb, found["wire"].plan.heap_mb) == (600, 512)
     assert found["large"].plan.index_builds == 1
-    assert {fork.index_build for fork in found["wire"].forks} == {0}
+    assert {fork.index_build for fork in found["wire"].forks} == {0, 1}
     assert rows["size"]["comparison"]["units_baseline"] == 2
     assert not found["built"].forks
     shown = benchctl("show", found["built"].id)
