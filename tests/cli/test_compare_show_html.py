@@ -3,11 +3,13 @@
 import shlex
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from benchctl.cli import root
+from benchctl.cli.streams import WORDS, typed_words
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.html.page import write_pages
 from benchctl.report.html.parts import PLOTLY, SCRIPT, STYLE
@@ -61,6 +63,23 @@ def test_a_comparison_is_a_page_that_says_where_its_sides_come_from(runs: Path, 
     assert "3 forks of run 20260102-000000-c-bbbb" in text
     assert f"benchctl {shlex.join(['compare', *sides])} --html {out}" in text
     assert "Service time by request" in [text for _, text in found.headings()]
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("prod=https://me:secret@host:9200", "prod=https://host:9200"),
+        (
+            "a=es,distribution:https://me:secret@h/es.zip?key=1,heap:1g",
+            "a=es,distribution:https://h/es.zip,heap:1g",
+        ),
+        ("--param=a=x@y?z", "--param=a=x@y?z"),
+    ],
+)
+def test_words_are_kept_without_what_may_be_secret_in_addresses(typed: str, kept: str):
+    with click.Context(root) as context:
+        context.meta[WORDS] = ("run", typed)
+        assert typed_words() == ("run", kept)
 
 
 @pytest.mark.parametrize("words", [["show", "20260101"], ["compare", "es", "os"]])

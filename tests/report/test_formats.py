@@ -55,7 +55,7 @@ def test_json_reads_back_as_the_same_analysis(record: RunRecord):
     analysis = analyse_run(record)
     text = render(analysis, "json", records=[record])
     assert msgspec.json.decode(text, type=Document) == document(analysis, [record])
-    assert msgspec.json.decode(text)["schema_version"] == SCHEMA_VERSION == 6
+    assert msgspec.json.decode(text)["schema_version"] == SCHEMA_VERSION == 7
 
 
 def test_text_is_the_default(record: RunRecord):

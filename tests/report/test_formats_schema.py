@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "4fa491ac79af8ad3",
-    "run": "2c5e0b3f3f63ba20",
+    "analysis": "57c326c98147d373",
+    "run": "589de9541d22ff27",
     "message": "9c8f3fc77bfeaedf",
     "config": "fbc4c2b5c246f7cf",
 }
@@ -76,7 +76,7 @@ def test_records_keep_to_theirs(record: RunRecord):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 1}, "6 was expected"),
+        ({"schema_version": 1}, "7 was expected"),
         ({"rows": None}, "is not of type 'array'"),
         ({"extra": 1}, "Additional properties are not allowed"),
     ],

@@ -215,6 +215,12 @@ def test_forecasts_say_what_the_last_run_could_detect_and_how_long_it_takes(requ
     golden.agree(request.config, Path(__file__).parent / "golden" / "forecasts.txt", "\n".join(texts))
 
 
+def test_a_command_is_given_again_with_other_parameters_beside_its_own():
+    words = ("run", "--param", "a=1", "--param=iterations=3", "--param", "@file.json")
+    line = again(words, {"--forks": "6"}, {"iterations": 9})
+    assert line == "benchctl run --param a=1 --param @file.json --forks 6 --param iterations=9"
+
+
 @pytest.mark.parametrize(
     ("words", "options", "line"),
     [

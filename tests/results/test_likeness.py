@@ -10,7 +10,6 @@ from benchctl.results.likeness import (
     alike_variants,
     beyond,
     resolved,
-    unlike,
     unlike_variants,
     variant_differences,
 )
@@ -115,8 +114,9 @@ def test_another_host_is_another_world(record: RecordMaker):
     there = msgspec.structs.replace(
         here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="lab2")
     )
-    assert unlike(here, there) == ("the hosts differ (lab1, lab2)",)
-    assert unlike(here, here) == ()
+    there = msgspec.structs.replace(there, id="2")
+    assert unlike_variants(("", here), ("", there)) == ("the hosts differ (lab1, lab2)",)
+    assert unlike_variants(("", here), ("", here)) == ()
 
 
 def plugin(folder: str, digest: str) -> dict[str, Any]:
@@ -193,7 +193,7 @@ LOOSER = {"redline": msgspec.structs.replace(SEARCH, limit_ns=100_000_000)}
 def test_what_decides_figures_is_a_difference_and_nothing_else(
     planned: RecordMaker, here: dict[str, Any], there: dict[str, Any], reasons: tuple[str, ...]
 ):
-    assert unlike(planned("1", **here), planned("2", **there)) == reasons
+    assert unlike_variants(("", planned("1", **here)), ("", planned("2", **there))) == reasons
 
 
 def test_variants_are_alike_only_with_the_same_tasks(planned: RecordMaker):

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.results.likeness import unlike
+from benchctl.results.likeness import unlike_variants
 from benchctl.results.plan import EvidenceSpec, TargetSpec
 from benchctl.run.checks import EVIDENCE_KINDS, check_evidence
 from benchctl.run.forecast import _same
@@ -68,8 +68,8 @@ def test_forks_that_carry_evidence_are_unlike_plain_ones_and_extra_forks_change_
         make_record(name, plan=make_plan(evidence=evidence))
         for name, evidence in (("1", None), ("2", EXTRA), ("3", EVERYWHERE))
     )
-    assert unlike(plain, extra) == ()
-    (said,) = unlike(plain, everywhere)
+    assert unlike_variants(("es", plain), ("es", extra)) == ()
+    (said,) = unlike_variants(("es", plain), ("es", everywhere))
     assert said == "evidence differs (none, inlining+profile)"
     assert not _same(plain.plan, everywhere.plan)
     assert _same(plain.plan, extra.plan)

@@ -59,11 +59,11 @@ def keep(store: RunStore, name: str, forks: int = 4) -> None:
 
 def test_a_run_says_what_the_last_one_could_detect(tmp_path: Path):
     store, notes = RunStore(tmp_path), Notes()
-    keep(store, "a")
+    keep(store, "a", forks=5)
     announce(Past(store, HOST, Home(tmp_path)), make_plan(forks=10), TRACK, notes)
     assert len(notes.notes) == 2
     assert "10 forks per variant, about 5 min 00 s" in notes.notes[0]
-    assert "4 forks" in notes.notes[1]
+    assert "5 forks" in notes.notes[1]
 
 
 @pytest.mark.parametrize("known", [True, False])

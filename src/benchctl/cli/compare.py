@@ -133,7 +133,7 @@ def compare_command(
         from benchctl.report.html.page import comparison_page  # noqa: PLC0415 - see above
         from benchctl.report.planning import again  # noqa: PLC0415 - see above
 
-        commands = [Command("Make this page again", again(typed_words(), {}))]
+        commands = [Command("Make this page again", again(typed_words()))]
         print_page(comparison_page(archive, selection, analysis, commands), html)
     else:
         print_comparison(selection, analysis, output_format, gate=result, verbose=verbose, runs=runs_folder)

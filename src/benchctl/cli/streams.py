@@ -17,9 +17,12 @@ WORDS: Final = "benchctl.words"
 
 
 def typed_words() -> tuple[str, ...]:
-    """Return what followed `benchctl` on the command line, without users and passwords of addresses."""
+    """Return what followed `benchctl` on the command line, without what may be secret in addresses.
+
+    That is users and passwords before the host, and the query.
+    """
     words: tuple[str, ...] = click.get_current_context().meta.get(WORDS, ())
-    return tuple(re.sub(r"://[^/@\s]*@", "://", word) for word in words)
+    return tuple(re.sub(r"://(?:[^/@\s]*@)?([^?,\s]*)(?:\?[^,\s]*)?", r"://\1", word) for word in words)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

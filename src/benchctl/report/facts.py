@@ -74,7 +74,7 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     yield from _measured_lines(plan)
     yield from _warmup_lines(plan)
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
-    yield f"{_forks(record)} of every variant, order seed {plan.seed}{heap}"
+    yield f"{counted(len(record.own_blocks), 'fork')} of every variant, order seed {plan.seed}{heap}"
     if plan.way:
         yield plan.way
     yield from _beside_lines(record)
@@ -131,14 +131,6 @@ def _host_line(name: str, host: LoadHostFacts) -> str:
         f"{name}: {counted(host.cores, 'CPU')}, {host.memory_bytes / 2**30:,.1f} GiB, "
         f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
     )
-
-
-def _forks(record: RunRecord) -> str:
-    """`5 forks`, or `3 to 5 forks` if variants sat blocks out."""
-    blocks = {*record.own_blocks}
-    counts = [len(blocks.difference(record.left_out.get(spec.name, ()))) for spec in record.plan.variants]
-    fewest, most = min(counts), max(counts)
-    return counted(most, "fork") if fewest == most else f"{fewest} to {counted(most, 'fork')}"
 
 
 def _corpus_line(corpus: CorpusSpec) -> str:

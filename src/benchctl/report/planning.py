@@ -4,6 +4,7 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 
 from benchctl.report.numbers import counted, duration
 from benchctl.report.table import Command
@@ -21,22 +22,33 @@ _LEAST_ITERATIONS = 100
 _ITERATION_GROWTH = 3
 
 
-def again(words: Sequence[str], options: Mapping[str, str | None]) -> str:
-    """Return a command as it was given, with other values of these options; None leaves one out."""
+def again(
+    words: Sequence[str],
+    options: Mapping[str, str | None] = MappingProxyType({}),
+    params: Mapping[str, object] = MappingProxyType({}),
+) -> str:
+    """Return a command as it was given, with other values of these options and track parameters.
+
+    None leaves an option out.
+    """
     kept: list[str] = []
     rest = iter(words)
     for word in rest:
-        name, equals, _ = word.partition("=")
-        if name not in options:
+        name, equals, value = word.partition("=")
+        if name == "--param":
+            value = value if equals else next(rest, "")
+            kept += [] if value.partition("=")[0] in params else [name, value]
+        elif name not in options:
             kept.append(word)
         elif not equals and name not in _FLAGS:
             next(rest, None)
-    given = (word for name, value in options.items() if value is not None for word in (name, value))
+    given = [word for name, value in options.items() if value is not None for word in (name, value)]
+    given += [word for name, value in params.items() for word in ("--param", f"{name}={value}")]
     return shlex.join(["benchctl", *kept, *given])
 
 
 # What ended a run would end the next one as early, and a trial shows nothing.
-_FLAGS = frozenset({"--test-mode", "--until-decided", "--dry-run"})
+_FLAGS = frozenset({"--test-mode", "--until-decided"})
 _FRESH = {**dict.fromkeys(_FLAGS), "--budget": None, "--margin": None}
 
 
@@ -82,17 +94,21 @@ def _larger(plan: Plan, codes: set[str], forks: int, *, by_build: bool) -> Comma
     reasons = list(_reasons(codes, by_build=by_build))
     return Command(
         f"Next ({'; '.join(reasons)})" if reasons else "Next",
-        again(plan.words, {**_FRESH, "--forks": str(forks), **_longer(plan, codes, by_build=by_build)}),
+        again(plan.words, {**_FRESH, "--forks": str(forks), **_builds(plan, by_build)}, _longer(plan, codes)),
     )
 
 
-def _more_blocks(analysis: Analysis, forks: int) -> Command:
+def _more_blocks(analysis: Analysis, forks: int) -> Command | None:
+    """Return the command that adds blocks; None where as many as a run may have would decide nothing."""
+    fewest = min(analysis.forks.values(), default=0)
     lacking = [
         (cost.further_minutes, cost.further)
         for cost in analysis.costs
         if cost.further is not None and cost.further_minutes is not None
     ]
-    purpose = f"Next (more than {counted(min(analysis.forks.values(), default=0), 'fork')})"
+    if analysis.costs and not lacking and fewest >= FORKS_FOR_QUOTING and not any(_interactions(analysis)):
+        return None
+    purpose = f"Next (more than {counted(fewest, 'fork')})"
     if lacking:
         within = (choice for choice in lacking if choice[0] <= _COFFEE_MINUTES)
         minutes, forks = max(within, default=min(lacking))
@@ -109,19 +125,20 @@ def _reasons(codes: set[str], *, by_build: bool) -> Iterator[str]:
         yield "more index builds"
 
 
-def _longer(plan: Plan, codes: set[str], *, by_build: bool) -> dict[str, str]:
-    """Return the options of a run with more of what this one lacked."""
+def _builds(plan: Plan, by_build: bool) -> dict[str, str]:  # noqa: FBT001 - says which unit counts
+    return {"--index-builds": str(max(FORKS_FOR_VERDICT, _GROWTH * plan.index_builds))} if by_build else {}
+
+
+def _longer(plan: Plan, codes: set[str]) -> dict[str, int]:
+    """Return the parameters of a run with more of the requests that this one lacked."""
     tasks = [task for schedule in plan.schedules for task in schedule.schedule]
-    options = {}
-    if by_build:
-        options["--index-builds"] = str(max(FORKS_FOR_VERDICT, _GROWTH * plan.index_builds))
     if "not-steady" in codes and not any(task.time_period or task.warmup_time_period for task in tasks):
         sent = max((task.warmup_iterations or 0) + (task.iterations or 1) for task in tasks)
-        options["--param"] = f"warmup_iterations={_GROWTH * sent}"
-    elif "too-few-samples" in codes:
+        return {"warmup_iterations": _GROWTH * sent}
+    if "too-few-samples" in codes:
         sent = max((task.iterations or 1) for task in tasks)
-        options["--param"] = f"iterations={max(_LEAST_ITERATIONS, _ITERATION_GROWTH * sent)}"
-    return options
+        return {"iterations": max(_LEAST_ITERATIONS, _ITERATION_GROWTH * sent)}
+    return {}
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:
@@ -158,10 +175,10 @@ def forecast_lines(last: Analysis | None, plan: Plan, block_s: float) -> list[st
     if forks < FORKS_FOR_VERDICT:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
     lines = [size]
-    if last is not None:
-        had = counted(min(last.forks.values(), default=0), "fork")
-        least = _least(last)
-        lines += [f"with {had}, the last one could detect {least} (80% power)"] if least else []
+    had = 0 if last is None else min(last.forks.values(), default=0)
+    # Of fewer, the spread is hardly known.
+    if last is not None and had >= FORKS_FOR_QUOTING and (least := _least(last)):
+        lines.append(f"with {counted(had, 'fork')}, the last one could detect {least} (80% power)")
     if plan.swept is not None and plan.swept.axes[0].name == HISTORY and len(plan.swept.bases) > 1:
         # The difference of two pairs, of which each has the spread of the comparison.
         chance = power(math.log1p(EFFECT), math.sqrt(2) * _ASSUMED_SD, Rule(0.0, paired=True), forks)

@@ -208,13 +208,8 @@ Variant = tuple[str, RunRecord]
 """(name, record): one variant's results in one run."""
 
 
-def unlike(one: RunRecord, other: RunRecord) -> tuple[str, ...]:
-    """Return why the results of two runs cannot be compared; empty when they can."""
-    return tuple(_reasons(one, other))
-
-
 def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
-    """Return the reasons of `unlike` and Java runtimes, which a run chooses but runs only happen to have."""
+    """Return why two results cannot be compared; Java runtimes count, which runs only happen to share."""
     return tuple(_variant_reasons(one, other))
 
 

@@ -1,6 +1,6 @@
 """The record of a run, written as run.json: plan, environment and forks; the answers of variants."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import count, islice
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from benchctl.spec import EvidenceKind
 C2_LEVEL = 4
 """Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
 
-RECORD_VERSION = 7
+RECORD_VERSION = 8
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -319,9 +319,8 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     # Why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.
     stopped: str = ""
     looks: Looks = 1
-    # Variant -> blocks of the run that have no fork of it: of an experiment that gives forks to what is
-    # open, those in which others were measured.
-    left_out: dict[str, tuple[int, ...]] = {}
+    # Numbers of blocks that it has no part in: other runs of its experiment have them.
+    skipped: tuple[int, ...] = ()
     # Of hosts that load came from and benchctl did not run on, by name.
     load_hosts: dict[str, LoadHostFacts] = {}
 
@@ -373,8 +372,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     @property
     def own_blocks(self) -> tuple[int, ...]:
         """The blocks whose figures count: those planned, or begun once it stopped."""
-        idle = set.intersection(*(set(self.left_out.get(spec.name, ())) for spec in self.plan.variants))
-        free = (block for block in count() if not self.plan.is_extra(block) and block not in idle)
+        free = (block for block in count() if not self.plan.is_extra(block) and block not in self.skipped)
         own = tuple(islice(free, self.plan.forks))
         if not self.stopped:
             return own
@@ -412,29 +410,17 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         have = {(fork.block, fork.variant) for fork in self.forks if fork.status == "done"}
         return tuple(pair for pair in self._wanted() if pair not in have)
 
-    def with_blocks(
-        self, blocks: Iterable[int], stop: StopSpec | None, variants: Collection[str] | None = None
-    ) -> "RunRecord":
+    def with_blocks(self, blocks: Iterable[int], stop: StopSpec | None) -> "RunRecord":
         """Return the run to be continued with other blocks: its recorded end is removed.
 
-        `blocks` are added behind its own so far, and block numbers that they skip are left out. `stop` is the
-        rule from now on; `variants` None all have forks in the new blocks.
+        `blocks` are added behind its own so far; `stop` is the rule from now on.
         """
         own, added = self.own_blocks, [block for block in blocks if not self.plan.is_extra(block)]
         passed = set(range(1 + max(own, default=-1), 1 + max(added, default=-1))) - set(added)
-        idle = {block for block in passed if not self.plan.is_extra(block)}
+        skipped = {*self.skipped, *(block for block in passed if not self.plan.is_extra(block))}
         evidence = self.plan.evidence
         if evidence is not None and evidence.extra_forks:
             evidence = msgspec.structs.replace(evidence, first=self.plan.extra_blocks.start)
-        without = {
-            spec.name: idle if variants is None or spec.name in variants else idle | set(added)
-            for spec in self.plan.variants
-        }
-        left_out = {
-            name: tuple(sorted({*self.left_out.get(name, ()), *numbers}))
-            for name, numbers in without.items()
-            if numbers or name in self.left_out
-        }
         return msgspec.structs.replace(
             self,
             plan=msgspec.structs.replace(
@@ -443,16 +429,11 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
             status="running",
             stopped="",
             caveats=tuple(text for text in self.caveats if text != self.stopped),
-            left_out=left_out,
+            skipped=tuple(sorted(skipped)),
         )
 
     def _wanted(self) -> list[tuple[int, str]]:
-        return [
-            (block, spec.name)
-            for block in self.block_numbers
-            for spec in self.plan.variants
-            if block not in self.left_out.get(spec.name, ())
-        ]
+        return [(block, spec.name) for block in self.block_numbers for spec in self.plan.variants]
 
 
 def stray_boots(fork: ForkRecord) -> tuple[BootRecord, ...]:

@@ -178,6 +178,8 @@ def _budget_spent(record: RunRecord, stop: StopSpec) -> str:
     extra = {block for block, _ in record.missing() if record.plan.is_extra(block)}
     if spent + expected + _block_s(record) * len(extra) <= stop.budget_s:
         return ""
+    if record.plan.by_time and _fewest(record) <= stop.least_blocks:
+        return f"{_after(record)}, the minimum, in {duration(spent)}"
     after = " and the forks for evidence" if extra else ""
     few, budget = "", f"the {DURATION.text(stop.budget_s)} for forks (--budget)"
     if _fewest(record) < stop.least_forks:

@@ -141,7 +141,11 @@ def _parts(subject: Subject) -> Iterator[Part]:
     plan = subject.plan
     details = [*further_tables(analysis, details=True), *subject.profiles]
     yield Part("details", "Precision and details", details)
-    same = [Command("Measure the same again", again(plan.words, {}))] if plan and plan.words else []
+    same = (
+        [Command("Measure the same again, from the same directory", again(plan.words))]
+        if plan and plan.words
+        else []
+    )
     following = None if plan is None else next_command(analysis, plan)
     yield Part("repeat", "How to repeat", [*subject.commands, *same, *filter(None, [following])])
 

@@ -477,7 +477,6 @@ ROWS = (
         shown=True,
         reads=True,
     ),
-    # What goes neither over HTTP nor out of a file of documents.
     Row(
         "shrink-index",
         "Indices with fewer shards, each made of one whose shards move to one node.",
@@ -489,6 +488,7 @@ ROWS = (
         Form("GET", "/_plugins/_knn/stats"),
         cannot="train-knn-model: benchctl trains no models",
     ),
+    # What goes neither over HTTP nor out of a file of documents.
     _elsewhere("proto-bulk", "A bulk request over gRPC."),
     _elsewhere("proto-search", "A search over gRPC."),
     _elsewhere("proto-vector-search", "A search for vectors over gRPC."),
