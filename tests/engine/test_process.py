@@ -3,15 +3,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from benchctl.engine.process import Command, NodeProcess, describe_exit, last_lines, started_ns
-from benchctl.errors import BenchctlError
+from benchctl.engine.process import (
+    Command,
+    NodeProcess,
+    Patience,
+    describe_exit,
+    last_lines,
+    node_timeout_s,
+    started_ns,
+)
+from benchctl.errors import BenchctlError, UsageError
 from waiting import DEADLINE_S, eventually
 
 
@@ -314,3 +323,70 @@ def test_the_start_of_a_process_lies_on_the_monotonic_clock(command: Callable[..
     with NodeProcess(command(SLEEPER)) as process:
         tick_ns = 10**9 // os.sysconf("SC_CLK_TCK")
         assert before - 2 * tick_ns < started_ns(process.pid) < time.monotonic_ns() + tick_ns
+
+
+class Host:
+    """A host of two CPUs, and a process, whose clocks a test moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.own = 0.0
+        self.busy = [0.0, 0.0]
+        self.waiting = 0.0
+        monkeypatch.setattr(psutil, "cpu_times", self._times)
+
+    def _times(self, **_: bool) -> list[SimpleNamespace]:
+        zero = dict.fromkeys(("nice", "system", "irq", "softirq", "steal"), 0.0)
+        return [SimpleNamespace(user=busy, iowait=self.waiting, **zero) for busy in self.busy]
+
+    def wait(self, limit_s: float, own: float, busy: Sequence[float], waiting: float = 0.0) -> float:
+        """Return how long a limit lasts, with so much of a second used in each."""
+        patience = Patience(limit_s, lambda: self.own, clock=lambda: self.now)
+        while not patience.is_over():
+            self.now, self.own, self.waiting = self.now + 1, self.own + own, self.waiting + waiting
+            self.busy = [before + each for before, each in zip(self.busy, busy, strict=True)]
+        assert patience.waited_s == self.now
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("own", "busy", "waiting", "lasts"),
+    [
+        (0.0, (0.0, 0.0), 0.0, 30),  # it hangs
+        (0.5, (0.5, 0.0), 0.0, 60),  # it does something, half of the time
+        (2.0, (1.0, 1.0), 0.0, 300),  # it spins: a tenth always counts
+        (0.0, (1.0, 0.0), 0.0, 60),  # others have one of the CPUs
+        (0.1, (1.0, 1.0), 0.0, 300),  # others have nearly all
+        (0.0, (0.0, 0.0), 0.5, 60),  # a disk keeps it waiting
+    ],
+)
+def test_a_limit_counts_the_time_in_which_processes_could_have_run_and_did_not(
+    monkeypatch: pytest.MonkeyPatch, own: float, busy: tuple[float, float], waiting: float, lasts: float
+):
+    assert Host(monkeypatch).wait(30.0, own, busy, waiting) == pytest.approx(lasts, abs=1)
+
+
+def test_the_limit_of_waits_is_a_variable():
+    assert node_timeout_s({}) == 120
+    assert node_timeout_s({"BENCHCTL_NODE_TIMEOUT": "5m"}) == 300
+    with pytest.raises(UsageError, match="BENCHCTL_NODE_TIMEOUT"):
+        node_timeout_s({"BENCHCTL_NODE_TIMEOUT": "soon"})
+
+
+WORKER = """
+import os, signal, time
+if os.fork() == 0:
+    while time.process_time() < 0.3: pass
+    os._exit(0)
+os.wait()
+print('worked', flush=True)
+signal.pause()
+"""
+
+
+def test_what_ended_children_used_counts(command: Callable[..., Command]):
+    worker = command(WORKER)
+    with NodeProcess(worker) as process:
+        printed(worker, 1)
+        assert process.used_s() > 0.2
+        process.stop(DEADLINE_S)
+        assert not process.was_killed

@@ -284,7 +284,7 @@ class SearchClient:
         """Wait, on the node's side, until primary shards are started: those of an index, or of all for None.
 
         Returns:
-            `yellow` or `green`.
+            `yellow` or `green`; `red` if they are not yet.
         """
         path = f"/_cluster/health/{_part(index)}" if index else "/_cluster/health"
         params = {"wait_for_status": "yellow", "timeout": f"{max(int(timeout_s * 1000), 1)}ms"}
@@ -292,9 +292,8 @@ class SearchClient:
         status, answer = self.send("GET", path, params, None, timeout_s + REQUEST_TIMEOUT_S)
         response = answer if isinstance(answer, dict) else {}
         state = str(response.get("status", ""))
-        if state not in {"yellow", "green"}:
-            reason = f"health is still red after {timeout_s:g} s" if state == "red" else node_reason(answer)
-            raise NodeRequestError(f"GET {path}", status, reason)
+        if state not in {"yellow", "green", "red"}:
+            raise NodeRequestError(f"GET {path}", status, node_reason(answer))
         return state
 
     def unassigned(self) -> list[str]:

@@ -24,7 +24,7 @@ import psutil
 from benchctl.disk import disk_errors, link_or_copy, open_regular, read_file, replacing, stored
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
-from benchctl.engine.process import Command, NodeProcess
+from benchctl.engine.process import Command, NodeProcess, Patience
 from benchctl.engine.settings import BootFolders, hand_over
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
@@ -123,7 +123,9 @@ class ClassArchive:
             self._refusal_file.write_text(reason, encoding="utf-8")
 
     def keep(self, written: Path, otherwise: str) -> None:
-        """Keep the archive that a node wrote, or the reason why it did not; no link is followed.
+        """Keep the archive that a node wrote, else the reason why it did not; no link is followed.
+
+        An empty reason is not kept.
 
         Raises:
             BenchctlError: If the disk refuses, or the archive is not a file.
@@ -138,7 +140,8 @@ class ClassArchive:
                     shutil.copyfileobj(source, target)
                     partial.chmod(0o644)
             except FileNotFoundError:
-                self.refuse(otherwise)
+                if otherwise:
+                    self.refuse(otherwise)
 
     @property
     def _refusal_file(self) -> Path:
@@ -424,9 +427,9 @@ def _watch(learning: Command, notes: Path, launcher_wait_s: float) -> tuple[byte
     """Run the script until its server would run."""
     stdin, pid = notes / "stdin", notes / "pid"
     stdin.unlink(missing_ok=True)
-    deadline = time.monotonic() + _LEARN_TIMEOUT_S
     with NodeProcess(learning, grace_s=_LAUNCHER_GRACE_S) as process:
-        while time.monotonic() < deadline:
+        patience = Patience(_LEARN_TIMEOUT_S, process.used_s, learning.cpus)
+        while not patience.is_over():
             status = process.wait(_POLL_S)
             if status is not None and (status or not stdin.exists()):
                 # One that failed after the server's start may not have sent everything.

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from itertools import product
 from pathlib import Path
 from types import MappingProxyType
@@ -32,12 +33,15 @@ from benchctl.engine.launch import (
 )
 from benchctl.engine.process import (
     STOP_GRACE_S,
+    TIMEOUT_VARIABLE,
     Command,
     GcPause,
     Meter,
     NodeProcess,
+    Patience,
     Reading,
     describe_exit,
+    node_timeout_s,
     read_pauses,
     search_threads,
     started_ns,
@@ -130,16 +134,19 @@ _CAUSES = (
 )
 
 
-def diagnose(log: Sequence[str]) -> tuple[str, str]:
+def diagnose(log: Sequence[str], *, errors_only: bool = False) -> tuple[str, str]:
     """Explain a failed node by its log.
 
     Args:
         log: its last lines.
+        errors_only: whether lines that are neither errors nor exceptions stay out.
 
     Returns:
         The line or lines that matter, the innermost exception before all others, and the engine's own last
         warning before what else its JVM said; empty when there are none. And what to do about them.
     """
+    # Control characters are for whoever started it, such as the mark with which it says that it is ready.
+    log = ["".join(char for char in line if char.isprintable() or char == "\t") for line in log]
     lines = [line.strip() for line in log if line.strip() and not _NOISE.match(line)]
     inner = [_INNER.sub("", line, count=1) for line in reversed(lines) if _INNER.match(line)]
     for line, cause in (*product(inner, _CAUSES), *((line, cause) for cause in _CAUSES for line in lines)):
@@ -149,16 +156,20 @@ def diagnose(log: Sequence[str]) -> tuple[str, str]:
     if inner:
         return inner[0][:_LINE_LENGTH], UNKNOWN_HINT
     warned = [line for line in log if _WARNING.match(line)]
-    telling = [line for line in lines if _TELLING.search(line)] or warned[-1:] or lines
+    telling = [line for line in lines if _TELLING.search(line)]
+    if not errors_only:
+        telling = telling or warned[-1:] or lines
     return "; ".join(line[:_LINE_LENGTH] for line in telling[-_SHOWN_LINES:]), UNKNOWN_HINT
 
 
-START_TIMEOUT_S = 120.0
 POLL_S = 0.02
 EXIT_STATUS_WAIT_S = 2.0
 IDLE_WINDOW_S = 0.1
 IDLE_CORES = 0.25
 _TAIL_LINES = 400
+_HEALTH_S = 5.0
+_NOT_YET = (0, HTTPStatus.SERVICE_UNAVAILABLE)  # it did not answer in time, or has no master yet
+_BUSY = 0.25  # share of the CPUs from which others are named as the reason why a node is late
 VMSTAT = Path("/proc/vmstat")
 _KILLED_HINT = (
     "benchctl did not kill it; the kernel does when memory runs out: see `dmesg`, and use a smaller heap"
@@ -184,7 +195,8 @@ class Node:
         jvm_flags: behind all other flags.
         settings: node settings over benchctl's own.
         variables: of its environment, over benchctl's own.
-        timeout_s: how long it may take to get ready.
+        timeout_s: how long it may take without progress to listen, and then to open its shards; None for
+            `node_timeout_s`. See `Patience`.
         cpus: the CPUs that it runs on from its first instruction; None for those that benchctl may use.
         vmstat: where the kernel counts whom it killed.
         starts: where what was learnt of the engine's starts is kept, to start the server itself; None to
@@ -216,7 +228,7 @@ class Node:
         jvm_flags: Sequence[str] = (),
         settings: Mapping[str, Any] = MappingProxyType({}),
         variables: Mapping[str, str] = MappingProxyType({}),
-        timeout_s: float = START_TIMEOUT_S,
+        timeout_s: float | None = None,
         cpus: tuple[int, ...] | None = None,
         vmstat: Path = VMSTAT,
         starts: Starts | None = None,
@@ -236,7 +248,7 @@ class Node:
         self._archive = archive
         self._listen = listen
         self._index = expect_index
-        self._timeout_s = timeout_s
+        self._timeout_s = node_timeout_s() if timeout_s is None else timeout_s
         self._started = time.monotonic()
         self._held = ExitStack()
         # Of the process, whose keeper has one line to tell things by.
@@ -279,8 +291,9 @@ class Node:
     def _keep_archive(self) -> None:
         if self._archive is not None and self.archive_to is not None:
             script = self.manner == "script" and "the engine's script starts its nodes"
-            reason = script or ruled_out(self.command) or "its node wrote none"
-            self._archive.keep(self.archive_to, reason)
+            # One that had to be killed may have been about to write it: the next one may be faster.
+            ended = "" if self._process.was_killed else "its node wrote none"
+            self._archive.keep(self.archive_to, script or ruled_out(self.command) or ended)
 
     def __enter__(self) -> Self:
         """Start it, and wait until it is ready.
@@ -297,10 +310,11 @@ class Node:
             try:
                 self._wait_ready()
             except BenchctlError as err:
-                # A node that somebody ended says nothing about its archive.
-                if self._archive is not None and not _was_ended(err):
+                # A node that is slow, or that somebody ended, says nothing about its archive and its recipe.
+                by_itself = self._process.status is not None and not _was_ended(err)
+                if self._archive is not None and by_itself:
                     self._archive.refuse(NEVER_STARTED)
-                if err.hint == UNKNOWN_HINT and self._forget_start():
+                if err.hint == UNKNOWN_HINT and by_itself and self._forget_start():
                     hint = f"{UNKNOWN_HINT}; try again: how it starts is learnt again; or use start:script"
                     raise BenchctlError(err.message, hint=hint) from err
                 raise
@@ -327,9 +341,13 @@ class Node:
         return self.folders.stdout
 
     def _wait_ready(self) -> None:
-        ports = self.folders.http_ports
+        ports, patience = self.folders.http_ports, self._patience()
         while not ports.exists():
-            self._wait_starting()
+            self.check_alive(when="before it was ready")
+            if patience.is_over():
+                raise self._late("was not ready: it listens nowhere", patience)
+            with self._lock:
+                self._process.wait(POLL_S)
         with disk_errors(f"read {ports}"):
             self.http_port = parse_port(read_file(ports, follow=False).decode())
         with self._lock:
@@ -339,16 +357,46 @@ class Node:
         self.command = tuple(self._server.cmdline())
         self.manner = _manner(self.manner, self.pid, self.command)
         self.client = self._held.enter_context(SearchClient(self._engine, self.endpoint))
-        index, left_s = self._index, max(self._started + self._timeout_s - time.monotonic(), 1.0)
-        try:
-            self.client.health(index, left_s)
-        except NodeRequestError as err:
-            self.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
-            what = f"the shards of index '{index}'" if index else "its shards"
-            raise self.failure(f"never got {what} ready: {err.reason}", self.client.unassigned()) from err
+        self.wait_shards(self._index)
         self.start_s = time.monotonic() - self._started
         info = self.client.info()
         self.version, self.build = info.version, info.build
+
+    def _patience(self) -> Patience:
+        return Patience(self._timeout_s, self._process.used_s, self._command.cpus)
+
+    def wait_shards(self, index: str | None) -> None:
+        """Wait until primary shards are started: those of an index, or of all for None.
+
+        Raises:
+            BenchctlError: If the node died or refused, or they make no progress; with the reason.
+        """
+        shards = f"the shards of index '{index}'" if index else "its shards"
+        what = f"never got {shards} ready"
+        patience, problem = self._patience(), ""
+        while True:
+            try:
+                if self.client.health(index, min(self._timeout_s, _HEALTH_S)) != "red":
+                    return
+            except NodeRequestError as err:
+                self.check_alive(EXIT_STATUS_WAIT_S, "before it was ready")
+                if err.status not in _NOT_YET:
+                    raise self.failure(f"{what}: {err.reason}") from err
+                problem = f": {err.reason}"
+            if patience.is_over():
+                raise self._late(f"{what}{problem}", patience, self.client.unassigned())
+
+    def _late(self, what: str, patience: Patience, said: Sequence[str] = ()) -> BenchctlError:
+        """Return the error about a wait that is over; what else had the CPUs is the likeliest reason."""
+        waited = f"{what} after {patience.waited_s:.0f} s"
+        if patience.others < _BUSY:
+            return self.failure(waited, said, exited=False)
+        title, percent = f"{self._engine} {self._installation.version}", round(100 * patience.others)
+        return BenchctlError(
+            f"{title} {waited}, in which other processes kept {percent}% of the CPUs or a disk busy "
+            f"(logs in {self.folders.root})",
+            hint=f"stop what else runs, or set {TIMEOUT_VARIABLE} to more than {self._timeout_s:g}s",
+        )
 
     def _forget_start(self) -> bool:
         if self._starts is None or self.manner == "script":
@@ -458,24 +506,20 @@ class Node:
                 self._stop_s = self._process.stop(0.0 if at_once else STOP_GRACE_S)
             return self._stop_s
 
-    def failure(self, what: str, said: Sequence[str] = ()) -> BenchctlError:
-        """Return an error with the explanation of its log, or else `said`."""
+    def failure(self, what: str, said: Sequence[str] = (), *, exited: bool = True) -> BenchctlError:
+        """Return an error with the explanation of its log, or else `said`.
+
+        Of a node that still runs, only errors explain anything: what it wrote last need not.
+        """
         # What a JVM says of its compilations names exceptions that nobody threw.
         own = hook("foreign_lines")(line.encode() for line in self._process.tail(_TAIL_LINES))
-        reason, hint = diagnose([*(line.decode() for line in own), *said])
+        reason, hint = diagnose([*(line.decode() for line in own), *said], errors_only=not exited)
         if hint == UNKNOWN_HINT and signal.SIGKILL.name in what:
             # Nobody gets to log this end; the last lines are about something else.
             reason, hint = self._killed()
         title = f"{self._engine} {self._installation.version}"
         text = f"{title} {what}: {reason}" if reason else f"{title} {what}"
         return BenchctlError(f"{text} (logs in {self.folders.root})", hint=hint)
-
-    def _wait_starting(self) -> None:
-        self.check_alive(when="before it was ready")
-        if time.monotonic() - self._started > self._timeout_s:
-            raise self.failure(f"was not ready after {self._timeout_s:g} s: it listens nowhere")
-        with self._lock:
-            self._process.wait(POLL_S)
 
     def _killed(self) -> tuple[str, str]:
         """Return whether it was the kernel; it counts whom it kills, also for a cgroup's limit."""
@@ -518,7 +562,8 @@ def parse_port(ports: str) -> int:
     return int(ports.split(maxsplit=1)[0].rpartition(":")[2])
 
 
-NEVER_STARTED = "the node that was to write it did not start"
+NEVER_STARTED = "its node failed to start"
+_TOO_SLOW = "its node was too slow this time; the next run tries again"
 _ENDED = (signal.SIGTERM.name, signal.SIGKILL.name)
 
 
@@ -567,8 +612,7 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
             except BenchctlError as err:
                 if _was_ended(err):
                     raise
-                archive.refuse(NEVER_STARTED)
-    return archive.refusal or ""
+    return _TOO_SLOW if archive.refusal is None else archive.refusal
 
 
 def exercise(client: SearchClient) -> None:

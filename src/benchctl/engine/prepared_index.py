@@ -31,6 +31,7 @@ from benchctl.disk import (
 from benchctl.engine.client import SearchClient
 from benchctl.engine.declared import Places, make_all, places, with_settings
 from benchctl.engine.distribution import Installation
+from benchctl.engine.process import node_timeout_s
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts, IngestCosts, IngestReport
@@ -476,7 +477,6 @@ def _resident_bytes(descriptor: int, size: int) -> int:
 
 # The filling of what a track declares: created on a node, indexed, merged, committed.
 
-SETTLE_TIMEOUT_S = 60.0
 SETTLE_PAUSE_S = 0.1
 
 
@@ -489,7 +489,8 @@ def settle(client: SearchClient, name: str) -> None:
     Raises:
         BenchctlError: If that takes too long.
     """
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    limit_s = node_timeout_s()
+    deadline = time.monotonic() + limit_s
     while True:
         client.flush(name)
         # Segments that were merged away stay open until the next refresh.
@@ -498,9 +499,7 @@ def settle(client: SearchClient, name: str) -> None:
         if left == 0:
             return
         if time.monotonic() > deadline:
-            raise BenchctlError(
-                f"the translog still holds {left:,} operations after {SETTLE_TIMEOUT_S:.0f} s"
-            )
+            raise BenchctlError(f"the translog still holds {left:,} operations after {limit_s:.0f} s")
         time.sleep(SETTLE_PAUSE_S)
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,14 +19,100 @@ from typing import Self
 import psutil
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Owner
+from benchctl.quantities import DURATION
 
 KEEPER = Path(__file__).with_name("keeper.py")
 STOP_GRACE_S = 30.0
 KILL_WAIT_S = 10.0
 SHELL_SIGNAL_BASE = 128  # shells and JVM launchers report a child killed by signal N as status 128 + N
 _TAIL_BYTES = 65536
+_GLANCE_S = 0.1
+
+TIMEOUT_VARIABLE = "BENCHCTL_NODE_TIMEOUT"
+"""Variable with the limit of every wait for a node: its start, its shards, its commits."""
+_TIMEOUT_S = 120.0
+_ALWAYS_COUNTED = 0.1
+
+
+def node_timeout_s(environ: Mapping[str, str] = os.environ) -> float:
+    """Return for how many seconds a node that makes no progress is waited for, each time anew.
+
+    Raises:
+        UsageError: If the variable holds no duration.
+    """
+    text = environ.get(TIMEOUT_VARIABLE)
+    try:
+        return DURATION.parse(text) if text else _TIMEOUT_S
+    except UsageError as err:
+        raise UsageError(f"{TIMEOUT_VARIABLE}: {err.message}", hint=err.hint) from err
+
+
+class Patience:
+    """A wait for processes whose limit counts the time in which they could have run, and did not.
+
+    Neither what they use of a CPU counts, nor what others use of theirs, nor what a disk keeps them waiting:
+    a slow host says nothing about a node. A tenth of the time always does, so that every wait ends.
+
+    Args:
+        limit_s: of what counts, seconds.
+        used_s: returns the CPU seconds that the processes have used.
+        cpus: that they run on; None for all.
+        clock: of seconds.
+    """
+
+    def __init__(
+        self,
+        limit_s: float,
+        used_s: Callable[[], float],
+        cpus: Collection[int] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._limit_s = limit_s
+        self._used_s = used_s
+        self._cpus = cpus
+        self._clock = clock
+        self._counted_s = 0.0
+        self._begin = self._last = self._reading()
+
+    def is_over(self) -> bool:
+        """Return whether the limit is reached; however often it is called, it looks once a second at most."""
+        if self._clock() - self._last[0] >= min(self._limit_s / 10, 1.0):
+            now, own, others = self._since(self._last)
+            self._last = self._reading()
+            self._counted_s += now * max(1.0 - own - others, _ALWAYS_COUNTED)
+        return self._counted_s >= self._limit_s
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds since the wait began."""
+        return self._clock() - self._begin[0]
+
+    @property
+    def others(self) -> float:
+        """Share of the CPUs, 0 to 1, that other processes used or a disk kept waiting since then."""
+        return self._since(self._begin)[2]
+
+    def _reading(self) -> tuple[float, float, float, int]:
+        """Return the time, CPU seconds of the processes, busy or waiting seconds of CPUs, their number."""
+        each = [
+            times
+            for number, times in enumerate(psutil.cpu_times(percpu=True))
+            if not self._cpus or number in self._cpus
+        ]
+        # Time of guests is part of that of users.
+        busy = sum(t.user + t.nice + t.system + t.irq + t.softirq + t.steal + t.iowait for t in each)
+        return self._clock(), self._used_s(), busy, len(each)
+
+    def _since(self, before: tuple[float, float, float, int]) -> tuple[float, float, float]:
+        """Return seconds passed, CPUs' worth that the processes used, and the share of the CPUs of others."""
+        now, used, busy, cpus = self._reading()
+        passed_s, own_s = now - before[0], max(used - before[1], 0.0)
+        if passed_s <= 0 or not cpus:
+            return 0.0, 0.0, 0.0
+        others_s = max(busy - before[2] - own_s, 0.0)
+        return passed_s, min(own_s / passed_s, 1.0), min(others_s / passed_s / cpus, 1.0)
 
 
 @dataclass(frozen=True)
@@ -76,6 +162,7 @@ class NodeProcess:
         self._server_process: psutil.Process | None = None
         self._status: int | None = None
         self._gone = False
+        self.was_killed = False  # whether it did not end by itself within its time to
 
     def __enter__(self) -> Self:
         self._start()
@@ -109,6 +196,15 @@ class NodeProcess:
         if self.status is not None or self._gone:
             return False
         return self._server_process is None or _runs(self._server_process)
+
+    def used_s(self) -> float:
+        """Return the CPU seconds that it and what it started have used, ended children included."""
+        used_s = 0.0
+        for process in _family(self._group) if self._group else ():
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                used_s += times.user + times.system + times.children_user + times.children_system
+        return used_s
 
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the command and return its exit status, negative for a signal, or None on timeout."""
@@ -227,9 +323,9 @@ class NodeProcess:
             self._raise_unstarted(rest)
 
     def _wait_gone(self, timeout_s: float) -> bool:
-        deadline = time.monotonic() + timeout_s
-        while self._listen(deadline - time.monotonic()):
-            pass
+        patience = Patience(timeout_s, self.used_s, self._command.cpus)
+        while not self._gone and not patience.is_over():
+            self._listen(min(timeout_s / 10, _GLANCE_S))
         return self._gone
 
     def _find_server(self) -> psutil.Process | None:
@@ -248,6 +344,7 @@ class NodeProcess:
             process.terminate()
 
     def _kill(self) -> None:
+        self.was_killed = True
         self._tell("kill")
         if not self._wait_gone(KILL_WAIT_S):
             raise BenchctlError(

@@ -233,7 +233,7 @@ def _archived(subject: Subject, home: Home, observer: Observer) -> str:
     if starts is None:
         return ""
     if starts.archive(subject.installation, subject.jdk).refusal is None:
-        observer.stage(f"{name}: an archive of the engine's classes, once")
+        observer.stage(f"{name}: making a class-data archive, once")
     unarchived = archive_classes(home, subject.installation, subject.jdk, starts)
     for reason in set(starts.refused.values()):
         observer.note(f"{name}: nodes are started by the engine's script: {reason}")
@@ -246,11 +246,13 @@ def started_alike(subjects: Sequence[Subject], observer: Observer) -> list[Subje
     if not lacking:
         return list(subjects)
     for name, reason in lacking.items():
-        observer.note(f"{name}: no archive of the engine's classes: {reason}")
+        observer.note(f"{name}: class-data archive skipped: {reason}")
     if others := [
         subject.spec.name for subject in subjects if subject.starts is not None and not subject.unarchived
     ]:
-        observer.note(f"{', '.join(others)}: started without an archive of classes, too, to be comparable")
+        observer.note(
+            f"{', '.join(others)}: started without their class-data archives, too, to be comparable"
+        )
     return [subject.without_archive() for subject in subjects]
 
 
@@ -261,7 +263,7 @@ def started_as_before(
     manners = {facts.start for facts in engines}
     if "direct" not in manners or ARCHIVED in manners:
         return list(subjects)
-    observer.note("nodes start without an archive of the engine's classes, as in the run's first forks")
+    observer.note("nodes start without class-data archives, as in the run's first forks")
     return [subject.without_archive() if isinstance(subject, Subject) else subject for subject in subjects]
 
 
