@@ -10,7 +10,7 @@ import pytest
 
 from benchctl import disk
 from benchctl.engine.node import Node
-from benchctl.engine.prepared_index import _damage_of, copy, link
+from benchctl.engine.prepared_index import contents, copy, link
 from benchctl.engine.process import last_lines, read_pauses
 from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import InliningCollector, Scene
@@ -37,7 +37,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "evidence of inlining": ("logs/stdout.log", collected_inlining),
     "copied file": ("logs/x", lambda root: copy(root / "logs" / "x", root / "copy")),
     "linked file": ("logs/x", lambda root: link(root / "logs" / "x", root / "copy")),
-    "file of an index": ("logs/_state/_0.st", lambda root: _damage_of(root / "logs", 0)),
+    "file of an index": ("logs/_state/_0.st", lambda root: contents(root / "logs")),
 }
 
 

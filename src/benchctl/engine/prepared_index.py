@@ -6,7 +6,6 @@ import hashlib
 import mmap
 import os
 import shutil
-import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -40,12 +39,8 @@ from benchctl.spec import IngestClient, PageCache
 from benchctl.track.model import Track
 
 _LOCKS = frozenset({"write.lock", "node.lock"})
-# Lucene's footer of every file, big-endian: a magic number, the algorithm, and a CRC-32 of everything before
-# it. The engines write their own state in the same form.
-_FOOTER = struct.Struct(">IIQ")
-_FOOTER_MAGIC = 0xC02893E8
-_CHECKSUM_BYTES = 8
 _PIECE_BYTES = 2**20
+_MOST_NAMED = 3
 # A disk may change bytes without a trace in size and time: all files are read once a day.
 _WHOLE_FOR_S = 86_400.0
 
@@ -101,67 +96,66 @@ def copy(source: Path, target: Path) -> None:
         shutil.copyfile(f"/proc/self/fd/{file.fileno()}", target)
 
 
+def _files(data: Path) -> Iterator[tuple[str, Path]]:
+    for entry in entries(data, data):
+        if not entry.is_folder:
+            yield str(entry.source.relative_to(data)), entry.source
+
+
 def stamps(data: Path) -> dict[str, tuple[int, int, int]]:
-    """Return (inode, size, mtime in ns) of every file with a checksum, by its path in the folder.
+    """Return (inode, size, mtime in ns) of every file, by its path in the folder.
 
     Hard links, which forks make, change none of these.
 
     Raises:
         OSError: If a file cannot be accessed.
     """
-    by_path = {}
-    for entry in _checksummed(data):
-        stat = entry.source.stat()
-        by_path[str(entry.source.relative_to(data))] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-    return by_path
+    stats = ((name, file.stat()) for name, file in _files(data))
+    return {name: (stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in stats}
 
 
-def _checksummed(data: Path) -> Iterator[Entry]:
-    for entry in entries(data, data):
-        if not entry.is_folder and (entry.write_once or entry.source.parent.name == "_state"):
-            yield entry
+def contents(data: Path) -> dict[str, tuple[int, int]]:
+    """Return the size in bytes and the CRC-32 of every file, by its path in the folder; reads all of them.
 
-
-def _segments(data: Path) -> Iterator[Entry]:
-    """Files of segments, but for those that say which there are."""
-    for entry in entries(data, data):
-        if entry.write_once and not entry.source.name.startswith("segments"):
-            yield entry
-
-
-def _damage_of(data: Path, store_bytes: int) -> str:
-    """Return what is wrong with the data folder of a node that was stopped; empty for nothing.
-
-    Reads all files: a node checks most of them only when a search reads them, if at all.
+    Raises:
+        OSError: If a file cannot be read.
     """
-    files = (entry.source for entry in _checksummed(data))
-    damaged = next((file for file in files if not _has_valid_checksum(file)), None)
-    if damaged is not None:
-        return f"the content of {damaged.relative_to(data)} does not match its checksum"
-    found_bytes = sum(entry.source.stat().st_size for entry in _segments(data))
-    if found_bytes < store_bytes:
-        return f"its segments have {found_bytes:,} bytes, expected {store_bytes:,} when it was built"
-    return ""
+    return {name: _content(file) for name, file in _files(data)}
 
 
-def _has_valid_checksum(file: Path) -> bool:
-    size = file.stat().st_size
-    if size < _FOOTER.size:
-        return False
-    checksum = 0
+def _content(file: Path) -> tuple[int, int]:
+    size = checksum = 0
     with open_regular(file, follow=False) as content:
-        left = size - _CHECKSUM_BYTES
-        while left and (piece := content.read(min(left, _PIECE_BYTES))):
-            checksum = zlib.crc32(piece, checksum)
-            left -= len(piece)
-        content.seek(size - _FOOTER.size)
-        return _FOOTER.unpack(content.read(_FOOTER.size)) == (_FOOTER_MAGIC, 0, checksum)
+        while piece := content.read(_PIECE_BYTES):
+            size, checksum = size + len(piece), zlib.crc32(piece, checksum)
+    return size, checksum
 
 
-INDEX_FORMAT = 6
+def _damage_of(data: Path, built: Mapping[str, tuple[int, int]]) -> str:
+    """Return what is no longer as a build left it; empty for nothing.
+
+    A node checks most files only when a search reads them, if at all, and waits for ever for some.
+    """
+    found = contents(data)
+    words = [
+        *(f"{name} is missing" for name in sorted(built.keys() - found.keys())),
+        *(f"{name} was added" for name in sorted(found.keys() - built.keys())),
+        *(
+            f"{name} has changed"
+            for name in sorted(found.keys() & built.keys())
+            if found[name] != built[name]
+        ),
+    ]
+    more = f", and {len(words) - _MOST_NAMED} more" if len(words) > _MOST_NAMED else ""
+    return ", ".join(words[:_MOST_NAMED]) + more
+
+
+INDEX_FORMAT = 7
 MANIFEST_NAME = "manifest.json"
+_FILES_NAME = "files.json"
 _WHOLE_NAME = "found-whole.json"
 _Stamps = dict[str, tuple[int, int, int]]
+_Contents = dict[str, tuple[int, int]]
 
 # Measured on big5: about 290 bytes a document at rest; a force-merge needs twice that in addition.
 BYTES_PER_DOCUMENT = 900
@@ -246,9 +240,10 @@ class PreparedIndex:
     def damage(self) -> str:
         """Read all files and return what is damaged; empty if nothing is."""
         try:
-            damage = _damage_of(self.data, self.facts.store_bytes)
-        except OSError as err:
-            damage = f"it cannot be read: {err.strerror or err}"
+            built = msgspec.json.decode(read_file(self.root / _FILES_NAME), type=_Contents)
+            damage = _damage_of(self.data, built)
+        except (OSError, msgspec.DecodeError) as err:
+            damage = f"it cannot be read: {err.strerror if isinstance(err, OSError) else err}"
         if damage:
             # Have it read as a whole before it is used again.
             with suppress(OSError):
@@ -261,7 +256,7 @@ def find_prepared(home: Home, name: str) -> PreparedIndex | None:
 
     Only a manifest, written last, makes a folder a prepared index. Its files are checked, at about a gigabyte
     a second, unless they were within a day and have not changed since: a node would silently search most
-    damaged ones.
+    damaged ones, and wait for minutes where a list of segments is missing.
 
     Raises:
         DamagedIndexError: If the index is damaged.
@@ -283,10 +278,14 @@ def find_prepared(home: Home, name: str) -> PreparedIndex | None:
             return index
     if damage := index.damage():
         raise DamagedIndexError(f"the prepared index {root} is damaged: {damage}", hint=index.rebuilt_by)
-    # If the home cannot be written, the next run checks again.
-    with suppress(OSError), replacing(root / _WHOLE_NAME) as partial:
-        partial.write_bytes(msgspec.json.encode(stamps(index.data)))
+    _note_whole(index)
     return index
+
+
+def _note_whole(index: PreparedIndex) -> None:
+    # If the home cannot be written, the next run checks again.
+    with suppress(OSError), replacing(index.root / _WHOLE_NAME) as partial:
+        partial.write_bytes(msgspec.json.encode(stamps(index.data)))
 
 
 def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
@@ -354,10 +353,13 @@ def keep(home: Home, name: str, built: Path, facts: IndexFacts) -> PreparedIndex
     with disk_errors(f"keep the prepared index {root}"):
         for lock in (built / "data").rglob("node.lock"):
             lock.unlink()
+        (built / _FILES_NAME).write_bytes(msgspec.json.encode(contents(built / "data")))
         (built / MANIFEST_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(facts), indent=1))
         shutil.rmtree(root, ignore_errors=True)
         built.replace(root)
-    return PreparedIndex(root, facts)
+    index = PreparedIndex(root, facts)
+    _note_whole(index)
+    return index
 
 
 def copy_index(prepared: PreparedIndex, target: Path) -> float:
