@@ -149,6 +149,17 @@ def _newest(seen: set[Receiver]) -> tuple[Receiver, ...]:
 ENGINE_PACKAGES = ("org.apache.lucene.", "org.elasticsearch.", "org.opensearch.")
 
 
+def virtual_calls(sites: Mapping[SiteKey, Site]) -> list[Site]:
+    """Return the sites in callers of Lucene and the engines at which a dispatched call remains.
+
+    Those with a type profile come first, the most called before the others; then by caller.
+    """
+    virtual = [
+        site for key, site in sites.items() if site.is_virtual and key.caller.startswith(ENGINE_PACKAGES)
+    ]
+    return sorted(virtual, key=lambda site: (-site.calls, site.key.caller, site.key.bci))
+
+
 class Difference(msgspec.Struct, frozen=True):
     """A site with different fates; `moved` if matched by name only, since its bci differs."""
 

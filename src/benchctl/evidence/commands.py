@@ -25,6 +25,7 @@ from benchctl.evidence.call_sites import (
     find_newest,
     logs_of,
     newest_sites,
+    virtual_calls,
 )
 from benchctl.evidence.inlining_log import InliningLog
 from benchctl.evidence.inlining_report import (
@@ -33,6 +34,7 @@ from benchctl.evidence.inlining_report import (
     history_table,
     read_history_sites,
     tree_text,
+    virtual_text,
 )
 from benchctl.evidence.profile_report import (
     Form,
@@ -45,8 +47,6 @@ from benchctl.evidence.profile_report import (
 from benchctl.report.numbers import json_text
 from benchctl.report.planning import again
 from benchctl.report.table import Table, plain
-from benchctl.results.model import RunRecord
-from benchctl.results.store import RunFolder
 from benchctl.spec import EvidenceKind
 
 
@@ -130,19 +130,23 @@ def inlining_command(
 ) -> None:
     """Show JVM inlining decisions and how variants differ.
 
-    Without --method and --diff, show how they differ within a variant by what ran before the same operation.
-    Collect the logs with `benchctl run --evidence inlining`. RUN may be a log file, too.
+    Without --method and --diff, show how they differ within a variant by what ran before the same operation;
+    else between the first two variants; of a single one, its virtual calls. Collect the logs with `benchctl
+    run --evidence inlining`. RUN may be a log file, too.
     """
     if diff is not None and (variant is not None or diff[0] == diff[1]):
         raise UsageError("--diff needs two different variants, or log files, and no --variant")
     as_json = output_format == "json"
     opened = None if Path(run).is_file() else open_run(run, runs_folder)
-    if method is None and diff is None:
-        if boot is not None:
-            raise UsageError("--boot requires --method or --diff")
-        emit(_histories(opened, variant, block, as_json=as_json))
-        return
     logs = [RunLog(Path(run))] if opened is None else logs_of(*opened)
+    if method is None and diff is None:
+        if opened is not None and boot is None and histories(opened[1].plan):
+            found = [*read_history_sites(*opened, variant, block)]
+            table = plain([[history_table(found)]], text_width())
+            emit(json_text({"histories": found}) if as_json else table)
+            return
+        variants = [*dict.fromkeys(log.variant for log in logs)] if variant is None else []
+        diff = (variants[0], variants[1]) if len(variants) > 1 else None
     if diff is not None:
         sides = [
             RunLog(Path(side)) if Path(side).is_file() else choose(logs, side, block, boot) for side in diff
@@ -150,20 +154,16 @@ def inlining_command(
         emit(_difference(diff, sides, method or "", as_json=as_json))
     elif method is not None:
         emit(_tree(choose(logs, variant, block, boot), method, as_json=as_json))
+    else:
+        log = choose(logs, variant, block, boot)
+        emit(_virtual(log, as_json=as_json))
 
 
-def _histories(
-    opened: tuple[RunFolder, RunRecord] | None, variant: str | None, block: int | None, *, as_json: bool
-) -> str:
-    """Return what ran before the same task, compared."""
-    found = []
-    if opened is not None and histories(opened[1].plan):
-        found = [*read_history_sites(*opened, variant, block)]
-    if not found:
-        raise UsageError(
-            "missing option: --method or --diff", hint="e.g. --method Class::method, or --diff A B"
-        )
-    return json_text({"histories": found}) if as_json else plain([[history_table(found)]], text_width())
+def _virtual(log: RunLog, *, as_json: bool) -> str:
+    sites = virtual_calls(newest_sites(InliningLog(log.path)))
+    if as_json:
+        return json_text({"log": log.label, "sites": sites})
+    return virtual_text(log.label, sites, text_width())
 
 
 def _tree(log: RunLog, method: str, *, as_json: bool) -> str:

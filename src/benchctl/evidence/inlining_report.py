@@ -184,9 +184,29 @@ def differences_text(
     return plain([[table if lines else f"{title}: none"], notes], width)
 
 
+def virtual_text(label: str, sites: Sequence[Site], width: int) -> str:
+    """Return the virtual calls of a log, whose name is `label`, as a table of at most 30."""
+    lines = [
+        (
+            f"{site.key.name} in {simple(site.key.caller)}",
+            f"{site.calls:,}" if site.calls else "",
+            _outcome(site),
+        )
+        for site in sites[:_MOST_VIRTUAL]
+    ]
+    title = f"Virtual calls in callers of Lucene and the engines, {label}"
+    table = Table.of(title, (worded("Call"), "Calls", worded("Outcome")), lines).without_empty("Calls")
+    notes = [
+        *([f"{len(sites) - len(lines):,} more."] if len(sites) > len(lines) else []),
+        "All that C2 decided in and around one method: --method Class::method.",
+    ]
+    return plain([[table if lines else f"{title}: none"], notes], width)
+
+
 # Call sites whose outcome in a variant depends on what its nodes ran before, by inlining log and profile.
 
 _MOST_SITES = 3
+_MOST_VIRTUAL = 30
 _LEAST_SAMPLES = 5
 # What is inlined at a call site, and into that, are frames of their own in a profile.
 _DEEPEST = 3

@@ -1,6 +1,8 @@
 """`benchctl explain RUN inlining` on runs whose logs were made by hand."""
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -118,7 +120,7 @@ def test_without_options_it_shows_what_depends_on_what_ran_before(
     assert "visit in DocIdsWriter::readInts24 x 2" in shown("20260102")
     (pair,) = json.loads(call("20260102", "--variant", "os", "--format", "json").stdout)["histories"]
     assert pair["sites"][0]["outcomes"] == [INLINED, "virtual call"]
-    assert "--boot requires" in refused("20260102", "--boot", "0")
+    assert "os, block 0, boot 0" in shown("20260102", "--boot", "0")
     assert "no inlining log of that variant" in refused("20260102", "--variant", "es")
     report = CliRunner().invoke(root, ["show", "20260102", "-v"])
     assert "visit in DocIdsWriter::readInts24 x 2" in " ".join(report.stdout.split())
@@ -138,7 +140,20 @@ def test_a_log_file_needs_no_run(tmp_path: Path):
     assert "no inlining log of that variant" in refused(
         tmp_path / "a.log", "--diff", tmp_path / "a.log", "os"
     )
-    assert "missing option" in refused(tmp_path / "a.log")
+    (site,) = json.loads(shown(tmp_path / "b.log", "--format", "json"))["sites"]
+    assert (site["found"], site["key"]["name"]) == ("virtual", "visit")
+    assert json.loads(shown(tmp_path / "a.log", "--format", "json"))["sites"] == []
+
+
+def test_the_command_that_the_list_prints_shows_how_the_first_two_variants_differ():
+    listed = CliRunner().invoke(root, ["explain", "latest", "--format", "json"])
+    (command,) = re.findall(r"benchctl explain [^\s\"]+ inlining", listed.stdout)
+    program, *arguments = shlex.split(command)
+    assert program == "benchctl"
+    done = CliRunner().invoke(root, [*arguments, "--format", "json"])
+    assert json.loads(done.stdout)["sides"] == ["es", "os"]
+    assert len(json.loads(done.stdout)["differences"]) == 1
+    assert "virtual call" in shown("latest", "--variant", "os")
 
 
 def test_a_run_of_histories_without_logs_lacks_these_and_no_option(home: Path):
