@@ -151,6 +151,7 @@ def test_a_core_node_listens_on_loopback_at_free_ports(
         "node.name": "benchctl",
         "path.data": str(boot.root / "data"),
         "path.logs": str(boot.logs),
+        "path.repo": [str(boot.repository)],
         "network.host": "127.0.0.1",
         "http.port": 0,
         "transport.port": 0,

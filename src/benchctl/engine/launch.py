@@ -293,7 +293,10 @@ class _Places:
             _string(str(path)): path
             for path in (
                 self.data,
-                *(getattr(self.folders, name) for name in ("config", "logs", "temporary", "root")),
+                *(
+                    getattr(self.folders, name)
+                    for name in ("config", "logs", "temporary", "repository", "root")
+                ),
             )
         }
         pieces: list[tuple[str, str]] = []

@@ -1,6 +1,7 @@
 """A node: started, watched, checked, stopped, and explained when it fails."""
 
 import re
+import shutil
 import signal
 import tempfile
 import threading
@@ -290,10 +291,11 @@ class Node:
 
     def _keep_archive(self) -> None:
         if self._archive is not None and self.archive_to is not None:
-            script = self.manner == "script" and "the engine's script starts its nodes"
-            # One that had to be killed may have been about to write it: the next one may be faster.
-            ended = "" if self._process.was_killed else "its node wrote none"
-            self._archive.keep(self.archive_to, script or ruled_out(self.command) or ended)
+            # One that had to be killed may have been about to write it, and a script may be learnt next time.
+            by_chance = self._process.was_killed or self.manner == "script"
+            self._archive.keep(
+                self.archive_to, ruled_out(self.command) or ("" if by_chance else "its node wrote none")
+            )
 
     def __enter__(self) -> Self:
         """Start it, and wait until it is ready.
@@ -327,6 +329,7 @@ class Node:
             self.stop(at_once=raised is not None and self._archive is not None)
         finally:
             self._held.close()
+            shutil.rmtree(self.folders.repository, ignore_errors=True)
         if raised is None:
             self._keep_archive()
 
@@ -598,7 +601,7 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
             folder = open_folder(Path(name))
             # With another variant's settings, or without an archive, nodes may well start.
             try:
-                with Node(
+                node = Node(
                     installation,
                     jdk,
                     data=folder / "data",
@@ -607,7 +610,10 @@ def archive_classes(home: Home, installation: Installation, jdk: Jdk, starts: St
                     heap_mb=_ARCHIVING_HEAP_MB,
                     starts=starts,
                     archive=archive,
-                ) as node:
+                )
+                if node.manner == "script":
+                    return "the engine's script starts its nodes"
+                with node:
                     exercise(node.client)
             except BenchctlError as err:
                 if _was_ended(err):

@@ -86,6 +86,7 @@ class BootFolders:
         self.config = root / "config"  # settings file, JVM options, keystore
         self.logs = root / "logs"  # the engine's, GC log, crash files, heap dumps, and the file of ports
         self.temporary = root / "tmp"
+        self.repository = root / "repository"  # of snapshots, which would outlive the start; removed with it
         self.stdout = root / "stdout.log"
         self.stderr = root / "stderr.log"
         self.http_ports = self.logs / "http.ports"  # the node's addresses once it is listening
@@ -299,6 +300,7 @@ def _own_settings(boot: BootFolders, installation: Installation, data: Path) -> 
         "discovery.type": "single-node",
         "path.data": str(data.absolute()),
         "path.logs": str(boot.logs),
+        "path.repo": [str(boot.repository)],
         "network.host": "127.0.0.1",
         # The kernel picks free ports, without races; the node writes them to a file once it is up.
         "http.port": 0,
