@@ -267,7 +267,7 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
     corpus: Annotated[
         str,
         _said(
-            "JSON Lines (also .zst, .bz2, .gz) for the track's only index, INDEX, or those of action lines.",
+            "JSON Lines (also .zst, .bz2, .gz) for the only index, for INDEX, or as named in action lines.",
             "What to measure",
             metavar="[INDEX=]FILE",
         ),

@@ -174,8 +174,8 @@ def test_a_margin_of_the_suite_counts_for_its_metric_alone():
     ("levels", "remark"),
     [
         ((70.0,), "no earlier nights to compare this one with"),
-        ((0, 0, 0, 0, 0, 70.0), "1 series have no earlier night to be held against"),
-        ((100.0, 101.0), "with only 1 earlier night to be held against"),
+        ((0, 0, 0, 0, 0, 70.0), "1 series have no earlier night to compare with"),
+        ((100.0, 101.0), "with 1 earlier night, only large"),
         ((*QUIET, 0.0), "1 series that had values in the night before have none tonight"),
     ],
 )

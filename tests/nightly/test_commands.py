@@ -173,8 +173,8 @@ def test_what_is_not_there_is_told(cases: Cases, slow: World, tmp_path: Path):
 def test_the_status_says_when_and_what_is_alarming():
     text = call("status").stdout
     assert text == call("status", "suite").stdout
-    assert "suite night 3: 2 alarms raised" in text
-    assert "2 alarms open" in text
+    assert "Suite suite, night 3: 2 new alarms" in text
+    assert "Open alarms: 2" in text
 
 
 def test_without_a_night_the_status_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -187,5 +187,5 @@ def test_a_page_of_the_nights_is_written(slow: World):
     target = slow.root / "page"
     assert call("status", "suite", "--html", str(target)).stdout == f"Report: {target}/index.html\n"
     text = (target / "index.html").read_text()
-    assert "suite night 3: 2 alarms raised" in text
+    assert "Suite suite, night 3: 2 new alarms" in text
     assert text.count('class="plot"') == 2

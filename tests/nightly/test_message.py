@@ -104,7 +104,7 @@ def test_a_message_has_what_scripts_rely_on():
     ]  # fmt: skip
     assert (found["id"], found["subject"]) == (
         f"big5/{night_id(42)}",
-        "big5 night 42: 1 alarm raised, 1 recovered",
+        "Suite big5, night 42: 1 new alarm, 1 recovered",
     )
     numbers = {key: [one["number"] for one in found[key]] for key in ("raised", "recovered", "open")}
     assert numbers == {"raised": [1], "recovered": [2], "open": [1, 3]}

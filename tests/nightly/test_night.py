@@ -222,7 +222,7 @@ def test_a_variant_that_does_not_start_is_told_and_the_others_are_watched(usual:
     message = message_of(ended.record, ended.alarms)
     assert (ended.record.status, message.status) == ("done", "broken")
     assert message.subject.startswith(
-        "suite night 3: broken: no fork of candidate was measured: no node started"
+        "Suite suite, night 3: broken (no fork of candidate was measured: no node started"
     )
     assert "2 series that had values in the night before have none tonight" in ended.record.caveats
     usual.broken = "steady"

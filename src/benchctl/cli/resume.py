@@ -166,7 +166,7 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
 @click.option(
     "--until-decided",
     is_flag=True,
-    help="End when every difference is faster, slower, different or equal. Not of experiments.",
+    help="Add forks until every row has a verdict. Not of experiments.",
 )
 @_budget
 @_how

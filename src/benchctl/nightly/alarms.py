@@ -193,14 +193,14 @@ class Watch:
                 findings += [] if found is None else [self._finding(key, found, findings)]
         remarks = [f"{gone} series that had values in the night before have none tonight"] if gone else []
         if rare:
-            remarks.append(f"{rare} series were 0 in all forks of a night, and have no ratio to be screened")
+            remarks.append(f"{rare} series were 0 in all forks of a night, and have no ratio to compare")
         if young and not watched:
             remarks.append("no earlier nights to compare this one with")
         elif young:
-            remarks.append(f"{young} series have no earlier night to be held against")
+            remarks.append(f"{young} series have no earlier night to compare with")
         elif len(self.comparable) < _NIGHTS_TO_SEE:
             earlier = counted(len(self.comparable), "earlier night")
-            remarks.append(f"with only {earlier} to be held against, only large changes stand out yet")
+            remarks.append(f"with {earlier}, only large changes can be detected")
         return findings, remarks
 
     def margin(self, key: SeriesKey) -> float:

@@ -88,33 +88,39 @@ def standing(record: NightRecord, alarms: Sequence[Alarm]) -> Standing:
 
 
 def headline(record: NightRecord, alarms: Sequence[Alarm]) -> str:
-    """Return the outcome as a clause: `quiet`, `2 alarms raised`, `broken: refused, the load was 3.1`."""
+    """Return the outcome as a clause.
+
+    Such as `no alarms`, `2 alarms`, `broken (refused, the load was 3.1)`, and what makes it unreliable.
+    """
     raised = sum(alarm.night == record.id for alarm in alarms)
     recovered = sum(alarm.recovered == record.id for alarm in alarms)
     status = "" if record.status == "done" else record.status
     texts: dict[Standing, str] = {
         "running": "still running",
-        "quiet": "quiet",
-        "alarm": f"{counted(raised, 'alarm')} raised",
-        "broken": f"broken: {', '.join(filter(None, (status, record.reason)))}",
+        "quiet": "no alarms",
+        "alarm": f"{counted(raised, 'new alarm')}",
+        "broken": f"broken ({', '.join(filter(None, (status, record.reason)))})",
     }
     counts = Counter(finding.status for finding in record.findings)
     parts = [texts[standing(record, alarms)], f"{recovered} recovered" if recovered else ""]
-    parts += [f"{counts[name]} {name}" for name in ("unconfirmed", "held") if counts[name]]
-    parts += ["the host moved"] if record.host_moved else []
-    parts += ["on a noisy host"] if record.noise else []
-    return ", ".join(filter(None, parts))
+    parts += [f"{counts['unconfirmed']} unconfirmed"] if counts["unconfirmed"] else []
+    parts += [f"{counts['held']} attributed to the host"] if counts["held"] else []
+    moved = [finding for finding in record.findings if finding.status == "host"]
+    unreliable = [f"canary {signed_percent(finding.effect_percent)}%" for finding in moved[:1]]
+    unreliable += ["busy host"] if record.noise else []
+    trust = f"; results unreliable ({', '.join(unreliable)})" if unreliable else ""
+    return ", ".join(filter(None, parts)) + trust
 
 
 def subject(record: NightRecord, alarms: Sequence[Alarm]) -> str:
-    """Return the subject of the message, such as `big5 night 42: quiet`."""
-    return f"{record.suite} night {record.number}: {headline(record, alarms)}"
+    """Return the subject of the message, such as `Suite big5, night 42: no alarms`."""
+    return f"Suite {record.suite}, night {record.number}: {headline(record, alarms)}"
 
 
 def remarks(record: NightRecord) -> list[str]:
     """Return what a night could not have detected, and what else to know of it, a sentence each."""
-    reasons = [f"the host moved: {record.host_moved}"] if record.host_moved else []
-    reasons += [f"noisy: {reason}" for reason in record.noise]
+    reasons = [record.host_moved] if record.host_moved else []
+    reasons += [f"busy host: {reason}" for reason in record.noise]
     reasons += [
         f"not confirmed: {finding.key.task} {finding.key.metric} on {finding.key.variant} "
         f"{signed_percent(finding.effect_percent)}%: {finding.reason}"
@@ -163,7 +169,7 @@ def _summary(record: NightRecord, alarms: Sequence[Alarm]) -> str:
         _listed("Also new", [_titled(alarm) for alarm in raised[_DETAILED:]]),
         _listed("Recovered", [f"{_titled(alarm)} ({alarm.end})" for alarm in recovered]),
         _listed("Open", [f"{_titled(alarm)} (night {number_of(alarm.night)})" for alarm in others]),
-        _listed("To know", remarks(record)),
+        _listed("Notes", remarks(record)),
         _listed("Changed", [] if raised else record.changes),
         _wrapped(f"Night {record.id}: {moment(record.started)}{took}{run}"),
     ]
@@ -187,13 +193,13 @@ def status_text(suite: str, record: NightRecord | None, alarms: Sequence[Alarm],
     if holder:
         lines += _wrapped(f"Running now: {holder}")
     count = sum(alarm.is_open for alarm in alarms)
-    lines.append(f"Alarming:    {counted(count, 'alarm') + ' open' if count else 'nothing'}")
+    lines.append(f"Open alarms: {count or 'none'}")
     for alarm in (alarm for alarm in alarms if not alarm.recovered):
         state = alarm_state(alarm)
         lines += _wrapped(f"{_titled(alarm)}{f' ({state})' if state else ''}", _INDENT)
     if count:
         lines.append(f"{_INDENT}acknowledge with: benchctl nightly ack")
-    lines += _listed("To know", [] if record is None else remarks(record))
+    lines += _listed("Notes", [] if record is None else remarks(record))
     return "".join(f"{line}\n" for line in lines)
 
 

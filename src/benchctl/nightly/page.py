@@ -61,7 +61,7 @@ def suite_page(
     to_know = remarks(last)
     parts = [
         Part("verdict", "Last night", [Verdict(subject(last, alarms)), moment(last.started), *run]),
-        Part("unseen", "To know", [Items("", tuple(to_know))] if to_know else []),
+        Part("unseen", "Notes", [Items("", tuple(to_know))] if to_know else []),
         Part("alarms", "Alarms", [_alarm(alarm) for alarm in shown] or ["None."]),
         Part("history", "Task by task", groups(charts, list(titles)) or ["No value has been measured yet."]),
         Part("nights", "Nights", [_night_table(nights, alarms)]),
