@@ -42,10 +42,6 @@ def check_runs(home: Path, program: str, *arguments: str) -> str:
     return done.stdout
 
 
-def test_load_is_made_by_other_hosts(home: Path):
-    check_runs(home, "bench_hosts.py", "--hosts", "1", "--rounds", "1", "--rows", "100", "--idle", "0.1")
-
-
 def test_no_row_goes_without():
     declared = (HERE / "bench_load.py").read_text(encoding="utf-8").partition("ROWS: dict")[2]
     assert [line.split('"')[1] for line in declared.partition("}")[0].splitlines()[1:]] == ROWS
