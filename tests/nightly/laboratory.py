@@ -68,6 +68,7 @@ class World:
         noise: SD of forks.
         broken: variant whose nodes do not start.
         failures: of every task, by outcome.
+        hits: of every search.
         fail: called with the plan before a run is made: may raise.
         now: the wall clock of the next night.
         clock_s: seconds; a fork takes `fork_s`.
@@ -79,6 +80,7 @@ class World:
     noise: float = 0.01
     broken: str = ""
     failures: dict[str, int] = field(default_factory=dict)
+    hits: int = 1
     fail: Callable[[Plan], None] = lambda _plan: None
     now: datetime = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
     clock_s: float = 0.0
@@ -178,7 +180,15 @@ class World:
         slow = 2.0 if SLOW_FLAG in spec.jvm_flags else 1.0
         mean_ms = self.mean_ms(spec) * slow * self.host * (1 + noise)
         summaries = [
-            make_summary(task.label, mean_ms, schedule=schedule, task=place, failures=self.failures)
+            make_summary(
+                task.label,
+                mean_ms,
+                schedule=schedule,
+                task=place,
+                failures=self.failures,
+                hits=self.hits,
+                hits_exact=True,
+            )
             for schedule, challenge in enumerate(plan.schedules)
             for place, task in enumerate(challenge.schedule)
         ]

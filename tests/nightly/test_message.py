@@ -100,7 +100,7 @@ def test_a_message_has_what_scripts_rely_on():
     assert msgspec.convert(found, Message) == message
     assert list(found) == [
         "schema-version", "id", "suite", "night", "status", "subject", "text", "raised", "recovered", "open",
-        "run",
+        "run", "warnings", "has-new-warnings",
     ]  # fmt: skip
     assert (found["id"], found["subject"]) == (
         f"big5/{night_id(42)}",

@@ -54,6 +54,17 @@ def test_a_first_night_says_that_it_has_nothing_to_be_held_against(world: World)
     assert "no earlier nights to compare this one with" in record.caveats
 
 
+def test_a_search_that_matches_nothing_is_a_warning_and_news_once(usual: World) -> None:
+    assert not usual.night().record.warnings
+    usual.hits = 0
+    first, second = (message_of(ended.record, ended.alarms) for ended in (usual.night(), usual.night()))
+    assert "range" in first.warnings[0]
+    assert first.warnings[0][:60] in first.text
+    assert "warning" in first.subject
+    assert (first.status, first.is_news) == ("quiet", True)
+    assert (second.warnings, second.is_news) == (first.warnings, False)
+
+
 def test_nights_that_are_alike_are_quiet(usual: World) -> None:
     ended = usual.night()
     assert (ended.record.findings, raised(ended), ended.record.runs) == ((), [], (ended.record.run,))
@@ -232,10 +243,8 @@ def test_a_variant_that_does_not_start_is_told_and_the_others_are_watched(usual:
 
 def test_requests_that_fail_are_said(usual: World) -> None:
     usual.failures = {"timeout": 3}
-    assert any(
-        "of range failed on candidate" in text and text.startswith("15 of ")
-        for text in usual.night().record.caveats
-    )
+    (warning, *_) = (text for text in usual.night().record.warnings if "candidate" in text)
+    assert "15 timeout" in warning
 
 
 def test_a_bug_ends_the_night_and_is_told(usual: World) -> None:

@@ -59,6 +59,13 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
     # Alarms that nobody has acknowledged and that did not recover; those just raised included.
     open: tuple[Alarm, ...] = ()
     run: str = ""  # id of the night's run; empty when there is none
+    warnings: tuple[str, ...] = ()  # what weakens the values of that run
+    has_new_warnings: bool = False  # whether the night before had not all of these
+
+    @property
+    def is_news(self) -> bool:
+        """Return whether somebody should read it."""
+        return self.status != "quiet" or bool(self.recovered) or self.has_new_warnings
 
 
 def message_of(record: NightRecord, alarms: Sequence[Alarm]) -> Message:
@@ -75,6 +82,8 @@ def message_of(record: NightRecord, alarms: Sequence[Alarm]) -> Message:
         recovered=tuple(alarm for alarm in alarms if record.id and alarm.recovered == record.id),
         open=tuple(alarm for alarm in alarms if alarm.is_open),
         run=record.run,
+        warnings=record.warnings,
+        has_new_warnings=record.has_new_warnings,
     )
 
 
@@ -109,7 +118,8 @@ def headline(record: NightRecord, alarms: Sequence[Alarm]) -> str:
     unreliable = [f"canary {signed_percent(finding.effect_percent)}%" for finding in moved[:1]]
     unreliable += ["busy host"] if record.noise else []
     trust = f"; results unreliable ({', '.join(unreliable)})" if unreliable else ""
-    return ", ".join(filter(None, parts)) + trust
+    warned = f"; {counted(len(record.warnings), 'warning')}" if record.warnings else ""
+    return ", ".join(filter(None, parts)) + trust + warned
 
 
 def subject(record: NightRecord, alarms: Sequence[Alarm]) -> str:
@@ -127,7 +137,8 @@ def remarks(record: NightRecord) -> list[str]:
         for finding in record.findings
         if finding.status == "unconfirmed"
     ]
-    return [f"{text[:1].upper()}{text[1:].rstrip('. ')}." for text in (*reasons, *record.caveats)]
+    texts = [f"{text[:1].upper()}{text[1:]}" for text in (*reasons, *record.caveats)]
+    return [f"{text.rstrip('. ')}." for text in (*record.warnings, *texts)]
 
 
 def alarm_lines(alarm: Alarm) -> list[str]:
@@ -255,7 +266,7 @@ class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     def wants(self, message: Message) -> bool:
         """Return whether the message is to be sent."""
-        return self.quiet_nights or message.status != "quiet" or bool(message.recovered)
+        return self.quiet_nights or message.is_news
 
     def send(self, message: Message, environ: Mapping[str, str], folder: Path) -> str:
         """Send a message; return why it was not delivered, without secrets, or an empty text.

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -47,6 +48,7 @@ from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import BUSY_HOST, Row, reservations
+from benchctl.stats.caveat import CaveatCode
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metrics_in
 from benchctl.stats.outlook import further_forks
@@ -254,7 +256,15 @@ class _Night:
         returning = watch.returning(histories, screened)
         confirmer = Confirmer(shift, watch, run, track, self._left(), (*self._tags, CONFIRM_TAG))
         findings = confirmer.confirm(mark_known(screened, returning))
-        self._save(findings=tuple(findings), caveats=(*self.record.caveats, *remarks))
+        warnings = tuple(run_warnings(run))
+        self._save(
+            findings=tuple(findings),
+            caveats=(*self.record.caveats, *remarks),
+            warnings=warnings,
+            has_new_warnings=bool(
+                {*map(_kind, warnings)} - {*map(_kind, () if last is None else last.warnings)}
+            ),
+        )
         raised, ended = watch.raised(findings), watch.ended(returning)
 
         def settled(state: SuiteState) -> SuiteState:
@@ -335,18 +345,31 @@ def _failure(run: RunRecord) -> str:
 
 
 def _caveats(run: RunRecord) -> Iterable[str]:
-    """Yield what a reader should know of a night's run: what is missing, and what failed."""
+    """Yield what a reader should know of a night's run: what is missing."""
     source = run.plan.track_source
     yield from filter(None, (source and source.outdated, run.stopped))
     if failed := run.missing():
         yield f"{len(failed)} of {run.total} forks failed: {_failure(run)}"
-    for spec in run.plan.variants:
-        parts = [part for fork in run.compared(spec.name) for part in fork.summaries]
-        for label in dict.fromkeys(part.label for part in parts if part.failures):
-            own = [part for part in parts if part.label == label]
-            lost = sum(sum(part.failures.values()) for part in own)
-            sent = lost + sum(part.samples for part in own)
-            yield f"{lost:,} of {sent:,} requests of {label} failed on {spec.name}"
+
+
+_OF_VALUES: Final[tuple[CaveatCode, ...]] = (
+    "failures", "hits-changed", "ignored-errors", "nothing-found", "not-cold", "stalled", "unsupported",
+    "answers-differ", "driver-limited", "missing-values",
+)  # fmt: skip
+"""Doubts about a run that are doubts about its values, whatever these are compared with."""
+
+
+def run_warnings(run: RunRecord) -> list[str]:
+    """Return what the report of a night's run warns of, each once, that concerns the values themselves."""
+    analysis = analyse_run(run)
+    doubts = [("", doubt) for doubt in analysis.caveats]
+    doubts += [(f"{row.label}: ", doubt) for row in analysis.task_rows for doubt in row.caveats]
+    return list(dict.fromkeys(f"{task}{doubt.text}" for task, doubt in doubts if doubt.code in _OF_VALUES))
+
+
+def _kind(warning: str) -> str:
+    """Return a warning without its numbers, which differ from night to night."""
+    return re.sub(r"\d[\d.,]*", "N", warning)
 
 
 # Is it the engine? Last-good against tonight, interleaved on fresh nodes of the same night.

@@ -94,6 +94,10 @@ class NightRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     pinned: tuple[VariantSpec, ...] = ()
     noise: tuple[str, ...] = ()  # why the night is marked as noisy; empty when it is not
     caveats: tuple[str, ...] = ()  # what else a reader should know
+    # What weakens the values of its run, as that run's own report has it; and whether the night measured
+    # before had not all of it: then the message is sent even if nothing else happened.
+    warnings: tuple[str, ...] = ()
+    has_new_warnings: bool = False
     changes: tuple[str, ...] = ()  # what is not what it was in the night measured before
     findings: tuple[Finding, ...] = ()
     wall_s: float = 0.0  # from start to end, on a clock that does not jump

@@ -67,7 +67,7 @@ def run_command(
         say(f"{path.stem}: {err.message}; nothing is run")
         return
     message, trouble = message_of(ended.record, ended.alarms), [*ended.trouble, *undelivered]
-    if not quiet or message.status != "quiet" or message.recovered or trouble:
+    if not quiet or message.is_news or trouble:
         if output_format == "json":
             emit(json_text(message))
         else:
@@ -146,7 +146,7 @@ def _notify(suite: Suite, file: Path, folder: SuiteFolder, ended: Ended) -> list
                 # A receiver that is down is not waited for again.
                 failures.append(f"{failure}; it is sent again with the next night")
                 break
-        elif record is not ended.record and message.status != "quiet":
+        elif record is not ended.record and message.is_news:
             complain(message.text.rstrip("\n"))
         # Where that cannot be kept, it is rather sent twice.
         with contextlib.suppress(BenchctlError):
