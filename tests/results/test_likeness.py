@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from benchctl.results.likeness import (
+    Difference,
     alike_variants,
     beyond,
     resolved,
@@ -55,29 +56,29 @@ def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: Record
     here = msgspec.structs.replace(record("1", *runtimes), engines=facts)
     assert alike_variants(("es", here), ("es17", here))
     there = msgspec.structs.replace(here, id="2")
-    assert unlike_variants(("es", here), ("es17", there)) == ("the Java runtimes differ (21, 17)",)
+    assert unlike_variants(("es", here), ("es17", there)) == ("different Java runtime (21, 17)",)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "what"),
     [
-        ({"jvm_flags": ("-Xint",)}, "x has other JVM flags"),
-        ({"settings": {"a": "1"}}, "x has other setting a"),
-        ({"heap_mb": 300}, "x has other heap"),
-        ({"environment": {"A": "1"}}, "x has other environment A"),
-        ({"index_settings": {"index.a": "1"}}, "x has other index setting index.a"),
-        ({"jars": ("/a.jar",)}, "x has other jars"),
-        ({"plugins": ("/a.zip",)}, "x has other plug-ins"),
+        ({"jvm_flags": ("-Xint",)}, "JVM flags"),
+        ({"settings": {"a": "1"}}, "setting a"),
+        ({"heap_mb": 300}, "heap"),
+        ({"environment": {"A": "1"}}, "environment A"),
+        ({"index_settings": {"index.a": "1"}}, "index setting index.a"),
+        ({"jars": ("/a.jar",)}, "jars"),
+        ({"plugins": ("/a.zip",)}, "plug-ins"),
     ],
 )
 def test_variants_of_one_name_are_alike_only_when_they_are_the_same(
-    planned: RecordMaker, changes: dict[str, Any], said: str
+    planned: RecordMaker, changes: dict[str, Any], what: str
 ):
     plain = VariantSpec("x", "elasticsearch", "8.11.0")
     here = planned("1", variants=(plain,))
     there = planned("2", variants=(msgspec.structs.replace(plain, **changes),))
     (reason,) = unlike_variants(("x", here), ("x", there))
-    assert reason.startswith(said)
+    assert reason.startswith(f"x: different {what} (")
     assert alike_variants(("x", here), ("y", there))
 
 
@@ -91,10 +92,10 @@ def test_jars_are_what_is_in_them_and_warm_ups_what_they_do(planned: RecordMaker
     there = msgspec.structs.replace(here, id="2", plan=plan)
     assert unlike_variants(("x", here), ("x", there)) == ()
     rebuilt = msgspec.structs.replace(there, engines=(msgspec.structs.replace(facts, jars={"a.jar": "2"}),))
-    assert unlike_variants(("x", here), ("x", rebuilt)) == ("x has other jar a.jar (1, 2)",)
+    assert unlike_variants(("x", here), ("x", rebuilt)) == ("x: different jar a.jar (1, 2)",)
     plan = msgspec.structs.replace(plan, variant_warmups={"x": (searching("2023-01-02"),)})
     (reason,) = unlike_variants(("x", here), ("x", msgspec.structs.replace(there, plan=plan)))
-    assert reason.startswith("x has other warm-up challenges (in c, ")
+    assert reason.startswith("x: different warm-up.0.c/mine.body.body.query.")
 
 
 def test_what_the_pollution_left_out_is_a_difference(planned: RecordMaker):
@@ -105,7 +106,7 @@ def test_what_the_pollution_left_out_is_a_difference(planned: RecordMaker):
         planned("2", pollution=polluted), answers=AnswerCheck(("polluted:a", "polluted:b"), {}, (refused,))
     )
     (reason,) = unlike_variants(("es", plain), ("es", lacking))
-    assert reason.endswith("(nothing; polluted:b)")
+    assert reason.endswith("(none, polluted:b)")
     assert alike_variants(("es", lacking), ("es", msgspec.structs.replace(lacking, id="3")))
 
 
@@ -115,7 +116,7 @@ def test_another_host_is_another_world(record: RecordMaker):
         here, environment=msgspec.structs.replace(here.environment, fingerprint="g", hostname="lab2")
     )
     there = msgspec.structs.replace(there, id="2")
-    assert unlike_variants(("", here), ("", there)) == ("the hosts differ (lab1, lab2)",)
+    assert unlike_variants(("", here), ("", there)) == ("different host (lab1, f, lab2, g)",)
     assert unlike_variants(("", here), ("", here)) == ()
 
 
@@ -143,57 +144,54 @@ def schedule(*tasks: Task, name: str = "c", **words: Any) -> dict[str, Any]:
 
 RANGE, SORT = Task("range", iterations=3), Task("sort")
 BESIDE = schedule(msgspec.structs.replace(RANGE, group=0), msgspec.structs.replace(SORT, group=0))
-WAY = "schedules differ (in c, operations.mine.body.query.range.@timestamp.gte: "
+WAY = "schedules.c/mine.body.body.query.range.@timestamp.gte"
 LOOSER = {"redline": msgspec.structs.replace(SEARCH, limit_ns=100_000_000)}
+WARM = {"warmup_challenges": schedule(RANGE, name="d")["schedules"]}
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "reasons"),
+    ("here", "there", "found"),
     [
-        (plugin("a", "1"), plugin("b", "1"), ()),
-        (plugin("a", "1"), plugin("a", "2"), (f"plugin differs ({'1' * 40}..., {'2' * 40}...)",)),
-        (plugin("a", "1"), {}, (f"plugin differs ({'1' * 40}..., none)",)),
-        (checkout("a", "1"), checkout("b", "1", "d"), ()),
+        (plugin("a", "1"), plugin("b", "1"), []),
+        (plugin("a", "1"), plugin("a", "2"), [("plugin", "1" * 40 + "...", "2" * 40 + "...")]),
+        (plugin("a", "1"), {}, [("plugin", "1" * 40 + "...", "none")]),
+        (checkout("a", "1"), checkout("b", "1", "d"), []),
         (checkout("a", "1"), checkout("a", "2"),
-         (f"track differs (books of commit {'1' * 12}, books of commit {'2' * 12})",)),
-        ({}, evidence("inlining"), ("evidence differs (none, inlining)",)),
-        (evidence("inlining"), {}, ("evidence differs (inlining, none)",)),
-        (evidence("inlining"), evidence("inlining"), ()),
-        (evidence("inlining"), evidence("profile"), ("evidence differs (inlining, profile)",)),
+         [("track", f"books of commit {'1' * 12}", f"books of commit {'2' * 12}")]),
+        ({}, evidence("inlining"), [("evidence", "none", "inlining")]),
+        (evidence("inlining"), evidence("inlining"), []),
+        (evidence("inlining"), evidence("profile"), [("evidence", "inlining", "profile")]),
         # Forks of its own are not compared.
-        ({}, evidence("inlining", extra_forks=1), ()),
-        (corpus("/here/f", "d"), corpus("/there/f", "d"), ()),
-        (corpus("/here/f", "d"), corpus("/here/f", "e"), ("corpus differs (digest: d, e)",)),
-        ({}, schedule(Task("range", iterations=300)),
-         ("schedules differ (in c, task 1 (range).iterations: 3, 300)",)),
+        ({}, evidence("inlining", extra_forks=1), []),
+        (corpus("/here/f", "d"), corpus("/there/f", "d"), []),
+        (corpus("/here/f", "d"), corpus("/here/f", "e"), [("corpus.digest", "d", "e")]),
+        ({}, schedule(Task("range", iterations=300)), [("schedules.c/range.iterations", "3", "300")]),
         ({"schedules": (searching("2023-01-01"),)}, {"schedules": (searching("2023-01-02"),)},
-         (f"{WAY}2023-01-01, 2023-01-02)",)),
+         [(WAY, "2023-01-01", "2023-01-02")]),
         # Long texts are shown from where they differ.
         ({"schedules": (searching("y" * 90 + "3"),)}, {"schedules": (searching("y" * 90 + "4"),)},
-         (f"{WAY}...yyyyyyyyyyyy3, ...yyyyyyyyyyyy4)",)),
+         [(WAY, "...yyyyyyyyyyyy3", "...yyyyyyyyyyyy4")]),
         # A task more is no reason, but the others must be the same, also in what runs beside them.
-        ({}, schedule(RANGE, SORT), ()),
-        ({}, schedule(SORT, Task("range", iterations=4)),
-         ("schedules differ (in c, task 1 (range).iterations: 3, 4)",)),
-        (BESIDE, schedule(RANGE, SORT),
-         tuple(f"what runs at the same time as {one} differs ({other}; nothing)"
-               for one, other in (("range", "sort"), ("sort", "range")))),
-        ({}, schedule(RANGE, name="d"), ("schedules differ (c, d)",)),
-        ({}, {"warmup_challenges": schedule(RANGE, name="d")["schedules"]},
-         ("warmup challenges differ (none, d)",)),
+        ({}, schedule(RANGE, SORT), []),
+        ({}, schedule(SORT, Task("range", iterations=4)), [("schedules.c/range.iterations", "3", "4")]),
+        (BESIDE, schedule(RANGE, SORT), [("schedules.c/range.same-time.0", "sort", "none")]),
+        ({}, schedule(RANGE, name="d"), [("tasks.0", "c/range", "d/range")]),
+        ({}, WARM, [("warmup challenges.0", "none", '{"d/range":{"operation":"range","iterati...')]),
         # Words about a challenge are none.
         ({}, schedule(Task("range", iterations=3, tags=("x",)), description="d", default=True, meta={"a": 1}),
-         ()),
-        ({"redline": SEARCH}, LOOSER, ("redline differs (limit-ns: 50000000, 100000000)",)),
-        ({"redline": SEARCH}, {"redline": SEARCH}, ()),
+         []),
+        ({"redline": SEARCH}, LOOSER, [("redline.limit-ns", "50000000", "100000000")]),
+        ({"redline": SEARCH}, {"redline": SEARCH}, []),
+        ({"redline": SEARCH}, {"redline": SEARCH, **schedule(RANGE, SORT)}, [("tasks.1", "none", "c/sort")]),
         ({}, {"pin": PinSpec((0, 1), (2,)), "index_builds": 3},
-         ('pin differs (none, {"node":[0,1],"driver":[2]})', "index builds differ (1, 3)")),
+         [("pin", "none", '{"node":[0,1],"driver":[2]}'), ("index builds", "1", "3")]),
     ],
 )  # fmt: skip
 def test_what_decides_figures_is_a_difference_and_nothing_else(
-    planned: RecordMaker, here: dict[str, Any], there: dict[str, Any], reasons: tuple[str, ...]
+    planned: RecordMaker, here: dict[str, Any], there: dict[str, Any], found: list[tuple[str, str, str]]
 ):
-    assert unlike_variants(("", planned("1", **here)), ("", planned("2", **there))) == reasons
+    expected = tuple(str(Difference(*parts)) for parts in found)
+    assert unlike_variants(("", planned("1", **here)), ("", planned("2", **there))) == expected
 
 
 def test_variants_are_alike_only_with_the_same_tasks(planned: RecordMaker):
@@ -238,7 +236,7 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
     ("changes", "said"),
     [
         ({"jvm_flags": ("-Xint", "-Xbatch")}, "JVM flags -Xint -Xbatch"),
-        ({"settings": {"b": "1", "a": ["x", "y"]}}, "setting b 1; setting a x,y"),
+        ({"settings": {"b": "1", "a": ["x", "y"]}}, 'setting b 1; setting a ["x","y"]'),
         ({"index_settings": {"index.codec": "default"}}, "index setting index.codec default"),
         ({"environment": {"A": "b"}}, "environment A b"),
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
@@ -251,7 +249,7 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
 def test_each_part_is_said(changes: dict[str, Any], said: str):
     other = own("other", **changes)
     assert lines(ES, OS, other) == (f"other differs from es in: {said}",)
-    assert lines(OS, other) == (f"other is es 8.11.0 with: {said}",)
+    assert lines(OS, other) == (f"other differs from es 8.11.0 in: {said}",)
     assert "; ".join(beyond(other)) == said
 
 
@@ -266,9 +264,10 @@ def test_each_part_is_said(changes: dict[str, Any], said: str):
 )
 def test_what_every_variant_has_is_said_beside_what_is_usual(changes: dict[str, Any], value: str, usual: str):
     other = own("other", **changes)
-    assert lines(ES, OS, other) == (f"other differs from es in: {value} instead of {usual}",)
-    assert lines(OS, other) == (f"other is es 8.11.0 with: {value}",)
-    assert beyond(other) == (value,)
+    said = f"{value} instead of {usual}"
+    assert lines(ES, OS, other) == (f"other differs from es in: {said}",)
+    assert lines(OS, other) == (f"other differs from es 8.11.0 in: {said}",)
+    assert beyond(other) == (said,)
 
 
 def test_it_is_the_plain_one_of_the_same_version_that_others_differ_from():
@@ -287,4 +286,4 @@ def test_a_jar_is_said_with_its_digest_and_where_it_came_from():
 
 def test_clusters_that_run_already_are_what_they_are():
     live = own("live", target=TargetSpec(("http://search-1:9200",)))
-    assert lines(live, own("x", jvm_flags=("-Xint",))) == ("x is es 8.11.0 with: JVM flags -Xint",)
+    assert lines(live, own("x", jvm_flags=("-Xint",))) == ("x differs from es 8.11.0 in: JVM flags -Xint",)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from benchctl.results.likeness import JoinedRuns, common_schedules, joined
+from benchctl.results.likeness import JoinedRuns, joined
 from benchctl.results.reading import fork_sources
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
@@ -19,10 +19,6 @@ def test_every_task_of_every_plan_has_a_place_in_the_joined_one():
     assert labels(plan.schedules) == {"c": ["a", "b", "b"], "d": ["a", "x"]}
     assert first == {(0, 0): (0, 0), (0, 1): (0, 1), (1, 0): (1, 0)}
     assert second == {(0, 0): (1, 1), (0, 1): (1, 0), (1, 0): (0, 1), (1, 1): (0, 2)}
-
-
-def test_common_schedules_are_those_of_both_in_one_order():
-    assert [labels(each) for each in common_schedules((FIRST, SECOND))] == [{"c": ["b"], "d": ["a"]}] * 2
 
 
 def test_figures_and_samples_move_with_their_tasks(tmp_path: Path):

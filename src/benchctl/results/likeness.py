@@ -1,12 +1,11 @@
-"""Comparability of results, and differences between runs and between variants."""
+"""Differences between runs and between variants, and runs laid side by side."""
 
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,86 +15,337 @@ from benchctl.results.model import EngineFacts, ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan, VariantSpec
 from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns
-from benchctl.spec import run_settings
 from benchctl.track.model import Challenge, Task
 
-Key = tuple[str, int, str, int]
-"""Challenge and task by name, each with a number from 1 for those of one name."""
+Facts = dict[str, Any]
+"""Name -> value, in built-in types: what may differ."""
+
+_EXCERPT: Final = 40
+_LEAD: Final = 12
+_DIGEST: Final = 12
+_NOTHING: Final = "none"
 
 
-def task_keys(plan: Plan) -> dict[Key, Place]:
-    """Return the place of every task by its key, the same in other plans that have that task."""
-    challenges: Counter[str] = Counter()
-    keys: dict[Key, Place] = {}
-    for schedule, challenge in enumerate(plan.schedules):
-        challenges[challenge.name] += 1
-        tasks: Counter[str] = Counter()
-        for place, task in enumerate(challenge.schedule):
-            tasks[task.label] += 1
-            keys[challenge.name, challenges[challenge.name], task.label, tasks[task.label]] = schedule, place
-    return keys
+class Difference(NamedTuple):
+    """A fact that two sides do not share."""
+
+    what: str  # its name, and the way to the first place that differs within it, with dots
+    here: str
+    there: str  # of both, an excerpt from where they differ; `none` where one side has nothing
+
+    def __str__(self) -> str:
+        """Return both values."""
+        return f"different {self.what} ({self.here}, {self.there})"
 
 
-def common_schedules(plans: tuple[Plan, Plan]) -> tuple[tuple[Challenge, ...], ...]:
-    """Return the challenges of each of two plans with the tasks that both have, in the order of the first."""
-    keys = [task_keys(plan) for plan in plans]
-    common = [key for key in keys[0] if key in keys[1]]
+def differences(here: Facts, there: Facts) -> Iterator[Difference]:
+    """Yield every fact that differs."""
+    for name in dict.fromkeys((*here, *there)):
+        way, left, right = _first_difference(here.get(name), there.get(name))
+        if left != right:
+            what = ".".join((name.replace("_", " "), *way))
+            yield Difference(what, *_excerpts(_text(left), _text(right)))
+
+
+def _first_difference(
+    here: object, there: object, way: tuple[str, ...] = ()
+) -> tuple[tuple[str, ...], object, object]:
+    """The deepest place of the first difference between two structures, and what is there."""
+    pairs: Iterable[tuple[str, object, object]] = ()
+    if isinstance(here, dict) and isinstance(there, dict):
+        pairs = ((str(key), here.get(key), there.get(key)) for key in dict.fromkeys((*here, *there)))
+    elif isinstance(here, list) and isinstance(there, list):
+        pairs = ((str(place), *pair) for place, pair in enumerate(zip_longest(here, there)))
+    for name, left, right in pairs:
+        if left != right:
+            return _first_difference(left, right, (*way, name))
+    return way, here, there
+
+
+def _text(value: object) -> str:
+    if value is None or value == "":
+        return _NOTHING
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _excerpts(here: str, there: str) -> Iterator[str]:
+    """Both texts in brief, from shortly before the first difference."""
+    pairs = enumerate(zip_longest(here, there))
+    same = next((place for place, (left, right) in pairs if left != right), 0)
+    start = max(0, same - _LEAD) if same >= _EXCERPT - _LEAD else 0
+    for text in (here, there):
+        before, after = "..." if start else "", "..." if len(text) > start + _EXCERPT else ""
+        yield f"{before}{text[start : start + _EXCERPT]}{after}"
+
+
+# Tasks by name, with a number from 1 among those of one name: the same in all plans that have the task.
+
+_Name = tuple[str, int]
+
+
+def _numbered(names: Iterable[str]) -> Iterator[_Name]:
+    counts: Counter[str] = Counter()
+    for name in names:
+        counts[name] += 1
+        yield name, counts[name]
+
+
+def _named(schedules: Sequence[Challenge]) -> Iterator[tuple[_Name, Challenge, list[tuple[_Name, Task]]]]:
+    names = _numbered(challenge.name for challenge in schedules)
+    for name, challenge in zip(names, schedules, strict=True):
+        labels = _numbered(task.label for task in challenge.schedule)
+        yield name, challenge, [*zip(labels, challenge.schedule, strict=True)]
+
+
+def _places(schedules: Sequence[Challenge]) -> dict[tuple[_Name, _Name], Place]:
+    return {
+        (name, label): (schedule, place)
+        for schedule, (name, _, tasks) in enumerate(_named(schedules))
+        for place, (label, _) in enumerate(tasks)
+    }
+
+
+def _task_facts(schedules: Sequence[Challenge]) -> Facts:
+    """What decides the figures of each task, by `CHALLENGE/TASK`, without words about it."""
+    facts: Facts = {}
+    for name, challenge, tasks in _named(schedules):
+        beside = {place: step for step in challenge.steps for place in step}
+        for place, (label, task) in enumerate(tasks):
+            others = sorted(tasks[other][1].label for other in beside[place] if other != place)
+            facts[f"{_said(name)}/{_said(label)}"] = {
+                # Numbers of parallel elements shift with the tasks before them.
+                **msgspec.to_builtins(msgspec.structs.replace(task, tags=(), meta={}, group=None)),
+                "same-time": others,
+                "body": msgspec.to_builtins(challenge.operations.get(task.operation)),
+                "settings": [challenge.cluster_settings, challenge.parameters, challenge.order],
+            }
+    return facts
+
+
+def _said(name: _Name) -> str:
+    return name[0] if name[1] == 1 else f"{name[0]}#{name[1]}"
+
+
+# What of a plan decides its figures. Variants are what is compared; seed and forks only decide how well.
+_DECIDING: Final = (
+    "track", "track_digest", "corpus", "segments", "ingest_clients", "restart", "heap_mb", "page_cache",
+    "redline", "pin", "index_builds", "load_hosts", "ingest_client", "together",
+)  # fmt: skip
+
+
+def deciding(plan: Plan) -> Facts:
+    """Return everything of a plan that decides its figures, but its variants."""
+    facts = {name: getattr(plan, name) for name in _DECIDING}
+    # Where files lie decides nothing, nor what else is in a repository of tracks.
+    facts["corpus"] = msgspec.structs.replace(plan.corpus, files=())
+    if plan.track_source is not None:
+        facts["track"] = f"{plan.track_source.track} of commit {plan.track_source.changed[:_DIGEST]}"
+    facts |= {
+        "plugin": plan.plugin and plan.plugin.digest,
+        # Of the forks that are compared: others bear no cost of it.
+        "evidence": "+".join(plan.evidence_in(0)),
+        # Tasks say what was chosen, and the track's digest what the source is.
+        "micro": plan.micro and " ".join((*plan.micro.dependencies, *plan.micro.arguments)),
+        "warmup_challenges": _in_order(plan.warmup_challenges),
+        "pollution": _in_order([plan.pollution] if plan.pollution else []),
+        "schedules": _task_facts(plan.schedules),
+        "tasks": [*_task_facts(plan.schedules)],
+    }
+    return {name: msgspec.to_builtins(value) for name, value in facts.items()}
+
+
+def _in_order(challenges: Sequence[Challenge]) -> list[Facts]:
+    return [{name: facts} for name, facts in _task_facts(challenges).items()]
+
+
+Variant = tuple[str, RunRecord]
+"""(name, record): one variant's results in one run."""
+
+
+def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
+    """Return why two results cannot be compared; Java runtimes count, which runs only happen to share."""
+    if one[1].id == other[1].id:
+        return ()
+    here, there = _facts(one), _facts(other)
+    plans = (one[1].plan, other[1].plan)
+    common = here["schedules"].keys() & there["schedules"].keys()
+    for facts in (here, there):
+        facts["schedules"] = {name: task for name, task in facts["schedules"].items() if name in common}
+        # Tasks that one alone has are listed without a verdict.
+        if common and not any(plan.swept or plan.redline for plan in plans):
+            del facts["tasks"]
+    reasons = [str(difference) for difference in differences(here, there)]
+    if one[0] == other[0]:
+        reasons += [f"{one[0]}: {difference}" for difference in differences(*_same_name(one, other))]
+    return tuple(reasons)
+
+
+def alike_variants(one: Variant, other: Variant) -> bool:
+    """Return whether `unlike_variants` finds nothing, and both have the same tasks."""
+    return same_tasks(one[1], other[1]) and not unlike_variants(one, other)
+
+
+def same_tasks(one: RunRecord, other: RunRecord) -> bool:
+    """Return whether runs have the same tasks in the same order."""
+    return [*_places(one.plan.schedules)] == [*_places(other.plan.schedules)]
+
+
+def _facts(variant: Variant) -> Facts:
+    """Everything but a variant's own traits by which results of two runs may be incomparable."""
+    name, run = variant
+    return {
+        "host": f"{run.environment.hostname}, {run.environment.fingerprint}",
+        **deciding(run.plan),
+        "searches left out of the pollution": sorted(run.left_out_of_pollution),
+        "benchctl": run.environment.benchctl,
+        "Java runtime": next((facts.jdk for facts in run.engines if facts.variant == name), "unknown"),
+    }
+
+
+def _same_name(one: Variant, other: Variant) -> list[Facts]:
+    """Traits of variants of one name, which stands for one thing.
+
+    Version and distribution are excepted: comparing those is what runs are tagged for.
+    """
+    name = one[0]
+    sides = [side for _, run in (one, other) for side in resolved(run) if side.label == name]
+    # A variant that a sweep made is none of its own.
+    found = [*_traits_of_both(*sides)] if len(sides) == len((one, other)) else [Facts(), Facts()]
+    for facts, (_, run) in zip(found, (one, other), strict=True):
+        for trait in ("version", "distribution", "JDK"):
+            facts.pop(trait, None)
+        facts["warm-up"] = _in_order(run.plan.variant_warmups.get(name, ()))
+    return found
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A variant and what it resolved to."""
+
+    label: str
+    spec: VariantSpec
+    facts: EngineFacts | None = None  # what it resolved to; None while no node of it was up
+
+
+def resolved(record: RunRecord) -> tuple[Resolved, ...]:
+    """Return the variants of a run, in its order."""
+    facts = {engine.variant: engine for engine in record.engines}
+    if record.plan.swept is not None and set(facts) - {base.name for base in record.plan.swept.bases}:
+        # What the points of a sweep differ by is what it says anyway.
+        return tuple(Resolved(spec.name, spec) for spec in record.plan.swept.bases)
+    return tuple(Resolved(spec.name, spec, facts.get(spec.name)) for spec in record.plan.variants)
+
+
+def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
+    """Return `os-17 differs from os in: JDK 17.0.15 instead of 21.0.8` for each variant its name leaves open.
+
+    A variant is compared with the first plain one of its engine and version, else with the first of that
+    engine at all; without any other, with what is published.
+    """
+    pairs = ((variant, _base(variant, variants)) for variant in variants)
     return tuple(
-        tuple(
-            _reduced(plan.schedules[schedule], [place for of, place in chosen if of == schedule])
-            for schedule in dict.fromkeys(of for of, _ in chosen)
-        )
-        for plan, own in zip(plans, keys, strict=True)
-        for chosen in [[own[key] for key in common]]
+        f"{variant.label} differs from {base.label} in: {'; '.join(changes)}"
+        for variant, base in pairs
+        if base is not None and (changes := _changes(variant, base))
     )
 
 
-def _reduced(challenge: Challenge, places: Sequence[int]) -> Challenge:
-    tasks = [challenge.schedule[place] for place in places]
-    used = {task.operation for task in tasks}
-    return msgspec.structs.replace(
-        challenge,
-        # Numbers of parallel elements shift with the tasks before them.
-        schedule=tuple(msgspec.structs.replace(task, group=None) for task in tasks),
-        operations={name: body for name, body in challenge.operations.items() if name in used},
+def beyond(spec: VariantSpec) -> tuple[str, ...]:
+    """Return a variant's settings beyond its engine and version, in words."""
+    return _changes(Resolved(spec.name, spec), _published(spec))
+
+
+def _changes(one: Resolved, base: Resolved) -> tuple[str, ...]:
+    return tuple(
+        f"{what} {here}" + (f" instead of {there}" if there != _NOTHING else "")
+        for what, here, there in differences(*_traits_of_both(one, base))
     )
 
 
-def company(plan: Plan, place: Place) -> frozenset[str]:
-    """Return the labels of the tasks that run at the same time as one."""
-    schedule, task = place
-    challenge = plan.schedules[schedule]
-    step = next(step for step in challenge.steps if task in step)
-    return frozenset(challenge.schedule[other].label for other in step if other != task)
+_SHORT_NAMES: Final = {"elasticsearch": "es", "opensearch": "os", "jvm": "Java"}
+
+
+def _published(spec: VariantSpec) -> Resolved:
+    """The plain variant of an engine and version."""
+    plain = VariantSpec(_SHORT_NAMES[spec.engine], spec.engine, spec.version)
+    return Resolved(f"{plain.name} {spec.version}".strip(), plain)
+
+
+def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
+    """The variant that one is compared with; None for a cluster, and for what its name says in full."""
+    # A runtime or distribution is given by an option, and no name says it.
+    if one.spec.target or (_is_plain(one.spec) and not (one.spec.jdk or one.spec.distribution)):
+        return None
+    akin = [other for other in variants if other.spec.engine == one.spec.engine and other.spec.target is None]
+    same = [other for other in akin if other.spec.version == one.spec.version]
+    first = next((other for other in (*same, *akin) if _is_plain(other.spec)), (same or akin)[0])
+    if first is not one:
+        return first
+    return None if _is_plain(one.spec) else _published(one.spec)
+
+
+def _is_plain(spec: VariantSpec) -> bool:
+    """Return whether the name says all, such as `es` or `es@8.19.0`."""
+    short = _SHORT_NAMES[spec.engine]
+    return spec.name in (short, f"{short}@{spec.version}")
+
+
+def _traits_of_both(*sides: Resolved) -> Iterator[Facts]:
+    """What a node reports is compared with what a node reports."""
+    known = all(side.facts is not None for side in sides)
+    return (_traits(side.spec, side.facts if known else None) for side in sides)
+
+
+def _traits(spec: VariantSpec, facts: EngineFacts | None) -> Facts:
+    """Everything of a variant that may differ, by name."""
+    if facts is None:
+        parts = {"jars": " ".join(map(_short, spec.jars)), "plug-ins": " ".join(map(_short, spec.plugins))}
+    else:
+        parts = {f"jar {name}": digest[:_DIGEST] for name, digest in facts.jars.items()}
+        parts |= {f"plug-in {name}": version for name, version in facts.plugins.items()}
+    return {
+        "version": spec.version if facts is None else facts.version,
+        "distribution": _short_url(spec.distribution or "Maven Central"),
+        # The runtime's version, or its vendor if that is all there is.
+        "JDK": (spec.java or "default") if facts is None else facts.jdk.rpartition(" ")[2],
+        "heap": "the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
+        "JVM flags": " ".join(spec.jvm_flags),
+        **{f"setting {name}": value for name, value in spec.settings.items()},
+        **{f"index setting {name}": value for name, value in spec.index_settings.items()},
+        **{f"environment {name}": value for name, value in spec.environment.items()},
+        "index filled by": spec.index_from or "itself",
+        **parts,
+        "documents": spec.documents,
+        "warm-up": " ".join(map(_short, spec.warmups)),
+        "start": spec.start,
+    }
+
+
+def _short(text: str) -> str:
+    """A file by its name: its folder makes no difference."""
+    return PurePath(text).name if text.startswith("/") else _short_url(text)
+
+
+def _short_url(text: str) -> str:
+    """A URL by its file's name: the rest may hold credentials, and reports are passed on."""
+    return PurePath(urlsplit(text).path).name if text.startswith(("http://", "https://")) else text
 
 
 def joined(plans: Sequence[Plan]) -> tuple[Plan, list[dict[Place, Place]]]:
     """Return the first plan with the tasks that only others have, and where each plan's tasks are in it."""
-    first = plans[0]
-    challenges: list[Challenge] = list(first.schedules)
-    tasks: list[list[Task]] = [list(challenge.schedule) for challenge in challenges]
-    places = task_keys(first)
-    maps = []
+    merged: dict[_Name, tuple[Challenge, dict[_Name, Task]]] = {}
     for plan in plans:
-        own = task_keys(plan)
-        targets: dict[int, int] = {}
-        for key, (schedule, task) in own.items():
-            if key not in places:
-                challenge = plan.schedules[schedule]
-                if schedule not in targets:
-                    targets[schedule] = _target(challenges, plan, schedule)
-                target = targets[schedule]
-                if target == len(challenges):
-                    challenges.append(challenge)
-                    tasks.append([])
-                places[key] = target, len(tasks[target])
-                tasks[target].append(challenge.schedule[task])
-        maps.append({place: places[key] for key, place in own.items()})
-    schedules = (
-        msgspec.structs.replace(challenge, schedule=tuple(own))
-        for challenge, own in zip(challenges, tasks, strict=True)
+        for name, challenge, tasks in _named(plan.schedules):
+            own = merged.setdefault(name, (challenge, {}))[1]
+            for label, task in tasks:
+                own.setdefault(label, task)
+    schedules = tuple(
+        msgspec.structs.replace(challenge, schedule=tuple(tasks.values()))
+        for challenge, tasks in merged.values()
     )
-    return msgspec.structs.replace(first, schedules=tuple(schedules)), maps
+    places = _places(schedules)
+    maps = [{place: places[key] for key, place in _places(plan.schedules).items()} for plan in plans]
+    return msgspec.structs.replace(plans[0], schedules=schedules), maps
 
 
 @dataclass(frozen=True)
@@ -149,14 +399,6 @@ class JoinedRuns:
         )
 
 
-def _target(challenges: Sequence[Challenge], plan: Plan, schedule: int) -> int:
-    """The position of the challenge of that name and number; a new one if there is none."""
-    name = plan.schedules[schedule].name
-    number = [challenge.name for challenge in plan.schedules[: schedule + 1]].count(name)
-    same = [place for place, challenge in enumerate(challenges) if challenge.name == name]
-    return same[number - 1] if number <= len(same) else len(challenges)
-
-
 @dataclass(frozen=True)
 class _MovedSamples:
     """Samples with every task at its other place; read anew by every iteration."""
@@ -178,375 +420,3 @@ def _at_places(summaries: Iterable[TaskSummary], places: Mapping[Place, Place]) 
     return tuple(
         msgspec.structs.replace(part, schedule=schedule, task=task) for part, (schedule, task) in targets
     )
-
-
-# What of a plan decides the figures. Variants are what is compared; seed and forks only decide how well.
-_ALIKE = (
-    "track", "track_digest", "corpus", "segments", "ingest_clients", "schedules", "warmup_challenges",
-    "pollution", "restart", "heap_mb", "page_cache", "redline", "pin", "index_builds", "plugin", "evidence",
-    "load_hosts", "micro", "ingest_client", "together",
-)  # fmt: skip
-
-# Words for listings, which decide nothing.
-_WORDS: Final[dict[str, Any]] = {
-    "default": False,
-    "description": "",
-    "user_info": "",
-    "meta": {},
-    "remarks": (),
-}
-
-_PLURAL = frozenset(
-    {"load_hosts", "segments", "ingest_clients", "schedules", "warmup_challenges", "index_builds"}
-)
-
-_EXCERPT = 40
-_LEAD = 12
-_ABSENT = object()
-
-Variant = tuple[str, RunRecord]
-"""(name, record): one variant's results in one run."""
-
-
-def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
-    """Return why two results cannot be compared; Java runtimes count, which runs only happen to share."""
-    return tuple(_variant_reasons(one, other))
-
-
-def unlike_settings(one: Variant, other: Variant) -> bool:
-    """Return whether a run-wide setting that decides figures differs."""
-    names = {setting.name for setting in run_settings()}.intersection(_ALIKE)
-    return any(getattr(one[1].plan, name) != getattr(other[1].plan, name) for name in names)
-
-
-def alike_variants(one: Variant, other: Variant) -> bool:
-    """Return whether `unlike_variants` finds nothing, and both have the same tasks."""
-    return same_tasks(one[1], other[1]) and next(_variant_reasons(one, other), None) is None
-
-
-def same_tasks(one: RunRecord, other: RunRecord) -> bool:
-    """Return whether runs have the same tasks in the same order."""
-    return [*task_keys(one.plan)] == [*task_keys(other.plan)]
-
-
-def _variant_reasons(one: Variant, other: Variant) -> Iterator[str]:
-    if one[1].id == other[1].id:
-        return
-    runtimes = [
-        next((facts.jdk for facts in record.engines if facts.variant == variant), "unknown")
-        for variant, record in (one, other)
-    ]
-    yield from _reasons(one[1], other[1])
-    if runtimes[0] != runtimes[1]:
-        yield f"the Java runtimes differ ({runtimes[0]}, {runtimes[1]})"
-    if one[0] == other[0]:
-        yield from _changed_parts(one, other)
-
-
-def _changed_parts(one: Variant, other: Variant) -> Iterator[str]:
-    """A name stands for one thing: different traits make another variant, whatever its name.
-
-    Version and distribution are excepted: comparing those of one name is what runs are tagged for. Java
-    runtimes are told apart by the whole of their names.
-    """
-    sides = [
-        next((variant for variant in resolved(record) if variant.label == name), None)
-        for name, record in (one, other)
-    ]
-    if sides[0] is not None and sides[1] is not None:
-        for name, here, there in _unequal(sides[0], sides[1]):
-            if name not in ("version", "distribution", "JDK", "warm-up"):
-                yield f"{one[0]} has other {name} ({here or 'none'}, {there or 'none'})"
-        warmups = [record.plan.variant_warmups.get(name, ()) for name, record in (one, other)]
-        if (first := _bare(warmups[0])) != (second := _bare(warmups[1])):
-            yield f"{one[0]} has other warm-up challenges ({_difference(first, second)})"
-
-
-def _reasons(one: RunRecord, other: RunRecord) -> Iterator[str]:
-    here, there = one.environment, other.environment
-    if here.fingerprint != there.fingerprint:
-        yield f"the hosts differ ({here.hostname}, {there.hostname})"
-    for name in _ALIKE:
-        if name == "schedules":
-            yield from _schedule_reasons(one.plan, other.plan)
-            continue
-        if name == "together" and one.plan.together != other.plan.together:
-            yield "variants took turns in one of them only"
-            continue
-        first, second = _deciding(one.plan, name), _deciding(other.plan, name)
-        # Challenges are the same object or equal in nearly all cases; only others are looked at twice.
-        if first != second and (first := _bare(first)) != (second := _bare(second)):
-            verb = "differ" if name in _PLURAL else "differs"
-            yield f"{name.replace('_', ' ')} {verb} ({_difference(first, second)})"
-    lacking = [record.left_out_of_pollution for record in (one, other)]
-    if lacking[0] != lacking[1]:
-        names = "; ".join(_names(found) for found in lacking)
-        yield f"searches that were left out of the pollution differ ({names})"
-    if here.benchctl != there.benchctl:
-        yield f"benchctl differs ({here.benchctl}, {there.benchctl})"
-
-
-def _schedule_reasons(one: Plan, other: Plan) -> Iterator[str]:
-    """Yield why tasks that both plans have are not the same; tasks of one alone are no reason."""
-    if one.schedules == other.schedules:
-        return
-    whole = (_bare(one.schedules), _bare(other.schedules))
-    first, second = whole
-    if not any(plan.swept or plan.redline for plan in (one, other)):
-        first, second = map(_bare, common_schedules((one, other)))
-    if not first or first != second:
-        difference = _difference(first, second) if first else _difference(*whole)
-        yield f"schedules differ ({difference})"
-    else:
-        mine, others = task_keys(one), task_keys(other)
-        for key in (key for key in mine if key in others):
-            here, there = company(one, mine[key]), company(other, others[key])
-            if here != there:
-                yield f"what runs at the same time as {key[2]} differs ({_names(here)}; {_names(there)})"
-
-
-def _names(labels: Collection[str]) -> str:
-    return ", ".join(sorted(labels)) or "nothing"
-
-
-def deciding(plan: Plan) -> dict[str, object]:
-    """Return by name everything of a plan that decides its figures."""
-    return {name: _bare(_deciding(plan, name)) for name in _ALIKE}
-
-
-def _deciding(plan: Plan, name: str) -> object:
-    if name == "plugin":
-        # What was executed, wherever it lay.
-        return None if plan.plugin is None else plan.plugin.digest
-    if name == "track" and plan.track_source is not None:
-        # Other tracks of the repository change, too, and a checkout may lie anywhere.
-        return f"{plan.track_source.track} of commit {plan.track_source.changed[:_DIGEST]}"
-    if name == "evidence":
-        # Of the forks that are compared: others bear no cost of it.
-        return "+".join(plan.evidence_in(0)) or None
-    if name == "micro" and plan.micro is not None:
-        # Tasks say what was chosen, and the track's digest what the source is, wherever that lies.
-        return " ".join((*plan.micro.dependencies, *plan.micro.arguments))
-    if name == "corpus" and plan.corpus.files:
-        # Its digest says which documents; files may lie anywhere.
-        return msgspec.structs.replace(plan.corpus, files=())
-    value: object = getattr(plan, name)
-    return value
-
-
-def _bare(value: object) -> object:
-    """Challenges without their descriptions."""
-    if not isinstance(value, tuple):
-        return value
-    return tuple(
-        msgspec.structs.replace(
-            item,
-            schedule=tuple(msgspec.structs.replace(task, tags=(), meta={}) for task in item.schedule),
-            **_WORDS,
-        )
-        if isinstance(item, Challenge)
-        else item
-        for item in value
-    )
-
-
-def _difference(first: object, second: object) -> str:
-    """The first difference, with the way to it: `documents: 1, 2`."""
-    if isinstance(first, tuple) and isinstance(second, tuple):
-        names = [
-            "+".join(challenge.name for challenge in challenges) or "none" for challenges in (first, second)
-        ]
-        if names[0] != names[1]:
-            return f"{names[0]}, {names[1]}"
-        left, right = next(pair for pair in zip(first, second, strict=True) if pair[0] != pair[1])
-        return f"in {left.name}, {_found(_of_challenge(left), _of_challenge(right))}"
-    return _found(msgspec.to_builtins(first), msgspec.to_builtins(second))
-
-
-def _of_challenge(challenge: Challenge) -> dict[str, Any]:
-    """With its tasks by number and name: `task 2 (range)` says more than `schedule.1`."""
-    whole: dict[str, Any] = msgspec.to_builtins(challenge)
-    tasks = whole.pop("schedule")
-    labelled = {
-        f"task {place} ({task.label})": fields
-        for place, (task, fields) in enumerate(zip(challenge.schedule, tasks, strict=True), 1)
-    }
-    return {**labelled, **whole}
-
-
-def _found(first: object, second: object) -> str:
-    way, left, right = _first_difference(first, second)
-    shown = ", ".join(_excerpts(_text(left), _text(right)))
-    return f"{'.'.join(way)}: {shown}" if way else shown
-
-
-def _first_difference(
-    first: object, second: object, way: tuple[str, ...] = ()
-) -> tuple[tuple[str, ...], object, object]:
-    """The deepest place of the first difference between two structures, and what is there."""
-    pairs: Iterator[tuple[str, object, object]] = iter(())
-    if isinstance(first, dict) and isinstance(second, dict):
-        keys = dict.fromkeys((*first, *second))
-        pairs = ((str(key), first.get(key, _ABSENT), second.get(key, _ABSENT)) for key in keys)
-    elif isinstance(first, list) and isinstance(second, list):
-        lined = enumerate(itertools.zip_longest(first, second, fillvalue=_ABSENT))
-        pairs = ((str(place), left, right) for place, (left, right) in lined)
-    for name, left, right in pairs:
-        if left != right:
-            return _first_difference(left, right, (*way, name))
-    return way, first, second
-
-
-def _text(value: object) -> str:
-    if value is _ABSENT or value is None:
-        return "none"
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _excerpts(one: str, other: str) -> tuple[str, str]:
-    """Return both texts in brief, from shortly before the first difference."""
-    same = next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
-    start = max(0, same - _LEAD) if same >= _EXCERPT - _LEAD else 0
-    return _cut(one, start), _cut(other, start)
-
-
-def _cut(text: str, start: int) -> str:
-    before, after = "..." if start else "", "..." if len(text) > start + _EXCERPT else ""
-    return f"{before}{text[start : start + _EXCERPT]}{after}"
-
-
-_SHORT_NAMES: Final = {"elasticsearch": "es", "opensearch": "os", "jvm": "Java"}
-_DIGEST: Final = 12
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """A variant and what it resolved to."""
-
-    label: str
-    spec: VariantSpec
-    facts: EngineFacts | None  # what it resolved to; None while no node of it was up
-
-
-def resolved(record: RunRecord) -> tuple[Resolved, ...]:
-    """Return the variants of a run, in its order."""
-    facts = {engine.variant: engine for engine in record.engines}
-    if record.plan.swept is not None and set(facts) - {base.name for base in record.plan.swept.bases}:
-        # What the points of a sweep differ by is what it says anyway.
-        return tuple(Resolved(spec.name, spec, None) for spec in record.plan.swept.bases)
-    return tuple(Resolved(spec.name, spec, facts.get(spec.name)) for spec in record.plan.variants)
-
-
-def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
-    """Return `os-17 differs from os in: JDK 17.0.15 instead of 21.0.8` for each variant its name leaves open.
-
-    A variant is compared with the first plain one of its engine and version, else with the first of that
-    engine at all; without any other, it is described.
-    """
-    return tuple(line for variant in variants if (line := _line(variant, variants)))
-
-
-def beyond(spec: VariantSpec) -> tuple[str, ...]:
-    """Return a variant's settings beyond its engine and version, in words."""
-    return tuple(_own(Resolved(spec.name, spec, None)))
-
-
-def _line(one: Resolved, variants: Sequence[Resolved]) -> str:
-    if one.spec.target is not None:
-        return ""
-    other = _base(one, variants)
-    if other is None:
-        parts = [] if _is_plain(one.spec) else list(_own(one))
-        version = f"{_SHORT_NAMES[one.spec.engine]} {one.spec.version}"
-        return f"{one.label} is {version} with: {'; '.join(parts)}" if parts else ""
-    parts = [
-        f"without {name} {there}"
-        if not here
-        else f"{name} {here}" + (f" instead of {there}" if there else "")
-        for name, here, there in _unequal(one, other)
-    ]
-    return f"{one.label} differs from {other.label} in: {'; '.join(parts)}" if parts else ""
-
-
-def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
-    """The variant that one is compared with; None for the base of all others."""
-    # A runtime or distribution is given by an option, and no name says it.
-    if _is_plain(one.spec) and one.spec.jdk is None and one.spec.distribution is None:
-        return None
-    akin = [other for other in variants if other.spec.engine == one.spec.engine and other.spec.target is None]
-    same = [other for other in akin if other.spec.version == one.spec.version]
-    first = next((other for other in (*same, *akin) if _is_plain(other.spec)), (same or akin)[0])
-    return None if first is one else first
-
-
-def _is_plain(spec: VariantSpec) -> bool:
-    """Return whether the name says all, such as `es` or `es@8.19.0`."""
-    short = _SHORT_NAMES[spec.engine]
-    return spec.name in (short, f"{short}@{spec.version}")
-
-
-def _own(one: Resolved) -> Iterator[str]:
-    """Yield what a variant adds to its engine and version."""
-    plain = Resolved("", VariantSpec("", one.spec.engine, one.spec.version), None)
-    usual = _traits(plain)
-    for name, value in _traits(one).items():
-        if value != usual.get(name) and name != "version" and (name != "JDK" or one.spec.jdk):
-            yield f"{name} {value}"
-
-
-def _unequal(one: Resolved, other: Resolved) -> Iterator[tuple[str, str, str]]:
-    """Yield (trait, value, other value) of those that differ; empty where there is none."""
-    # What a node says is held against what a node says.
-    if one.facts is None or other.facts is None:
-        one, other = (replace(side, facts=None) for side in (one, other))
-    here, there = _traits(one), _traits(other)
-    for name in dict.fromkeys((*here, *there)):
-        if here.get(name) != there.get(name):
-            yield name, here.get(name, ""), there.get(name, "")
-
-
-def _traits(one: Resolved) -> dict[str, str]:
-    """Everything of a variant that may differ, in words, by name; without what is as usual."""
-    spec, facts = one.spec, one.facts
-    if facts is None:
-        parts = {"jars": " ".join(map(_short, spec.jars)), "plug-ins": " ".join(map(_short, spec.plugins))}
-    else:
-        parts = {f"jar {name}": digest[:_DIGEST] for name, digest in facts.jars.items()}
-        parts |= {f"plug-in {name}": version for name, version in facts.plugins.items()}
-    mappings = (
-        ("setting", spec.settings),
-        ("index setting", spec.index_settings),
-        ("environment", spec.environment),
-    )
-    traits = {
-        "version": spec.version if facts is None else facts.version,
-        "distribution": _bare_url(spec.distribution or "Maven Central"),
-        # The runtime's version, or its vendor if that is all there is.
-        "JDK": (spec.java or "default") if facts is None else facts.jdk.rpartition(" ")[2],
-        "heap": "the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
-        "JVM flags": " ".join(spec.jvm_flags),
-        **{f"{what} {name}": _shown(value) for what, own in mappings for name, value in own.items()},
-        "index filled by": spec.index_from or "itself",
-        **parts,
-        "documents": "" if spec.documents is None else str(spec.documents),
-        "warm-up": " ".join(map(_short, spec.warmups)),
-        "start": spec.start,
-    }
-    return {name: value for name, value in traits.items() if value}
-
-
-def _shown(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _short(text: str) -> str:
-    """A file by its name: its folder makes no difference."""
-    return PurePath(text).name if text.startswith("/") else _bare_url(text)
-
-
-def _bare_url(text: str) -> str:
-    """A URL by its file's name: the rest may hold credentials, and reports are passed on."""
-    return PurePath(urlsplit(text).path).name if text.startswith(("http://", "https://")) else text

@@ -12,7 +12,6 @@ from benchctl.results.likeness import (
     Variant,
     alike_variants,
     same_tasks,
-    unlike_settings,
     unlike_variants,
 )
 from benchctl.results.model import ForkRecord, RunRecord
@@ -380,13 +379,10 @@ def _unlike(
     )
     if reasons and not force:
         texts = " and ".join(side.text for side in wanted)
-        way = "run them in one command (benchctl run --variant ... --variant ...)"
-        if any(unlike_settings(fallback[0], other) for other in fallback[1:]):
-            way = "make them as two measurements of an experiment"
         raise UsageError(
             f"the newest results of {texts} cannot be compared: {'; '.join(reasons)}",
-            hint=f"{way}, narrow the choice with --challenge or --run, or give --force to compare all "
-            "the same",
+            hint="run them in one command (benchctl run --variant ... --variant ...), narrow the choice with "
+            "--challenge or --run, or give --force to compare all the same",
         )
     return fallback, reasons
 
