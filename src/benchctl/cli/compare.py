@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from benchctl.cli.comparison import Measures, by_option, by_values, compared
+from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.options import (
     AmountType,
     check_html,
@@ -60,7 +60,6 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     metavar="AXIS=VALUE",
     help="Only this point of a sweep, such as history=fresh. Repeatable.",
 )
-@by_option
 @click.option("--baseline", metavar="SIDE", help="Side to compare the others with.  [default: the first]")
 @metric_option
 @diff_option
@@ -92,7 +91,6 @@ def compare_command(
     challenge: str | None,
     runs: tuple[str, ...],
     point: tuple[str, ...],
-    key: str | None,
     baseline: str | None,
     metrics: tuple[str, ...],
     diff: Diff | None,
@@ -116,8 +114,6 @@ def compare_command(
     check_html(html, output_format)
     require_runs(runs_folder, *sides, *runs)
     archive = Archive(open_store(resolve_home(), runs_folder), runs)
-    if key is not None:
-        sides = by_values(archive, key, sides)
     selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
     if point:
         selection = at_point(selection, point)

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import click
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
@@ -11,7 +10,7 @@ from benchctl.results.likeness import JoinedRuns, resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
 from benchctl.results.reading import fork_sources
-from benchctl.results.select import Archive, Selection, Side, sides_by
+from benchctl.results.select import Archive, Selection, Side
 from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of
 from benchctl.stats.analysis import Analysis
@@ -270,26 +269,6 @@ def _all_forks(side: Side) -> tuple[ForkRecord, ...]:
         if (fork.variant, fork.status) == (side.variant, "failed") and not side.run.plan.is_extra(fork.block)
     )
     return (*side.forks, *failed)
-
-
-by_option = click.option(
-    "--by",
-    "key",
-    metavar="KEY",
-    help="Compare the newest results of each value of a tag KEY:VALUE.",
-)
-"""The option, to be read by `by_values`."""
-
-
-def by_values(archive: Archive, key: str, sides: Sequence[str]) -> tuple[str, ...]:
-    """Return a side for each value of a tag's key.
-
-    Raises:
-        UsageError: If there are several sides already, or fewer than two values.
-    """
-    if len(sides) > 1:
-        raise UsageError("--by cannot be used with several sides", hint="name one variant: es --by KEY")
-    return tuple(sides_by(archive, key, *sides))
 
 
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:

@@ -1,28 +1,21 @@
 """Selection of stored results to compare: user input, existing runs, and comparability."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.results.likeness import (
-    Variant,
-    alike_variants,
-    same_tasks,
-    unlike_variants,
-)
+from benchctl.results.likeness import Variant, alike_variants, same_tasks, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Swept, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 
-# A store's runs from newest to oldest, each read once, and only when it is asked for.
-
 
 class Archive:
-    """Runs to choose from.
+    """Runs to choose from: those of a store, each read once, and only when it is asked for.
 
     Attributes:
         only: names of the runs that count, as `RunStore.find` takes them; empty for all of the store.
@@ -46,7 +39,12 @@ class Archive:
     def __iter__(self) -> Iterator[RunRecord]:
         """Newest first. Concurrent iterations share what has been read."""
         place = 0
-        while place < len(self._newest) or self._read_next():
+        while True:
+            if place == len(self._newest):
+                found = next(self._rest, None)
+                if found is None:
+                    return
+                self._newest.append(self._kept(*found))
             yield self._newest[place]
             place += 1
 
@@ -59,7 +57,8 @@ class Archive:
         """
         if name not in self._named:  # what there is to say of it is said once
             self._named[name] = self._store.find(name)
-        return self._load(self._named[name])
+        folder = self._named[name]
+        return self._read.get(folder.path) or self._kept(folder, folder.load())
 
     def names(self, name: str) -> bool:
         """Return whether a name may mean any run of the store; reads no run."""
@@ -68,16 +67,6 @@ class Archive:
     def folder_of(self, record: RunRecord) -> RunFolder:
         """Return the folder of a run from here."""
         return self._folders[record.id]
-
-    def _read_next(self) -> bool:
-        """Read one more run; False at the end."""
-        for folder, record in self._rest:
-            self._newest.append(self._kept(folder, record))
-            return True
-        return False
-
-    def _load(self, folder: RunFolder) -> RunRecord:
-        return self._read.get(folder.path) or self._kept(folder, folder.load())
 
     def _kept(self, folder: RunFolder, record: RunRecord) -> RunRecord:
         self._folders.setdefault(record.id, folder)
@@ -127,10 +116,9 @@ class Wanted:
     variant: str = ""  # its name in runs; empty for a version, and for the only variant of a run
     # Engine and version, whatever the variant is called; None for a name.
     version: tuple[EngineName, str] | None = None
-    # The only run that it may come from; None for the newest one that fits.
-    run: RunRecord | None = None
-    tag: str = ""  # the word by which that run was found; empty when by anything else
-    further: tuple["Wanted", ...] = ()  # of other runs, where it was asked for in several
+    # The only runs that it comes from, all of them if several; empty for the newest one that fits.
+    runs: tuple[RunRecord, ...] = ()
+    tag: str = ""  # that its runs must have; empty for any
 
     def variant_in(self, record: RunRecord) -> str | None:
         """Return the variant's name in a run that has results of it; else None.
@@ -138,32 +126,72 @@ class Wanted:
         Raises:
             UsageError: If several variants of the run fit.
         """
-        if self.run is not None and self.run.id != record.id:
+        if self.runs and all(run.id != record.id for run in self.runs):
             return None
-        names = [name for name in self._names(record) if record.has(name)]
+        if self.tag and self.tag not in record.tags:
+            return None
+        names = [spec.name for spec in record.plan.variants if self._fits(spec) and record.has(spec.name)]
         if len(names) > 1 and self.text not in names:
             raise UsageError(
                 f"'{self.text}' fits several variants of run {record.id}: {', '.join(names)}",
-                hint=f"name one, such as {self.text if self.run else record.id}:{names[0]}",
+                hint=f"name one, such as {self.text if self.runs or self.tag else record.id}:{names[0]}",
             )
         return self.text if self.text in names else next(iter(names), None)
 
-    def _names(self, record: RunRecord) -> list[str]:
+    def _fits(self, spec: VariantSpec) -> bool:
         if self.variant:
-            return [self.variant]
-        specs = record.plan.variants
-        if self.version is None:
-            return [spec.name for spec in specs]
-        return [
-            spec.name
-            for spec in specs
-            if spec.name == self.text or (_is_plain(spec) and (spec.engine, spec.version) == self.version)
-        ]
+            return spec.name == self.variant
+        # A version as published: flags, settings or another build make it something else.
+        changed = spec.jvm_flags or spec.settings or spec.distribution
+        plain = not changed and (spec.engine, spec.version) == self.version
+        return self.version is None or spec.name == self.text or plain
 
 
-def _is_plain(spec: VariantSpec) -> bool:
-    """A version as published: flags, settings or another build make it something else."""
-    return not (spec.jvm_flags or spec.settings or spec.distribution)
+@dataclass(frozen=True)
+class _Candidates:
+    """The runs that may be chosen, newest first."""
+
+    records: Iterable[RunRecord]
+    challenge: str | None = None  # only those of this one
+    named: Collection[str] = ()  # ids of runs that are taken as they are
+    sound: bool = False  # whether to exclude unsound results of all others
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        return filter(self._ran, self.records)
+
+    def of(self, side: Wanted) -> Iterator[Variant]:
+        """Return results of one side, newest first; in the order given if its runs are."""
+        records = filter(self._ran, side.runs or self.records)
+        named = ((self.name_in(record, side), record) for record in records)
+        return ((name, record) for name, record in named if name is not None)
+
+    def name_in(self, record: RunRecord, side: Wanted) -> str | None:
+        """Return the name of a side in a run whose results of it may be chosen."""
+        name = side.variant_in(record)
+        passed = self.sound and name is not None and record.id not in self.named and record.unsound(name)
+        return None if passed else name
+
+    def chosen(self, wanted: Sequence[Wanted]) -> list[Variant] | None:
+        """Return the results of all sides in the newest run that has them; else in the newest ones alike."""
+        for _, record in self.of(next((side for side in wanted if side.runs), wanted[0])):
+            names = [self.name_in(record, side) for side in wanted]
+            if all(name is not None for name in names):
+                return [(name, record) for name in names if name is not None]
+        for first in self.of(wanted[0]):
+            found = [first, *(self.like(first, side) for side in wanted[1:])]
+            if all(found):
+                return [variant for variant in found if variant is not None]
+        return None
+
+    def like(
+        self, first: Variant, side: Wanted, alike: Callable[[Variant, Variant], bool] = alike_variants
+    ) -> Variant | None:
+        """Return the newest results of a side that are like others."""
+        return next((variant for variant in self.of(side) if alike(first, variant)), None)
+
+    def _ran(self, record: RunRecord) -> bool:
+        names = {schedule.name for schedule in record.plan.schedules}.union(record.plan.challenges)
+        return self.challenge is None or self.challenge in names
 
 
 def select_sides(
@@ -192,52 +220,42 @@ def select_sides(
         UsageError: If a side has no results, fits several variants, or is the same as another; or there
             are only unlike results and `force` was not given.
     """
-    named = frozenset(side.run.id for side in wanted if side.run is not None)
+    named = frozenset(run.id for side in wanted for run in side.runs)
     newest = _Candidates(records, challenge, named)
     for side in wanted:
         if next(newest.of(side), None) is None:
             raise _missing(side, newest, challenge)
-    plain = _comparable(newest, wanted)
-    chosen = _comparable(replace(newest, sound=True), wanted) or plain
+    plain = newest.chosen(wanted)
+    chosen = replace(newest, sound=True).chosen(wanted) or plain
     differences: tuple[str, ...] = ()
     if chosen is None:
         chosen, differences = _unlike(newest, wanted, force=force)
     apart = len({record.id for _, record in chosen}) > 1
     remarks = list(_passed_over(plain or [], chosen))
     sides: list[Side] = []
-    owners: dict[tuple[str, str], int] = {}
-    for place, label in enumerate(_labels(wanted, chosen)):
-        results, left_out = _in_runs(newest, wanted[place], chosen[place], every=every, apart=apart)
+    owners: dict[tuple[str, str], Wanted] = {}
+    for label, side, variant in zip(_labels(wanted, chosen), wanted, chosen, strict=True):
+        pooled = len(side.runs) > 1 or (every and not side.runs) or (side.tag and apart)
+        results, left_out = _in_runs(newest.of(side) if pooled else (), side, variant)
         remarks += left_out
         for name, record in results:
-            twin = owners.setdefault((name, record.id), place)
-            if twin != place:
+            twin = owners.setdefault((name, record.id), side)
+            if twin is not side:
                 raise UsageError(
-                    f"'{wanted[twin].text}' and '{wanted[place].text}' are the same results: "
-                    f"variant {name} of run {record.id}"
+                    f"'{twin.text}' and '{side.text}' are the same results: variant {name} of run {record.id}"
                 )
         parts = [Side(label, record, record.compared(name), name) for name, record in results]
         sides.append(replace(parts[0], further=tuple(parts[1:])))
     return Selection(tuple(sides), differences, tuple(remarks))
 
 
-def _in_runs(
-    newest: "_Candidates", side: Wanted, first: Variant, *, every: bool, apart: bool
-) -> tuple[list[Variant], list[str]]:
-    """The results of a side in all its runs, the chosen ones first, and which runs do not join them."""
-    more: Iterable[Variant] = ()
-    if side.further:
-        more = (variant for criterion in side.further for variant in newest.of(criterion))
-    elif side.tag and apart:
-        tagged = [record for record in newest if side.tag in record.tags]
-        more = _Candidates(tagged).of(replace(side, run=None))
-    elif every and side.run is None:
-        more = newest.of(side)
+def _in_runs(more: Iterable[Variant], side: Wanted, first: Variant) -> tuple[list[Variant], list[str]]:
+    """The results of a side in several runs, the chosen ones first, and which runs do not join them."""
     results = {first[1].id: first}
     left_out = []
     for name, record in more:
-        reason = next(_not_joined(first, (name, record)), "") or (record.unsound(name) if side.tag else "")
-        if reason and side.further:
+        reason = _not_joined(first, (name, record)) or (record.unsound(name) if side.tag else "")
+        if reason and side.runs:
             raise UsageError(f"run {record.id} cannot join run {first[1].id}: {reason}")
         if reason:
             left_out.append(f"run {record.id} is not in these figures: {reason}")
@@ -246,66 +264,25 @@ def _in_runs(
     return list(results.values()), left_out
 
 
-def _not_joined(first: Variant, other: Variant) -> Iterator[str]:
-    """Reasons why two runs cannot form one side: it has to be the same build, measured the same way."""
-    specs = [spec for name, run in (first, other) for spec in run.plan.variants if spec.name == name]
-    builds = [(spec.name, spec.version, spec.distribution) for spec in specs]
+def _not_joined(first: Variant, other: Variant) -> str:
+    """The reason why two runs cannot form one side: it has to be the same build, measured the same way."""
+    builds = [
+        " ".join(filter(None, (spec.name, spec.version, spec.distribution)))
+        for name, run in (other, first)
+        for spec in run.plan.variants
+        if spec.name == name
+    ]
     if builds[0] != builds[1]:
-        texts = (" ".join(filter(None, build)) for build in builds[::-1])
-        yield f"another build ({', '.join(texts)})"
-    yield from unlike_variants(first, other)
-    if not same_tasks(first[1], other[1]):
-        yield "other tasks"
-
-
-def with_baseline(selection: Selection, name: str) -> Selection:
-    """Return the same sides, the one of that label first.
-
-    Raises:
-        UsageError: If no side has that label.
-    """
-    ordered = sorted(selection.sides, key=lambda side: side.label != name)
-    if ordered[0].label != name:
-        labels = ", ".join(side.label for side in selection.sides)
-        raise UsageError(f"the baseline '{name}' is not among what is compared", hint=f"one of: {labels}")
-    return replace(selection, sides=tuple(ordered))
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """The runs that may be chosen, newest first."""
-
-    records: Iterable[RunRecord]
-    challenge: str | None = None  # only those of this one
-    named: Collection[str] = ()  # ids of runs that are taken as they are
-    sound: bool = False  # whether to exclude unsound results of all others
-
-    def __iter__(self) -> Iterator[RunRecord]:
-        return (record for record in self.records if self._ran(record))
-
-    def of(self, side: Wanted) -> Iterator[Variant]:
-        """Return results of one side, newest first."""
-        records = self if side.run is None else [side.run] if self._ran(side.run) else []
-        named = ((self.name_in(record, side), record) for record in records)
-        return ((name, record) for name, record in named if name is not None)
-
-    def name_in(self, record: RunRecord, side: Wanted) -> str | None:
-        """Return the name of a side in a run whose results of it may be chosen."""
-        name = side.variant_in(record)
-        passed = self.sound and name is not None and record.id not in self.named and record.unsound(name)
-        return None if passed else name
-
-    def _ran(self, record: RunRecord) -> bool:
-        plan = record.plan
-        names = {schedule.name for schedule in plan.schedules}.union(plan.challenges)
-        return self.challenge is None or self.challenge in names
+        return f"another build ({', '.join(builds)})"
+    return next(iter(unlike_variants(first, other)), "" if same_tasks(first[1], other[1]) else "other tasks")
 
 
 def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageError:
     where = f" for challenge {challenge}" if challenge else ""
-    if side.run is not None:
-        held = ", ".join(_measured(side.run)) or "no finished fork"
-        return UsageError(f"run {side.run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
+    if side.runs:
+        run = side.runs[0]
+        held = ", ".join(_measured(run)) or "no finished fork"
+        return UsageError(f"run {run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
     names = sorted({name for record in newest for name in _measured(record)})
     stored = f"stored variants: {', '.join(names)}; see: " if names else "list runs with: "
     hint = f"{stored}benchctl runs list"
@@ -318,10 +295,6 @@ def _measured(record: RunRecord) -> list[str]:
     return [spec.name for spec in record.plan.variants if record.has(spec.name)]
 
 
-def _comparable(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
-    return _within_one_run(newest, wanted) or _across_runs(newest, wanted)
-
-
 def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterator[str]:
     """Yield what would have been compared without sounder results."""
     used = {record.id for _, record in chosen}
@@ -331,93 +304,50 @@ def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterato
             yield f"run {run} was passed over: {reason}; to compare it all the same, write {run}:{name}"
 
 
-def _within_one_run(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
-    """The newest run with all sides."""
-    pinned = next((side for side in wanted if side.run is not None), None)
-    for _, record in newest.of(pinned or wanted[0]):
-        names = [newest.name_in(record, side) for side in wanted]
-        if all(name is not None for name in names):
-            return [(name, record) for name in names if name is not None]
-    return None
-
-
-def _across_runs(newest: _Candidates, wanted: Sequence[Wanted]) -> list[Variant] | None:
-    """The first side's results, from newest to oldest, with the newest ones that are like them."""
-    for first in newest.of(wanted[0]):
-        like = _like(newest, first, wanted)
-        if all(like):
-            return [first, *(variant for variant in like if variant is not None)]
-    return None
-
-
-def _like(newest: _Candidates, first: Variant, wanted: Sequence[Wanted]) -> list[Variant | None]:
-    """The newest results of the other sides that are like those of the first."""
-    return [
-        next((variant for variant in newest.of(side) if alike_variants(first, variant)), None)
-        for side in wanted[1:]
-    ]
-
-
 def _unlike(
     newest: _Candidates, wanted: Sequence[Wanted], *, force: bool
 ) -> tuple[list[Variant], tuple[str, ...]]:
     """The newest results of all sides if none are alike, and how they differ but for their tasks."""
     first = next(newest.of(wanted[0]))
-    fallback = [
-        first,
-        *(
-            next((variant for variant in newest.of(side) if alike_variants(first, variant)), None)
-            or next((variant for variant in newest.of(side) if not unlike_variants(first, variant)), None)
+    found, reasons = [first], []
+    for side in wanted[1:]:
+        variant = (
+            newest.like(first, side)
+            or newest.like(first, side, lambda one, other: not unlike_variants(one, other))
             or next(newest.of(side))
-            for side in wanted[1:]
-        ),
-    ]
-    reasons = tuple(
-        f"{side.text}: {text}"
-        for side, variant in zip(wanted[1:], fallback[1:], strict=True)
-        for text in unlike_variants(fallback[0], variant)
-    )
+        )
+        found.append(variant)
+        if unlike := unlike_variants(first, variant):
+            reasons.append(f"{side.text}: {'; '.join(unlike)}")
     if reasons and not force:
-        texts = " and ".join(side.text for side in wanted)
         raise UsageError(
-            f"the newest results of {texts} cannot be compared: {'; '.join(reasons)}",
+            f"the newest results of {' and '.join(side.text for side in wanted)} cannot be compared: "
+            f"{'; '.join(reasons)}",
             hint="run them in one command (benchctl run --variant ... --variant ...), narrow the choice with "
             "--challenge or --run, or give --force to compare all the same",
         )
-    return fallback, reasons
+    return found, tuple(reasons)
 
 
 def _labels(wanted: Sequence[Wanted], chosen: Sequence[Variant]) -> list[str]:
     """Names of columns: the variant's, or a version as asked for; with the run if that is not enough."""
-    labels = [
-        side.text if side.version is not None else name
-        for side, (name, _) in zip(wanted, chosen, strict=True)
+    labels = [side.text if side.version else name for side, (name, _) in zip(wanted, chosen, strict=True)]
+    return [
+        f"{_run_name(side, record, chosen)}:{name}" if labels.count(label) > 1 else label
+        for side, label, (name, record) in zip(wanted, labels, chosen, strict=True)
     ]
-    for name_run in (_by_tag, _by_beginning):
-        labels = [
-            f"{name_run(side, record, chosen)}:{name}" if labels.count(label) > 1 else label
-            for side, label, (name, record) in zip(wanted, labels, chosen, strict=True)
-        ]
-    return labels
 
 
-def _by_tag(side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
-    """The tag that it was found by, else one that no other of the runs has, else the beginning of its id."""
-    if side.tag:
-        return side.tag
-    others = {tag for _, other in chosen if other.id != record.id for tag in other.tags}
-    own = [tag for tag in record.tags if tag not in others]
-    return own[0] if own else _by_beginning(side, record, chosen)
-
-
-def _by_beginning(_side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
-    """Return as many parts of its id, between hyphens, as no other run begins with."""
-    others = {other.id for _, other in chosen} - {record.id}
+def _run_name(side: Wanted, record: RunRecord, chosen: Sequence[Variant]) -> str:
+    """A tag that no other of the runs has, or as many parts of its id as no other begins with."""
+    others = [other for _, other in chosen if other.id != record.id]
+    tags = sorted(set(record.tags).difference(*(other.tags for other in others)))
+    if tags:
+        return side.tag if side.tag in tags else tags[0]
     parts = record.id.split("-")
-    beginnings = ["-".join(parts[:count]) for count in range(2, len(parts))]
-    return next(
-        (text for text in beginnings if not any(other.startswith(text) for other in others)), record.id
-    )
+    beginnings = ("-".join(parts[:count]) for count in range(2, len(parts)))
+    own = (text for text in beginnings if not any(other.id.startswith(text) for other in others))
+    return next(own, record.id)
 
 
 _ENGINES: Mapping[str, EngineName] = {
@@ -471,27 +401,29 @@ def choose_sides(
             "a comparison requires at least two sides",
             hint=f"e.g. benchctl compare es os; a side is {_FORMS}; for a whole run: benchctl show RUN",
         )
-    if baseline in texts:
-        place = texts.index(baseline)
-        texts = [baseline, *texts[:place], *texts[place + 1 :]]
-        baseline = None
     wanted = [parse_side(text, archive) for text in texts]
     selection = select_sides(archive, wanted, challenge=challenge, force=force, every=every)
+    sides = list(selection.sides)
     if baseline is not None:
-        selection = with_baseline(selection, baseline)
-    return Selection(
-        selection.sides,
-        selection.differences,
-        (*selection.remarks, *_unused(archive, selection), *archive.unreadable),
-    )
+        labels = [side.label for side in sides]
+        names = texts if baseline in texts else labels
+        if baseline not in names:
+            raise UsageError(
+                f"the baseline '{baseline}' is not among what is compared",
+                hint=f"one of: {', '.join(labels)}",
+            )
+        sides.insert(0, sides.pop(names.index(baseline)))
+    remarks = (*selection.remarks, *_unused(archive, selection), *archive.unreadable)
+    return Selection(tuple(sides), selection.differences, remarks)
 
 
 def _variants_of_run(text: str, archive: Archive) -> list[str]:
     """Name the variants of a run as sides; none if the text is no run, or one variant."""
     side = parse_side(text, archive)
-    if side.run is None or side.variant or side.further:
+    if side.variant or side.version or len(side.runs) > 1:
         return []
-    return [f"{text}:{spec.name}" for spec in side.run.plan.variants if side.run.has(spec.name)]
+    run = next(iter(side.runs), None) or next(record for record in archive if side.tag in record.tags)
+    return [f"{text}:{spec.name}" for spec in run.plan.variants if run.has(spec.name)]
 
 
 def at_point(selection: Selection, point: Collection[str]) -> Selection:
@@ -516,27 +448,19 @@ def _at(side: Side, point: Collection[str]) -> Side:
     points = [] if swept is None else [_point_texts(schedule) for schedule in swept.schedules]
     here = {number for number, texts in enumerate(points) if texts.issuperset(point)}
     if swept is None or not here:
-        existing = ", ".join(dict.fromkeys(text for texts in points for text in sorted(texts)))
-        points_text = f"it has: {existing}" if existing else "its challenges are not swept"
+        existing = ", ".join(sorted(frozenset[str]().union(*points)))
         raise UsageError(
             f"--at: run {run.id} has no challenge at {', '.join(point)}",
-            hint=f"{points_text}; choose runs with --run",
+            hint=f"it has: {existing or 'no points'}; choose runs with --run",
         )
     # Challenges keep their positions, by which forks and samples are known.
+    schedules = tuple(
+        challenge if number in here else msgspec.structs.replace(challenge, schedule=())
+        for number, challenge in enumerate(run.plan.schedules)
+    )
+    axes = tuple(axis for axis in swept.axes if not any(text.startswith(f"{axis.name}=") for text in point))
     plan = msgspec.structs.replace(
-        run.plan,
-        schedules=tuple(
-            challenge if number in here else msgspec.structs.replace(challenge, schedule=())
-            for number, challenge in enumerate(run.plan.schedules)
-        ),
-        swept=msgspec.structs.replace(
-            swept,
-            axes=tuple(
-                axis
-                for axis in swept.axes
-                if not any(f"{axis.name}={value}" in point for value in axis.values)
-            ),
-        ),
+        run.plan, schedules=schedules, swept=msgspec.structs.replace(swept, axes=axes)
     )
     forks = tuple(
         msgspec.structs.replace(
@@ -552,26 +476,6 @@ def _point_texts(schedule: Swept) -> frozenset[str]:
     return frozenset(f"{name}={value}" for name, value in schedule.at.items())
 
 
-def sides_by(archive: Archive, key: str, variant: str = "") -> list[str]:
-    """Return a side for each value of a key that runs have as `--tag KEY:VALUE`, the oldest first.
-
-    Each stands for the newest run with that tag, or for one variant of it.
-
-    Raises:
-        UsageError: If fewer than two values are there.
-    """
-    tags = [tag for record in archive for tag in record.tags if ":" in tag]
-    own = [tag for tag in dict.fromkeys(reversed(tags)) if tag.partition(":")[0] == key]
-    if len(own) < _LEAST_SIDES:
-        keys = sorted({tag.partition(":")[0] for tag in tags})
-        reason = f"all runs that have it have {own[0]}" if own else "no run has a tag of that key"
-        raise UsageError(
-            f"--by {key}: {reason}",
-            hint=f"keys of stored runs: {', '.join(keys) or 'none'}; set one by: --tag {key}:VALUE",
-        )
-    return [f"tag:{tag}{f':{variant}' if variant else ''}" for tag in own]
-
-
 def parse_side(text: str, archive: Archive) -> Wanted:
     """Read one side; `variant:NAME` and `run:NAME` are always unambiguous.
 
@@ -579,10 +483,11 @@ def parse_side(text: str, archive: Archive) -> Wanted:
         UsageError: If the text fits nothing, or several things.
     """
     if "," in text:
-        first, *further = (parse_side(part, archive) for part in text.split(","))
-        if not all(criterion.run for criterion in (first, *further)):
+        parts = [parse_side(part, archive) for part in text.split(",")]
+        if not all(part.runs for part in parts) or len({part.variant for part in parts}) > 1:
             raise UsageError(f"'{text}': only runs can be joined by commas", hint="RUN:es,RUN:es,RUN:es")
-        return replace(first, further=tuple(further))
+        runs = {run.id: run for part in parts for run in part.runs}
+        return replace(parts[0], runs=tuple(runs.values()))
     kind, colon, rest = text.partition(":")
     if colon and kind == "tag":
         return _tagged(text, rest, archive)
@@ -600,18 +505,18 @@ def _bare(text: str, archive: Archive) -> Wanted:
     """A word that may be a variant's name, or the beginning of a run's."""
     run = _run_named(text, archive)
     if run is not None and run.id == text and _ID.match(text):
-        return Wanted(text, run=run)
+        return Wanted(text, runs=(run,))
     if run is None and not archive.names(text):
         return Wanted(text, variant=text)
     stored = any(spec.name == text for record in archive for spec in record.plan.variants)
     if run is None:
         # Where it is not a variant, `find` says which runs it may mean.
-        return Wanted(text, variant=text) if stored else Wanted(text, run=archive.find(text))
+        return Wanted(text, variant=text) if stored else Wanted(text, runs=(archive.find(text),))
     if stored:
         raise UsageError(
             f"'{text}' is a variant, and it names run {run.id}", hint=f"write variant:{text} or run:{text}"
         )
-    return Wanted(text, run=run)
+    return Wanted(text, runs=(run,))
 
 
 def _run_named(text: str, archive: Archive) -> RunRecord | None:
@@ -626,11 +531,11 @@ def _of_run(text: str, name: str, archive: Archive) -> Wanted:
     """`RUN` or `RUN:VARIANT`; a path may have a colon of its own."""
     whole = _run_named(name, archive)
     if whole is not None:
-        return Wanted(text, run=whole)
+        return Wanted(text, runs=(whole,))
     run, colon, variant = name.rpartition(":")
     if not colon:
-        return Wanted(text, run=archive.find(name))
-    return Wanted(text, variant=variant, run=archive.find(run))
+        return Wanted(text, runs=(archive.find(name),))
+    return Wanted(text, variant=variant, runs=(archive.find(run),))
 
 
 def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
@@ -638,9 +543,9 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
     name, colon, variant = rest.rpartition(":")
     for record in archive:
         if rest in record.tags:
-            return Wanted(text, run=record, tag=rest)
+            return Wanted(text, tag=rest)
         if colon and name in record.tags and record.compared(variant):
-            return Wanted(text, variant=variant, run=record, tag=name)
+            return Wanted(text, variant=variant, tag=name)
     tags = sorted({tag for record in archive for tag in record.tags})
     criterion = f"'{name}' and results of variant '{variant}'" if colon else f"'{rest}'"
     raise UsageError(
