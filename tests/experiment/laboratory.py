@@ -141,8 +141,8 @@ class World:
 
     @property
     def folder(self) -> ExperimentFolder:
-        (path,) = self.experiments.folders()
-        return ExperimentFolder(path)
+        (folder,) = self.experiments.folders()
+        return folder
 
     @property
     def record(self) -> ExperimentRecord:

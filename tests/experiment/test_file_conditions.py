@@ -144,7 +144,7 @@ def test_a_measurement_sweeps_histories_whose_points_rows_name(tmp_path: Path):
     plan = planned(tmp_path, text)
     assert [plan.history(number) for number in range(len(plan.schedules))] == ["fresh", "polluted"]
     assert plan.pollution is not None
-    with pytest.raises(UsageError, match="no challenge 'range-only-short@history=other'"):
+    with pytest.raises(UsageError, match="range-only-short@history=other"):
         load(tmp_path, text.replace("history=polluted/", "history=other/"))
     with pytest.raises(UsageError, match="--sweep history and warm-up challenges"):
         load(tmp_path, text.replace('sweep: ["', 'warmup-challenges: [polluted], sweep: ["'))
@@ -220,7 +220,7 @@ def test_a_measurement_may_build_indices_and_nothing_else(tmp_path: Path):
         (
             "metric: build_rate, baseline: one/es,",
             "metric: mean, baseline: one/es/range,",
-            "'one/es/range': no challenge",
+            "unknown task 'one/es/range'",
         ),
         ("ingest: true}", "ingest: true, pin: nonsense}", "pin"),
         ("docs: 20k", "docs: 20k\nparams: {x: 1}", "no challenge of any measurement uses the parameter 'x'"),

@@ -51,10 +51,10 @@ def test_an_id_is_short_enough_for_a_tag(store: ExperimentStore):
 
 def test_executions_are_found_by_id_its_beginning_path_and_latest(store: ExperimentStore, tmp_path: Path):
     first, second, other = made(store, "a", 1), made(store, "a", 2), made(store, "b", 3)
-    assert store.find(first.path.name) == first.path
-    assert store.find("20261121-000002") == second.path
-    assert store.find("latest") == other.path
-    assert store.find(str(first.path)) == first.path
+    assert store.find(first.path.name) == first
+    assert store.find("20261121-000002") == second
+    assert store.find("latest") == other
+    assert store.find(str(first.path)) == first
     with pytest.raises(UsageError, match="'2026' is ambiguous: it matches 3 executions"):
         store.find("2026")
     with pytest.raises(UsageError, match="no such execution 'c' in"):
@@ -102,11 +102,9 @@ def test_a_reference_finds_its_task(text: str, place: tuple[int, int]):
     [
         ("m/es/range", "is 3 tasks", "range-settled#1/range, debug/range, range-settled#2/range"),
         ("m/es/range-settled/range", "is 2 tasks", "range-settled#1/range, range-settled#2/range"),
-        ("m/es/rage", "no task 'rage'", "did you mean 'range'?"),
-        ("m/es/debgu/range", "no challenge 'debgu'", "did you mean 'debug'?"),
-        ("m/es/debug#2/range", "no challenge 'debug#2'", "debug"),
-        ("m/es/range-settled#2/sort", "no task 'sort'", "known: range"),
-        ("m/es/debug/sort#2", "no task 'sort#2'", "'sort'"),
+        ("m/es/rage", "unknown task 'm/es/rage'", "did you mean 'range'?"),
+        ("m/es/debgu/range", "unknown task", "did you mean 'debug/range'?"),
+        ("m/es/debug/sort#2", "unknown task", "'debug/sort'"),
     ],
 )
 def test_a_reference_to_none_or_several_says_so(text: str, message: str, hint: str):

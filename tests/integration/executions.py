@@ -1,6 +1,6 @@
 """What experiments on real nodes have left behind."""
 
-from benchctl.experiment.record import ExperimentFolder, ExperimentRecord, ExperimentStore
+from benchctl.experiment.record import ExperimentRecord, ExperimentStore
 from benchctl.home import Home
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
@@ -9,7 +9,7 @@ from benchctl.results.store import RunStore
 def executed(home: Home) -> ExperimentRecord | None:
     """The newest execution; None before there is one."""
     folders = ExperimentStore(home.root / "experiments").folders()
-    return ExperimentFolder(folders[-1]).load() if folders else None
+    return folders[-1].load() if folders else None
 
 
 def runs(home: Home) -> dict[str, RunRecord]:

@@ -6,19 +6,29 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.results.folders import Shelf
+from benchctl.results.store import RecordFolder, Shelf
 
 RECORD = "thing.json"
 NAMES = ("2026-a", "2026-a-b", "2026-c", "2027-d")
 
 
+class Thing(RecordFolder[dict[str, int]]):
+    """A folder of a kind."""
+
+    record_name = RECORD
+
+
+def things(root: Path) -> Shelf[Thing]:
+    return Shelf(root, Thing, "thing", "things", "make one")
+
+
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
+def shelf(tmp_path: Path) -> Shelf[Thing]:
     root = tmp_path / "things"
     for name in reversed(NAMES):
         make(root / name)
     (root / "2028-without").mkdir()
-    return Shelf(root, RECORD, "thing", "things", "make one")
+    return things(root)
 
 
 def make(path: Path) -> Path:
@@ -27,8 +37,8 @@ def make(path: Path) -> Path:
     return path
 
 
-def test_folders_with_a_record_are_listed_oldest_first(shelf: Shelf):
-    assert [path.name for path in shelf.folders()] == [*NAMES]
+def test_folders_with_a_record_are_listed_oldest_first(shelf: Shelf[Thing]):
+    assert [folder.path.name for folder in shelf.folders()] == [*NAMES]
 
 
 @pytest.mark.parametrize(
@@ -42,31 +52,35 @@ def test_folders_with_a_record_are_listed_oldest_first(shelf: Shelf):
         ("a-b", "2026-a-b"),
     ],
 )
-def test_one_is_found_by_id_or_by_a_beginning_or_end_that_it_has_alone(shelf: Shelf, name: str, found: str):
-    assert shelf.find(name) == shelf.root / found
+def test_one_is_found_by_id_or_by_a_beginning_or_end_that_it_has_alone(
+    shelf: Shelf[Thing], name: str, found: str
+):
+    assert shelf.find(name).path == shelf.root / found
 
 
-def test_a_path_comes_first_wherever_it_is(shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_path_comes_first_wherever_it_is(
+    shelf: Shelf[Thing], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     elsewhere = make(tmp_path / "2027")
     monkeypatch.chdir(tmp_path)
-    assert shelf.find(str(elsewhere)) == shelf.find("2027") == elsewhere
+    assert shelf.find(str(elsewhere)).path == shelf.find("2027").path == elsewhere
 
 
 @pytest.mark.parametrize("name", ["", "x", "x" * 300, "2028-without", "2026-a-b-c", "-d", "7-d"])
-def test_what_fits_none_is_refused(shelf: Shelf, name: str):
+def test_what_fits_none_is_refused(shelf: Shelf[Thing], name: str):
     with pytest.raises(UsageError, match=f"no such thing '{name}' in") as caught:
         shelf.find(name)
     assert caught.value.hint == "make one"
 
 
-def test_what_fits_several_is_refused_with_some_of_them(shelf: Shelf):
+def test_what_fits_several_is_refused_with_some_of_them(shelf: Shelf[Thing]):
     with pytest.raises(
         UsageError, match=r"'2026' is ambiguous: it matches 3 things in .*2026-a, 2026-a-b, 2026-c"
     ):
         shelf.find("2026")
 
 
-def test_an_end_that_several_have_is_refused_naming_them(shelf: Shelf):
+def test_an_end_that_several_have_is_refused_naming_them(shelf: Shelf[Thing]):
     make(shelf.root / "2029-d")
     with pytest.raises(UsageError, match=r"'d' is ambiguous: it matches 2 things in .*2027-d, 2029-d"):
         shelf.find("d")
@@ -77,14 +91,14 @@ def test_an_end_that_several_have_is_refused_naming_them(shelf: Shelf):
 
 
 def test_a_shelf_that_was_never_made_is_empty_and_not_made_by_looking(tmp_path: Path):
-    shelf = Shelf(tmp_path / "none", RECORD, "thing", "things", "make one")
+    shelf = things(tmp_path / "none")
     assert shelf.folders() == []
     with pytest.raises(UsageError, match="no such thing 'latest'"):
         shelf.find("latest")
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_may_not_be_looked_into_is_listed(shelf: Shelf, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_may_not_be_looked_into_is_listed(shelf: Shelf[Thing], monkeypatch: pytest.MonkeyPatch):
     closed = shelf.root / "2028-without"
     stat = Path.stat
 
@@ -94,4 +108,4 @@ def test_a_folder_that_may_not_be_looked_into_is_listed(shelf: Shelf, monkeypatc
         return stat(path, follow_symlinks=follow_symlinks)
 
     monkeypatch.setattr(Path, "stat", refused)
-    assert shelf.folders()[-1] == closed
+    assert shelf.folders()[-1].path == closed

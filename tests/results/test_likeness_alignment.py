@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from benchctl.results.likeness import JoinedRuns, joined
-from benchctl.results.reading import fork_sources
+from benchctl.results.store import fork_sources
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
 from stored import ROWS, described

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.results.reading import CHART_COLUMNS, SampleFile, TaskWindow, fork_sources, task_windows
 from benchctl.results.samples import (
+    CHART_COLUMNS,
     CHUNK_ROWS,
     SAMPLE_DTYPES,
     Columns,
+    SampleFile,
+    TaskWindow,
     empty_columns,
     write_parquet,
 )
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, fork_sources, task_windows
 from builders import make_fork
 from sampled import make_samples
 from stored import samples

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns, empty_columns
+from benchctl.results.store import ForkSource
 
 NS_PER_MS = 1_000_000
 

@@ -9,8 +9,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.likeness import JoinedRuns, resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan
-from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side
+from benchctl.results.store import fork_sources
 from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of
 from benchctl.stats.analysis import Analysis

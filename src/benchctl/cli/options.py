@@ -18,10 +18,9 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root, resolve_home
 from benchctl.quantities import Kind, N
 from benchctl.report.table import Table, pieces
-from benchctl.results.folders import LATEST
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import RunRecord
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore
 from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import metric_names

@@ -24,8 +24,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
-from benchctl.results.folders import LATEST
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore
 from benchctl.run.orchestrate import More, add_blocks, extended, resume_run
 from benchctl.run.plan import reload_track
 from benchctl.run.work import confirm_plugin

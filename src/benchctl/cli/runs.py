@@ -29,9 +29,8 @@ from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, p
 from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.report.table import Column, Table
-from benchctl.results.folders import LATEST
 from benchctl.results.model import RunRecord, moment
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore
 from benchctl.slices import hooks
 
 _DATE_AND_TIME: Final = "20261121-070102"

@@ -36,8 +36,8 @@ from benchctl.report.numbers import counted, visible
 from benchctl.report.table import ABOVE, OPERATION, VARIANT, Cell, Table, plain, worded
 from benchctl.results.model import C2_LEVEL, ForkRecord, RunRecord
 from benchctl.results.plan import HISTORY, Place, Plan
-from benchctl.results.reading import TaskWindow, task_windows
-from benchctl.results.store import RunFolder
+from benchctl.results.samples import TaskWindow
+from benchctl.results.store import RunFolder, task_windows
 from benchctl.stats.metrics import places, task_at
 from benchctl.stats.order import places_by_history
 

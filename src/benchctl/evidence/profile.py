@@ -11,11 +11,9 @@ from pathlib import Path
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.results.folders import read_versioned
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place
-from benchctl.results.reading import UnknownTimesError, task_windows
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, UnknownTimesError, read_versioned, task_windows
 
 PROFILE_NAME = "profile.json"
 PROFILE_VERSION = 2

@@ -190,7 +190,7 @@ def report_command(name: str, output_format: Format) -> None:
     """
     home = resolve_home()
     # Whoever only looks makes no folder.
-    folder = ExperimentFolder(ExperimentStore(home.root / "experiments").find(name))
+    folder = ExperimentStore(home.root / "experiments").find(name)
     _print_report(folder.load(), RunStore(home.root / "runs"), output_format)
 
 
@@ -283,4 +283,4 @@ def whole(home: Home, name: str, tags: Collection[str]) -> BegunExperiment | Non
     experiment_id = experiment_of(tags) or name
     if not store.fitting(experiment_id):
         return None
-    return BegunExperiment(home, ExperimentFolder(store.find(experiment_id)))
+    return BegunExperiment(home, store.find(experiment_id))

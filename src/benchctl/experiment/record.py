@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
@@ -11,14 +10,13 @@ import msgspec
 from msgspec import Meta
 
 from benchctl.disk import disk_errors
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import UsageError
 from benchctl.evidence.call_sites import Found
 from benchctl.home import Home
 from benchctl.quantities import PERCENT
-from benchctl.results.folders import Shelf, read_versioned, readable, write_versioned
 from benchctl.results.model import RunStatus
-from benchctl.results.plan import Place, Plan, task_of_challenge
-from benchctl.results.store import new_run_id
+from benchctl.results.plan import Place, Plan, task_named
+from benchctl.results.store import RecordFolder, Shelf, new_run_id
 from benchctl.spec import BusyAction, ComparedAs, Text
 
 EXPERIMENT_VERSION: Final = 6
@@ -107,7 +105,8 @@ class TaskRef(NamedTuple):
         Raises:
             UsageError: If there is none, or there are several.
         """
-        return task_of_challenge(plan, self.challenge, self.task, str(self))
+        name = f"{self.challenge}/{self.task}" if self.challenge else self.task
+        return task_named(plan, name, str(self))
 
 
 class Term(NamedTuple):
@@ -349,38 +348,20 @@ _MOST_OF_NAME: Final = 32
 """Of an experiment's name in its id: a tag of its runs holds the id, and tags have 64 characters."""
 
 
-@dataclass(frozen=True)
-class ExperimentFolder:
+class ExperimentFolder(RecordFolder[ExperimentRecord]):
     """The folder of one execution of an experiment."""
 
-    path: Path
-
-    def save(self, record: ExperimentRecord) -> None:
-        """Replace the record; see `write_versioned`.
-
-        Raises:
-            BenchctlError: If the disk is full or cannot be written.
-        """
-        write_versioned(self.path / RECORD_NAME, record)
-
-    def load(self) -> ExperimentRecord:
-        """Read the record.
-
-        Raises:
-            BenchctlError: If it is missing, damaged, or of another version.
-        """
-        path = self.path / RECORD_NAME
-        record = read_versioned(path, ExperimentRecord, "record", EXPERIMENT_VERSION)
-        if record is None:
-            raise BenchctlError(f"{path} is missing")
-        return record
+    record_name = RECORD_NAME
+    record_type = ExperimentRecord
+    record_version = EXPERIMENT_VERSION
 
 
-class ExperimentStore(Shelf):
+class ExperimentStore(Shelf[ExperimentFolder]):
     """A folder of experiments; it is made with the first of them."""
 
     def __init__(self, root: Path) -> None:
-        super().__init__(root, RECORD_NAME, "execution", "executions", "see: benchctl experiment list")
+        hint = "see: benchctl experiment list"
+        super().__init__(root, ExperimentFolder, "execution", "executions", hint)
 
     def create(self, name: str, now_text: str) -> ExperimentFolder:
         """Make the folder of a new execution; its name, the id, is made of the experiment's and the time.
@@ -392,12 +373,6 @@ class ExperimentStore(Shelf):
         with disk_errors(f"create {path}"):
             path.mkdir(parents=True)
         return ExperimentFolder(path)
-
-    def records(
-        self, unreadable: Callable[[str], None]
-    ) -> Iterator[tuple[ExperimentFolder, ExperimentRecord]]:
-        """Return readable executions, oldest first; `unreadable` gets why each other is skipped."""
-        return readable(map(ExperimentFolder, self.folders()), ExperimentFolder.load, unreadable)
 
 
 def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:

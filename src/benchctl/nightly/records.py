@@ -21,8 +21,8 @@ from benchctl.disk import disk_errors
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.lock import LOCK_NAME, named_lock
-from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.plan import VariantSpec
+from benchctl.results.store import read_versioned, write_versioned
 
 NIGHT_VERSION: Final = 3
 SUITE_VERSION: Final = 1

@@ -13,8 +13,8 @@ import msgspec
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import EngineFacts, ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan, VariantSpec
-from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns
+from benchctl.results.store import ForkSource
 from benchctl.track.model import Challenge, Task
 
 Facts = dict[str, Any]

@@ -3,7 +3,7 @@
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
@@ -486,97 +486,44 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
         return self.evidence.kinds
 
 
-# Which task of a plan a name means: `TASK` or `CHALLENGE/TASK`, numbered where it repeats.
-#
-# Numbers count from 1: `CHALLENGE#2` is the second time that the challenge runs, `TASK#2` the second task of
-# that label in its challenge.
-
-
-def task_named(plan: Plan, name: str) -> Place:
+def task_named(plan: Plan, name: str, called: str = "") -> Place:
     """Find the one task that a name, `[CHALLENGE[#N]/]TASK[#N]`, means; both parts may hold slashes.
 
-    Raises:
-        UsageError: If no task matches, or several do.
-    """
-    parts = name.split("/")
-    readings = [("/".join(parts[:cut]), "/".join(parts[cut:])) for cut in range(1, len(parts))]
-    found = dict.fromkeys(
-        place
-        for challenge, task in (("", name), *(reading for reading in readings if reading[0]))
-        for place in _fitting(plan, _schedules(plan, challenge), task)
-    )
-    if not found:
-        ways = [way for place in _places(plan) for way in (_label(plan, place), _way(plan, place))]
-        raise UsageError(f"unknown task '{name}'", hint=suggestion(name, ways))
-    return _only(plan, [*found], name)
+    Numbers count from 1: `CHALLENGE#2` is the second time that the challenge runs, `TASK#2` the second task
+    of that label in its challenge.
 
-
-def task_of_challenge(plan: Plan, challenge: str, task: str, called: str) -> Place:
-    """Find the one task by `CHALLENGE[#N]`, empty for any, and `TASK[#N]`; messages call it `called`.
+    Args:
+        plan: that has the task.
+        name: of the task.
+        called: what messages call it instead.
 
     Raises:
         UsageError: If no task matches, or several do.
     """
-    schedules = _schedules(plan, challenge)
-    if not schedules:
-        names = (schedule.name for schedule in plan.schedules)
-        raise UsageError(f"'{called}': no challenge '{challenge}'", hint=suggestion(challenge, names))
-    found = _fitting(plan, schedules, task)
+    challenges = [challenge.name for challenge in plan.schedules]
+    names: dict[Place, list[str]] = {}
+    for schedule, challenge in enumerate(plan.schedules):
+        labels = [task.label for task in challenge.schedule]
+        for place in range(len(labels)):
+            tasks = _names_at(labels, place)
+            ways = [f"{first}/{task}" for first in _names_at(challenges, schedule) for task in tasks]
+            names[schedule, place] = [*tasks, *ways]
+    found = [place for place, own in names.items() if name in own]
     if not found:
-        labels = (_label(plan, place) for place in _places(plan) if place[0] in schedules)
-        raise UsageError(f"'{called}': no task '{task}'", hint=suggestion(task, labels))
-    return _only(plan, found, called)
-
-
-def _only(plan: Plan, found: Sequence[Place], called: str) -> Place:
+        labels = [task.label for challenge in plan.schedules for task in challenge.schedule]
+        known = dict.fromkeys([own[-1] for own in names.values()] if "/" in name else labels)
+        raise UsageError(f"unknown task '{called or name}'", hint=suggestion(name, known))
     if len(found) > 1:
-        ways = ", ".join(_way(plan, place) for place in found)
-        raise UsageError(f"'{called}' is {len(found)} tasks", hint=f"say which: {ways}")
+        each = ", ".join(names[place][-1] for place in found)
+        raise UsageError(f"'{called or name}' is {len(found)} tasks", hint=f"say which: {each}")
     return found[0]
 
 
-def _places(plan: Plan) -> Iterator[Place]:
-    for schedule, challenge in enumerate(plan.schedules):
-        yield from ((schedule, task) for task in range(len(challenge.schedule)))
-
-
-def _schedules(plan: Plan, challenge: str) -> list[int]:
-    """Positions of the challenges of this name, or all if it is empty."""
-    names = [schedule.name for schedule in plan.schedules]
-    return [place for place in range(len(names)) if not challenge or _means(challenge, names, place)]
-
-
-def _fitting(plan: Plan, schedules: Sequence[int], task: str) -> list[Place]:
-    found = []
-    for schedule in schedules:
-        labels = [task.label for task in plan.schedules[schedule].schedule]
-        found += [(schedule, place) for place in range(len(labels)) if _means(task, labels, place)]
-    return found
-
-
-def _means(text: str, names: Sequence[str], place: int) -> bool:
-    """Return whether a text is the name at a place, or that with its number; a unique one is number 1."""
+def _names_at(names: Sequence[str], place: int) -> list[str]:
+    """A name as it is, and with its number among those of one name; the last is unambiguous."""
     name = names[place]
-    # A name may itself end like a number.
-    return text == name or (text not in names and text == f"{name}#{names[: place + 1].count(name)}")
-
-
-def _way(plan: Plan, place: Place) -> str:
-    """An unambiguous name of a task."""
-    schedule, task = place
-    labels = [task.label for task in plan.schedules[schedule].schedule]
-    return (
-        f"{_numbered([challenge.name for challenge in plan.schedules], schedule)}/{_numbered(labels, task)}"
-    )
-
-
-def _numbered(names: Sequence[str], place: int) -> str:
-    name = names[place]
-    return name if names.count(name) == 1 else f"{name}#{names[: place + 1].count(name)}"
-
-
-def _label(plan: Plan, place: Place) -> str:
-    return plan.schedules[place[0]].schedule[place[1]].label
+    numbered = f"{name}#{names[: place + 1].count(name)}"
+    return [name, numbered] if names.count(name) > 1 else [numbered, name]
 
 
 # The order of forks in a block, and the node starts of a fork with their steps: random, and reproducible.

@@ -133,9 +133,9 @@ def empty_columns(rows: int) -> Columns:
 
 
 def concatenate(parts: list[Columns]) -> Columns:
-    """Join sample columns in the given order; an empty list gives columns of shape (0,)."""
-    if not parts:
-        return empty_columns(0)
+    """Join sample columns in order, shape (0,) of an empty list; copies nothing if there is only one."""
+    if len(parts) <= 1:
+        return parts[0] if parts else empty_columns(0)
     return {name: np.concatenate([part[name] for part in parts]) for name in SAMPLE_DTYPES}
 
 
@@ -150,17 +150,13 @@ def gathered(pieces: Iterable[Columns], rows: int = CHUNK_ROWS) -> Iterator[Colu
     for piece in pieces:
         size = piece["start_ns"].size
         if waiting and count + size > rows:
-            yield _joined(waiting)
+            yield concatenate(waiting)
             waiting, count = [], 0
         if size:
             waiting.append(piece)
             count += size
     if waiting:
-        yield _joined(waiting)
-
-
-def _joined(pieces: list[Columns]) -> Columns:
-    return pieces[0] if len(pieces) == 1 else concatenate(pieces)
+        yield concatenate(waiting)
 
 
 def select(columns: Columns, rows: npt.NDArray[np.bool_]) -> Columns:
@@ -190,14 +186,14 @@ class RowFile:
         self._writing: Future[bytearray] | None = None
         self._finished = False
 
-    def __reduce__(self) -> tuple[Callable[..., "RowFile"], tuple[Path, RowOwner, int, int]]:
+    def __getstate__(self) -> dict[str, Any]:
         """Another process can read it.
 
         Raises:
             RuntimeError: If `finish` was not called: there may be more rows.
         """
         self._check_finished()
-        return (_written_elsewhere, (self._path, self.place, self.waits, self.waited_ns))
+        return vars(self) | {"_disk": None}
 
     def copied(self, folder: Path, read: Callable[[Path, int], bytes], most_bytes: int) -> "RowFile":
         """Copy a file that only `read` reaches into a folder, from an offset on.
@@ -235,7 +231,13 @@ class RowFile:
         """
         if self._disk is None:
             raise RuntimeError(f"{self.place} was written by another process")
-        free = self._written()
+        free = None
+        if self._writing is not None:
+            clock = time.monotonic_ns()
+            waits = not self._writing.done()
+            free = self._writing.result()
+            self.waits += waits
+            self.waited_ns += waits * (time.monotonic_ns() - clock)
         self._writing = self._disk.submit(self._write_buffer, full)
         return free
 
@@ -280,18 +282,6 @@ class RowFile:
         if not self._finished:
             raise RuntimeError(f"{self.place} is still being written")
 
-    def _written(self) -> bytearray | None:
-        writing = self._writing
-        if writing is None:
-            return None
-        if writing.done():
-            return writing.result()
-        clock = time.monotonic_ns()
-        free = writing.result()
-        self.waits += 1
-        self.waited_ns += time.monotonic_ns() - clock
-        return free
-
     def _write_buffer(self, full: bytearray) -> bytearray:
         self._write(full)
         return full
@@ -308,13 +298,6 @@ class RowFile:
                 f"cannot keep the samples in {self._path.parent}: {err.strerror}",
                 hint=f"free some space there: a request takes {ROW_DTYPE.itemsize} bytes until its fork ends",
             ) from err
-
-
-def _written_elsewhere(path: Path, place: RowOwner, waits: int, waited_ns: int) -> RowFile:
-    file = RowFile(path, place, None)
-    file.waits, file.waited_ns = waits, waited_ns
-    file.finish(bytearray())
-    return file
 
 
 @dataclass(frozen=True)
@@ -335,7 +318,8 @@ class SampleSpool:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        # Another process may put its own files beside those here, and have them adopted.
+        self.folder = folder
         self._files: list[RowFile] = []
         # One thread for all clients: they share a disk, and one buffer after the other is what it does best.
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="spool")
@@ -347,9 +331,9 @@ class SampleSpool:
             BenchctlError: If the folder cannot be made.
         """
         try:
-            self._folder.mkdir(parents=True)
+            self.folder.mkdir(parents=True)
         except OSError as err:
-            raise BenchctlError(f"cannot create {self._folder}: {err.strerror}") from err
+            raise BenchctlError(f"cannot create {self.folder}: {err.strerror}") from err
         self._disk.submit(int).result()
         return self
 
@@ -358,18 +342,13 @@ class SampleSpool:
         self._disk.shutdown()
         for file in self._files:
             file.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def file(self, place: RowOwner) -> RowFile:
         """Return a new file for the rows of one client in one task."""
-        made = RowFile(self._folder / f"{len(self._files):06d}.rows", place, self._disk)
+        made = RowFile(self.folder / f"{len(self._files):06d}.rows", place, self._disk)
         self._files.append(made)
         return made
-
-    @property
-    def folder(self) -> Path:
-        """Return the files' folder: another process may put its own beside them, and have them adopted."""
-        return self._folder
 
     def adopt(self, samples: Iterable[Columns]) -> None:
         """Add the files of another process, which have been written to their ends.
@@ -388,79 +367,34 @@ class SampleSpool:
 
 # As Parquet, by DuckDB, which works in memory and in silence.
 
-# An instance takes twenty milliseconds to open, whenever a report reads a file; a database in one takes one.
-_opened: dict[int | None, "DuckDBPyConnection"] = {}
-_numbers = itertools.count()
-
-
-class DuckError(Exception):
-    """DuckDB failed; the text is its own."""
-
-
-class DuckDiskError(DuckError):
-    """A file could not be read or written."""
+# An instance takes twenty milliseconds to open, a connection to one takes none.
+_instances: list["DuckDBPyConnection"] = []
 
 
 @contextmanager
-def database(threads: int | None = None) -> Iterator["DuckDBPyConnection"]:
-    """Open a database in memory, within the block.
-
-    One thread keeps the order of rows and takes the least memory; None means one a CPU.
+def database(what: str, hint: str = "") -> Iterator["DuckDBPyConnection"]:
+    """Connect to a database in memory, within the block; one thread keeps the order of rows.
 
     Raises:
-        DuckError: If something in the block failed.
+        BenchctlError: If something in the block failed: it cannot do `what`.
     """
     # A tenth of a second, for which neither a list of runs nor a run's first request need wait.
     import duckdb  # noqa: PLC0415 - see above
 
     try:
-        shared = _opened.get(threads)
-        if shared is None:
-            shared = _opened[threads] = connect(threads)
-        with shared.cursor() as connection, _own_database(connection):
-            _silence(connection)
+        if not _instances:
+            _instances.append(duckdb.connect(config={"threads": 1}))
+        with _instances[0].cursor() as connection:
+            # It would draw its progress on the standard output if Python looks interactive.
+            connection.execute("SET enable_progress_bar = false")
+            # Kept open, it would keep what it has read, in memory that nodes are measured with.
+            with contextlib.suppress(duckdb.Error):  # of a version that keeps nothing
+                connection.execute("SET enable_external_file_cache = false")
             yield connection
     except duckdb.Error as err:
         # Some errors leave a database of which nobody gets anything more.
-        _opened.pop(threads, None)
-        kind = DuckDiskError if isinstance(err, duckdb.IOException) else DuckError
-        raise kind(str(err)) from err
-
-
-@contextmanager
-def _own_database(connection: "DuckDBPyConnection") -> Iterator[None]:
-    """Give a cursor a database of its own."""
-    import duckdb  # noqa: PLC0415 - see `database`
-
-    name = f"alone{next(_numbers)}"
-    connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
-    try:
-        yield
-    finally:
-        with contextlib.suppress(duckdb.Error):
-            connection.execute(f"USE memory; DETACH {name}")
-
-
-def connect(threads: int | None = None) -> "DuckDBPyConnection":
-    """Open a connection, with DuckDB's own errors."""
-    import duckdb  # noqa: PLC0415 - see `database`
-
-    connection = duckdb.connect(config={} if threads is None else {"threads": threads})
-    _silence(connection)
-    # Kept open, it would keep what it has read, in memory that nodes are measured with.
-    with contextlib.suppress(duckdb.Error):  # of a version that keeps nothing
-        connection.execute("SET enable_external_file_cache = false")
-    return connection
-
-
-def _silence(connection: "DuckDBPyConnection") -> None:
-    """DuckDB would draw its progress on the standard output if Python looks interactive."""
-    connection.execute("SET enable_progress_bar = false")
-
-
-def quoted(path: Path | str) -> str:
-    """Return a path as a literal, where a query takes no parameter."""
-    return "'" + str(path).replace("'", "''") + "'"
+        _instances.clear()
+        raise BenchctlError(f"cannot {what}: {err}", hint=hint) from err
 
 
 _FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {CHUNK_ROWS}"
@@ -469,17 +403,20 @@ _NAMES = ", ".join(f'"{name}"' for name in SAMPLE_DTYPES)
 
 
 def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
-    """Write samples to one file, in order.
+    """Write samples to one file, in order; a fork without requests has a file with columns and no rows.
 
     Every chunk becomes a temporary file beside it, whose name begins like its own; several are joined to
     one, group by group. Memory is bounded by the largest chunk.
 
     Raises:
-        DuckDiskError: If the disk is full or cannot be written.
+        BenchctlError: If the disk is full or cannot be written.
     """
     parts: list[Path] = []
-    with database(threads=1) as connection, contextlib.ExitStack() as rubbish:
-        for number, chunk in enumerate(_at_least_one(chunks)):
+    hint = "free some space or choose another directory with --runs"
+    with database(f"write {path}", hint) as connection, contextlib.ExitStack() as rubbish:
+        for number, chunk in enumerate(itertools.chain(chunks, [empty_columns(0)])):
+            if number and not chunk["start_ns"].size:
+                continue
             parts.append(path.with_name(f"{path.name}.{number}"))
             rubbish.callback(parts[-1].unlink, missing_ok=True)
             connection.register("samples", dict(chunk))
@@ -488,8 +425,16 @@ def write_parquet(chunks: Iterable[Columns], path: Path) -> None:
         if len(parts) == 1:
             parts[0].replace(path)
         else:
-            names = ", ".join(quoted(part) for part in parts)
-            _copy(connection, f"read_parquet([{names}])", path)
+            _copy(connection, f"read_parquet([{', '.join(map(_quoted, parts))}])", path)
+
+
+def _copy(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
+    # Fixed column names and our own file names; a table function takes no parameters here.
+    connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {_quoted(path)} ({_FORMAT}, {_METADATA})")  # noqa: S608 - no name is a user's
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def parquet_rows(path: Path) -> int:
@@ -498,25 +443,111 @@ def parquet_rows(path: Path) -> int:
     Raises:
         BenchctlError: If the file is not Parquet.
     """
-    try:
-        with database(threads=1) as connection:
-            query = "SELECT num_rows FROM parquet_file_metadata(?)"
-            row = connection.execute(query, [str(path)]).fetchone()
-    except DuckError as err:
-        raise BenchctlError(f"cannot read {path}: {err}") from err
+    with database(f"read {path}") as connection:
+        row = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
     return int(row[0]) if row else 0
 
 
-def _at_least_one(chunks: Iterable[Columns]) -> Iterator[Columns]:
-    """A fork without requests has a file with columns and no rows."""
-    none = True
-    for chunk in chunks:
-        none = False
-        yield chunk
-    if none:
-        yield empty_columns(0)
+@dataclass(frozen=True)
+class TaskWindow:
+    """A task's time, in nanoseconds from the origin of the fork's samples."""
+
+    measured_ns: int  # its first measured request was sent
+    end_ns: int  # its last answer was there
+    boot: int = 0  # on which node start of the fork it ran, all of it
 
 
-def _copy(connection: "DuckDBPyConnection", source: str, path: Path) -> None:
-    # Fixed column names and our own file names; a table function takes no parameters here.
-    connection.execute(f"COPY (SELECT {_NAMES} FROM {source}) TO {quoted(path)} ({_FORMAT}, {_METADATA})")  # noqa: S608 - no name is a user's
+_WINDOWS = """
+SELECT schedule, task, min(start_ns) FILTER (NOT warmup), max(end_ns), any_value(boot)
+FROM read_parquet(?) WHERE schedule >= 0 GROUP BY ALL ORDER BY ALL
+"""
+
+
+def windows_in(path: Path) -> dict[tuple[int, int], TaskWindow]:
+    """Return by (schedule, task) when those of a file ran that measured anything, in their order.
+
+    Raises:
+        BenchctlError: If the file is missing or no sample file of this benchctl.
+    """
+    with database(f"read the samples in {path}") as connection:
+        rows = connection.execute(_WINDOWS, [str(path)]).fetchall()
+    return {
+        (schedule, task): TaskWindow(measured_ns, end_ns, boot)
+        for schedule, task, measured_ns, end_ns, boot in rows
+        if measured_ns is not None
+    }
+
+
+_LONGEST_FORK_NS = 10**17  # three years
+_LONGEST_REQUEST_NS = 10**15  # eleven days, and what charts can count
+
+CHART_COLUMNS = (
+    "schedule",
+    "task",
+    "warmup",
+    "intended_ns",
+    "start_ns",
+    "end_ns",
+    "outcome",
+    "took_ms",
+    "part",
+)
+"""Data of charts, and quantiles that no summary holds."""
+
+
+@dataclass(frozen=True)
+class SampleFile:
+    """`CHART_COLUMNS` of the samples of one fork on disk, read anew by every iteration."""
+
+    path: Path
+
+    def __iter__(self) -> Iterator[Columns]:
+        """Yield one row group after the other, in order.
+
+        Raises:
+            BenchctlError: If the file is missing or no sample file of this benchctl.
+        """
+        # Row groups are waited for one by one.
+        with database(f"read the samples in {self.path}") as connection:
+            yield from self._row_groups(connection)
+
+    def _row_groups(self, connection: "DuckDBPyConnection") -> Iterator[Columns]:
+        name = str(self.path)
+        names = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
+        present = {column for (column,) in names}
+        if missing := [column for column in CHART_COLUMNS if column not in present]:
+            raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
+        # DuckDB passes over the row groups that cannot hold such row numbers. The names are SAMPLE_DTYPES'.
+        query = (
+            f"SELECT {', '.join(CHART_COLUMNS)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
+            "WHERE file_row_number >= ? AND file_row_number < ?"
+        )
+        first = 0
+        for rows in _group_sizes(connection, name):
+            chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
+            first += rows
+            values = {name: chunk[name].astype(SAMPLE_DTYPES[name], copy=False) for name in CHART_COLUMNS}
+            if not _possible(values):
+                raise BenchctlError(f"{self.path} holds what no request can have: it is damaged")
+            yield values
+
+
+def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
+    """Rows of every row group, in order; groups of foreign files may be larger than a chunk and are cut."""
+    query = (
+        "SELECT any_value(row_group_num_rows) FROM parquet_metadata(?) "
+        "GROUP BY row_group_id ORDER BY row_group_id"
+    )
+    groups = [rows for (rows,) in connection.execute(query, [name]).fetchall()]
+    return [min(CHUNK_ROWS, rows - start) for rows in groups for start in range(0, rows, CHUNK_ROWS)]
+
+
+def _possible(rows: Columns) -> bool:
+    """Return whether times can be those of requests; a damaged file may still be readable."""
+    clocks = (rows[name] for name in ("intended_ns", "start_ns", "end_ns"))
+    ok = rows["outcome"] == Outcome.OK
+    service_ns = (rows["end_ns"] - rows["start_ns"])[ok]
+    return bool(
+        all((np.abs(clock) < _LONGEST_FORK_NS).all() for clock in clocks)
+        and ((service_ns >= 0) & (service_ns < _LONGEST_REQUEST_NS)).all()
+    )

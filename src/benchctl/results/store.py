@@ -1,4 +1,7 @@
-"""Runs on disk: `run.json` beside one Parquet file of samples a fork; every write is atomic."""
+"""Folders with a record each, and those of runs: `run.json` beside one Parquet file of samples a fork.
+
+Every write is atomic.
+"""
 
 import contextlib
 import errno
@@ -8,30 +11,212 @@ import re
 import secrets
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
-from benchctl.disk import disk_errors, open_regular, replacing, try_writing
+from benchctl.disk import disk_errors, open_regular, read_file, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.figures import TaskSummary
-from benchctl.results.folders import LATEST, Shelf, read_versioned, readable
-from benchctl.results.model import (
-    RECORD_VERSION,
-    ForkRecord,
-    RunRecord,
-    StoredFile,
+from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord, StoredFile
+from benchctl.results.plan import Place
+from benchctl.results.samples import (
+    Columns,
+    SampleFile,
+    TaskWindow,
+    parquet_rows,
+    windows_in,
+    write_parquet,
 )
-from benchctl.results.plan import Plan
-from benchctl.results.samples import Columns, DuckDiskError, parquet_rows, write_parquet
 
-RECORD_NAME = "run.json"
+LATEST: Final = "latest"
+RECORD_NAME: Final = "run.json"
 _TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"
 _MOST_OF_LABEL_BYTES = 60
 _MOST_NAMED = 5
+
+T = TypeVar("T")
+Record = TypeVar("Record")
+
+
+def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | None:
+    """Read a file of the only supported version; None when there is none.
+
+    `what` is `record` for a version at `record-version`; also in messages.
+
+    Raises:
+        BenchctlError: If the file cannot be read, is damaged, or of another version.
+    """
+    try:
+        raw = read_file(path)
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        raise BenchctlError(f"cannot read {path}: {err.strerror}") from err
+    try:
+        actual = _version(raw, what)
+        if actual != version:
+            raise BenchctlError(
+                f"{path}: unsupported {what} version {actual} (expected {version})",
+                hint="read it with the benchctl that wrote it, or delete it",
+            )
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise BenchctlError(f"{path} is damaged: {err}") from err
+
+
+def write_versioned(path: Path, content: object) -> None:
+    """Replace a file, making its folder: readers, also after a power cut, find the old or the new one.
+
+    Raises:
+        BenchctlError: If the disk is full or cannot be written.
+    """
+    text = msgspec.json.format(msgspec.json.encode(content), indent=1)
+    with disk_errors(f"write {path}"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path, durable=True) as partial:
+            partial.write_bytes(text + b"\n")
+
+
+def _version(raw: bytes, what: str) -> int:
+    """The value of the version's key; nothing else is read yet."""
+    key = f"{what}-version"
+    typed = msgspec.defstruct("Versioned", [("version", int)], rename={"version": key})
+    return int(msgspec.structs.astuple(msgspec.json.decode(raw, type=typed))[0])
+
+
+@dataclass(frozen=True)
+class RecordFolder(Generic[Record]):
+    """A folder with a record; it can be moved and copied."""
+
+    path: Path
+
+    record_name: ClassVar[str]
+    record_type: ClassVar[type[Any]]
+    record_version: ClassVar[int]
+
+    @property
+    def record_path(self) -> Path:
+        """Return the path of the record."""
+        return self.path / self.record_name
+
+    def save(self, record: Record) -> None:
+        """Replace the record; see `write_versioned`.
+
+        Raises:
+            BenchctlError: If the disk is full or cannot be written.
+        """
+        write_versioned(self.record_path, record)
+
+    def load(self) -> Record:
+        """Read the record.
+
+        Raises:
+            BenchctlError: If the record is missing, damaged, or of another version.
+        """
+        record: Record | None = read_versioned(
+            self.record_path, self.record_type, "record", self.record_version
+        )
+        if record is None:
+            raise BenchctlError(f"cannot read {self.record_path}: {os.strerror(errno.ENOENT)}")
+        return record
+
+
+Folder = TypeVar("Folder", bound=RecordFolder[Any])
+
+
+class Shelf(Generic[Folder]):
+    """Folders of one kind, whose names are their ids and sort by time."""
+
+    def __init__(self, root: Path, kind: type[Folder], one: str, several: str, hint: str) -> None:
+        self.root = root  # the folder above; may be missing
+        self._kind = kind
+        self._one, self._several = one, several  # what messages call them
+        self._hint = hint  # what to do when nothing fits
+
+    def folders(self) -> list[Folder]:
+        """Return all folders, oldest first, without reading any.
+
+        Raises:
+            BenchctlError: If the folder above cannot be read.
+        """
+        with disk_errors(f"read {self.root}"):
+            if not self.root.is_dir():
+                return []
+            # What is hidden is on its way out.
+            paths = (path for path in self.root.iterdir() if not path.name.startswith("."))
+            return [self._kind(path) for path in sorted(paths) if self._holds_record(path)]
+
+    def fitting(self, name: str) -> list[Folder]:
+        """Return folders that a name may mean: an exact match, else all that begin or end with it.
+
+        A path comes first. An end is whole parts between hyphens, such as the four digits at the end of every
+        id.
+
+        Raises:
+            BenchctlError: If the folder above cannot be read.
+        """
+        if not name:
+            return []
+        direct = Path(name).absolute()
+        if self._holds_record(direct):
+            return [self._kind(direct)]
+        folders = self.folders()
+        if name == LATEST:
+            return folders[-1:]
+        exact = [folder for folder in folders if folder.path.name == name]
+        return exact or [
+            folder
+            for folder in folders
+            if folder.path.name.startswith(name) or folder.path.name.endswith(f"-{name}")
+        ]
+
+    def find(self, name: str) -> Folder:
+        """Return the folder that a name means.
+
+        Raises:
+            UsageError: If no folder matches, or several do.
+            BenchctlError: If the folder above cannot be read.
+        """
+        folders = self.fitting(name)
+        if len(folders) > 1:
+            some = ", ".join(folder.path.name for folder in folders[:_MOST_NAMED])
+            raise UsageError(
+                f"'{name}' is ambiguous: it matches {len(folders)} {self._several} in {self.root} ({some})",
+                hint="use a longer part of the id",
+            )
+        if not folders:
+            raise UsageError(f"no such {self._one} '{name}' in {self.root}", hint=self._hint)
+        return folders[0]
+
+    def records(
+        self, unreadable: Callable[[str], None], *, newest_first: bool = False
+    ) -> Iterator[tuple[Folder, Any]]:
+        """Yield every folder with a readable record, oldest first, each read on demand.
+
+        `unreadable` is called with the reason for each that is skipped.
+        """
+        folders = self.folders()
+        for folder in reversed(folders) if newest_first else folders:
+            try:
+                record = folder.load()
+            except BenchctlError as err:
+                unreadable(err.message)
+            else:
+                yield folder, record
+
+    def _holds_record(self, path: Path) -> bool:
+        """Return whether the record exists, or may exist in a folder without permission."""
+        try:
+            self._kind(path).record_path.stat()
+        except PermissionError:
+            return True
+        except (OSError, ValueError):
+            return False
+        return True
 
 
 def contradiction(record: RunRecord) -> str:
@@ -39,21 +224,15 @@ def contradiction(record: RunRecord) -> str:
     if not record.plan.variants:
         return "its plan has no variant"
     forks = Counter((fork.block, fork.variant) for fork in record.forks)
-    for (block, variant), times in forks.items():
-        if times > 1:
-            return f"it lists fork {block} of {variant} {times} times"
+    tasks = [range(len(challenge.schedule)) for challenge in record.plan.schedules]
     for fork in record.forks:
+        if (times := forks[fork.block, fork.variant]) > 1:
+            return f"it lists fork {fork.block} of {fork.variant} {times} times"
         for summary in fork.summaries:
-            whose = f"fork {fork.block} of {fork.variant}"
-            if not _planned(summary, record.plan):
-                return f"{whose} has figures of a task that is not in its plan"
+            planned = summary.schedule in range(len(tasks)) and summary.task in tasks[summary.schedule]
+            if not planned:
+                return f"fork {fork.block} of {fork.variant} has figures of a task that is not in its plan"
     return ""
-
-
-def _planned(summary: TaskSummary, plan: Plan) -> bool:
-    if not 0 <= summary.schedule < len(plan.schedules):
-        return False
-    return 0 <= summary.task < len(plan.schedules[summary.schedule].schedule)
 
 
 def new_run_id(label: str, now_text: str) -> str:
@@ -65,25 +244,26 @@ def new_run_id(label: str, now_text: str) -> str:
 
 
 @dataclass(frozen=True)
-class RunFolder:
-    """A run's folder; it can be moved and copied."""
+class ForkSource:
+    """A finished fork and its files."""
 
-    path: Path
+    label: str  # what tables call its variant
+    block: int
+    # Chunks of CHART_COLUMNS, to be read as often as needed; None when there are none.
+    samples: Iterable[Columns] | None
+    absent: str  # what of it is missing or unreadable; empty when nothing is
 
-    @property
-    def record_path(self) -> Path:
-        """Return the path of the record."""
-        return self.path / RECORD_NAME
 
-    def save(self, record: RunRecord) -> None:
-        """Replace the record, atomically.
+class UnknownTimesError(BenchctlError):
+    """The samples that say when the tasks of a fork ran are gone."""
 
-        Raises:
-            BenchctlError: If the disk is full or cannot be written.
-        """
-        text = msgspec.json.format(msgspec.json.encode(record), indent=1)
-        with _writing(self.record_path) as partial:
-            partial.write_bytes(text)
+
+class RunFolder(RecordFolder[RunRecord]):
+    """A run's folder."""
+
+    record_name = RECORD_NAME
+    record_type = RunRecord
+    record_version = RECORD_VERSION
 
     def load(self) -> RunRecord:
         """Read the record.
@@ -91,9 +271,7 @@ class RunFolder:
         Raises:
             BenchctlError: If the record is missing, broken, inconsistent, or of another version.
         """
-        record = read_versioned(self.record_path, RunRecord, "record", RECORD_VERSION)
-        if record is None:
-            raise BenchctlError(f"cannot read {self.record_path}: {os.strerror(errno.ENOENT)}")
+        record = super().load()
         if wrong := contradiction(record):
             raise BenchctlError(f"{self.record_path} is damaged: {wrong}")
         return record
@@ -125,8 +303,10 @@ class RunFolder:
             BenchctlError: If the disk is full or cannot be written.
         """
         target = self.sample_file(variant, block)
-        with _writing(target) as partial:
-            write_parquet(chunks, partial)
+        with disk_errors(f"write {target}"):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target) as partial:
+                write_parquet(chunks, partial)
         return str(target.relative_to(self.path))
 
     def evidence_folder(self, variant: str, block: int, boot: int) -> Path:
@@ -187,17 +367,56 @@ class RunFolder:
             if (problem := self.damage(fork, relative, content=False))
         ]
         if wrong:
-            raise damaged_files(self.path, wrong)
+            more = f"; and {len(wrong) - _MOST_NAMED:,} more" if len(wrong) > _MOST_NAMED else ""
+            raise BenchctlError(
+                f"files of run {self.path} are not as they were written: "
+                f"{'; '.join(wrong[:_MOST_NAMED])}{more}",
+                hint="copy them from where the run was measured; the figures in run.json stand without them, "
+                "charts, further quantiles and queries of samples do not",
+            )
+
+    def samples_of(self, fork: ForkRecord) -> tuple[SampleFile | None, str]:
+        """Return the samples of a fork if they are intact, else what is missing or damaged.
+
+        A chart of other samples than those that were measured would be worse than none.
+
+        Raises:
+            BenchctlError: If the record names a file outside of the run's folder.
+        """
+        if fork.samples is None:
+            return None, "no samples were kept"
+        damage = self.damage(fork, fork.samples)
+        return (None, damage) if damage else (SampleFile(self.inside(fork.samples)), "")
 
 
-def damaged_files(run: Path, wrong: Sequence[str]) -> BenchctlError:
-    """Return the error that names files of a run that changed since its forks wrote them."""
-    more = f"; and {len(wrong) - _MOST_NAMED:,} more" if len(wrong) > _MOST_NAMED else ""
-    return BenchctlError(
-        f"files of run {run} are not as they were written: {'; '.join(wrong[:_MOST_NAMED])}{more}",
-        hint="copy them from where the run was measured; the figures in run.json stand without them, charts, "
-        "further quantiles and queries of samples do not",
-    )
+def fork_sources(
+    folder: RunFolder, forks: Iterable[ForkRecord], *, label: str | None = None
+) -> Iterator[ForkSource]:
+    """Return a run's finished forks, each with its samples if they are intact.
+
+    `label` is what tables call them; None for the names of their variants.
+
+    Raises:
+        BenchctlError: If the record names files outside of the run's folder.
+    """
+    for fork in sorted((fork for fork in forks if fork.status == "done"), key=lambda fork: fork.block):
+        yield ForkSource(label or fork.variant, fork.block, *folder.samples_of(fork))
+
+
+def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]:
+    """Return the tasks of a fork that measured anything, in their order.
+
+    Raises:
+        UnknownTimesError: If its samples are gone: nothing else has the times of tasks.
+        BenchctlError: If they cannot be read.
+    """
+    samples, absent = folder.samples_of(fork)
+    if samples is None:
+        raise UnknownTimesError(
+            f"the samples of fork {fork.block} of {fork.variant} are not there ({absent}): "
+            "only they say when tasks ran"
+        )
+    return windows_in(samples.path)
 
 
 def _described(path: Path) -> StoredFile:
@@ -214,13 +433,12 @@ def reference(folder: RunFolder, usual: Path) -> str:
     return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
 
 
-@dataclass(frozen=True)
-class RunStore:
-    """A folder of runs."""
+class RunStore(Shelf[RunFolder]):
+    """A folder of runs; `note` is called with what a reader should know of which run was found."""
 
-    root: Path
-    note: Callable[[str], None] = lambda _text: None
-    """Called with what a reader should know of which run was found."""
+    def __init__(self, root: Path, note: Callable[[str], None] = lambda _text: None) -> None:
+        super().__init__(root, RunFolder, "run", "runs", "see: benchctl runs list")
+        self._note = note
 
     def open(self, *, make: bool = True) -> None:
         """Check that runs can be kept here, before hours are spent; `make` the folder unless it is there.
@@ -275,16 +493,10 @@ class RunStore:
             UsageError: If no run matches, or several do.
             BenchctlError: If the store cannot be looked into.
         """
-        folder = RunFolder(self._shelf.find(name))
+        folder = super().find(name)
         # A folder of that name is found as a path.
-        return self._latest() if finished and name == LATEST != folder.path.name else folder
-
-    def names(self, name: str) -> bool:
-        """Return whether a name may mean any run of the store; reads no run."""
-        return bool(self._shelf.fitting(name))
-
-    def _latest(self) -> RunFolder:
-        """The newest finished run."""
+        if not finished or name != LATEST or folder.path.name == LATEST:
+            return folder
         newer: list[str] = []
         for folder in reversed(self.folders()):
             try:
@@ -293,7 +505,7 @@ class RunStore:
                 state = err.message
             if not state:
                 if newer:
-                    self.note(
+                    self._note(
                         f"latest is {folder.path.name}, the newest finished run; newer: {_listed(newer)}"
                     )
                 return folder
@@ -303,6 +515,10 @@ class RunStore:
             hint=f"name one by its id, such as {newer[0].partition(' ')[0]}",
         )
 
+    def names(self, name: str) -> bool:
+        """Return whether a name may mean any run of the store; reads no run."""
+        return bool(self.fitting(name))
+
     def runs(
         self, unreadable: Callable[[str], None], *, newest_first: bool = False
     ) -> Iterator[tuple[RunFolder, RunRecord]]:
@@ -311,12 +527,9 @@ class RunStore:
         `unreadable` is called with why each other is skipped. Of copies of one run, that in the folder of its
         id counts.
         """
-        folders = self.folders()
-        names = {folder.path.name for folder in folders}
+        names = {folder.path.name for folder in self.folders()}
         seen: set[str] = set()
-        for folder, record in readable(
-            reversed(folders) if newest_first else folders, RunFolder.load, unreadable
-        ):
+        for folder, record in self.records(unreadable, newest_first=newest_first):
             if record.id in seen or (folder.path.name != record.id and record.id in names):
                 unreadable(f"{folder.path} is another copy of run {record.id}, which counts once")
             else:
@@ -327,33 +540,7 @@ class RunStore:
         """Return every readable record, newest first, each read on demand."""
         return (record for _, record in self.runs(lambda _text: None, newest_first=True))
 
-    def folders(self) -> list[RunFolder]:
-        """Return the folders of all runs, oldest first, without reading any.
-
-        Raises:
-            BenchctlError: If the store cannot be looked into.
-        """
-        return [RunFolder(path) for path in self._shelf.folders()]
-
-    @property
-    def _shelf(self) -> Shelf:
-        return Shelf(self.root, RECORD_NAME, "run", "runs", "see: benchctl runs list")
-
 
 def _listed(runs: list[str]) -> str:
     rest = len(runs) - _MOST_NAMED
     return ", ".join(runs[:_MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-
-
-@contextlib.contextmanager
-def _writing(target: Path) -> Iterator[Path]:
-    """A temporary file that replaces the target when the block succeeds and is removed otherwise."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target) as partial:
-            yield partial
-    except (OSError, DuckDiskError) as err:
-        reason = err.strerror if isinstance(err, OSError) else str(err)
-        raise BenchctlError(
-            f"cannot write {target}: {reason}", hint="free some space or choose another directory with --runs"
-        ) from err

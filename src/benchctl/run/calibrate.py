@@ -12,8 +12,8 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.results.figures import Calibration
-from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.plan import Plan
+from benchctl.results.store import read_versioned, write_versioned
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.checks import checked_hosts
 

@@ -12,8 +12,8 @@ from benchctl.report.charts import Chart
 from benchctl.report.charts.requests import request_charts
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns, concatenate
+from benchctl.results.store import ForkSource
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from builders import make_fork, make_plan, make_record, make_summary

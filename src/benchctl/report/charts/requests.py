@@ -14,8 +14,8 @@ from benchctl.report.charts.panels import milliseconds, plain, plot_layout, shad
 from benchctl.report.numbers import figure
 from benchctl.report.table import VARIANT, Table
 from benchctl.results.plan import Place
-from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns, Outcome
+from benchctl.results.store import ForkSource
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.quantiles import by_place
 

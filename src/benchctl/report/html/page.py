@@ -32,9 +32,8 @@ from benchctl.report.table import OPERATION, Command, Items, Table, Verdict, wor
 from benchctl.results.likeness import JoinedRuns
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
-from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection
-from benchctl.results.store import RunFolder, reference
+from benchctl.results.store import RunFolder, fork_sources, reference
 from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.metrics import INDEX_BUILDS
