@@ -99,7 +99,7 @@ def make_driver(**changes: Any) -> DriverFigures:
 
 def make_fork(variant: str, block: int, *summaries: TaskSummary, **changes: Any) -> ForkRecord:
     """A fork that is done, of which nothing is known but its summaries."""
-    base = ForkRecord.of_figures(variant, block, summaries)
+    base = ForkRecord(variant, block, summaries)
     return msgspec.structs.replace(base, **{"wall_s": 1.0, "requests_s": 1.0} | changes)
 
 

@@ -226,9 +226,11 @@ class MicroRunner:
         reasons = dict.fromkeys(reason for summary in summaries for reason in summary.failure_reasons)
         # With others that went well, the failed ones are told in their rows.
         done = any(summary.samples for summary in summaries)
-        record = ForkRecord.of_figures(subject.spec.name, block, tuple(summaries), started)
-        record = msgspec.structs.replace(
-            record,
+        record = ForkRecord(
+            subject.spec.name,
+            block,
+            tuple(summaries),
+            started=started,
             position=job.position,
             status="done" if done else "failed",
             reason="" if done else "; ".join(reasons),

@@ -1,11 +1,8 @@
 """Values of one fork by task: those that forks are compared by, and the driver's own."""
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Literal
 
 import msgspec
-from msgspec import Meta
 
 DOCUMENTS = "docs"
 """The unit of what indexes documents."""
@@ -15,23 +12,6 @@ _COSTED_DOCUMENTS = 1_000
 
 StepVerdict = Literal["pass", "fail", "driver-limited"]
 RedlineEnd = Literal["found", "max-rate", "driver-limited", "missed", "unsettled"]
-
-
-def about(text: str) -> Meta:
-    """Describe a field, once: for JSON Schema and the list of metrics."""
-    return Meta(description=text)
-
-
-@cache
-def described_fields(owner: type) -> Mapping[str, tuple[Any, str]]:
-    """Return name -> (type, description) of the fields of a type; the description may be empty."""
-    hints = get_type_hints(owner, include_extras=True)
-    fields = {}
-    for name, hint in hints.items():
-        kind, *notes = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
-        texts = (note.description if isinstance(note, Meta) else str(note) for note in notes)
-        fields[name] = (kind, next(texts, None) or "")
-    return fields
 
 
 class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,66 +42,37 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DriverFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The driver's part in one task of one fork, which tells the cluster's figures from its own."""
 
-    requests: Annotated[int, about("measured operations that were sent, the first of turns included")]
-    offered_per_s: Annotated[
-        float | None, about("requests a second that the driver sent; None without any")
-    ] = None
-    due_per_s: Annotated[
-        float | None,
-        about(
-            "the rate of the arrivals themselves, which in a short Poisson schedule is not quite the target; "
-            "None in a closed loop"
-        ),
-    ] = None
-    possible_per_s: Annotated[
-        float | None,
-        about(
-            "the rate that these and the cluster's answers allowed: what it lacks of due_per_s is the "
-            "cluster's, and what offered_per_s lacks of it the driver's; None in a closed loop"
-        ),
-    ] = None
+    requests: int  # measured operations that were sent, the first of turns included
+    offered_per_s: float | None = None  # requests a second that the driver sent; None without any
+    # The rate of the arrivals themselves, which in a short Poisson schedule is not quite the target; None in
+    # a closed loop.
+    due_per_s: float | None = None
+    # The rate that these and the cluster's answers allowed: what it lacks of due_per_s is the cluster's, and
+    # what offered_per_s lacks of it the driver's; None in a closed loop.
+    possible_per_s: float | None = None
     # Quantiles are rounded to a microsecond. In a closed loop, where a request is due when the one before has
     # ended, they are of the time between the two.
-    lag_p50_ns: Annotated[
-        int | None, about("how late it sent requests that were due while their client was free, median, ns")
-    ] = None
-    lag_p99_ns: Annotated[int | None, about("how late it sent them, p99, ns")] = None
-    lag_max_ns: Annotated[int | None, about("how late it sent them at most, ns")] = None
-    think_share: Annotated[
-        float | None,
-        about(
-            "share of its clients' measured time between an answer and the next request, 0 to 1; None in an "
-            "open loop, or without any"
-        ),
-    ] = None
-    clients: Annotated[int, about("clients that sent requests, warm-up included")] = 1
-    cpu_share: Annotated[
-        float | None,
-        about(
-            "CPU time over time, for each of its processes; one of Python threads cannot do more than about "
-            "1. In parallel tasks that of all of them. None where no time passed"
-        ),
-    ] = None
-    gap_s: Annotated[
-        float | None,
-        about("end of the task before, or node ready, to the first request, seconds; None where unknown"),
-    ] = None
-    workers: Annotated[int, about("processes that its clients worked in")] = 1
-    window_s: Annotated[
-        float | None,
-        about(
-            "the measured time, from when the first request was sent (or due) to the end of the last, "
-            "seconds; None without any"
-        ),
-    ] = None
-    stopped_s: Annotated[
-        float,
-        about("how much of the measured time one of its processes did not run: stopped, or not scheduled"),
-    ] = 0.0
-    suspended_s: Annotated[
-        float,
-        about("for how long the host was suspended during the task; no other figure has that in it"),
-    ] = 0.0
+    # How late it sent requests that were due while their client was free, median, ns.
+    lag_p50_ns: int | None = None
+    lag_p99_ns: int | None = None  # how late it sent them, p99, ns
+    lag_max_ns: int | None = None  # how late it sent them at most, ns
+    # Share of its clients' measured time between an answer and the next request, 0 to 1; None in an open
+    # loop, or without any.
+    think_share: float | None = None
+    clients: int = 1  # clients that sent requests, warm-up included
+    # CPU time over time, for each of its processes; one of Python threads cannot do more than about 1. In
+    # parallel tasks that of all of them. None where no time passed.
+    cpu_share: float | None = None
+    # End of the task before, or node ready, to the first request, seconds; None where unknown.
+    gap_s: float | None = None
+    workers: int = 1  # processes that its clients worked in
+    # The measured time, from when the first request was sent (or due) to the end of the last, seconds; None
+    # without any.
+    window_s: float | None = None
+    # How much of the measured time one of its processes did not run: stopped, or not scheduled.
+    stopped_s: float = 0.0
+    # For how long the host was suspended during the task; no other figure has that in it.
+    suspended_s: float = 0.0
 
 
 class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -139,143 +90,74 @@ class HostFigures(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A fork's figures for one task. Everything but the counts is about successful measured requests."""
 
-    schedule: Annotated[int, about("position of the challenge in the fork, from 0")]
-    task: Annotated[int, about("position of the task in the challenge, from 0")]
-    label: Annotated[str, about("name of the task")]
-    operation: Annotated[str, about("name of the operation")]
-    samples: Annotated[
-        int, about("successful measured operations; a lower bound where another tool measured")
-    ] = 0
-    warmup_samples: Annotated[int, about("unmeasured operations, successful or not")] = 0
-    failures: Annotated[dict[str, int], about("measured operations that failed, by outcome name")] = {}
-    failure_reasons: Annotated[
-        tuple[str, ...],
-        about("the first few distinct reasons, in the words of the engine or the client"),
-    ] = ()
-    throughput_per_s: Annotated[
-        float | None, about("units a second in the measured window, as observed; None without samples")
-    ] = None
-    units_per_request: Annotated[float | None, about("units of a measured request; None without samples")] = (
-        None
-    )
-    target_per_s: Annotated[
-        float | None,
-        about("offered requests a second, whose throughput gets no verdict; None in a closed loop"),
-    ] = None
-    service_time: Annotated[
-        Quantiles | None, about("service time: send to last byte; None without samples")
-    ] = None
-    latency: Annotated[
-        Quantiles | None, about("latency: intended start to last byte; None in a closed loop")
-    ] = None
-    took: Annotated[Quantiles | None, about("the engine's own time; None where it tells none")] = None
-    processing_time: Annotated[
-        Quantiles | None, about("send until the driver had read the answer; None where that is not known")
-    ] = None
-    pages: Annotated[
-        Quantiles | None,
-        about("service time of the single requests of operations that have several; None for others"),
-    ] = None
-    first_ns: Annotated[
-        float | None,
-        about("service time of the first request of a task, warm-up included; None where it failed"),
-    ] = None
-    second_ns: Annotated[
-        float | None,
-        about(
-            "service time of the first request of a task that began after its very first had ended; None "
-            "where either failed"
-        ),
-    ] = None
-    mean_ns: Annotated[float | None, about("mean service time")] = None
-    drift: Annotated[
-        float | None,
-        about(
-            "ln(geometric mean of the last third / of the first) of service time, of the measured requests, "
-            "or of the last third of all, warm-up included, if these are more; None under 6 samples"
-        ),
-    ] = None
-    hits: Annotated[int | None, about("total hits where all answers agree; None when unknown")] = None
-    hits_exact: Annotated[bool, about("the engine counted them all")] = False
-    ignored_errors: Annotated[
-        int, about("measured requests that count as successes although their status is an error (ignore)")
-    ] = 0
-    unsupported: Annotated[str | None, about("why the node cannot do it; None when it can")] = None
-    cancelled: Annotated[
-        int, about("operations that the driver itself ended, measured or not; in no other count")
-    ] = 0
-    retries: Annotated[
-        int, about("measured requests that were sent again because the node had rejected them")
-    ] = 0
-    unit: Annotated[
-        str, about("what throughput counts: docs for bulk bodies, queries for searches, and so on")
-    ] = "queries"
-    reported: Annotated[bool, about("tables show it; administrative operations only prepare the others")] = (
-        True
-    )
-    redline_per_s: Annotated[
-        float | None,
-        about(
-            "highest rate that met the objective, of a red-line search; None when there was none. The other "
-            "figures are those of the last step at that rate"
-        ),
-    ] = None
-    redline_end: Annotated[
-        RedlineEnd | None,
-        about("why the search ended; `found` is the only end whose rate is more than a lower bound"),
-    ] = None
-    redline_text: Annotated[str, about("how the search ended, in words; empty when found")] = ""
-    driver: Annotated[
-        DriverFigures | None, about("the driver's own part; None where another tool measured")
-    ] = None
-    failed_share: Annotated[
-        float,
-        about("of the requests, failed and in the figures all the same, 0 to 1: other tools mix them"),
-    ] = 0.0
-    meters: Annotated[
-        dict[str, float],
-        about(
-            "name of a metered figure -> its value; what is not known of a task is left out. Of several "
-            "nodes it is the sum"
-        ),
-    ] = {}
-    hosts: Annotated[
-        tuple[HostFigures, ...],
-        about("the driver's part by host, where its clients worked on hosts that have names"),
-    ] = ()
-    took_sum: Annotated[
-        Quantiles | None,
-        about("the sum over the searches of a batch or composite of the engine's own time; None for others"),
-    ] = None
-    took_parts: Annotated[
-        tuple[Quantiles, ...], about("the engine's own time of each search of a batch, in order")
-    ] = ()
-    lacking_warmup: Annotated[
-        int,
-        about(
-            "requests by which its node had got fewer of this operation, before the first measured one, than "
-            "the operation is known to need (settles-after)"
-        ),
-    ] = 0
-    hits_least: Annotated[
-        int | None,
-        about(
-            "fewest hits of an answer, where all requests are the same and answers differ in hits, or in "
-            "whether they counted them all; None elsewhere"
-        ),
-    ] = None
-    hits_most: Annotated[int | None, about("most hits of an answer, where hits_least is known")] = None
-    stalled: Annotated[
-        int,
-        about(
-            "measured operations, failed ones included, far beyond the typical one and the client's one "
-            "before: at least ten times the median and six robust SDs of the logarithms"
-        ),
-    ] = 0
-    stalled_s: Annotated[float, about("what these took together, seconds")] = 0.0
-    stalled_share: Annotated[
-        float, about("what these took of the time of all measured operations, 0 to 1")
-    ] = 0.0
+    schedule: int  # position of the challenge in the fork, from 0
+    task: int  # position of the task in the challenge, from 0
+    label: str  # name of the task
+    operation: str  # name of the operation
+    samples: int = 0  # successful measured operations; a lower bound where another tool measured
+    warmup_samples: int = 0  # unmeasured operations, successful or not
+    failures: dict[str, int] = {}  # measured operations that failed, by outcome name
+    # The first few distinct reasons, in the words of the engine or the client.
+    failure_reasons: tuple[str, ...] = ()
+    # Units a second in the measured window, as observed; None without samples.
+    throughput_per_s: float | None = None
+    units_per_request: float | None = None  # units of a measured request; None without samples
+    # Offered requests a second, whose throughput gets no verdict; None in a closed loop.
+    target_per_s: float | None = None
+    service_time: Quantiles | None = None  # service time: send to last byte; None without samples
+    latency: Quantiles | None = None  # latency: intended start to last byte; None in a closed loop
+    took: Quantiles | None = None  # the engine's own time; None where it tells none
+    # Send until the driver had read the answer; None where that is not known.
+    processing_time: Quantiles | None = None
+    # Service time of the single requests of operations that have several; None for others.
+    pages: Quantiles | None = None
+    # Service time of the first request of a task, warm-up included; None where it failed.
+    first_ns: float | None = None
+    # Service time of the first request of a task that began after its very first had ended; None where either
+    # failed.
+    second_ns: float | None = None
+    mean_ns: float | None = None  # mean service time
+    # ln(geometric mean of the last third / of the first) of service time, of the measured requests, or of the
+    # last third of all, warm-up included, if these are more; None under 6 samples.
+    drift: float | None = None
+    hits: int | None = None  # total hits where all answers agree; None when unknown
+    hits_exact: bool = False  # the engine counted them all
+    # Measured requests that count as successes although their status is an error (ignore).
+    ignored_errors: int = 0
+    unsupported: str | None = None  # why the node cannot do it; None when it can
+    cancelled: int = 0  # operations that the driver itself ended, measured or not; in no other count
+    retries: int = 0  # measured requests that were sent again because the node had rejected them
+    unit: str = "queries"  # what throughput counts: docs for bulk bodies, queries for searches, and so on
+    reported: bool = True  # tables show it; administrative operations only prepare the others
+    # Highest rate that met the objective, of a red-line search; None when there was none. The other figures
+    # are those of the last step at that rate.
+    redline_per_s: float | None = None
+    # Why the search ended; `found` is the only end whose rate is more than a lower bound.
+    redline_end: RedlineEnd | None = None
+    redline_text: str = ""  # how the search ended, in words; empty when found
+    driver: DriverFigures | None = None  # the driver's own part; None where another tool measured
+    # Of the requests, failed and in the figures all the same, 0 to 1: other tools mix them.
+    failed_share: float = 0.0
+    # Name of a metered figure -> its value; what is not known of a task is left out. Of several nodes it is
+    # the sum.
+    meters: dict[str, float] = {}
+    # The driver's part by host, where its clients worked on hosts that have names.
+    hosts: tuple[HostFigures, ...] = ()
+    # The sum over the searches of a batch or composite of the engine's own time; None for others.
+    took_sum: Quantiles | None = None
+    took_parts: tuple[Quantiles, ...] = ()  # the engine's own time of each search of a batch, in order
+    # Requests by which its node had got fewer of this operation, before the first measured one, than the
+    # operation is known to need (settles-after).
+    lacking_warmup: int = 0
+    # Fewest hits of an answer, where all requests are the same and answers differ in hits, or in whether they
+    # counted them all; None elsewhere.
+    hits_least: int | None = None
+    hits_most: int | None = None  # most hits of an answer, where hits_least is known
+    # Measured operations, failed ones included, far beyond the typical one and the client's one before: at
+    # least ten times the median and six robust SDs of the logarithms.
+    stalled: int = 0
+    stalled_s: float = 0.0  # what these took together, seconds
+    stalled_share: float = 0.0  # what these took of the time of all measured operations, 0 to 1
 
     @property
     def redline_is_bound(self) -> bool:

@@ -1,10 +1,11 @@
 """The metrics, each declared once: what tables, comparisons, gates, SQL and schemas follow from."""
 
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 import msgspec
 
-from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary, described_fields
+from benchctl.results.figures import OPERATIONS, Quantiles, TaskSummary
 
 Level = Literal["request", "task", "ingest", "index", "build"]
 """Subject of a value: requests, everything that a task did, writing, the index at rest, or the building of a
@@ -16,14 +17,13 @@ class MetricKind(msgspec.Struct, frozen=True):
 
     name: str  # machine name; that of quantiles goes on with a percentile, as in `latency_p90`
     title: str  # what tables call it, behind the percentile
+    unit: str  # of a fork's value; of quantiles `ms`
+    meaning: str  # what it is, for readers
     # Field or property of `TaskSummary`: a number in `unit`, or `Quantiles`; empty for one of its `meters`.
-    field: str
-    unit: str = "ms"  # of a fork's value; of quantiles `ms`
-    meaning: str = ""  # what it is, for readers; that of the field unless something else is said
+    field: str = ""
     higher_is_better: bool = False  # which way is faster
     margin: float = 0.05  # relative difference that does not matter in practice
-    # Whether the field holds `Quantiles`; never given, but taken from its type.
-    quantiles: bool = False
+    quantiles: bool = False  # whether the field holds `Quantiles`
     # That of the tasks of which it says something: a throttled task's throughput was asked for, and a closed
     # loop has no latency of its own; `micro` is of microbenchmarks only; `cost` is that of an operation, at
     # whatever rate they came, and of 1,000 documents where those are counted: bodies may be of any size;
@@ -42,14 +42,6 @@ class MetricKind(msgspec.Struct, frozen=True):
     parted: bool = False  # whether tasks have it of parts as well, each a figure `NAME.PART`
     # Whether it is of how good results are, which few tasks know: compared by differences, never by ratios.
     quality: bool = False
-
-    def __post_init__(self) -> None:
-        """Take the meaning of a field of `TaskSummary`, and whether it is quantiles, from there."""
-        if self.field:
-            kind, text = described_fields(TaskSummary).get(self.field, (float, ""))
-            msgspec.structs.force_setattr(self, "quantiles", kind == Quantiles | None)
-            if not self.meaning:
-                msgspec.structs.force_setattr(self, "meaning", text.partition("; None")[0])
 
     @property
     def of_tasks(self) -> bool:
@@ -93,78 +85,58 @@ class MetricKind(msgspec.Struct, frozen=True):
         return found / self.per_unit if isinstance(found, int | float) else found
 
 
-_PROCESS = "the node's process"
-_LOG = "the collector's log"
-_ASKED = "the statistics of a single node without other users"
-
-
-def _metered(
-    name: str,
-    title: str,
-    unit: str,
-    meaning: str,
-    *,
-    level: Level = "task",
-    own_nodes: str = _PROCESS,
-    **changes: Any,
-) -> MetricKind:
-    figure = MetricKind(name, title, "", unit, meaning, loop="cost", level=level, own_nodes=own_nodes)
-    return msgspec.structs.replace(figure, **changes)
-
-
-def _summed(name: str, title: str, unit: str, meaning: str, **changes: Any) -> MetricKind:
-    return _metered(name, title, unit, f"{meaning}, per operation", additive=True, **changes)
-
-
-def _writing(name: str, title: str, meaning: str) -> MetricKind:
-    return _summed(name, title, "ms", meaning, level="ingest", own_nodes=_ASKED)
-
-
-def _answered(name: str, title: str, unit: str, meaning: str, **changes: Any) -> MetricKind:
-    return _metered(name, title, unit, meaning, level="request", own_nodes="", **changes)
-
-
-def _per_second(name: str, title: str, field: str, unit: str = "queries/s", **changes: Any) -> MetricKind:
-    figure = MetricKind(name, title, field, unit, higher_is_better=True, margin=0.03, level="task")
-    return msgspec.structs.replace(figure, **changes)
-
-
-def _built(name: str, title: str, built: str, unit: str, meaning: str, **changes: Any) -> MetricKind:
-    figure = MetricKind(name, title, "", unit, meaning, level="build", built=built)
-    return msgspec.structs.replace(figure, **changes)
-
+_metered = partial(MetricKind, loop="cost", level="task", own_nodes="the node's process")
+_summed = partial(_metered, additive=True)
+_writing = partial(_summed, level="ingest", own_nodes="the statistics of a single node without other users")
+_answered = partial(MetricKind, loop="cost")
+_per_second = partial(MetricKind, higher_is_better=True, margin=0.03, level="task", counts=True)
+_built = partial(MetricKind, level="build")
+_times = partial(MetricKind, quantiles=True)
 
 METRIC_KINDS = (
     _per_second(
-        "throughput", "throughput", "served_per_s",
-        meaning="units a second in the measured window; of one client, without the time between a response "
-        "and the next request",
-        loop="closed", usual=True, counts=True,
+        "throughput", "throughput", "queries/s",
+        "units a second in the measured window; of one client, without the time between a response and the "
+        "next request", "served_per_s", loop="closed", usual=True,
     ),
-    MetricKind("service_time", "service time", "service_time", usual=True),
-    MetricKind("latency", "latency", "latency", loop="open", usual=True),
+    _times(
+        "service_time", "service time", "ms", "service time: send to last byte", "service_time", usual=True,
+    ),
+    _times(
+        "latency", "latency", "ms", "latency: intended start to last byte", "latency",
+        loop="open", usual=True,
+    ),
     MetricKind(
-        "recall", "recall", "", "share",
+        "recall", "recall", "share",
         "share of the exact nearest vectors among the hits, mean of the measured searches",
         higher_is_better=True, margin=0.01, usual=True, additive=True, quality=True,
     ),
-    MetricKind("took", "engine's own time", "took", resolution=1.0),
-    MetricKind("took_sum", "sum of the searches' own times", "took_sum", resolution=1.0),
-    MetricKind("first", "first request (cold)", "first_ns", per_unit=1e6, loop="start"),
-    MetricKind("second", "second request (lukewarm)", "second_ns", per_unit=1e6, loop="start"),
-    MetricKind("mean", "mean service time", "mean_ns", per_unit=1e6),
+    _times("took", "engine's own time", "ms", "the engine's own time", "took", resolution=1.0),
+    _times(
+        "took_sum", "sum of the searches' own times", "ms",
+        "the sum over the searches of a batch or composite of the engine's own time", "took_sum",
+        resolution=1.0,
+    ),
     MetricKind(
-        "op_time", "time per operation", "mean_ns", "ns",
-        "mean time of an operation of a microbenchmark, by JMH", loop="micro",
+        "first", "first request (cold)", "ms",
+        "service time of the first request of a task, warm-up included", "first_ns",
+        per_unit=1e6, loop="start",
     ),
-    _metered(
-        "cpu", "CPU of the node", "ms", "CPU time of the node, over all its threads, per operation",
+    MetricKind(
+        "second", "second request (lukewarm)", "ms",
+        "service time of the first request of a task that began after its very first had ended", "second_ns",
+        per_unit=1e6, loop="start",
     ),
-    _summed("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search"),
-    _metered(
-        "gc", "collector pauses", "ms",
-        "time that all threads of the node stood still, per operation",
-        additive=True, own_nodes=_LOG,
+    MetricKind("mean", "mean service time", "ms", "mean service time", "mean_ns", per_unit=1e6),
+    MetricKind(
+        "op_time", "time per operation", "ns", "mean time of an operation of a microbenchmark, by JMH",
+        "mean_ns", loop="micro",
+    ),
+    _metered("cpu", "CPU of the node", "ms", "CPU time of the node, over all its threads, per operation"),
+    _summed("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
+    _summed(
+        "gc", "collector pauses", "ms", "time that all threads of the node stood still, per operation",
+        own_nodes="the collector's log",
     ),
     _answered(
         "engine_time", "engine's own time, mean", "ms", "took, mean of the successful operations",
@@ -189,36 +161,46 @@ METRIC_KINDS = (
         "profile_aggs.NAME",
         additive=True, parted=True,
     ),
-    _writing("indexing", "indexing", "time indexing, by the engine's clock, over its threads"),
-    _writing("refresh", "refresh", "time refreshing, by the engine's clock"),
-    _writing("merge", "merging", "time of merges that ended during the task, by the engine's clock"),
-    _writing("flush", "flush", "time flushing, by the engine's clock"),
-    _per_second("redline", "red-line", "redline_per_s", loop="search", counts=True),
-    _built(
-        "build_rate", "docs/s", "ingest.docs_per_s", "docs/s",
-        "documents indexed a second while an index is built", higher_is_better=True, usual=True,
+    _writing(
+        "indexing", "indexing", "ms",
+        "time indexing, by the engine's clock, over its threads, per operation",
+    ),
+    _writing("refresh", "refresh", "ms", "time refreshing, by the engine's clock, per operation"),
+    _writing(
+        "merge", "merging", "ms",
+        "time of merges that ended during the task, by the engine's clock, per operation",
+    ),
+    _writing("flush", "flush", "ms", "time flushing, by the engine's clock, per operation"),
+    _per_second(
+        "redline", "red-line", "queries/s", "highest rate that met the objective, of a red-line search",
+        "redline_per_s", loop="search",
     ),
     _built(
-        "build_took", "sum of took", "ingest.costs.took_s", "s",
-        "the engine's own time of all bulk requests of a build",
+        "build_rate", "docs/s", "docs/s", "documents indexed a second while an index is built",
+        built="ingest.docs_per_s", higher_is_better=True, usual=True,
     ),
     _built(
-        "build_rest", "took beyond indexing", "ingest.rest_s", "s",
-        "what that has beyond indexing: durability, answers", additive=True, resolution=0.001,
+        "build_took", "sum of took", "s", "the engine's own time of all bulk requests of a build",
+        built="ingest.costs.took_s",
     ),
     _built(
-        "build_client", "time beyond took", "ingest.costs.network_s", "s",
-        "from sending to the answer beyond it, over all bulk requests of a build", additive=True,
+        "build_rest", "took beyond indexing", "s", "what that has beyond indexing: durability, answers",
+        built="ingest.rest_s", additive=True, resolution=0.001,
     ),
     _built(
-        "build_own", "client's own time", "ingest.costs.client_s", "s",
+        "build_client", "time beyond took", "s",
+        "from sending to the answer beyond it, over all bulk requests of a build",
+        built="ingest.costs.network_s", additive=True,
+    ),
+    _built(
+        "build_own", "client's own time", "s",
         "to frame bodies, or to encode documents and decode answers, over all bulk requests of a build",
-        additive=True,
+        built="ingest.costs.client_s", additive=True,
     ),
     *(
         _built(
-            f"build_{name}", f"engine's {title}", f"ingest.engine_{name}_s", "s",
-            f"{title} while an index is built, by the engine's clock",
+            f"build_{name}", f"engine's {title}", "s",
+            f"{title} while an index is built, by the engine's clock", built=f"ingest.engine_{name}_s",
             additive=name != "indexing", resolution=0.001,
         )
         for name, title in (
@@ -226,12 +208,12 @@ METRIC_KINDS = (
         )
     ),
     _built(
-        "force_merge", "force-merge", "ingest.force_merge_s", "s",
-        "time of the force-merge when an index has been filled", level="ingest", usual=True,
+        "force_merge", "force-merge", "s", "time of the force-merge when an index has been filled",
+        built="ingest.force_merge_s", level="ingest", usual=True,
     ),
     _built(
-        "index_size", "size", "store_bytes", "MB", "size of all segments",
-        level="index", per_unit=1e6, usual=True,
+        "index_size", "size", "MB", "size of all segments",
+        built="store_bytes", level="index", per_unit=1e6, usual=True,
     ),
 )  # fmt: skip
 """In the order of tables."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import count, islice
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
-from benchctl.results.figures import Calibration, CurvePoint, TaskSummary, about
+from benchctl.results.figures import Calibration, CurvePoint, TaskSummary
 from benchctl.results.metrics import MetricKind
 from benchctl.results.plan import Plan, StopSpec
 from benchctl.spec import EvidenceKind
@@ -85,57 +85,27 @@ class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A pass of one variant."""
 
-    variant: Annotated[str, about("name of the variant")]
-    block: Annotated[int, about("number of the block, and of the fork within its variant, from 0")]
-    position: Annotated[int, about("place within the block, from 0")]
-    status: Annotated[ForkStatus, about("done, or failed; only forks that are done are compared")]
-    reason: Annotated[str, about("why it failed; empty when done")]
-    started: Annotated[str, about("wall clock, ISO 8601, a label only")]
-    wall_s: Annotated[float, about("the whole fork, seconds; of forks at the same time, a share")]
-    requests_s: Annotated[float, about("seconds in tasks and their warm-up challenges")]
-    overhead_s: Annotated[float, about("seconds without node start, stop, requests and index copy")]
-    copy_s: Annotated[float, about("copying the prepared index, seconds")]
-    boots: tuple[BootRecord, ...]
-    summaries: Annotated[tuple[TaskSummary, ...], about("one per task")]
-    samples: Annotated[str | None, about("the Parquet file, relative to the run; None when not kept")]
-    curve: Annotated[
-        tuple[CurvePoint, ...],
-        about("the steps of a red-line search, in order; empty for everything else"),
-    ] = ()
-    index_build: Annotated[int, about("which build of the prepared index it ran on, from 0")] = 0
-    evidence: Annotated[
-        tuple[EvidenceKind, ...],
-        about("collected with its figures, in the run's `evidence/BLOCK-VARIANT/boot-N`"),
-    ] = ()
-    others: Annotated[
-        OtherLoad | None,
-        about("CPU of other processes; None where unknown, as on other hosts and in some containers"),
-    ] = None
-    files: Annotated[
-        dict[str, StoredFile],
-        about("its samples and evidence as they were written, by their path relative to the run"),
-    ] = {}
-
-    @classmethod
-    def of_figures(
-        cls, variant: str, block: int, summaries: tuple[TaskSummary, ...], started: str = ""
-    ) -> "ForkRecord":
-        """Return a finished fork of which only figures are known."""
-        return cls(
-            variant=variant,
-            block=block,
-            position=0,
-            status="done",
-            reason="",
-            started=started,
-            wall_s=0.0,
-            requests_s=0.0,
-            overhead_s=0.0,
-            copy_s=0.0,
-            boots=(),
-            summaries=summaries,
-            samples=None,
-        )
+    variant: str  # name of the variant
+    block: int  # number of the block, and of the fork within its variant, from 0
+    summaries: tuple[TaskSummary, ...]  # one per task
+    position: int = 0  # place within the block, from 0
+    status: ForkStatus = "done"  # done, or failed; only forks that are done are compared
+    reason: str = ""  # why it failed; empty when done
+    started: str = ""  # wall clock, ISO 8601, a label only
+    wall_s: float = 0.0  # the whole fork, seconds; of forks at the same time, a share
+    requests_s: float = 0.0  # seconds in tasks and their warm-up challenges
+    overhead_s: float = 0.0  # seconds without node start, stop, requests and index copy
+    copy_s: float = 0.0  # copying the prepared index, seconds
+    boots: tuple[BootRecord, ...] = ()
+    samples: str | None = None  # the Parquet file, relative to the run; None when not kept
+    curve: tuple[CurvePoint, ...] = ()  # the steps of a red-line search, in order; empty for everything else
+    index_build: int = 0  # which build of the prepared index it ran on, from 0
+    # Collected with its figures, in the run's `evidence/BLOCK-VARIANT/boot-N`.
+    evidence: tuple[EvidenceKind, ...] = ()
+    # CPU of other processes; None where unknown, as on other hosts and in some containers.
+    others: OtherLoad | None = None
+    # Its samples and evidence as they were written, by their path relative to the run.
+    files: dict[str, StoredFile] = {}
 
 
 class IngestCosts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -194,14 +164,12 @@ class SegmentFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A prepared index, or one that was found on a cluster, in figures."""
 
-    key: Annotated[
-        str, about("digest of what makes builds interchangeable; empty for one that benchctl did not fill")
-    ]
-    documents: Annotated[int, about("documents in the primary shards")]
+    key: str  # digest of what makes builds interchangeable; empty for one that benchctl did not fill
+    documents: int  # documents in the primary shards
     store_bytes: int
     segments: tuple[SegmentFacts, ...]
     ingest: IngestReport  # how it was filled; with 0 clients for one that benchctl did not fill
-    cached: Annotated[bool, about("it was there before the run")] = False
+    cached: bool = False  # it was there before the run
 
     def value_of(self, figure: MetricKind) -> float | None:
         """Return a figure of index builds, in its unit; None where it was not kept."""
@@ -242,16 +210,16 @@ class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """The place of a run. `fingerprint` covers what must be alike for two runs to be comparable."""
 
     fingerprint: str
-    hostname: Annotated[str, about("where it was measured")]
+    hostname: str  # where it was measured
     kernel: str
     distribution: str
-    cpu_model: Annotated[str, about("of the host")]
-    cpus: Annotated[int, about("of the host")]
+    cpu_model: str  # of the host
+    cpus: int  # of the host
     governor: str | None
     memory_bytes: int
     virtualization: str | None
     python: str
-    benchctl: Annotated[str, about("version of benchctl")]
+    benchctl: str  # version of benchctl
     benchctl_commit: str | None
     libcurl: str
     load_before: tuple[float, float, float]
@@ -301,9 +269,9 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     """Record of a run: everything but its samples and logs."""
 
     record_version: int
-    id: Annotated[str, about("id of the run")]
-    created: Annotated[str, about("wall clock, ISO 8601")]
-    status: Annotated[RunStatus, about("running, complete, interrupted or failed")]
+    id: str  # id of the run
+    created: str  # wall clock, ISO 8601
+    status: RunStatus  # running, complete, interrupted or failed
     plan: Plan
     environment: Environment
     engines: tuple[EngineFacts, ...] = ()
@@ -313,7 +281,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     caveats: tuple[str, ...] = ()
     timings: dict[str, float] = {}
     calibration: Calibration | None = None
-    tags: Annotated[tuple[str, ...], about("words that the user gave it, to be found again by")] = ()
+    tags: tuple[str, ...] = ()  # words that the user gave it, to be found again by
     # Variant -> all builds of its prepared index, where there are several.
     builds: dict[str, tuple[IndexFacts, ...]] = {}
     # Why it ended with fewer forks than planned, as its plan's stop rule said; empty for all.

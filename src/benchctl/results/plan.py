@@ -4,13 +4,12 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 
 from benchctl.errors import UsageError, suggestion
 from benchctl.quantities import DURATION
-from benchctl.results.figures import about
 from benchctl.spec import (
     DEFAULT_BUDGET_S,
     DEFAULT_FORKS,
@@ -147,7 +146,7 @@ class CorpusSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     """The documents: generated ones, whose digest follows from the others; or those of files."""
 
     seed: int  # of generated ones; 0 for files
-    documents: Annotated[int, about("documents of the corpus")]
+    documents: int
     generator_version: int  # which generator made them; 0 for files
     digest: str  # SHA-256 over all documents; empty while it is not known
     files: tuple[CorpusFile, ...] = ()  # that hold them; empty for generated ones
@@ -329,15 +328,13 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     variants: tuple[VariantSpec, ...]  # in table order; the first is the baseline
     schedules: tuple[Challenge, ...]  # the challenges of one fork, in order, fully expanded
     warmup_challenges: tuple[Challenge, ...]
-    forks: Annotated[int, about("planned forks of every variant")]
-    seed: Annotated[int, about("of the order of variants within blocks, of arrivals and values")]
-    heap_mb: Annotated[int, about("heap of every node, MiB")]
-    # Its operations are in the record by the digest only.
-    track: Annotated[str, about("name of the track")]
+    forks: int  # planned forks of every variant
+    seed: int  # of the order of variants within blocks, of arrivals and values
+    heap_mb: int  # heap of every node, MiB
+    track: str  # its name; its operations are in the record by the digest only
     track_digest: str  # SHA-256 over the rendered track
-    track_source: TrackSource | None = (
-        None  # the repository that `track` was checked out of; None without one
-    )
+    # The repository that `track` was checked out of; None without one.
+    track_source: TrackSource | None = None
     corpus: CorpusSpec
     params: dict[str, Any]
     # What followed `benchctl` on the command line, as typed; empty where no command asked for it.
@@ -346,9 +343,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     redline: RedlineSpec | None = None
     pin: PinSpec | None = None  # CPUs of nodes and driver; None to leave them to the kernel
     stop: StopSpec | None = None  # when it may end with fewer forks; None for always all of them
-    test_mode: Annotated[
-        bool, about("its tasks were cut to see whether they work; its values mean nothing")
-    ] = False
+    test_mode: bool = False  # its tasks were cut to see whether they work; its values mean nothing
     # What every fork begins on: a copy of data that was prepared, or an empty node, whose data the
     # challenges make themselves.
     origin: DataOrigin = "prepared"
@@ -364,7 +359,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     swept: SweepSpec | None = None
     load_hosts: tuple[str, ...] = ()  # names of the hosts that clients work on; empty for that of benchctl
     # Why variants are measured one after another; empty where those of a block are measured at the same time.
-    apart: Annotated[str, about("why variants took no turns; empty if they did")] = ""
+    apart: str = ""
     micro: MicroSpec | None = None  # the microbenchmarks that are measured instead of nodes; None for nodes
     # 0 where another tool measured, which does not say.
     segments: int = 1

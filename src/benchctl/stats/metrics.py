@@ -406,8 +406,10 @@ def builds_as_forks(
     made = msgspec.structs.replace(plan, schedules=(*plan.schedules, challenge), redline=None, swept=swept)
     return made, {
         label: [
-            msgspec.structs.replace(
-                ForkRecord.of_figures(label, number, (_build_summary(facts, place),)),
+            ForkRecord(
+                label,
+                number,
+                (_build_summary(facts, place),),
                 index_build=runs[label][number] if runs else number,
             )
             for number, facts in enumerate(group)

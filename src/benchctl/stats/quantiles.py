@@ -162,7 +162,7 @@ def requantiled(fork: ForkRecord, chunks: Iterable[Columns], quantiles: Collecti
 
     Args:
         fork: a finished fork.
-        chunks: its samples, with the columns of `results.reading.CHART_COLUMNS`.
+        chunks: its samples, with the columns of `results.samples.CHART_COLUMNS`.
         quantiles: probabilities between 0 and 1, both excluded.
     """
     times: dict[Place, _Times] = {}
