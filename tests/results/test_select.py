@@ -241,7 +241,7 @@ def test_what_fits_nothing_or_too_much_is_explained(cases: Cases, store: RunStor
 
 def test_a_name_that_is_a_variant_and_a_run_needs_a_word_before_it(store: RunStore, record: RecordMaker):
     store.create("es").save(record("es", "os"))
-    with pytest.raises(UsageError, match="'es' is a variant, and it names run es") as caught:
+    with pytest.raises(UsageError, match="'es' is a variant, and it names a run") as caught:
         choose_by_text(store, "es", "latest:os")
     assert caught.value.hint == "write variant:es or run:es"
 

@@ -106,7 +106,6 @@ CANNOT = {"unsupported": "unknown query", "throughput_per_s": None, "service_tim
         (FLAT[:1], {}, "os in a, throughput: insufficient: "),
         (FLAT[:2], {}, "os in a, throughput: insufficient: "),
         (FLAT, {"failures": {"rejected": 3}}, "in no other value: 15 rejected"),
-        (FLAT, {"failed_share": 0.6}, "failed requests of os are in the figures: up to 60% of a fork's"),
         (FLAT, CANNOT, "os in a, throughput: n/a: es cannot do this operation: unknown query"),
     ],
 )

@@ -24,8 +24,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     p50: float | None
     p90: float | None
     p99: float | None
-    # Standard errors of their natural logarithms, from order statistics; None where too few requests lie
-    # beyond, and where another tool measured.
+    # Standard errors of their natural logarithms, from order statistics; None if too few requests lie beyond.
     error_p50: float | None = None
     error_p90: float | None = None
     error_p99: float | None = None
@@ -94,7 +93,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     task: int  # position of the task in the challenge, from 0
     label: str  # name of the task
     operation: str  # name of the operation
-    samples: int = 0  # successful measured operations; a lower bound where another tool measured
+    samples: int = 0  # successful measured operations
     warmup_samples: int = 0  # unmeasured operations, successful or not
     failures: dict[str, int] = {}  # measured operations that failed, by outcome name
     # The first few distinct reasons, in the words of the engine or the client.
@@ -135,9 +134,7 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # Why the search ended; `found` is the only end whose rate is more than a lower bound.
     redline_end: RedlineEnd | None = None
     redline_text: str = ""  # how the search ended, in words; empty when found
-    driver: DriverFigures | None = None  # the driver's own part; None where another tool measured
-    # Of the requests, failed and in the figures all the same, 0 to 1: other tools mix them.
-    failed_share: float = 0.0
+    driver: DriverFigures | None = None  # the driver's own part; None of microbenchmarks
     # Name of a metered figure -> its value; what is not known of a task is left out. Of several nodes it is
     # the sum.
     meters: dict[str, float] = {}

@@ -361,8 +361,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     # Why variants are measured one after another; empty where those of a block are measured at the same time.
     apart: str = ""
     micro: MicroSpec | None = None  # the microbenchmarks that are measured instead of nodes; None for nodes
-    # 0 where another tool measured, which does not say.
-    segments: int = 1
+    segments: int = 1  # 0 of microbenchmarks, as `ingest_clients`
     ingest_clients: int = 2
 
     @property

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import msgspec
 
@@ -11,7 +10,7 @@ from benchctl.errors import UsageError
 from benchctl.results.likeness import Variant, alike_variants, same_tasks, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Swept, VariantSpec
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore
 
 
 class Archive:
@@ -28,9 +27,8 @@ class Archive:
     def __init__(self, store: RunStore, only: Sequence[str] = ()) -> None:
         self._store = store
         self.only = tuple(dict.fromkeys(only))
-        self._read: dict[Path, RunRecord] = {}
-        self._folders: dict[str, RunFolder] = {}
-        self._named: dict[str, RunFolder] = {}
+        self._folders: dict[str, RunFolder] = {}  # by id
+        self._named: dict[str, RunRecord] = {}
         self.unreadable: list[str] = []
         named = {record.id: record for record in map(self.find, self.only)}
         self._newest = sorted(named.values(), key=lambda record: record.created, reverse=True)
@@ -41,10 +39,11 @@ class Archive:
         place = 0
         while True:
             if place == len(self._newest):
-                found = next(self._rest, None)
-                if found is None:
+                folder, record = next(self._rest, (None, None))
+                if folder is None or record is None:
                     return
-                self._newest.append(self._kept(*found))
+                self._folders.setdefault(record.id, folder)
+                self._newest.append(record)
             yield self._newest[place]
             place += 1
 
@@ -56,9 +55,10 @@ class Archive:
             BenchctlError: If the record cannot be read.
         """
         if name not in self._named:  # what there is to say of it is said once
-            self._named[name] = self._store.find(name)
-        folder = self._named[name]
-        return self._read.get(folder.path) or self._kept(folder, folder.load())
+            folder = self._store.find(name)
+            self._named[name] = folder.load()
+            self._folders.setdefault(self._named[name].id, folder)
+        return self._named[name]
 
     def names(self, name: str) -> bool:
         """Return whether a name may mean any run of the store; reads no run."""
@@ -67,10 +67,6 @@ class Archive:
     def folder_of(self, record: RunRecord) -> RunFolder:
         """Return the folder of a run from here."""
         return self._folders[record.id]
-
-    def _kept(self, folder: RunFolder, record: RunRecord) -> RunRecord:
-        self._folders.setdefault(record.id, folder)
-        return self._read.setdefault(folder.path, record)
 
 
 @dataclass(frozen=True)
@@ -413,7 +409,7 @@ def choose_sides(
                 hint=f"one of: {', '.join(labels)}",
             )
         sides.insert(0, sides.pop(names.index(baseline)))
-    remarks = (*selection.remarks, *_unused(archive, selection), *archive.unreadable)
+    remarks = (*selection.remarks, *archive.unreadable)
     return Selection(tuple(sides), selection.differences, remarks)
 
 
@@ -502,40 +498,25 @@ def parse_side(text: str, archive: Archive) -> Wanted:
 
 
 def _bare(text: str, archive: Archive) -> Wanted:
-    """A word that may be a variant's name, or the beginning of a run's."""
-    run = _run_named(text, archive)
-    if run is not None and run.id == text and _ID.match(text):
-        return Wanted(text, runs=(run,))
-    if run is None and not archive.names(text):
-        return Wanted(text, variant=text)
-    stored = any(spec.name == text for record in archive for spec in record.plan.variants)
-    if run is None:
-        # Where it is not a variant, `find` says which runs it may mean.
-        return Wanted(text, variant=text) if stored else Wanted(text, runs=(archive.find(text),))
-    if stored:
+    """A word that may be a variant's name, or a part of a run's id."""
+    is_run = archive.names(text)
+    if _ID.match(text) or text == LATEST:
+        return Wanted(text, runs=(archive.find(text),))
+    if not any(spec.name == text for record in archive for spec in record.plan.variants):
+        return Wanted(text, runs=(archive.find(text),)) if is_run else Wanted(text, variant=text)
+    if is_run:
         raise UsageError(
-            f"'{text}' is a variant, and it names run {run.id}", hint=f"write variant:{text} or run:{text}"
+            f"'{text}' is a variant, and it names a run", hint=f"write variant:{text} or run:{text}"
         )
-    return Wanted(text, runs=(run,))
-
-
-def _run_named(text: str, archive: Archive) -> RunRecord | None:
-    """The run of this name, if any."""
-    try:
-        return archive.find(text)
-    except UsageError:
-        return None
+    return Wanted(text, variant=text)
 
 
 def _of_run(text: str, name: str, archive: Archive) -> Wanted:
     """`RUN` or `RUN:VARIANT`; a path may have a colon of its own."""
-    whole = _run_named(name, archive)
-    if whole is not None:
-        return Wanted(text, runs=(whole,))
     run, colon, variant = name.rpartition(":")
-    if not colon:
-        return Wanted(text, runs=(archive.find(name),))
-    return Wanted(text, variant=variant, runs=(archive.find(run),))
+    if colon and not archive.names(name):
+        return Wanted(text, variant=variant, runs=(archive.find(run),))
+    return Wanted(text, runs=(archive.find(name),))
 
 
 def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
@@ -551,16 +532,3 @@ def _tagged(text: str, rest: str, archive: Archive) -> Wanted:
     raise UsageError(
         f"no run has the tag {criterion}", hint=f"tags of stored runs: {', '.join(tags) or 'none'}"
     )
-
-
-def _unused(archive: Archive, selection: Selection) -> list[str]:
-    """Runs that were named and not used: nobody should think that they are in the figures."""
-    used = {part.run.id for part in selection.parts}
-    remarks = " ".join(selection.remarks)
-    named = [archive.find(run).id for run in archive.only]
-    return [
-        f"run {run} is not in these figures: {' and '.join(sorted(used))} "
-        f"{'has' if len(used) == 1 else 'have'} newer results of all that is compared"
-        for run in dict.fromkeys(named)
-        if run not in used and run not in remarks
-    ]

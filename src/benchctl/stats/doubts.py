@@ -332,10 +332,6 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     failed = sum((Counter(summary.failures) for summary in summaries), Counter[str]())
     if failed:
         yield Caveat("failures", _failures(label, failed, summaries))
-    mixed = max((summary.failed_share for summary in summaries), default=0.0)
-    if mixed > 0:
-        text = f"failed requests of {label} are in the figures: up to {100 * mixed:.3g}% of a fork's"
-        yield Caveat("failures", text)
     measured = [summary for summary in summaries if summary.samples > 0]
     if not measured:
         if summaries and not failed:
