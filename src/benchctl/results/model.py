@@ -79,7 +79,6 @@ class StoredFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
     size_bytes: int
     sha256: str
-    rows: int | None = None  # of a Parquet file; None for all others
 
 
 class ForkRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

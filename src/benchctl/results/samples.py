@@ -437,17 +437,6 @@ def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
 
 
-def parquet_rows(path: Path) -> int:
-    """Return the number of rows of a file, by its metadata.
-
-    Raises:
-        BenchctlError: If the file is not Parquet.
-    """
-    with database(f"read {path}") as connection:
-        row = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [str(path)]).fetchone()
-    return int(row[0]) if row else 0
-
-
 @dataclass(frozen=True)
 class TaskWindow:
     """A task's time, in nanoseconds from the origin of the fork's samples."""
@@ -478,20 +467,9 @@ def windows_in(path: Path) -> dict[tuple[int, int], TaskWindow]:
     }
 
 
-_LONGEST_FORK_NS = 10**17  # three years
-_LONGEST_REQUEST_NS = 10**15  # eleven days, and what charts can count
-
 CHART_COLUMNS = (
-    "schedule",
-    "task",
-    "warmup",
-    "intended_ns",
-    "start_ns",
-    "end_ns",
-    "outcome",
-    "took_ms",
-    "part",
-)
+    "schedule", "task", "warmup", "intended_ns", "start_ns", "end_ns", "outcome", "took_ms", "part",
+)  # fmt: skip
 """Data of charts, and quantiles that no summary holds."""
 
 
@@ -502,52 +480,19 @@ class SampleFile:
     path: Path
 
     def __iter__(self) -> Iterator[Columns]:
-        """Yield one row group after the other, in order.
+        """Yield at most CHUNK_ROWS rows after the other, in order.
 
         Raises:
             BenchctlError: If the file is missing or no sample file of this benchctl.
         """
-        # Row groups are waited for one by one.
-        with database(f"read the samples in {self.path}") as connection:
-            yield from self._row_groups(connection)
-
-    def _row_groups(self, connection: "DuckDBPyConnection") -> Iterator[Columns]:
-        name = str(self.path)
-        names = connection.execute("SELECT name FROM parquet_schema(?)", [name]).fetchall()
-        present = {column for (column,) in names}
-        if missing := [column for column in CHART_COLUMNS if column not in present]:
-            raise BenchctlError(f"{self.path} lacks the columns {', '.join(missing)}")
         # DuckDB passes over the row groups that cannot hold such row numbers. The names are SAMPLE_DTYPES'.
         query = (
             f"SELECT {', '.join(CHART_COLUMNS)} FROM read_parquet(?, file_row_number = true) "  # noqa: S608 - ours
             "WHERE file_row_number >= ? AND file_row_number < ?"
         )
-        first = 0
-        for rows in _group_sizes(connection, name):
-            chunk = connection.execute(query, [name, first, first + rows]).fetchnumpy()
-            first += rows
-            values = {name: chunk[name].astype(SAMPLE_DTYPES[name], copy=False) for name in CHART_COLUMNS}
-            if not _possible(values):
-                raise BenchctlError(f"{self.path} holds what no request can have: it is damaged")
-            yield values
-
-
-def _group_sizes(connection: "DuckDBPyConnection", name: str) -> list[int]:
-    """Rows of every row group, in order; groups of foreign files may be larger than a chunk and are cut."""
-    query = (
-        "SELECT any_value(row_group_num_rows) FROM parquet_metadata(?) "
-        "GROUP BY row_group_id ORDER BY row_group_id"
-    )
-    groups = [rows for (rows,) in connection.execute(query, [name]).fetchall()]
-    return [min(CHUNK_ROWS, rows - start) for rows in groups for start in range(0, rows, CHUNK_ROWS)]
-
-
-def _possible(rows: Columns) -> bool:
-    """Return whether times can be those of requests; a damaged file may still be readable."""
-    clocks = (rows[name] for name in ("intended_ns", "start_ns", "end_ns"))
-    ok = rows["outcome"] == Outcome.OK
-    service_ns = (rows["end_ns"] - rows["start_ns"])[ok]
-    return bool(
-        all((np.abs(clock) < _LONGEST_FORK_NS).all() for clock in clocks)
-        and ((service_ns >= 0) & (service_ns < _LONGEST_REQUEST_NS)).all()
-    )
+        name = str(self.path)
+        with database(f"read the samples in {name}") as connection:
+            counted = connection.execute("SELECT num_rows FROM parquet_file_metadata(?)", [name]).fetchall()
+            for first in range(0, counted[0][0], CHUNK_ROWS):
+                chunk = connection.execute(query, [name, first, first + CHUNK_ROWS]).fetchnumpy()
+                yield {name: chunk[name].astype(SAMPLE_DTYPES[name], copy=False) for name in CHART_COLUMNS}

@@ -27,7 +27,6 @@ from benchctl.results.samples import (
     Columns,
     SampleFile,
     TaskWindow,
-    parquet_rows,
     windows_in,
     write_parquet,
 )
@@ -423,8 +422,7 @@ def _described(path: Path) -> StoredFile:
     with open_regular(path, follow=False) as file:
         size = os.fstat(file.fileno()).st_size
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    rows = parquet_rows(path) if path.suffix == ".parquet" else None
-    return StoredFile(size, digest, rows)
+    return StoredFile(size, digest)
 
 
 def reference(folder: RunFolder, usual: Path) -> str:
