@@ -84,7 +84,7 @@ def test_forks_without_profiles_are_passed_over(folder: RunFolder, fork: ForkRec
 
 
 def test_without_samples_nobody_knows_when_a_task_ran(folder: RunFolder, fork: ForkRecord):
-    folder.sample_file("es", 0).unlink()
+    (folder.path / "forks" / "000-es.parquet").unlink()
     with pytest.raises(BenchctlError, match="fork 0 of es are not there"):
         frames(folder, fork, "first/range")
 

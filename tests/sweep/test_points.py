@@ -58,7 +58,6 @@ def test_options_of_variants_are_swept_over_variants_with_the_rest_as_it_was():
         ("own.xx-useserialgc", ("-Xint", "-XX:+UseSerialGC")),
     ]
     assert plan.families == ("own",)
-    assert plan.point("own.none", 0) == "jvm=none"
     assert plan.swept is not None
     assert plan.swept.variants["own.none"].at == {"jvm": ""}
     (settings,) = planned("setting:index.refresh_interval=30s,1s").swept.axes

@@ -444,13 +444,6 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
             groups.setdefault(tuple(self.swept.variants[label].at.values()), []).append(label)
         return list(groups.values())
 
-    def point(self, variant: str, schedule: int) -> str:
-        """Return the point of a variant's challenge in a sweep: `clients=2`; empty without one."""
-        if self.swept is None:
-            return ""
-        at = self.swept.schedules[schedule].at | self.swept.variants[variant].at
-        return ",".join(f"{axis.name}={at[axis.name] or 'none'}" for axis in self.swept.axes)
-
     @property
     def by_time(self) -> bool:
         """Return whether time alone decides how many forks there are."""

@@ -196,7 +196,6 @@ def select_sides(
     *,
     challenge: str | None = None,
     force: bool = False,
-    every: bool = False,
 ) -> Selection:
     """Choose the newest sound results of each side that may stand side by side; without any, the newest.
 
@@ -210,7 +209,6 @@ def select_sides(
         wanted: the sides, the baseline first.
         challenge: only runs of this challenge.
         force: take unlike runs when there are no others, and say how they differ.
-        every: take all candidates that are comparable, not the newest only.
 
     Raises:
         UsageError: If a side has no results, fits several variants, or is the same as another; or there
@@ -231,7 +229,7 @@ def select_sides(
     sides: list[Side] = []
     owners: dict[tuple[str, str], Wanted] = {}
     for label, side, variant in zip(_labels(wanted, chosen), wanted, chosen, strict=True):
-        pooled = len(side.runs) > 1 or (every and not side.runs) or (side.tag and apart)
+        pooled = len(side.runs) > 1 or (side.tag and apart)
         results, left_out = _in_runs(newest.of(side) if pooled else (), side, variant)
         remarks += left_out
         for name, record in results:
@@ -385,8 +383,7 @@ def choose_sides(
         UsageError: If a text fits nothing or several things, or fewer than two sides remain.
         BenchctlError: If only unlike results exist and `force` is false.
     """
-    every = len(archive.only) >= _LEAST_SIDES and len(texts) > 1
-    if len(archive.only) >= _LEAST_SIDES and not every:
+    if len(archive.only) > 1 and len(texts) <= 1:
         # One side stands for its results in each of the named runs.
         texts = [f"run:{run}:{texts[0]}" if texts else f"run:{run}" for run in archive.only]
     texts = list(texts)
@@ -398,7 +395,9 @@ def choose_sides(
             hint=f"e.g. benchctl compare es os; a side is {_FORMS}; for a whole run: benchctl show RUN",
         )
     wanted = [parse_side(text, archive) for text in texts]
-    selection = select_sides(archive, wanted, challenge=challenge, force=force, every=every)
+    if len(archive.only) > 1:
+        wanted = [replace(side, runs=side.runs or tuple(archive)) for side in wanted]
+    selection = select_sides(archive, wanted, challenge=challenge, force=force)
     sides = list(selection.sides)
     if baseline is not None:
         labels = [side.label for side in sides]

@@ -288,10 +288,6 @@ class RunFolder(RecordFolder[RunRecord]):
             )
         return path
 
-    def sample_file(self, variant: str, block: int) -> Path:
-        """Return the path of the samples of one fork."""
-        return self.path / "forks" / f"{block:03d}-{variant}.parquet"
-
     def write_samples(self, chunks: Iterable[Columns], variant: str, block: int) -> str:
         """Write one fork's samples as Parquet, in order; holds one chunk at a time.
 
@@ -301,7 +297,7 @@ class RunFolder(RecordFolder[RunRecord]):
         Raises:
             BenchctlError: If the disk is full or cannot be written.
         """
-        target = self.sample_file(variant, block)
+        target = self.path / "forks" / f"{block:03d}-{variant}.parquet"
         with disk_errors(f"write {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as partial:
