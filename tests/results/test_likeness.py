@@ -59,29 +59,6 @@ def test_runtimes_that_were_chosen_within_a_run_are_no_difference(record: Record
     assert unlike_variants(("es", here), ("es17", there)) == ("different Java runtime (21, 17)",)
 
 
-@pytest.mark.parametrize(
-    ("changes", "what"),
-    [
-        ({"jvm_flags": ("-Xint",)}, "JVM flags"),
-        ({"settings": {"a": "1"}}, "setting a"),
-        ({"heap_mb": 300}, "heap"),
-        ({"environment": {"A": "1"}}, "environment A"),
-        ({"index_settings": {"index.a": "1"}}, "index setting index.a"),
-        ({"jars": ("/a.jar",)}, "jars"),
-        ({"plugins": ("/a.zip",)}, "plug-ins"),
-    ],
-)
-def test_variants_of_one_name_are_alike_only_when_they_are_the_same(
-    planned: RecordMaker, changes: dict[str, Any], what: str
-):
-    plain = VariantSpec("x", "elasticsearch", "8.11.0")
-    here = planned("1", variants=(plain,))
-    there = planned("2", variants=(msgspec.structs.replace(plain, **changes),))
-    (reason,) = unlike_variants(("x", here), ("x", there))
-    assert reason.startswith(f"x: different {what} (")
-    assert alike_variants(("x", here), ("y", there))
-
-
 def test_jars_are_what_is_in_them_and_warm_ups_what_they_do(planned: RecordMaker):
     spec = VariantSpec("x", "elasticsearch", "8.11.0", jars=("/a.jar",), warmups=("w",))
     facts = EngineFacts("x", "8.11.0", "b", "9", "s", "21", (), (), jars={"a.jar": "1"})
@@ -199,37 +176,18 @@ def test_variants_are_alike_only_with_the_same_tasks(planned: RecordMaker):
     assert alike_variants(("es", planned("1")), ("es", planned("2", **schedule(RANGE, description="d"))))
 
 
-SHA = "0123456789abcdef" * 4
-
-
-def facts(spec: VariantSpec, **changes: Any) -> EngineFacts:
-    base = EngineFacts(spec.name, spec.version, "b", "9.8.0", "a", "Eclipse Adoptium 21.0.8", (), ())
-    return msgspec.structs.replace(base, **changes)
-
-
-def record(*engines: EngineFacts, variants: tuple[VariantSpec, ...]) -> RunRecord:
-    return make_record(plan=make_plan(variants=variants), engines=engines)
-
-
 def own(name: str, base: VariantSpec = ES, **changes: Any) -> VariantSpec:
     return msgspec.structs.replace(base, name=name, **changes)
 
 
-def lines(*variants: VariantSpec) -> tuple[str, ...]:
-    """Before any node was up."""
-    return variant_differences(resolved(record(variants=variants)))
-
-
-def test_a_runtime_is_said_as_it_says_itself():
-    old = own("os-17", OS, jdk="17")
-    run = record(facts(ES), facts(OS), facts(old, jdk="Eclipse Adoptium 17.0.15"), variants=(ES, OS, old))
-    assert variant_differences(resolved(run)) == ("os-17 differs from os in: JDK 17.0.15 instead of 21.0.8",)
-
-
-def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
-    slow = own("slow", jvm_flags=("-Xint",))
-    run = record(facts(ES), variants=(ES, slow))
-    assert variant_differences(resolved(run)) == ("slow differs from es in: JVM flags -Xint",)
+def lines(*variants: VariantSpec, **jdks: str) -> tuple[str, ...]:
+    """Differences of variants; of nodes that were up, if the runtimes of some are given."""
+    engines = tuple(
+        EngineFacts(spec.name, spec.version, "b", "9.8.0", "a", f"Temurin {jdks[spec.name]}", (), ())
+        for spec in variants
+        if spec.name in jdks
+    )
+    return variant_differences(resolved(make_record(plan=make_plan(variants=variants), engines=engines)))
 
 
 @pytest.mark.parametrize(
@@ -240,34 +198,38 @@ def test_what_one_node_says_is_not_held_against_what_another_was_asked_for():
         ({"index_settings": {"index.codec": "default"}}, "index setting index.codec default"),
         ({"environment": {"A": "b"}}, "environment A b"),
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
-        ({"plugins": ("g:a:1",)}, "plug-ins g:a:1"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
+        # Credentials are never repeated.
         ({"plugins": ("https://me:secret@host/icu.zip?key=1",)}, "plug-ins icu.zip"),
         ({"jvm_flags": ("-Xint",), "environment": {"A": "b"}}, "JVM flags -Xint; environment A b"),
+        ({"heap_mb": 1024}, "heap 1024 MiB instead of the run's"),
+        ({"distribution": "/d/es.zip"}, "distribution /d/es.zip instead of Maven Central"),
+        (
+            {"distribution": "https://me:secret@host/d/es.zip?key=1"},
+            "distribution es.zip instead of Maven Central",
+        ),
     ],
 )
-def test_each_part_is_said(changes: dict[str, Any], said: str):
+def test_each_trait_is_said_and_makes_another_variant_of_a_name(
+    planned: RecordMaker, changes: dict[str, Any], said: str
+):
     other = own("other", **changes)
     assert lines(ES, OS, other) == (f"other differs from es in: {said}",)
     assert lines(OS, other) == (f"other differs from es 8.11.0 in: {said}",)
     assert "; ".join(beyond(other)) == said
+    here, there = planned("1", variants=(own("other"),)), planned("2", variants=(other,))
+    # Distributions of one name are what runs are compared for; warm-ups are held against each other in full.
+    counted = not {"distribution", "warmups"} & changes.keys()
+    assert bool(unlike_variants(("other", here), ("other", there))) == counted
+    assert alike_variants(("other", here), ("another", there))
 
 
-@pytest.mark.parametrize(
-    ("changes", "value", "usual"),
-    [
-        ({"heap_mb": 1024}, "heap 1024 MiB", "the run's"),
-        ({"distribution": "/d/es.zip"}, "distribution /d/es.zip", "Maven Central"),
-        # Credentials are never repeated.
-        ({"distribution": "https://me:secret@host/d/es.zip?key=1"}, "distribution es.zip", "Maven Central"),
-    ],
-)
-def test_what_every_variant_has_is_said_beside_what_is_usual(changes: dict[str, Any], value: str, usual: str):
-    other = own("other", **changes)
-    said = f"{value} instead of {usual}"
-    assert lines(ES, OS, other) == (f"other differs from es in: {said}",)
-    assert lines(OS, other) == (f"other differs from es 8.11.0 in: {said}",)
-    assert beyond(other) == (said,)
+def test_what_nodes_report_is_compared_with_what_nodes_report():
+    old, slow = own("os-17", OS, jdk="17"), own("slow", jvm_flags=("-Xint",))
+    assert lines(ES, OS, old, es="21.0.8", os="21.0.8", **{"os-17": "17.0.15"}) == (
+        "os-17 differs from os in: JDK 17.0.15 instead of 21.0.8",
+    )
+    assert lines(ES, slow, es="21.0.8") == ("slow differs from es in: JVM flags -Xint",)
 
 
 def test_it_is_the_plain_one_of_the_same_version_that_others_differ_from():
@@ -276,12 +238,18 @@ def test_it_is_the_plain_one_of_the_same_version_that_others_differ_from():
     assert lines(ES, newer) == ("x differs from es in: version 8.19.0 instead of 8.11.0; JVM flags -Xint",)
 
 
-def test_a_jar_is_said_with_its_digest_and_where_it_came_from():
+def test_a_jar_is_said_with_its_digest():
     patched = own("patched", jars=("patched:bulk-visit",), plugins=("g:icu:1",))
-    resolution = facts(patched, jars={"lucene-core-9.8.0.jar": SHA}, plugins={"icu": "1.0"})
-    run = record(facts(ES), resolution, variants=(ES, patched))
+    plain = EngineFacts("es", "8.11.0", "b", "9.8.0", "a", "Temurin 21.0.8", (), ())
+    changed = msgspec.structs.replace(
+        plain,
+        variant="patched",
+        jars={"lucene-core-9.8.0.jar": 4 * "0123456789abcdef"},
+        plugins={"icu": "1.0"},
+    )
+    run = make_record(plan=make_plan(variants=(ES, patched)), engines=(plain, changed))
     (line,) = variant_differences(resolved(run))
-    assert line == ("patched differs from es in: jar lucene-core-9.8.0.jar 0123456789ab; plug-in icu 1.0")
+    assert line == "patched differs from es in: jar lucene-core-9.8.0.jar 0123456789ab; plug-in icu 1.0"
 
 
 def test_clusters_that_run_already_are_what_they_are():

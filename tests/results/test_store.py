@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from benchctl.results.model import (
     RunRecord,
 )
 from benchctl.results.samples import Columns, empty_columns
-from benchctl.results.store import RunFolder, RunStore, contradiction, new_run_id, reference
+from benchctl.results.store import RunFolder, RunStore, new_run_id, reference
 from builders import make_fork, make_plan, make_record, make_summary
 from stored import read_parquet
 
@@ -29,19 +30,86 @@ def store(tmp_path: Path) -> RunStore:
     return RunStore(tmp_path / "runs")
 
 
-def test_a_record_survives_and_is_found_by_id_beginning_path_and_latest(store: RunStore, record: RecordMaker):
-    folders = {}
-    for name in ("20260101-000000-a-0001", "20260102-000000-b-0002"):
-        folders[name] = store.create(name)
-        folders[name].save(record(name))
-    assert store.find("20260101").load() == record("20260101-000000-a-0001")
-    assert store.find("latest").path.name == "20260102-000000-b-0002"
-    assert store.find("0001").path.name == "20260101-000000-a-0001"
-    assert store.find(str(folders["20260101-000000-a-0001"].path)).load().id == "20260101-000000-a-0001"
-    with pytest.raises(UsageError, match="matches 2 runs"):
-        store.find("2026")
-    with pytest.raises(UsageError, match="no such run"):
-        store.find("1999")
+NAMES = ("2026-a", "2026-a-b", "2026-c", "2027-d")
+
+
+@pytest.fixture
+def filled(store: RunStore, record: RecordMaker) -> RunStore:
+    for name in reversed(NAMES):
+        store.create(name).save(record(name))
+    (store.root / "2028-without").mkdir()
+    return store
+
+
+def test_folders_with_a_record_are_listed_oldest_first_and_read(filled: RunStore, record: RecordMaker):
+    assert [folder.path.name for folder in filled.folders()] == [*NAMES]
+    assert filled.folders()[0].load() == record("2026-a")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("latest", "2027-d"),
+        ("2027", "2027-d"),
+        ("2026-a", "2026-a"),
+        ("2026-a-", "2026-a-b"),
+        ("d", "2027-d"),
+        ("a-b", "2026-a-b"),
+    ],
+)
+def test_a_run_is_found_by_id_or_by_a_beginning_or_end_that_it_has_alone(
+    filled: RunStore, name: str, found: str
+):
+    assert filled.find(name).path == filled.root / found
+
+
+def test_a_path_comes_first_wherever_it_is(
+    filled: RunStore, record: RecordMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    elsewhere = RunStore(tmp_path).create("2027")
+    elsewhere.save(record())
+    monkeypatch.chdir(tmp_path)
+    assert filled.find(str(elsewhere.path)) == filled.find("2027") == elsewhere
+
+
+@pytest.mark.parametrize("name", ["", "x", "x" * 300, "2028-without", "2026-a-b-c", "-d", "7-d"])
+def test_what_fits_none_is_refused(filled: RunStore, name: str):
+    with pytest.raises(UsageError, match=f"no such run '{name}' in") as caught:
+        filled.find(name)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [("2026", "3 runs in .*2026-a, 2026-a-b, 2026-c"), ("e", "2 runs"), ("2029", "2 runs")],
+)
+def test_what_fits_several_is_refused_with_some_of_them(
+    filled: RunStore, record: RecordMaker, name: str, found: str
+):
+    for other in ("2029-e", "2030-e", "2031-2029"):
+        filled.create(other).save(record(other))
+    with pytest.raises(UsageError, match=f"'{name}' is ambiguous: it matches {found}"):
+        filled.find(name)
+
+
+def test_a_store_that_was_never_made_is_empty_and_not_made_by_looking(store: RunStore, tmp_path: Path):
+    assert store.folders() == []
+    with pytest.raises(UsageError, match="no such run 'latest'"):
+        store.find("latest")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_may_not_be_looked_into_is_listed(filled: RunStore, monkeypatch: pytest.MonkeyPatch):
+    closed = filled.root / "2028-without"
+    stat = Path.stat
+
+    def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent == closed:
+            raise PermissionError
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    assert filled.folders()[-1].path == closed
 
 
 def test_latest_is_the_newest_finished_run_and_newer_ones_are_told_of(store: RunStore, record: RecordMaker):
@@ -187,25 +255,34 @@ def test_a_run_that_ended_early_has_the_forks_of_the_blocks_that_it_began():
     assert msgspec.structs.replace(ended, forks=()).missing() == ()
 
 
-@pytest.mark.parametrize("place", [{"schedule": 1}, {"task": 1}, {"schedule": -1}, {"task": -1}])
-def test_figures_are_of_a_task_of_the_plan(place: dict[str, int]):
-    summary = msgspec.structs.replace(make_summary("range", 3.0), **place)
-    assert (
-        contradiction(make_record(forks=(make_fork("os", 2, summary),)))
-        == "fork 2 of os has figures of a task that is not in its plan"
-    )
+FORK = make_fork("es", 1, make_summary("range", 3.0))
 
 
-def test_a_fork_is_listed_once():
-    fork = make_fork("es", 1, make_summary("range", 3.0))
-    failed = msgspec.structs.replace(fork, status="failed")
-    assert contradiction(make_record(forks=(fork, failed))) == "it lists fork 1 of es 2 times"
-
-
-def test_what_is_wrong_is_said_when_a_record_is_read(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        *(
+            (
+                {
+                    "forks": (
+                        make_fork("os", 2, msgspec.structs.replace(make_summary("range", 3.0), **place)),
+                    )
+                },
+                "fork 2 of os has figures of a task that is not in its plan",
+            )
+            for place in ({"schedule": 1}, {"task": 1}, {"schedule": -1}, {"task": -1})
+        ),
+        (
+            {"forks": (FORK, msgspec.structs.replace(FORK, status="failed"))},
+            "it lists fork 1 of es 2 times",
+        ),
+        ({"plan": make_plan(variants=())}, "its plan has no variant"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(tmp_path: Path, changes: dict[str, Any], wrong: str):
     folder = RunFolder(tmp_path)
-    folder.save(make_record(plan=make_plan(variants=())))
-    with pytest.raises(BenchctlError, match=r"run\.json is damaged: its plan has no variant"):
+    folder.save(make_record(**changes))
+    with pytest.raises(BenchctlError, match=rf"run\.json is damaged: {wrong}"):
         folder.load()
 
 

@@ -218,8 +218,8 @@ class Shelf(Generic[Folder]):
         return True
 
 
-def contradiction(record: RunRecord) -> str:
-    """Return why no figure of a record can be relied on; empty for records that benchctl writes."""
+def _contradiction(record: RunRecord) -> str:
+    """Why no figure of a record can be relied on; empty for records that benchctl writes."""
     if not record.plan.variants:
         return "its plan has no variant"
     forks = Counter((fork.block, fork.variant) for fork in record.forks)
@@ -271,7 +271,7 @@ class RunFolder(RecordFolder[RunRecord]):
             BenchctlError: If the record is missing, broken, inconsistent, or of another version.
         """
         record = super().load()
-        if wrong := contradiction(record):
+        if wrong := _contradiction(record):
             raise BenchctlError(f"{self.record_path} is damaged: {wrong}")
         return record
 
