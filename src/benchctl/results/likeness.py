@@ -69,7 +69,7 @@ def _text(value: object) -> str:
 
 
 def _excerpts(here: str, there: str) -> Iterator[str]:
-    """Both texts in brief, from shortly before the first difference."""
+    """Return both texts in brief, from shortly before the first difference."""
     pairs = enumerate(zip_longest(here, there))
     same = next((place for place, (left, right) in pairs if left != right), 0)
     start = max(0, same - _LEAD) if same >= _EXCERPT - _LEAD else 0
@@ -106,7 +106,7 @@ def _places(schedules: Sequence[Challenge]) -> dict[tuple[_Name, _Name], Place]:
 
 
 def _task_facts(schedules: Sequence[Challenge]) -> Facts:
-    """What decides the figures of each task, by `CHALLENGE/TASK`, without words about it."""
+    """Return what decides the figures of each task, by `CHALLENGE/TASK`, without words about it."""
     facts: Facts = {}
     for name, challenge, tasks in _named(schedules):
         beside = {place: step for step in challenge.steps for place in step}
@@ -291,7 +291,7 @@ def _is_plain(spec: VariantSpec) -> bool:
 
 
 def _traits_of_both(*sides: Resolved) -> Iterator[Facts]:
-    """What a node reports is compared with what a node reports."""
+    """Return the traits of each: what nodes report, where all of them were up, else what was asked for."""
     known = all(side.facts is not None for side in sides)
     return (_traits(side.spec, side.facts if known else None) for side in sides)
 

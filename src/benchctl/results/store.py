@@ -219,7 +219,7 @@ class Shelf(Generic[Folder]):
 
 
 def _contradiction(record: RunRecord) -> str:
-    """Why no figure of a record can be relied on; empty for records that benchctl writes."""
+    """Return why no figure of a record can be relied on; empty for records that benchctl writes."""
     if not record.plan.variants:
         return "its plan has no variant"
     forks = Counter((fork.block, fork.variant) for fork in record.forks)
