@@ -128,7 +128,7 @@ def test_files_of_another_process_are_counted_in(spool: SampleSpool, tmp_path: P
         spool.adopt([empty_columns(1)])
 
 
-def test_a_slow_disk_makes_the_client_wait_and_the_wait_is_counted(tmp_path: Path):
+def test_a_slow_disk_makes_the_client_wait(tmp_path: Path):
     disk_goes = threading.Event()
     with ThreadPoolExecutor(1) as disk, ThreadPoolExecutor(1) as client:
         disk.submit(disk_goes.wait)
@@ -139,8 +139,6 @@ def test_a_slow_disk_makes_the_client_wait_and_the_wait_is_counted(tmp_path: Pat
         disk_goes.set()
         assert waiting.result() == rows(1)
         file.finish(rows(3))
-    assert file.waits == 1
-    assert file.waited_ns > 0
     assert [piece["took_ms"].tolist() for piece in file.pieces()] == [[1, 2, 3]]
 
 

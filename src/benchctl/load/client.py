@@ -79,7 +79,6 @@ class Tally:
     failures: tuple[Failure, ...] = ()  # what failed, warm-up included
     searches_sent: int = 0  # searches that may have reached the node, those cut off by a stop included
     ended_ns: int = 0  # when the last client had completed its assignment; 0 when none did
-    disk_waits: int = 0  # how often a client had to wait until its samples were on disk
     unit: str = ""  # what the operations' weights count, where only they know; else empty
     tooks: Sequence[Counter[int]] = ()  # of batches of searches, successful and measured, as `Tooks`
     # Of profiled and measured searches, by names as in `Answer`.
@@ -102,7 +101,6 @@ class Tally:
         self.failures = merge_failures((self.failures, other.failures))
         self.searches_sent += other.searches_sent
         self.ended_ns = max(self.ended_ns, other.ended_ns)
-        self.disk_waits += other.disk_waits
         self.unit = self.unit or other.unit
         self.tooks = merge_tooks((self.tooks, other.tooks))
         self.profile_ns = self.profile_ns + other.profile_ns

@@ -4,6 +4,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Final, Literal, get_args
 
 import msgspec
@@ -24,7 +25,6 @@ from benchctl.track.pollution import POLLUTED
 
 # Sets of CPUs as Linux writes them: `0-2,5`.
 
-
 _PART = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
 # The kernel's own bound is below that.
 _MOST = 1 << 16
@@ -39,24 +39,18 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for part in text.strip().split(","):
         match = _PART.fullmatch(part)
-        if match is None:
+        cpus = range(int(match["first"]), int(match["last"] or match["first"]) + 1) if match else range(0)
+        if not cpus or cpus.stop > _MOST:
             raise ValueError(f"'{part}' is neither a CPU nor a range of CPUs")
-        first, last = int(match["first"]), int(match["last"] or match["first"])
-        if last < first or last >= _MOST:
-            raise ValueError(f"'{part}' is not a range of CPUs")
-        found.update(range(first, last + 1))
+        found.update(cpus)
     return tuple(sorted(found))
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
     """Return a set of CPUs as a list of ranges."""
-    ranges: list[tuple[int, int]] = []
-    for cpu in sorted(set(cpus)):
-        if ranges and ranges[-1][1] == cpu - 1:
-            ranges[-1] = (ranges[-1][0], cpu)
-        else:
-            ranges.append((cpu, cpu))
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+    numbered = enumerate(sorted(set(cpus)))
+    ranges = [[cpu for _, cpu in own] for _, own in groupby(numbered, lambda pair: pair[1] - pair[0])]
+    return ",".join(str(own[0]) if len(own) == 1 else f"{own[0]}-{own[-1]}" for own in ranges)
 
 
 EngineName = Literal["elasticsearch", "opensearch", "jvm"]

@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -172,14 +171,10 @@ class RowFile:
 
     Attributes:
         place: whose rows they are.
-        waits: how often a full buffer had to wait because the disk had not taken the one before.
-        waited_ns: for how long, altogether.
     """
 
     def __init__(self, path: Path, place: RowOwner, disk: ThreadPoolExecutor | None) -> None:
         self.place = place
-        self.waits = 0
-        self.waited_ns = 0
         self._path = path
         self._disk = disk
         self._descriptor: int | None = None
@@ -207,7 +202,6 @@ class RowFile:
             BenchctlError: If the copy cannot be written.
         """
         copy = RowFile(folder / self._path.name, self.place, None)
-        copy.waits, copy.waited_ns = self.waits, self.waited_ns
         offset = 0
         while piece := read(self._path, offset):
             copy._write(piece)
@@ -221,7 +215,7 @@ class RowFile:
         """Write a full buffer of whole rows in another thread; it must not change any more.
 
         Returns at once, unless the buffer handed over before is still being written: one of each client is on
-        its way at most, so the disk bounds the driver instead of filling its memory, and `waits` says so.
+        its way at most, so the disk bounds the driver instead of filling its memory.
 
         Returns:
             The buffer handed over before, free again; None the first time.
@@ -231,13 +225,7 @@ class RowFile:
         """
         if self._disk is None:
             raise RuntimeError(f"{self.place} was written by another process")
-        free = None
-        if self._writing is not None:
-            clock = time.monotonic_ns()
-            waits = not self._writing.done()
-            free = self._writing.result()
-            self.waits += waits
-            self.waited_ns += waits * (time.monotonic_ns() - clock)
+        free = None if self._writing is None else self._writing.result()
         self._writing = self._disk.submit(self._write_buffer, full)
         return free
 
