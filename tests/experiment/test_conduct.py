@@ -172,15 +172,21 @@ def test_one_variant_that_fails_is_given_up_and_the_rest_is_measured(world: Worl
     assert world.resume().status == "complete"
 
 
-def test_what_changed_in_between_is_told_and_the_record_stays(world: World, experiment: Experiment):
-    interrupt_at(5, world)
-    with pytest.raises(BenchctlError):
+@pytest.mark.parametrize("more", [None, More(2)])
+def test_what_changed_in_between_is_told_and_the_record_stays(
+    world: World, experiment: Experiment, more: More | None
+):
+    if more is None:
+        interrupt_at(5, world)
+        with pytest.raises(BenchctlError):
+            world.begin(experiment)
+        go_on(world)
+    else:
         world.begin(experiment)
-    go_on(world)
     before, runs = world.record, {name: world.run(name) for name in world.record.runs}
     world.before_reopen = not_resumable
     with pytest.raises(NotResumable, match="the kernel was another"):
-        world.resume()
+        world.resume(more=more)
     assert world.record == before
     assert {name: world.run(name) for name in before.runs} == runs
 
@@ -249,16 +255,6 @@ def test_more_forks_of_everything_are_another_look(world: World, experiment: Exp
     assert sorted({block for block, *_ in world.forks[EVERY:]}) == [3, 4]
     assert len(world.forks) == EVERY + 2 * 4
     assert {(world.run(name).looks, world.run(name).status) for name in record.runs} == {(2, "complete")}
-
-
-def test_an_execution_that_cannot_get_more_stays_as_it_is(world: World, experiment: Experiment):
-    before = world.begin(experiment)
-    runs = {name: world.run(name) for name in before.runs}
-    world.before_reopen = not_resumable
-    with pytest.raises(NotResumable):
-        world.resume(more=More(2))
-    assert world.record == before
-    assert {name: world.run(name) for name in before.runs} == runs
 
 
 def test_a_measurements_run_has_its_tags_and_the_drivers_cost_is_measured_once(world: World, tmp_path: Path):

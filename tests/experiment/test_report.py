@@ -109,13 +109,6 @@ def test_the_command_that_explains_it_stands_beside_its_run():
     assert lines[0] == f"fresh     benchctl show {name}; benchctl explain {name}"
 
 
-def test_forks_of_sides_are_counted():
-    runs = made_runs({"fresh": {"es": wobbling(4.0, 0), "os": wobbling(4.0, 1)[:4]}})
-    alike = comparison("alike", "fresh/es/range", "fresh/os/range")
-    text = rendered(made_record([alike], measurements=("fresh",)), runs, "text")
-    assert "9 forks, 4 to 5 of each of 2 sides" in text
-
-
 def test_json_holds_all_of_it_in_full_precision():
     record, runs = blog(), runs_of("fresh", "after", "noinline")
     found = msgspec.json.decode(rendered(record, runs, "json"), type=ExperimentDocument)
@@ -128,15 +121,6 @@ def test_an_experiment_without_expectations_or_tables_has_a_report():
     text = rendered(record, runs_of("fresh"), "text")
     assert "Expectations" not in text
     assert "fresh  benchctl show 20260101-000000-fresh" in text
-
-
-def test_many_comparisons_of_an_expectation_are_counted():
-    names = [f"c{number}" for number in range(6)]
-    specs = [comparison(name, "fresh/os/range", "after/os/range") for name in names]
-    relation: Relation = "slower"
-    record = made_record(specs, [expect("all slow down", relation, *names)])
-    text = rendered(record, runs_of("fresh", "after"), "text")
-    assert re.search(r"of 6 comparisons 6\s+confirmed", text)
 
 
 def summarised(run: RunRecord, **changes: Any) -> RunRecord:
@@ -181,21 +165,12 @@ def test_control_characters_do_not_reach_a_terminal():
     assert "\x1b" not in rendered(record, runs_of("fresh"), "text")
 
 
-def measured_by(forks: int, **times: float) -> dict[str, RunRecord]:
-    return made_runs(
-        {
-            "fresh": {
-                name: wobbling(time, 2 * place)[:forks] for place, (name, time) in enumerate(times.items())
-            }
-        }
-    )
-
-
 @pytest.mark.parametrize(("forks", "doubt"), [(3, "?"), (5, "")])
 def test_what_few_forks_decide_is_not_to_be_quoted(forks: int, doubt: str):
     row = comparison("engines", "fresh/es/range", "fresh/os/range")
     record = made_record([row], [expect("OS is slower", "slower", "engines")], measurements=("fresh",))
-    text = rendered(record, measured_by(forks, es=4.0, os=6.0), "text")
+    runs = made_runs({"fresh": {"es": wobbling(4.0, 0)[:forks], "os": wobbling(6.0, 2)[:forks]}})
+    text = rendered(record, runs, "text")
     (line,) = [one for one in text.splitlines() if "OS is slower" in one]
     assert f"confirmed{doubt} " in line
     assert f"slower{doubt}" in next(one for one in text.splitlines() if one.startswith("engines"))

@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.experiment.judge import ExperimentAnalysis, analyse_experiment
 from benchctl.experiment.record import Expectation, ExperimentRecord, FateSpec, Found, SeenCall
-from benchctl.experiment.report import ExperimentDocument, render
+from benchctl.experiment.report import render
 from benchctl.results.model import RunRecord
 from golden import agree
 from made_experiment import call_site, comparison, expect, made_record, made_runs
@@ -86,13 +86,6 @@ def test_expectations_of_both_kinds_are_numbered_in_the_order_of_the_file():
     assert "| 1 | ES inlines it |" in text
     assert "| 2 | as fast when fresh |" in text
     assert "needs three kinds." in text
-
-
-def test_json_holds_every_fork():
-    record, runs, analysis = made()
-    found = msgspec.json.decode(render(record, runs, analysis, "json"), type=ExperimentDocument)
-    assert found.analysis == analysis
-    assert found.experiment.spec.call_sites == record.spec.call_sites
 
 
 def test_the_page_shows_it_and_takes_no_markup_from_the_file():
