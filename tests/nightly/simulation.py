@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from benchctl.stats.arrays import Floats
 from rich.console import Console
 
 from benchctl.nightly.night import status_of
 from benchctl.nightly.records import FindingStatus
 from benchctl.nightly.series import DEFAULT_MARGIN, Nights, Screened, screen
 from benchctl.results.plan import FIRST_LOOK
-from benchctl.stats.arrays import Floats
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.decisions import DECIDED
 

@@ -228,8 +228,8 @@ def samples_and_peak_mb(folder: Path, buffers: int) -> tuple[int, int]:
     return int(samples), int(peak_mb)
 
 
-def test_three_million_samples_fit_into_the_memory_of_a_few_chunks(tmp_path: Path):
+def test_three_million_samples_take_150_bytes_each(tmp_path: Path):
     samples, peak_mb = samples_and_peak_mb(tmp_path / "run", buffers=12)
     assert samples == 3_000_000
-    # They are 250 MB packed and 290 MB as columns; benchctl itself is 70 MB, and a million takes 180.
-    assert peak_mb < 300
+    # benchctl itself is 70 MB; the summary has those of one task in memory, the spool only a few chunks.
+    assert peak_mb < 520

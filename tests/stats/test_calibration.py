@@ -13,10 +13,8 @@ import pytest
 from scipy.stats import ttest_ind, ttest_ind_from_stats, ttest_rel
 
 from benchctl.results.plan import FIRST_LOOK
-from benchctl.stats.arrays import log_points
 from benchctl.stats.compare import compare
 from benchctl.stats.inference import Ratio, adjusted_p, difference_of, sequential_critical
-from benchctl.stats.outlook import Rule, forks_to_find
 from stats.processes import (
     PHIS,
     SIGMAS,
@@ -607,53 +605,4 @@ def test_equal_because_nothing_happened_misses_no_more_than_it_says(calibration:
     assert f"what happens in {100 * share:.0f}% of forks or fewer" in found.caveats[0].text
     calibration.check(
         "equal, since 0 in every fork: missed what it says", f"n {forks}", float(missed), most=0.065
-    )
-
-
-def paused(generator: np.random.Generator, events: float, forks: int) -> Values:
-    """Pauses of forks on one host: as many as there happen to be, each of some length."""
-    happened = generator.poisson(events, forks)
-    return np.where(happened > 0, generator.gamma(2.0 * np.maximum(happened, 1)), 0.0)
-
-
-@pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize(("events", "truth"), [(2.0, 1.0), (2.0, 3.0), (20.0, 1.0), (20.0, 0.5)])
-@pytest.mark.parametrize("forks", [5, 10])
-def test_logarithms_of_means_cover(
-    calibration: Table, forks: int, events: float, truth: float, *, paired: bool
-):
-    """What experiments and nights take in place of logarithms, where values may be 0."""
-    generator = seeded(41, forks, events, truth, paired)
-    covered = []
-    for _ in range(calibration.calls):
-        host = np.exp(generator.normal(0, 0.2, forks))
-        sides = [
-            log_points(paused(generator, events * one, forks) * host, additive=True) for one in (1, truth)
-        ]
-        found = difference_of(*sides, paired=paired) if np.isfinite(sides).all() else None
-        if found is not None:
-            low, high = found.interval(0.95)
-            covered.append(low <= math.log(truth) <= high)
-    cell = f"n {forks}, {events:g} events a fork, ratio {truth:g}, {'pairs' if paired else 'apart'}"
-    name = "logarithms of arithmetic means: coverage of the 95% interval"
-    calibration.check(name, cell, float(np.mean(covered)), least=0.915)
-
-
-@pytest.mark.parametrize(("events", "effect"), [(5.0, 2.0), (20.0, 1.5), (200.0, 1.1)])
-def test_forks_planned_for_what_may_be_0_find_the_effect(calibration: Table, events: float, effect: float):
-    generator = seeded(43, events, effect)
-    earlier = paused(generator, events, 10_000)
-    sd = float(log_points(earlier, additive=True).std(ddof=1))
-    forks = forks_to_find(math.log(effect), sd, Rule(0.0, paired=False), 1000)
-    assert forks is not None
-    found = [
-        Ratio.of(paused(generator, events, forks), paused(generator, events * effect, forks), paired=False)
-        for _ in range(calibration.calls)
-    ]
-    power = float(np.mean([one is not None and one.p <= 0.05 for one in found]))
-    calibration.check(
-        "power where values may be 0, planned for 80%",
-        f"{effect:g} x, {events:g} events, n {forks}",
-        power,
-        least=0.75,
     )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from benchctl.results.samples import Columns, concatenate, empty_columns
 from benchctl.stats.summary import (
-    LagMeter,
     covered_ns,
     driver_figures,
     start_late_ns,
@@ -193,11 +192,12 @@ def test_any_course_in_any_chunks_agrees_with_a_slow_reference(
     *, scripts: Sequence[Sequence[Asked]], open_loop: bool, rows: int
 ):
     clients = [played(number, script, open_loop=open_loop) for number, script in enumerate(scripts)]
-    meter = LagMeter(100.0 if open_loop else None)
-    for made, _ in clients:
-        for first in range(0, made["start_ns"].size, rows):
-            meter.add({name: values[first : first + rows] for name, values in made.items()})
-    found = meter.figures(cpu_s=0.0, wall_s=1.0)
+    chunks = [
+        {name: values[first : first + rows] for name, values in made.items()}
+        for made, _ in clients
+        for first in range(0, made["start_ns"].size, rows)
+    ]
+    found = figures(*chunks, task=THROTTLED if open_loop else CLOSED)
     facts = [fact for _, facts in clients for fact in facts if fact[0]]
     lags = sorted(lag for _, lag, _, _ in facts if lag is not None)
     assert found.requests == len(facts)

@@ -16,8 +16,8 @@ from benchctl.results.likeness import deciding
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.compare import as_percent
+from benchctl.stats.inference import Floats, Integers, Mask
 from benchctl.stats.metrics import Metric, challenge_title, metrics_of, places, task_at
 from benchctl.track.model import Track
 
@@ -193,7 +193,7 @@ def _words(value: object) -> list[str]:
 # Logarithms of equal values differ by rounding alone.
 _NO_SPREAD = 1e-9
 
-# A series night by night: the mean of ln over a night's forks (`log_points`), their spread and number.
+# A series night by night: the mean of ln over a night's forks, their spread and number.
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +229,7 @@ def nights_of(series: Series) -> Nights:
     means = np.add.reduceat(points, starts) / counts
     away = points - np.repeat(means, counts)
     if series.additive:
-        # The same as of `log_points`, night by night.
+        # Of values that may be 0: ln of their mean, plus how far each is from it as a share of it.
         repeated = np.repeat(means, counts)
         away = np.divide(away, repeated, out=np.zeros_like(away), where=repeated > 0)
         means = np.log(means, out=np.full_like(means, -np.inf), where=means > 0)

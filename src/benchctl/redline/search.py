@@ -22,7 +22,7 @@ from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict, TaskSu
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.run.fork import SearchResult
-from benchctl.stats.arrays import Integers, ValueCounts
+from benchctl.stats.inference import Integers
 from benchctl.stats.quantiles import quantile
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task, Track
@@ -173,12 +173,11 @@ class _Step:
         self._latency_ns = latency_ns
         self._offer = offer
         self._spec = spec
-        self._counts = ValueCounts()
-        self._counts.add(latency_ns)
+        self._ordered = np.sort(latency_ns)
 
     def percentile(self, percentile: float) -> float | None:
         """Of latency, nanoseconds; None without samples."""
-        return quantile(self._counts, percentile / 100)
+        return quantile(self._ordered, percentile / 100)
 
     @property
     def achieved_per_s(self) -> float | None:

@@ -11,9 +11,19 @@ from scipy.special import stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, Looks
 from benchctl.spec import ComparedAs
-from benchctl.stats.arrays import Floats, Integers, Mask
 from benchctl.stats.caveat import Caveat, CaveatCode, Replicate, missed_percent
-from benchctl.stats.inference import Contrast, Method, Ratio, adjusted_p, at_look, difference_of, p_of_signs
+from benchctl.stats.inference import (
+    Contrast,
+    Floats,
+    Integers,
+    Mask,
+    Method,
+    Ratio,
+    adjusted_p,
+    at_look,
+    difference_of,
+    p_of_signs,
+)
 from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 
 

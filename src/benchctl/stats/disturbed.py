@@ -1,6 +1,5 @@
 """Disturbances of forks: other processes, and waits in a task's measured time."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean
@@ -10,19 +9,15 @@ import numpy as np
 
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import ForkRecord, OtherLoad
-from benchctl.stats.arrays import Floats, Integers, ValueCounts
 from benchctl.stats.caveat import Caveat, counted
 
-_SD_OF_MAD = 1.4826
 # Of the measured time. What changes throughput by clearly more than the practical margin (3%) matters.
 LARGE_SHARE = 0.05
 # Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
 _LEAST_STALL_S = 1.0
 _NS_PER_S = 1e9
 
-# A request is far beyond the typical one at ten times the median, and six robust SDs of the logarithms.
 _TIMES_TYPICAL = 10.0
-_FAR_SPREADS = 6.0
 # Those that are more than a fiftieth of the requests are a second kind of request, or a host that is slow.
 _MOST_STALLED_SHARE = 0.02
 _LEAST_STALLED_S = 0.5
@@ -91,29 +86,6 @@ def cpus_used(loads: Sequence[OtherLoad], during: str = "") -> str:
     named = [f"{name}: {own:.2f}" for name, own in used.most_common(_MOST_NAMED) if own >= _LEAST_NAMED]
     who = ", ".join(named) or "of hidden or short-lived processes"
     return f"{mean(load.used for load in loads):.2f} of {counted(cpus, 'CPU')}{during} ({who})"
-
-
-class FarBeyond(NamedTuple):
-    """From where on service times are far beyond the typical one."""
-
-    ns: float
-    ratio: float  # to the median
-
-
-def far_beyond(service: ValueCounts) -> FarBeyond:
-    """Return the limit for the service times of a task, in nanoseconds; at least one of them."""
-    values, counts = service.pairs()
-    logs = np.log(np.maximum(values, 1))
-    middle = _weighted_median(logs, counts)
-    spread = _SD_OF_MAD * _weighted_median(np.abs(logs - middle), counts)
-    reach = max(math.log(_TIMES_TYPICAL), _FAR_SPREADS * spread)
-    return FarBeyond(math.exp(middle + reach), math.exp(reach))
-
-
-def _weighted_median(values: Floats, counts: Integers) -> float:
-    order = np.argsort(values)
-    up_to = np.cumsum(counts[order])
-    return float(values[order][np.searchsorted(up_to, up_to[-1] / 2)])
 
 
 class Stall(NamedTuple):

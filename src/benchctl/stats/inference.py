@@ -6,10 +6,14 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtr, stdtrit
 
 from benchctl.results.model import Looks, RunRecord
-from benchctl.stats.arrays import Floats
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 # The mixture t-test: p-values and intervals that hold however often they are looked at.
 #

@@ -8,9 +8,8 @@ import msgspec
 import numpy as np
 
 from benchctl.results.figures import TaskSummary
-from benchctl.stats.arrays import Floats
 from benchctl.stats.disturbed import large_stalls
-from benchctl.stats.inference import Contrast, contrast, holm
+from benchctl.stats.inference import Contrast, Floats, contrast, holm
 from benchctl.track.model import Task
 
 State = Literal["steady", "not steady", "unknown"]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from benchctl.stats.arrays import Floats
+from benchctl.stats.inference import Floats
 
 GUIDE: Final = "rgba(128,128,128,0.75)"
 """Colour of lines that are not data: no difference, a limit, the start of the measured window."""
