@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from benchctl.stats.arrays import Floats
 from rich.console import Console
 
 from benchctl.nightly.night import status_of
@@ -16,6 +15,7 @@ from benchctl.nightly.series import DEFAULT_MARGIN, Nights, Screened, screen
 from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.compare import Comparison, compare
 from benchctl.stats.decisions import DECIDED
+from benchctl.stats.inference import Floats
 
 TEN: Final = math.log(1.1)
 FIVE: Final = math.log(1.05)

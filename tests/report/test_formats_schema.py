@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "57c326c98147d373",
-    "run": "c4552840cdb90a5f",
+    "analysis": "28ff1f5b3ef14115",
+    "run": "589de9541d22ff27",
     "message": "9c8f3fc77bfeaedf",
     "config": "fbc4c2b5c246f7cf",
 }

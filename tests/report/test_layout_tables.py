@@ -108,13 +108,9 @@ def test_precision_says_what_a_difference_takes(build: Callable[..., RunRecord])
     analysis = analyse_run(build())
     grid = precision_table(analysis)
     assert grid is not None
-    assert grid.titles[-3:] == ("Forks", "Minutes", "To go")
-    # Forks of 20 s on either side, which differ by 2%: four are enough.
-    assert (analysis.costs[0].forks, analysis.costs[0].pair_s) == (4, 40.0)
-    assert grid.texts[0][-3:-1] == ("4", "2.7")
-    unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
-    assert unknown is not None
-    assert unknown.titles[-1] == "MDE %"
+    assert (grid.titles[-1], analysis.block_s) == ("To go", 40.0)
+    further = analysis.rows[0].comparisons[0].further
+    assert grid.texts[0][-1] == ("" if further is None else f"{further * 40 / 60:.1f}")
     several = precision_table(analyse_run(build(variants=("es", "os", "noinline"))))
     assert several is not None
     assert (several.titles[2], len(several.texts)) == ("Variant", 12)
@@ -179,14 +175,3 @@ def test_values_beside_a_change_are_those_of_its_pairs(build: Callable[..., RunR
         (one,) = row.comparisons
         shown = [float(value_text(side, one).replace(",", "")) for side in row.figures]
         assert 100 * (shown[1] / shown[0] - 1) == pytest.approx(one.effect_percent, abs=0.2)
-
-
-def test_precision_without_costs_says_nothing_of_forks_and_minutes(record: RunRecord):
-    analysis = analyse_run(record)
-    told = precision_table(analysis)
-    assert told is not None
-    assert "; forks per variant that detect 10%, and their minutes" in told.title
-    bare = precision_table(msgspec.structs.replace(analysis, costs=()))
-    assert bare is not None
-    assert bare.title.endswith("(MDE, 80% power)")
-    assert "Minutes" not in bare.titles

@@ -102,7 +102,7 @@ def test_ratios_of_arithmetic_means_go_on_until_they_can_be_reported():
 def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
     rows = [
         decided("faster"),
-        decided("inconclusive", "sort", error=0.03, effect_percent=8.0, margin_percent=3.0),
+        decided("inconclusive", "sort", further=25),
     ]
     found = decide(rows, DECIDED, 9)
     assert not found.enough
@@ -114,7 +114,7 @@ def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
     [(12, "(out of reach)"), (9, "(about 25 more)"), (None, "(about 25 more)")],
 )
 def test_the_forecast_ends_with_the_run_and_begins_anew_where_that_has_ended(most: int | None, expected: str):
-    one = decided("inconclusive", error=0.03, effect_percent=8.0, margin_percent=3.0)
+    one = decided("inconclusive", further=25)
     assert expected in decide([one], DECIDED, 9, most).text
 
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from benchctl.stats.inference import Ratio, contrast, cv_of, sd_of
+from benchctl.stats.inference import Ratio, contrast
 
 GROUP = st.lists(st.floats(-3, 3, allow_nan=False), min_size=2, max_size=12)
 
@@ -81,13 +81,3 @@ def test_a_ratio_of_means_is_told_from_1_just_where_p_says_so(pairs: list[tuple[
     low, high = found.bounds(0.95)
     assume(abs(found.p - 0.05) > 1e-6 and math.isfinite(high))
     assert (found.p <= 0.05) == (not low <= 1 <= high)
-
-
-@given(st.floats(0, 9))
-def test_a_cv_and_an_sd_of_logarithms_give_each_other_back(sd: float):
-    assert sd_of(cv_of(sd)) == pytest.approx(sd, abs=1e-9)
-
-
-def test_the_cv_is_that_of_log_normal_values():
-    values = np.exp(np.random.default_rng(1).normal(0, 0.3, 1_000_000))
-    assert cv_of(0.3) == pytest.approx(values.std() / values.mean(), rel=0.01)

@@ -51,7 +51,6 @@ from benchctl.stats.analysis import BUSY_HOST, Row, reservations
 from benchctl.stats.caveat import CaveatCode
 from benchctl.stats.compare import VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metrics_in
-from benchctl.stats.outlook import further_forks
 from benchctl.track.model import Track
 
 LAST_GOOD = "last-good"
@@ -549,7 +548,7 @@ def _with_verdict(finding: Finding, row: Row | None) -> Finding:
 
 
 def _reason(comparison: Comparison, doubts: Iterable[str]) -> str:
-    further = further_forks(comparison)
+    further = comparison.further
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
     size = "no ratio" if effect is None else f"{signed_percent(effect)}%"
     bounds = "" if low is None else f" ({interval(low, high)})"

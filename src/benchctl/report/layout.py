@@ -28,7 +28,6 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.spec import MOST_FORKS
 from benchctl.stats.analysis import Analysis, Figures, Row, Section, weaknesses
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import (
@@ -81,50 +80,36 @@ def result_tables(analysis: Analysis, notes: Notes) -> list[Table]:
 
 
 def precision_table(analysis: Analysis) -> Table | None:
-    """Return what the run could detect, and the forks and minutes to detect a smaller difference.
+    """Return what the run could detect, and the minutes that open rows lack.
 
     None if that says nothing: for one variant, or with one fork of each.
     """
     pairs = [(row, comparison) for row in analysis.rows for comparison in row.comparisons]
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
-    costs = {(cost.schedule, cost.task, cost.metric, cost.contender): cost for cost in analysis.costs}
-    lines = []
-    for row, one in pairs:
-        cost = costs.get((row.schedule, row.task, row.metric, one.contender))
-        lines.append(
-            (
-                analysis.where(row),
-                metric_title(row),
-                one.contender,
-                f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
-                _tenths(one.mde_percent),
-                NOT_AVAILABLE if cost is None else _count(cost.forks),
-                NOT_AVAILABLE if cost is None or cost.minutes is None else _tenths(cost.minutes),
-                "" if cost is None or cost.further is None else _tenths(cost.further_minutes),
-                _shrunk(one),
-            )
+    lines = [
+        (
+            analysis.where(row),
+            metric_title(row),
+            one.contender,
+            f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
+            _tenths(one.mde_percent),
+            "" if one.further is None else _tenths(one.further * analysis.block_s / 60),
+            _shrunk(one),
         )
-    columns = (
-        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Forks", "Minutes", "To go", "Shrunk %",
-    )  # fmt: skip
+        for row, one in pairs
+    ]
+    columns = (OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "To go", "Shrunk %")
     title = (
         f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
         "(MDE, 80% power)"
     )
-    if analysis.costs:
-        title += f"; forks per variant that detect {analysis.costs[0].effect_percent:g}%, and their minutes"
-    if any(cost.further for cost in analysis.costs):
+    if any(one.further for _, one in pairs):
         title += "; minutes to go until inconclusive rows have a verdict, if effect and spread stay"
     if any(_shrunk(one) for _, one in pairs):
         title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
-    table = table if analysis.costs else table.without("Forks", "Minutes")
     return table if len(analysis.variants) > _TWO else table.without("Variant")
-
-
-def _count(forks: int | None) -> str:
-    return f"over {MOST_FORKS}" if forks is None else str(forks)
 
 
 def _shrunk(comparison: Comparison) -> str:

@@ -101,12 +101,10 @@ def _larger(plan: Plan, codes: set[str], forks: int, *, by_build: bool) -> Comma
 def _more_blocks(analysis: Analysis, forks: int) -> Command | None:
     """Return the command that adds blocks; None where as many as a run may have would decide nothing."""
     fewest = min(analysis.forks.values(), default=0)
-    lacking = [
-        (cost.further_minutes, cost.further)
-        for cost in analysis.costs
-        if cost.further is not None and cost.further_minutes is not None
-    ]
-    if analysis.costs and not lacking and fewest >= FORKS_FOR_QUOTING and not any(_interactions(analysis)):
+    rows = _comparisons(analysis)
+    lacking = [(one.further * analysis.block_s / 60, one.further) for one in rows if one.further is not None]
+    known = any(one.mde_percent is not None for one in rows)
+    if known and not lacking and fewest >= FORKS_FOR_QUOTING and not any(_interactions(analysis)):
         return None
     purpose = f"Next (more than {counted(fewest, 'fork')})"
     if lacking:

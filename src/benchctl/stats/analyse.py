@@ -60,7 +60,7 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.outlook import verdict_costs, with_least_effects
+from benchctl.stats.outlook import with_outlooks
 from benchctl.stats.steady import Steadiness, steadiness
 
 LEAST_FOR_P90 = 10
@@ -229,15 +229,7 @@ def analyse(
         drivers=driver_rows(done, plan) if plan.redline is None else (),
         hosts=host_rows(done, plan) if plan.redline is None else (),
         times=time_rows(done, plan),
-        costs=verdict_costs(
-            [
-                ((row.schedule, row.task), row.label, comparison)
-                for row in tasks
-                for comparison in row.comparisons
-            ],
-            done,
-            method,
-        ),
+        block_s=sum(median(fork.wall_s for fork in group) for group in done.values() if group),
         method=method,
         curves=curves,
         builds={label: len(group) for label, group in own.items() if built},
@@ -503,7 +495,7 @@ def _adjusted(rows: Sequence[Row], method: Method, busy: Caveat | None) -> list[
     adjusted = iter(
         comparison
         for family in families
-        for comparison in with_least_effects(
+        for comparison in with_outlooks(
             adjust([comparison for row in family for comparison in row.comparisons], method=method), method
         )
     )

@@ -13,7 +13,6 @@ from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, UNITS, Comparison
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import MetricKey, metric_of
-from benchctl.stats.outlook import VerdictCost
 from benchctl.stats.steady import Steadiness
 
 
@@ -372,7 +371,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drivers: tuple[DriverRow, ...] = ()
     hosts: tuple[HostRow, ...] = ()  # the same by host, where the load came from hosts that have names
     times: tuple[TimeRow, ...] = ()  # every kind of time, by challenge, task, variant and kind
-    costs: tuple[VerdictCost, ...] = ()  # minutes to a verdict, in the order of the rows
+    block_s: float = 0.0  # of a fork of every variant, medians; 0 where that is unknown
     method: Method = "benjamini-hochberg"
     differences: tuple[str, ...] = ()
     versions: dict[str, str] = {}  # variant -> version of its engine, where the record says it

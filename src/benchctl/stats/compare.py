@@ -264,6 +264,8 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: float | None = None
     # The difference that this many forks find with 80% power, p adjusted; None outside an analysis.
     mde_percent: float | None = None
+    # Forks a side that an open one lacks until its verdict; None where it has one, or it takes too many.
+    further: int | None = None
     cv_baseline_percent: float | None = None
     cv_contender_percent: float | None = None
     caveats: tuple[Caveat, ...] = ()

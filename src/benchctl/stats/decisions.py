@@ -2,17 +2,17 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
 
 from benchctl.results.plan import FIRST_LOOK, StopSpec
+from benchctl.spec import MOST_FORKS
 from benchctl.stats.analysis import Analysis, Row, reservations
 from benchctl.stats.caveat import WITHOUT_VERDICT
 from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.outlook import family_weight, further_forks
 
 Outcome = Literal["pass", "regression", "inconclusive"]
 RowOutcome = Literal["regression", "open", "kept"]
@@ -196,18 +196,12 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
     counting = [(row, one) for row, one in compared if not _hopeless(one)]
     excluded = [(row, one) for row, one in compared if _hopeless(one)]
     named = f"; excluded, because no verdict is possible: {_listed(excluded)}" if excluded else ""
-    weights = {
-        metric: family_weight(one for row, one in compared if row.metric == metric)
-        for metric in {row.metric for row, _ in compared}
-    }
-    least, most = max(stop.least_forks, FIRST_LOOK), most if most and most > forks_done else None
-    enough, text = _all_decided(counting, weights, forks_done, least, most)
+    least, left = max(stop.least_forks, FIRST_LOOK), (most or 0) - forks_done
+    enough, text = _all_decided(counting, forks_done, least, left if left > 0 else MOST_FORKS)
     return Decision(enough, f"{text}{named}")
 
 
-def _all_decided(
-    counting: _Compared, weights: Mapping[str, float], forks_done: int, least: int, most: int | None
-) -> tuple[bool, str]:
+def _all_decided(counting: _Compared, forks_done: int, least: int, left: int) -> tuple[bool, str]:
     if not counting:
         return False, "there is nothing to decide"
     if forks_done < least:
@@ -216,10 +210,7 @@ def _all_decided(
     if not undecided:
         return True, f"{len(counting)} of {len(counting)} are decided"
     needs = sorted(
-        (
-            (_lacking(comparison, weights[row.metric], most), _row_name(row, comparison))
-            for row, comparison in undecided
-        ),
+        ((_lacking(comparison, left), _row_name(row, comparison)) for row, comparison in undecided),
         key=lambda need: math.inf if need[0] is None else need[0],
     )
     lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
@@ -229,10 +220,12 @@ def _all_decided(
     return False, f"{len(undecided)} of {len(counting)} are open: {', '.join(lacking)}"
 
 
-def _lacking(comparison: Comparison, weight: float, most: int | None) -> int | None:
-    if comparison.verdict not in DECIDED:
-        return further_forks(comparison, weight, most)
-    return comparison.forks_for_quoting - min(comparison.replicates)
+def _lacking(comparison: Comparison, left: int) -> int | None:
+    """Return the forks that one lacks until a verdict that is not provisional; None for too many."""
+    lacking = comparison.further
+    if comparison.verdict in DECIDED:
+        lacking = comparison.forks_for_quoting - min(comparison.replicates)
+    return lacking if lacking is not None and lacking <= left else None
 
 
 def _further_text(further: int | None) -> str:

@@ -83,19 +83,6 @@ def p_of_signs(above: int, below: int) -> float:
     return math.exp(min(0.0, -log_ratio))
 
 
-_MOST_SD = 10.0  # of which the CV is 10^21
-
-
-def cv_of(sd: float) -> float:
-    """Return the CV, as a ratio, of values whose natural logarithms have this SD."""
-    return math.sqrt(math.expm1(min(sd, _MOST_SD) ** 2))
-
-
-def sd_of(cv: float) -> float:
-    """Return the SD of the natural logarithms of values that have this CV, as a ratio."""
-    return math.sqrt(math.log1p(cv**2))
-
-
 _LEAST_FOR_SPREAD = 2
 
 # Logarithms of equal values differ by rounding alone; below this the spread is no measurement.

@@ -4,24 +4,21 @@ The spread is taken as known: of few forks it is not, and neither is what follow
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
-from statistics import median
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
-from scipy.special import nctdtr, ndtr, ndtri
+from scipy.special import nctdtr, nctdtrinc, ndtr, ndtri
 
-from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, Looks
-from benchctl.results.plan import FIRST_LOOK, Place
+from benchctl.results.model import FORKS_FOR_VERDICT, Looks
+from benchctl.results.plan import FIRST_LOOK
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.compare import LEVEL, Comparison
-from benchctl.stats.inference import Method, critical, cv_of, sd_of
-from benchctl.stats.metrics import MetricKey
+from benchctl.stats.inference import Method, critical
 
 POWER: Final = 0.8
 EFFECT: Final = 0.10
-"""The difference that minutes to a verdict are told for, as a ratio - 1."""
+"""The difference that the power of a plan is told for, as a ratio - 1."""
 _NOTHING_PERCENT = -100.0  # a ratio of 0
 _MOST_LOG = 700.0  # exp of more is not a float
 _LEAST_DF = 1 - 1e-9  # of what is computed in floats, too
@@ -97,28 +94,10 @@ def least_effect(sd: float, rule: Rule, forks: float) -> float:
     error = rule.error(sd, forks)
     if math.isinf(t := rule.critical(forks, LEVEL / rule.weight)):
         return math.inf
-    df, low, high = rule.sides * (forks - 1), 0.0, 2 * t + 4
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if 1 - float(nctdtr(df, middle, t)) < POWER else (low, middle)
-    significant = high * error
-    return significant if significant <= rule.margin else max(significant, _beyond(rule.margin, error))
-
-
-def _beyond(margin: float, error: float) -> float:
-    """Return the effect whose estimate lies beyond the margin in 80% of cases."""
-    return margin + float(ndtri(POWER)) * error
-
-
-def forks_to_find(effect: float, sd: float, rule: Rule, most: int = MOST_FORKS) -> int | None:
-    """Return the forks a side that find an effect (as of `power`) with 80% power; None for more than `most`.
-
-    Raises:
-        ValueError: If the effect is not positive.
-    """
-    if not effect > 0:
-        raise ValueError(f"effect must be positive, not {effect}")
-    return _fewest(lambda forks: power(effect, sd, rule, forks) >= POWER, FORKS_FOR_VERDICT, most)
+    significant = float(nctdtrinc(rule.sides * (forks - 1), 1 - POWER, t)) * error
+    # Beyond the margin, the estimate has to be so, too.
+    beyond = rule.margin + float(ndtri(POWER)) * error
+    return significant if significant <= rule.margin else max(significant, beyond)
 
 
 def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> int | None:
@@ -150,79 +129,6 @@ def _fewest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
     return high
 
 
-class VerdictCost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison's cost of finding a difference, at the spread that its forks had."""
-
-    schedule: int
-    task: int
-    label: str
-    metric: MetricKey
-    baseline: str
-    contender: str
-    effect_percent: float  # the difference, found with 80% power
-    forks: int | None  # a side, or pairs, of a run of its own; None for more than a run may have
-    pair_s: float  # median seconds of a fork of the one and of the other together
-    spread_percent: float  # CV that the forks follow from: of forks, or of ratios within pairs when paired
-    # What an open row lacks until its own verdict, in forks of every variant; None where it has one, or
-    # where no run can have so many.
-    further: int | None
-    block_s: float  # median seconds of a fork of every variant
-
-    @property
-    def minutes(self) -> float | None:
-        """Of the forks that find the difference, without preparation; None for too many."""
-        return None if self.forks is None else self.forks * self.pair_s / 60
-
-    @property
-    def further_minutes(self) -> float | None:
-        """Of what an open row lacks."""
-        return None if self.further is None else self.further * self.block_s / 60
-
-
-def verdict_costs(
-    compared: Iterable[tuple[Place, str, Comparison]],
-    done: Mapping[str, Sequence[ForkRecord]],
-    method: Method = "benjamini-hochberg",
-) -> tuple[VerdictCost, ...]:
-    """Return what every comparison takes that gets a verdict, from (place, label, comparison).
-
-    Left out are figures that are never judged, those of one fork or without any spread, forks whose
-    duration is not known, and several index builds: those need more builds, which do not cost what a fork
-    does.
-    """
-    typical = {
-        label: median(fork.wall_s for fork in forks) if forks else 0.0 for label, forks in done.items()
-    }
-    block_s = sum(typical.values())
-    costs = []
-    for _, rows in groupby(compared, lambda row: "" if method == "holm" else row[2].metric):
-        family = list(rows)
-        weight = family_weight([comparison for _, _, comparison in family], method)
-        for place, label, comparison in family:
-            pair_s = typical.get(comparison.baseline, 0.0) + typical.get(comparison.contender, 0.0)
-            estimate = estimate_of(comparison)
-            if not comparison.judged or not pair_s or estimate is None:
-                continue
-            rule = rule_of(comparison, weight)
-            rule = msgspec.structs.replace(rule, looks=rule.looks and 1)
-            costs.append(
-                VerdictCost(
-                    *place,
-                    label,
-                    comparison.metric,
-                    comparison.baseline,
-                    comparison.contender,
-                    effect_percent=100 * EFFECT,
-                    forks=forks_to_find(math.log1p(EFFECT), estimate.sd, rule),
-                    pair_s=pair_s,
-                    spread_percent=100 * cv_of(estimate.sd),
-                    further=further_forks(comparison, weight),
-                    block_s=block_s,
-                )
-            )
-    return tuple(costs)
-
-
 def estimate_of(comparison: Comparison) -> Estimate | None:
     """Return effect and spread of forks; None where there is none, or index builds count instead."""
     effect, error = comparison.effect_percent, comparison.error
@@ -246,8 +152,8 @@ def family_weight(family: Iterable[Comparison], method: Method = "benjamini-hoch
     return max(1.0, left if method == "holm" else len(tested) / (detected + 1))
 
 
-def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Comparison]:
-    """Return comparisons that were adjusted together with the difference that as many forks find again."""
+def with_outlooks(family: Sequence[Comparison], method: Method) -> list[Comparison]:
+    """Return comparisons that were adjusted together with what as many forks find, and forks to go."""
     weight = family_weight(family, method)
     comparisons = []
     for comparison in family:
@@ -257,7 +163,8 @@ def with_least_effects(family: Sequence[Comparison], method: Method) -> list[Com
             forks = _degrees(comparison) / rule.sides + 1
             least = least_effect(comparison.error * math.sqrt(forks / rule.sides), rule, forks)
         percent = 100 * math.expm1(least) if least < _MOST_LOG else None
-        comparisons.append(msgspec.structs.replace(comparison, mde_percent=percent))
+        further = further_forks(comparison, weight)
+        comparisons.append(msgspec.structs.replace(comparison, mde_percent=percent, further=further))
     return comparisons
 
 
@@ -267,20 +174,24 @@ def _degrees(comparison: Comparison) -> float:
     if comparison.paired:
         return min(sides) - 1
     cvs = comparison.cv_baseline_percent, comparison.cv_contender_percent
-    parts = [(sd_of((cv or 0.0) / 100) ** 2 / units, units - 1) for cv, units in zip(cvs, sides, strict=True)]
+    # The variance of logarithms of values that have this CV.
+    parts = [
+        (math.log1p(((cv or 0.0) / 100) ** 2) / units, units - 1)
+        for cv, units in zip(cvs, sides, strict=True)
+    ]
     spread = math.fsum(part**2 / df for part, df in parts if df)
     return math.fsum(part for part, _ in parts) ** 2 / spread if spread else min(sides) - 1
 
 
-def further_forks(comparison: Comparison, weight: float = 1.0, most: int | None = None) -> int | None:
+def further_forks(comparison: Comparison, weight: float = 1.0) -> int | None:
     """Return how many more forks a side an open comparison takes; None where it has a verdict or no spread.
 
-    They are one more look, unless every block is. `most` are forks a side in all; by default as many as a run
-    until it is decided may have, or twice as many as there are. None, too, for more than these.
+    They are one more look, unless every block is. None, too, for more than a run until it is decided may
+    have, or than twice as many as there are.
     """
     estimate = estimate_of(comparison)
     if comparison.verdict != "inconclusive" or estimate is None:
         return None
     rule = rule_of(comparison, weight)
     rule = msgspec.structs.replace(rule, looks=rule.looks and rule.looks + 1)
-    return forks_to_verdict(estimate, rule, most or max(MOST_FORKS, 2 * estimate.forks))
+    return forks_to_verdict(estimate, rule, max(MOST_FORKS, 2 * estimate.forks))

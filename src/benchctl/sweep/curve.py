@@ -31,7 +31,7 @@ from benchctl.stats.caveat import WITHHOLDING, Caveat, CaveatCode, Replicate
 from benchctl.stats.compare import DECIDED, Comparison, Series, Side, adjust, compare_sides, own_interval
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import RECALL, Metric, MetricKey, metric_of
-from benchctl.stats.outlook import with_least_effects
+from benchctl.stats.outlook import with_outlooks
 
 TARGETS: Final = (0.90, 0.95, 0.99)
 """Recalls that values are compared at."""
@@ -335,7 +335,7 @@ def judged_curves(
         (
             msgspec.structs.replace(one, provisional=one.provisional and one.verdict in DECIDED)
             for _, family in groupby(pairs, lambda pair: method == "holm" or pair[0])
-            for one in with_least_effects(adjust([one for _, one in family], method=method), method)
+            for one in with_outlooks(adjust([one for _, one in family], method=method), method)
         )
         for pairs in families
     )
