@@ -17,9 +17,10 @@ from benchctl.experiment.comparisons import ExperimentRow
 from benchctl.experiment.judge import ExpectationResult, Outcome, Toward, judge_expectations, outcome_of
 from benchctl.experiment.record import ComparisonSpec, Relation
 from benchctl.stats.analysis import Figures
-from benchctl.stats.compare import Verdict, compare
+from benchctl.stats.compare import Verdict
 from benchctl.stats.outlook import further_forks
 from benchctl.stats.steady import Steadiness
+from comparing import compare
 from made_experiment import expect
 
 OUTCOMES: Mapping[Verdict, tuple[Outcome, ...]] = {

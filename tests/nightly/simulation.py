@@ -13,9 +13,10 @@ from benchctl.nightly.night import status_of
 from benchctl.nightly.records import FindingStatus
 from benchctl.nightly.series import DEFAULT_MARGIN, Nights, Screened, screen
 from benchctl.results.plan import FIRST_LOOK
-from benchctl.stats.compare import Comparison, compare
+from benchctl.stats.compare import Comparison
 from benchctl.stats.decisions import DECIDED
 from benchctl.stats.inference import Floats
+from comparing import compare
 
 TEN: Final = math.log(1.1)
 FIVE: Final = math.log(1.05)

@@ -18,10 +18,10 @@ from benchctl.results.model import RunRecord
 from benchctl.results.plan import BUNDLED, FIRST_LOOK, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
-from benchctl.stats.compare import compare
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from builders import make_fork, make_plan, make_record, make_summary
+from comparing import compare
 from nightly.laboratory import Observer
 from nightly.made import KEY, finding, night, run
 

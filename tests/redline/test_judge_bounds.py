@@ -74,7 +74,7 @@ def test_forks_that_missed_beside_forks_that_did_not_withhold_the_verdict():
     mixed = [*forks("os", 120.0, 121.0, 119.0), redline_fork("os", 3, None, redline_text="p90 is 61 ms")]
     (row,) = compared(es=forks("es", 100.0, 102.0, 98.0, 99.0), os=mixed).rows
     assert row.comparisons[0].verdict == "insufficient"
-    assert {"missing-values", "no-redline"} <= {doubt.code for doubt in row.caveats}
+    assert {"missing-values"} <= {doubt.code for doubt in row.caveats}
 
 
 def test_plain_searches_have_no_doubts():

@@ -87,4 +87,4 @@ def test_texts_name_builds_where_they_are_the_unit(build: Callable[..., RunRecor
     record = on_builds(build(), 3)
     words = " ".join(render(analyse_run(record), plan=record.plan).split())
     assert "Interval and p: paired t over pairs of index builds, on logarithms" in words
-    assert "every build has the same weight" in words
+    assert "the index build is the unit" in words

@@ -217,7 +217,7 @@ def test_lists_name_or_count_everything(names: list[str]):
 def test_what_every_row_shares_is_said_once_without_a_number():
     notes = collect_notes(analyse_run(complete_record(forks=1)))
     assert [doubt.code for doubt in notes.numbered] == ["answers-differ"]
-    assert [doubt.code for doubt in notes.general] == ["few-units", "one-index-build"]
+    assert [doubt.code for doubt in notes.general] == ["few-units", "builds"]
 
 
 def test_numbers_follow_the_order_of_the_rows():

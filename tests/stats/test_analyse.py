@@ -118,13 +118,10 @@ def test_one_or_two_runs_get_no_verdict(count: int, together: bool):  # noqa: FB
     assert [doubt.code for doubt in one.caveats] == ["few-units"]
 
 
-def test_forks_without_a_partner_are_counted():
+def test_forks_without_a_partner_are_in_no_difference():
     made = forks(es=ES_MS, os=OS_MS[:3])
     (row, *_) = analyse(made, plan(Task("range")), runs=["a"]).rows
     assert row.comparisons[0].n_baseline == 3
-    assert [doubt.text for doubt in row.caveats if doubt.code == "unpaired"] == [
-        "forks of es without a partner in their block: 2; they are in its value, and not in the differences"
-    ]
 
 
 def test_failed_forks_are_left_out_and_counted():

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import ttest_ind, ttest_ind_from_stats, ttest_rel
 
 from benchctl.results.plan import FIRST_LOOK
-from benchctl.stats.compare import compare
 from benchctl.stats.inference import Ratio, adjusted_p, difference_of, sequential_critical
+from comparing import compare
 from stats.processes import (
     PHIS,
     SIGMAS,

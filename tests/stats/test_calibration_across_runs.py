@@ -5,10 +5,10 @@ import pytest
 
 from benchctl.results.model import ForkRecord
 from benchctl.stats.analyse import analyse
-from benchctl.stats.compare import compare
 from benchctl.stats.decisions import gate
 from benchctl.track.model import Task
 from builders import make_fork, make_summary
+from comparing import compare
 from stats.made import plan as plan_of
 from stats.processes import Table, Values
 from stats.recorded_noise import recorded

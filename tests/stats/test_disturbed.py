@@ -59,7 +59,7 @@ def test_a_host_that_is_busy_or_busier_on_one_side_is_found(
 def test_measured_together_it_is_the_levels_that_do_not_hold():
     found = busy((0.6, 0.7), (0.6, 0.7), together=True)
     assert found is not None
-    assert found.code == "busy-levels"
+    assert found.code == "run"
     assert busy((0.01, 0.01), (0.01, 0.01), together=True) is None
 
 

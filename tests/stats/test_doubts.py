@@ -57,10 +57,8 @@ def doubts(
 
 COLD = {"drift": math.log(0.7)}
 STOOD = {"driver": make_driver(window_s=44.0), "stalled": 2, "stalled_s": 20.0, "stalled_share": 0.45}
-CLAIMED = {"took": Quantiles(4e7, 4e7, 4e7), "driver": make_driver()}
 PLUG_IN = Task("range", iterations=10, scheduler="lazily")
 DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "different", "buckets 7 and 8"),))
-FOUR_CLIENTS = Task("range", iterations=100, clients=4)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +82,6 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
             "in fork 1, and in 1 more fork, the same request to es matched from 596 to 5,517 documents",
         ),
         ([made(ignored_errors=n) for n in (3, 1)], {}, "ignored-errors", "4 of 400 requests of es "),
-        # An answer cannot have taken more time than it took to get; a bulk request's own time is not exact.
-        ([made(**CLAIMED)] * 3, {}, "counted-less", "report 40 ms"),
-        ([made(**CLAIMED, unit="docs")] * 3, {}, "", ""),
-        ([made(**CLAIMED | {"driver": None})] * 3, {}, "", ""),
-        ([made(**CLAIMED | {"took": Quantiles(1.1e7, 1.1e7, 1.1e7)})] * 3, {}, "", ""),
         (
             [made(failures={"rejected": 2}, failure_reasons=("full", "b")), made(failures={"reset": 4})],
             {},
@@ -122,12 +115,6 @@ FOUR_CLIENTS = Task("range", iterations=100, clients=4)
         ([made(took=Quantiles(3.9e7, 3.9e7, 3.9e7))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(0, 0, 0))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(4.1e7, 4.1e7, 4.1e7))] * 3, {"of": metric("took")}, "", ""),
-        # Tasks that end early: 200 requests were sent.
-        ([made(driver=make_driver())], {"task": FOUR_CLIENTS}, "cut-short", "fork 0 of es sent 200 of 400"),
-        ([made(driver=make_driver())], {"task": Task("range", iterations=200)}, "", ""),
-        ([made(driver=make_driver())], {"task": Task("range", time_period=60.0)}, "", ""),
-        ([made(driver=make_driver())], {"task": Task("range", iterations=400, group=1)}, "", ""),
-        ([made(driver=make_driver(), unit="docs")], {"task": FOUR_CLIENTS}, "", ""),
         ([made(meters={})], {"of": metric("cpu")}, "missing-values", "is not known"),
         ([made(meters={"cpu": 1.0})], {"of": metric("cpu")}, "", ""),
     ],
@@ -222,7 +209,7 @@ def test_passes_over_one_running_cluster_are_no_node_starts():
         ([{"searches_sent": 1000, "searches_counted": 989}], "counted-less", "counted 989 of 1,000"),
         ([{"searches_sent": 1000, "searches_counted": 990}], "", ""),
         ([{"searches_sent": 1000, "searches_counted": None}], "", ""),
-        ([{"searches_sent": 1000, "searches_counted": 1001}], "counted-more", "counted 1,001 searches"),
+        ([{"searches_sent": 1000, "searches_counted": 1001}], "", ""),
         # What a start read of an index that was to be cold.
         ([{"resident": 0.0, "resident_begun": 0.97}], "not-cold", "nodes of es read up to 97% of the index"),
         ([{"resident": 0.0, "resident_begun": 0.02}], "", ""),
@@ -274,5 +261,5 @@ def test_the_first_request_is_cold_unless_another_challenge_ran_before():
 
 def test_builds_are_drawn_once_unless_every_fork_builds_its_own():
     done = {label: [make_fork(label, block) for block in range(2)] for label in ("es", "os")}
-    assert [one.code for one in general_doubts(done, done)] == ["one-index-build"]
+    assert [one.code for one in general_doubts(done, done)] == ["builds"]
     assert [one.code for one in general_doubts(done, done, prepared=False)] == []

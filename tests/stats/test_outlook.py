@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t, ttest_ind
 
-from benchctl.stats.compare import Comparison, compare
+from benchctl.stats.compare import Comparison
 from benchctl.stats.outlook import (
     Estimate,
     Rule,
@@ -20,6 +20,7 @@ from benchctl.stats.outlook import (
     rule_of,
     with_outlooks,
 )
+from comparing import compare
 
 BASE = (1.0, 1.03, 0.98, 1.01, 1.0)
 MARGIN = math.log(1.05)
@@ -37,9 +38,7 @@ def compared(*, paired: bool = False, **changes: object) -> Comparison:
         higher_is_better=True,
         margin=0.03,
         paired=paired,
-        metric="throughput",
-        baseline="es",
-        contender="os",
+        names=("es", "os"),
     )
     return msgspec.structs.replace(found, **changes)
 

@@ -11,7 +11,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan, VariantSpec
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.analysis import SweepAxis, SweepCurve
-from benchctl.stats.compare import Comparison, adjust, compare
+from benchctl.stats.compare import Comparison, Side, adjust, compare_sides
 from benchctl.stats.metrics import metric_of, places, task_at
 from benchctl.sweep.curve import ByBlock, judged_curves, sweep_curve
 from builders import CORPUS, ES, OS, make_fork, make_record, make_summary
@@ -44,18 +44,19 @@ def compared(values: Mapping[str, Sequence[ByBlock]], metric: str) -> list[list[
     (baseline, first), *others = values.items()
     return [
         [
-            compare(
-                list(first[place].values()),
-                list(points[place].values()),
-                higher_is_better=known.higher_is_better,
-                margin=known.margin,
+            compare_sides(
+                known,
+                *(
+                    msgspec.structs.replace(
+                        Side.plain([*points[place].values()], additive=known.additive), label=label
+                    )
+                    for label, points in ((baseline, first), (name, own))
+                ),
                 paired=True,
-                metric=metric,
-                baseline=baseline,
-                contender=name,
-                additive=known.kind.additive,
+                judged=True,
+                replicate="fork",
             )
-            for name, points in others
+            for name, own in others
         ]
         for place in range(len(first))
     ]

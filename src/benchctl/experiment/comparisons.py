@@ -216,6 +216,7 @@ def compare_row(spec: ComparisonSpec, runs: Runs) -> ExperimentRow:
     doubts += [doubt for task in tasks for doubt in task.doubts(metric)]
     doubts += _answer_doubts(metric, sides, runs)
     paired, of_builds = True, not spec.refs[0].task
+    unlike: list[Caveat] = []
     several = several_builds({task.label: task.forks for task in tasks})
     replicate: Replicate = "build" if several or of_builds else "fork"
     measured = [ref for ref in spec.refs if ref.measurement in runs]
@@ -223,7 +224,8 @@ def compare_row(spec: ComparisonSpec, runs: Runs) -> ExperimentRow:
         builds = {str(ref): runs[ref.measurement].builds_of(ref.variant) for ref in measured}
         in_turns = len({ref.measurement for ref in spec.refs}) == 1
         paired, further = pairs_of_builds(builds, in_turns=in_turns)
-        doubts += [*further, *shared_builds(builds)]
+        doubts += further
+        unlike = [*shared_builds(builds)]
     pauses = [
         compare_pauses(
             metric,
@@ -231,7 +233,7 @@ def compare_row(spec: ComparisonSpec, runs: Runs) -> ExperimentRow:
         )
         for pair in zip(sides[0].tasks, sides[1].tasks, strict=False)
     ]
-    unlike = [pause.doubt for pause in pauses if pause.doubt is not None]
+    unlike += [pause.doubt for pause in pauses if pause.doubt is not None]
     # A verdict has to be about the engines, not about the load.
     withheld = any(doubt.code in WITHHOLDING for doubt in doubts) or any(
         check is not None and check.withholds(metric.kind.name) for check in (task.load for task in tasks)

@@ -25,7 +25,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.stats import caveat
 from benchctl.stats.analysis import provisional
 from benchctl.stats.caveat import WITHHOLDING, WITHOUT_VERDICT, Caveat
-from benchctl.stats.compare import DECIDED, Comparison, Series, Verdict, adjust, judge
+from benchctl.stats.compare import DECIDED, Comparison, Side, Verdict, adjust, judge
 from benchctl.stats.disturbed import busy_host
 from benchctl.stats.metrics import THROUGHPUT, ForkSummaries, collect, fork_values, task_at, unit_of
 from benchctl.stats.outlook import family_weight, further_forks
@@ -285,7 +285,7 @@ def _group(found: Found, members: Sequence[SeenCall], summaries: ForkSummaries) 
         forks=tuple(members),
         receivers=dict(counts.most_common()),
         calls=sum(member.calls for member in members),
-        throughput_per_s=Series.of(values).value,
+        throughput_per_s=Side.plain(values).value,
     )
 
 
@@ -394,6 +394,6 @@ def _run_caveats(name: str, run: RunRecord) -> Iterator[Caveat]:
     kinds = ", ".join(run.plan.evidence_in(0))
     if kinds:
         carried = f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures"
-        yield Caveat("evidence", carried)
+        yield Caveat("run", carried)
     failed = Counter(fork.variant for fork in run.forks if fork.status == "failed")
     yield from (caveat.failed_forks(f"{name}/{variant}", count) for variant, count in failed.items())

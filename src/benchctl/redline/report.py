@@ -93,7 +93,7 @@ def redline_doubts(
         missed = [summary for summary in summaries if summary.redline_end and summary.redline_per_s is None]
         if missed:
             text = f"{missed[0].redline_text} ({len(missed)} of {len(summaries)} forks)"
-            yield Caveat("no-redline", f"{label} is n/a: {text}")
+            yield Caveat("missing-values", f"{label} is n/a: {text}")
     for label, steadiness in unsteady_nodes(done).items():
         yield Caveat("not-steady", f"{steadiness.trend}: {label} {steadiness.text}; raise --warm-up")
 

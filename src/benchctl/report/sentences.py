@@ -18,7 +18,7 @@ from benchctl.report.numbers import (
 from benchctl.report.table import Addition, Notes
 from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis, Row, quotable, too_few
-from benchctl.stats.caveat import CaveatCode, Replicate
+from benchctl.stats.caveat import Replicate
 from benchctl.stats.compare import Comparison, Verdict
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, QUALITY, metric_of
 from benchctl.stats.steady import Trend
@@ -55,10 +55,6 @@ _NAMED_HELD = {
 }
 _DIRECTED = ("slower", "faster")
 _ABSURD_PERCENT, _NOTHING = 10_000, -99.9
-_DESIGNS: dict[CaveatCode, str] = {
-    "separate-runs": "Runs count, not forks: host, day and index build differ from run to run.",
-    "not-restarted": "Nodes were not restarted between forks.",
-}
 _THAN = {"different": "from"}
 _MANNERS = ("", "provisionally ")
 _COUNTED = {
@@ -332,8 +328,10 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
     for doubt in analysis.caveats:
         if doubt.code in {"failed-forks", "other-tasks", "test-mode", "unfinished", "unlike"}:
             yield _sentence(doubt.text)
-    general = {doubt.code for doubt in analysis.caveats}
-    yield from (text for code, text in _DESIGNS.items() if code in general)
+    if analysis.replicate == "run":
+        yield "Runs count, not forks: host, day and index build differ from run to run."
+    if any(doubt.code == "not-restarted" for doubt in analysis.caveats):
+        yield "Nodes were not restarted between forks."
     for codes, text in (
         ({"counted-less"}, "Something other than the nodes answered searches of {}."),
         ({"failures"}, "Requests failed on {}."),

@@ -14,7 +14,6 @@ from benchctl.results.likeness import resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, Looks, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.slices import hook
-from benchctl.spec import EvidenceKind
 from benchctl.stats.analysis import (
     SCHEMA_VERSION,
     Analysis,
@@ -27,7 +26,7 @@ from benchctl.stats.analysis import (
     provisional,
 )
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate, run_doubts
-from benchctl.stats.compare import Comparison, Series, Side, adjust, compare_sides, several_builds
+from benchctl.stats.compare import Comparison, Side, adjust, compare_sides, several_builds
 from benchctl.stats.disturbed import busy_host, most_stalled
 from benchctl.stats.doubts import (
     cold_doubts,
@@ -219,11 +218,10 @@ def analyse(
         sections=(*_sections(plan), *built),
         rows=tuple(rows),
         caveats=(
-            *([_separate_runs()] if several else []),
+            *(_notes(plan, several=several)),
             *([busy] if busy and doubt is None else []),
             *general_doubts(forks, done, prepared=plan.origin == "prepared" and not several),
             *(shared_builds(builds) if any(metric.kind.built for metric in asked) else ()),
-            *([_evidence_everywhere(kinds)] if (kinds := plan.evidence_in(0)) else []),
         ),
         redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline),
         drivers=driver_rows(done, plan) if plan.redline is None else (),
@@ -237,18 +235,18 @@ def analyse(
     )
 
 
-def _evidence_everywhere(kinds: Sequence[EvidenceKind]) -> Caveat:
-    """Return the note that all compared forks carried evidence: alike in all variants, unlike plain runs."""
-    return Caveat(
-        "evidence",
-        f"every fork carried evidence ({', '.join(kinds)}), whose cost is in the figures; "
-        "--evidence-forks 1 collects it in an extra fork",
-    )
-
-
-def _separate_runs() -> Caveat:
-    text = "from several runs: these count, not their forks, since host, day and index build differ"
-    return Caveat("separate-runs", text)
+def _notes(plan: Plan, *, several: bool) -> Iterator[Caveat]:
+    """Yield what was alike on all sides, and is in what is said of them."""
+    if several:
+        yield Caveat(
+            "run", "from several runs: these count, not their forks, since host, day and build differ"
+        )
+    if kinds := ", ".join(plan.evidence_in(0)):
+        yield Caveat(
+            "run",
+            f"every fork carried evidence ({kinds}), whose cost is in the figures; "
+            "--evidence-forks 1 collects it in an extra fork",
+        )
 
 
 def _has(metric: Metric, done: Mapping[str, Sequence[ForkRecord]], plan: Plan, place: Place) -> bool:
@@ -470,14 +468,13 @@ def side_figures(
     """Return a variant's figures, of one task or of several that were combined; checks of the load if any."""
     summaries = [summary for found, _ in tasks for _, summary in found]
     bounded = metric.key == REDLINE.key and any(summary.redline_is_bound for summary in summaries)
-    alone = Series.of(side.values, additive=side.additive, signed=side.signed)
     figures = Figures(
         variant=side.label,
         blocks=side.blocks,
         values=tuple(None if math.isnan(value) else value for value in side.values),
-        value=alone.value,
+        value=side.value,
         # Bounds differ by where searches ended, not by what nodes can do.
-        cv_percent=None if bounded else alone.cv_percent,
+        cv_percent=None if bounded else side.cv_percent,
         samples=min((summary.samples for summary in summaries), default=0),
         # The first requests come before anything has settled.
         steady=Steadiness("unknown") if metric.kind.of_start else steady,

@@ -9,30 +9,21 @@ import msgspec
 from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
-    "answers-differ", "builds", "busy-host", "busy-levels", "cached-builds", "coarse",
-    "counted-less", "counted-more", "cut-short", "driver-limited", "evidence", "failed-forks", "failures",
-    "few-units",
-    "hits-changed", "ignored-errors", "lower-bound",
-    "missing-values", "no-ratio", "no-redline", "no-spread", "not-cold", "not-restarted",
-    "not-steady", "nothing-found", "offered-rate", "one-index-build", "other-tasks", "run",
-    "same-builds", "saturated", "separate-runs",
-    "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
-    "unpaired", "unsupported",
+    "answers-differ", "builds", "busy-host", "coarse", "counted-less", "driver-limited", "failed-forks",
+    "failures", "few-units", "hits-changed", "ignored-errors", "lower-bound", "missing-values", "no-ratio",
+    "no-spread", "not-cold", "not-restarted", "not-steady", "nothing-found", "offered-rate", "other-tasks",
+    "run", "saturated", "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",
+    "unsupported",
 ]  # fmt: skip
 
 WITHHOLDING: Final[frozenset[CaveatCode]] = frozenset(
-    {
-        "coarse", "counted-less", "hits-changed", "lower-bound", "offered-rate", "same-builds", "saturated",
-        "unlike-units",
-    }
-)  # fmt: skip
+    {"coarse", "counted-less", "hits-changed", "lower-bound", "offered-rate", "saturated", "unlike-units"}
+)
 """With these a verdict would judge the load, not the engine; `check_load` has what the driver limits."""
 
-WITHOUT_VERDICT: Final[frozenset[CaveatCode]] = WITHHOLDING - {"offered-rate", "same-builds"} | frozenset(
-    {
-        "driver-limited", "few-units", "missing-values", "no-redline", "no-spread", "unsupported",
-    }
-)  # fmt: skip
+WITHOUT_VERDICT: Final[frozenset[CaveatCode]] = (WITHHOLDING - {"offered-rate"}) | frozenset(
+    {"driver-limited", "few-units", "missing-values", "no-spread", "unsupported"}
+)
 """Doubts that leave a row without one."""
 
 Replicate = Literal["fork", "build", "run"]
@@ -94,4 +85,4 @@ def one_index_build(measurements: Sequence[str] = ()) -> Caveat:
     """Document order decides the point tree, and it was drawn once; of some of several measurements."""
     where = f"{', '.join(measurements)}: " if measurements else ""
     text = f"{where}one index build per engine: differences between builds are not in the intervals"
-    return Caveat("one-index-build", text)
+    return Caveat("builds", text)

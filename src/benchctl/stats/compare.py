@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -27,54 +27,56 @@ from benchctl.stats.inference import (
 from benchctl.stats.metrics import ForkSummaries, Metric, fork_values
 
 
-class Series(msgspec.Struct, frozen=True):
-    """Values of one variant's forks."""
+class Side(msgspec.Struct, frozen=True):
+    """A variant's forks in one task and metric."""
 
-    # Natural logarithms of the usable values, or where they add up, these themselves; shape (n,).
-    points: Floats
-    # Values that are none: not finite, negative unless they are signed, or 0 where that has no logarithm.
-    missing: int
-    kept: Mask  # which of all values the points are of, in the same order; shape (n + those left out,)
+    label: str
+    blocks: tuple[int, ...]
+    values: tuple[float, ...]  # one a fork, in the metric's unit; NaN where the fork has none
+    units: tuple[int, ...]  # the index build, or run, of each
     # Whether means are arithmetic: of what is often 0, such as pauses, and of what is compared by
     # differences.
     additive: bool = False
+    signed: bool = False  # whether values may be below 0
 
     @classmethod
-    def of(cls, values: Sequence[float], *, additive: bool = False, signed: bool = False) -> "Series":
-        """Keep what is usable, count the rest; `signed` values may be below 0."""
-        raw = np.asarray(values, dtype=np.float64)
-        usable = _usable(raw, additive=additive, signed=signed)
-        return cls(_points(raw[usable], additive=additive), int((~usable).sum()), usable, additive)
-
-    @classmethod
-    def pairs(
-        cls,
-        left: Sequence[float],
-        right: Sequence[float],
-        *,
-        additive: bool = False,
-        signed: bool = False,
-    ) -> tuple["Series", "Series"]:
-        """Keep the pairs of which both values are usable; each side counts its own missing ones.
-
-        Raises:
-            ValueError: If the sides differ in length.
-        """
-        if len(left) != len(right):
-            raise ValueError(f"{len(left)} values cannot be paired with {len(right)}")
-        sides = [np.asarray(values, dtype=np.float64) for values in (left, right)]
-        usable = [_usable(raw, additive=additive, signed=signed) for raw in sides]
-        both = usable[0] & usable[1]
-        first, second = (
-            cls(_points(raw[both], additive=additive), int((~own).sum()), both, additive)
-            for raw, own in zip(sides, usable, strict=True)
+    def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":
+        """From a variant's finished forks and their summaries of one task, in the same order."""
+        return cls(
+            label=label,
+            blocks=tuple(block for block, _ in found),
+            values=tuple(fork_values(metric, found)),
+            additive=metric.additive,
+            units=tuple(fork.index_build for fork in forks),
         )
-        return first, second
+
+    @classmethod
+    def plain(cls, values: Sequence[float], units: Sequence[int] = (), *, additive: bool = False) -> "Side":
+        """From values alone, of blocks that are numbered from 0."""
+        numbers = tuple(units) or (0,) * len(values)
+        return cls("", tuple(range(len(values))), tuple(values), numbers, additive)
+
+    def within(self, blocks: Iterable[int]) -> "Side":
+        """Only the forks of some blocks, in their order; every block has one fork."""
+        places = [self.blocks.index(block) for block in blocks]
+        return msgspec.structs.replace(
+            self,
+            blocks=tuple(self.blocks[place] for place in places),
+            values=tuple(self.values[place] for place in places),
+            units=tuple(self.units[place] for place in places),
+        )
 
     @property
-    def forks(self) -> int:
-        """Usable values."""
-        return self.points.size
+    def usable(self) -> Mask:
+        """Which values are measurements: finite, and of those with a logarithm above 0; shape (n,)."""
+        raw = np.asarray(self.values, dtype=np.float64)
+        return np.isfinite(raw) & (self.signed | ((raw >= 0) if self.additive else (raw > 0)))
+
+    @property
+    def points(self) -> Floats:
+        """Natural logarithms of the usable values, or where means are arithmetic, these themselves."""
+        usable = np.asarray(self.values, dtype=np.float64)[self.usable]
+        return usable if self.additive else np.log(usable)
 
     @property
     def value(self) -> float | None:
@@ -84,36 +86,33 @@ class Series(msgspec.Struct, frozen=True):
     @property
     def cv_percent(self) -> float | None:
         """SD over mean of the values themselves; None under two, or when the mean is not above 0."""
-        if self.forks <= 1:
+        points = self.points
+        if points.size <= 1:
             return None
         # Relative to the largest, so that nothing overflows.
-        scaled = self.points if self.additive else np.exp(self.points - self.points.max())
+        scaled = points if self.additive else np.exp(points - points.max())
         mean = float(scaled.mean())
         return float(100 * scaled.std(ddof=1) / mean) if mean > 0 else None
 
-    def nested(self, builds: Sequence[int]) -> "Nested":
-        """By index build or run, the number of which `builds` has for each value, those left out included."""
-        numbers = np.asarray(self.own(builds), dtype=np.int64)
-        means, counts = build_means(self.points, numbers), np.unique(numbers, return_counts=True)[1]
+    def nested(self) -> "Nested":
+        """By index build or run."""
+        numbers = np.asarray(self.units, dtype=np.int64)[self.usable]
+        means, counts = _means_of(self.points, numbers), np.unique(numbers, return_counts=True)[1]
         between, within = _components(self.points, numbers, means, counts)
         value = _mean(means, additive=self.additive)
-        if self.additive and self.value and self.value > 0:
-            between, within = (None if sd is None else sd / self.value for sd in (between, within))
-        return Nested(means, tuple(counts.tolist()), between, within, value)
+        if self.additive and value and value > 0:
+            between, within = (None if sd is None else sd / value for sd in (between, within))
+        return Nested(means, between, within, value)
 
-    def own(self, builds: Sequence[int]) -> list[int]:
-        """Return the builds of the values that were kept."""
-        return [build for build, kept in zip(builds, self.kept.tolist(), strict=True) if kept]
-
-
-def _usable(raw: Floats, *, additive: bool, signed: bool) -> Mask:
-    if signed:
-        return np.isfinite(raw)
-    return np.isfinite(raw) & ((raw >= 0) if additive else (raw > 0))
-
-
-def _points(usable: Floats, *, additive: bool) -> Floats:
-    return usable if additive else np.log(usable)
+    def unit_figures(self) -> dict[str, object]:
+        """Return what `Figures` has of units: each fork's, the mean over them, and the two spreads."""
+        nested = self.nested()
+        return {
+            "units": self.units,
+            "value": nested.value,
+            "between_units_percent": None if nested.between_sd is None else 100 * nested.between_sd,
+            "within_units_percent": None if nested.within_sd is None else 100 * nested.within_sd,
+        }
 
 
 def _mean(points: Floats, *, additive: bool) -> float | None:
@@ -129,7 +128,6 @@ class Nested(msgspec.Struct, frozen=True):
     # however many forks it has: where forks failed, the means differ in variance, but the variance between
     # them still estimates that of their mean without bias.
     means: Floats
-    forks: tuple[int, ...]
     # Relative standard deviation of builds; 0 when forks explain all of it, None under two builds or when
     # no build has two forks.
     between_sd: float | None
@@ -148,10 +146,9 @@ def forks_by_build(forks: Sequence[ForkRecord]) -> tuple[int, ...]:
     return tuple(counts[build] for build in sorted(counts))
 
 
-def build_means(values: Floats, builds: Sequence[int] | Integers) -> Floats:
-    """Return the mean over the forks of each build, shape (builds,), from values of shape (n,)."""
-    numbers = np.asarray(builds, dtype=np.int64)
-    return np.asarray([values[numbers == build].mean() for build in np.unique(numbers)], dtype=np.float64)
+def _means_of(points: Floats, numbers: Integers) -> Floats:
+    """Return the mean over the forks of each build, shape (builds,), from points of shape (n,)."""
+    return np.asarray([points[numbers == build].mean() for build in np.unique(numbers)], dtype=np.float64)
 
 
 def _components(
@@ -188,15 +185,14 @@ def own_interval(
     Args:
         values: one a fork; what is None, not positive or not finite is left out.
         builds: the index build of every fork; with several builds, their means are the values.
-        additive: as of `Series`.
+        additive: as of `Side`.
 
     Returns:
         Low and high; None under two usable values.
     """
-    series = Series.of([math.nan if value is None else value for value in values], additive=additive)
-    logs = series.points
-    if len(set(builds)) > 1:
-        logs = build_means(logs, series.own(builds))
+    known = [math.nan if value is None else value for value in values]
+    side = Side.plain(known, builds, additive=additive)
+    logs = side.nested().means if len(set(builds)) > 1 else side.points
     if logs.size < _LEAST_FOR_SPREAD:
         return None
     middle = float(logs.mean())
@@ -335,143 +331,6 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return None not in values and 0.0 in values and not differing
 
 
-def compare(  # noqa: PLR0913 - what was declared about two sides, by name
-    baseline_values: Sequence[float],
-    contender_values: Sequence[float],
-    *,
-    higher_is_better: bool,
-    margin: float,
-    paired: bool = False,
-    judged: bool = True,
-    metric: str = "",
-    baseline: str = "baseline",
-    contender: str = "contender",
-    replicate: Replicate = "fork",
-    units: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    looks: Looks = 1,
-    additive: bool = False,
-    signed: bool = False,
-    compared_as: ComparedAs = "ratio",
-    stretch: float = 1.0,
-) -> Comparison:
-    """Compare one value a fork of two variants; the p-value is adjusted as a family of one until `adjust`.
-
-    Values that are not positive and finite are not measurements: they are left out, said so, and no verdict
-    is given, because a fork rarely fails by chance. In pairs the partner is left out too.
-
-    Args:
-        baseline_values: one value a fork.
-        contender_values: the same; in the order of the pairs when paired.
-        higher_is_better: which way is faster.
-        margin: relative difference that does not matter in practice, above 0.
-        paired: use the differences within pairs.
-        judged: False to show the figures without a verdict.
-        metric: machine name.
-        baseline: name of the first variant.
-        contender: name of the second.
-        replicate: the unit of replication; of builds and runs, means over their forks are compared.
-        units: the number of the build or run of each value, by side; the same on both sides when paired.
-            Not used where forks are compared.
-        looks: how often the figures were looked at.
-        additive: whether values may be 0: then the effect is that of arithmetic means, by `Ratio`, and there
-            is a difference.
-        signed: whether they may be below 0, too, as differences of measurements are.
-        compared_as: what readers are told; no more than ratios unless values are `additive`.
-        stretch: by how much, from 1, the difference in question is larger than that of the values.
-
-    Raises:
-        ValueError: If paired values of different number.
-    """
-    if paired:
-        left, right = Series.pairs(baseline_values, contender_values, additive=additive, signed=signed)
-    else:
-        left, right = (
-            Series.of(values, additive=additive, signed=signed)
-            for values in (baseline_values, contender_values)
-        )
-    blank = Comparison(
-        metric=metric,
-        baseline=baseline,
-        contender=contender,
-        higher_is_better=higher_is_better,
-        paired=paired,
-        judged=judged,
-        n_baseline=left.forks,
-        n_contender=right.forks,
-        compared_as=compared_as,
-        looks=looks,
-        stretch=stretch,
-        margin_percent=100 * margin,
-        baseline_value=left.value,
-        contender_value=right.value,
-        cv_baseline_percent=left.cv_percent,
-        cv_contender_percent=right.cv_percent,
-        caveats=tuple(
-            Caveat(
-                "missing-values",
-                f"{side.missing} of {side.missing + side.forks} values of {name} are missing, which may not "
-                "be chance: no verdict",
-            )
-            for name, side in ((baseline, left), (contender, right))
-            if side.missing and side.forks
-        ),
-    )
-    if replicate == "fork":
-        return judge(_tested(blank, left.points, right.points, additive=additive, signed=signed))
-    nests = [side.nested(numbers) for side, numbers in zip((left, right), units, strict=True)]
-    blank = msgspec.structs.replace(
-        blank,
-        replicate=replicate,
-        units_baseline=len(nests[0].forks),
-        units_contender=len(nests[1].forks),
-        baseline_value=nests[0].value,
-        contender_value=nests[1].value,
-    )
-    return judge(_tested(blank, nests[0].means, nests[1].means, additive=additive, signed=signed))
-
-
-class Side(msgspec.Struct, frozen=True):
-    """A variant's forks in one task and metric."""
-
-    label: str
-    blocks: tuple[int, ...]
-    values: tuple[float, ...]  # one a fork, in the metric's unit; NaN where the fork has none
-    units: tuple[int, ...]  # the index build, or run, of each
-    additive: bool = False
-    signed: bool = False  # whether values may be below 0
-
-    @classmethod
-    def of(cls, metric: Metric, label: str, forks: Sequence[ForkRecord], found: ForkSummaries) -> "Side":
-        """From a variant's finished forks and their summaries of one task, in the same order."""
-        return cls(
-            label=label,
-            blocks=tuple(block for block, _ in found),
-            values=tuple(fork_values(metric, found)),
-            additive=metric.additive,
-            units=tuple(fork.index_build for fork in forks),
-        )
-
-    def within(self, blocks: Sequence[int]) -> "Side":
-        """Only the forks of some blocks, in their order; every block has one fork."""
-        places = [self.blocks.index(block) for block in blocks]
-        return msgspec.structs.replace(
-            self,
-            blocks=tuple(blocks),
-            values=tuple(self.values[place] for place in places),
-            units=tuple(self.units[place] for place in places),
-        )
-
-    def unit_figures(self) -> dict[str, object]:
-        """Return what `Figures` has of units: each fork's, the mean over them, and the two spreads."""
-        nested = Series.of(self.values, additive=self.additive, signed=self.signed).nested(self.units)
-        return {
-            "units": self.units,
-            "value": nested.value,
-            "between_units_percent": _spread_percent(nested.between_sd),
-            "within_units_percent": _spread_percent(nested.within_sd),
-        }
-
-
 def compare_sides(
     metric: Metric,
     baseline: Side,
@@ -483,48 +342,73 @@ def compare_sides(
     looks: Looks = 1,
     stretch: float = 1.0,
 ) -> Comparison:
-    """Compare two variants.
+    """Compare two variants; the p-value is adjusted as a family of one until `adjust`.
 
-    `paired` uses the differences within the blocks that both finished. Where builds or runs are the unit,
-    paired are those of one number, which share their blocks: the mean of the differences in them. Without
-    `judged` there is no verdict.
+    Values that are not positive and finite are not measurements: they are left out, said so, and no verdict
+    is given, because a fork rarely fails by chance. In pairs the partner is left out too.
+
+    Args:
+        metric: what is compared, with its margin.
+        baseline: values of the first variant; where they are `additive`, the effect is that of arithmetic
+            means, by `Ratio`, and there is a difference.
+        contender: the same of the second.
+        paired: use the differences within the blocks that both finished. Where builds or runs are the unit,
+            paired are those of one number, which share their blocks.
+        judged: False to show the figures without a verdict.
+        replicate: the unit of replication; of builds and runs, means over their forks are compared.
+        looks: how often the figures were looked at.
+        stretch: by how much, from 1, the difference in question is larger than that of the values.
     """
-    alone: list[Caveat] = []
     if paired:
         common = sorted(set(baseline.blocks) & set(contender.blocks))
-        alone = [
-            Caveat(
-                "unpaired",
-                f"forks of {side.label} without a partner in their block: {len(side.blocks) - len(common)}; "
-                "they are in its value, and not in the differences",
-            )
-            for side in (baseline, contender)
-            if len(side.blocks) > len(common)
-        ]
         baseline, contender = baseline.within(common), contender.within(common)
-    plain = compare(
-        baseline.values,
-        contender.values,
-        higher_is_better=metric.higher_is_better,
-        margin=metric.margin,
-        paired=paired,
-        judged=judged,
+    missing = [int((~side.usable).sum()) for side in (baseline, contender)]
+    gaps = [
+        Caveat(
+            "missing-values",
+            f"{count} of {len(side.values)} values of {side.label} are missing, which may not be chance: no "
+            "verdict",
+        )
+        for side, count in zip((baseline, contender), missing, strict=True)
+        if 0 < count < len(side.values)
+    ]
+    if paired:
+        both = np.asarray(baseline.blocks)[baseline.usable & contender.usable].tolist()
+        baseline, contender = baseline.within(both), contender.within(both)
+        contender = msgspec.structs.replace(contender, units=baseline.units)
+    sides, signed = (baseline, contender), baseline.signed or contender.signed
+    points = [side.points for side in sides]
+    blank = Comparison(
         metric=metric.key,
         baseline=baseline.label,
         contender=contender.label,
-        replicate=replicate,
-        units=(baseline.units, baseline.units if paired else contender.units),
-        looks=looks,
-        additive=metric.additive,
-        signed=baseline.signed or contender.signed,
+        higher_is_better=metric.higher_is_better,
+        paired=paired,
+        judged=judged,
+        n_baseline=points[0].size,
+        n_contender=points[1].size,
         compared_as=metric.compared_as,
+        looks=looks,
         stretch=stretch,
+        margin_percent=100 * metric.margin,
+        baseline_value=baseline.value,
+        contender_value=contender.value,
+        cv_baseline_percent=baseline.cv_percent,
+        cv_contender_percent=contender.cv_percent,
+        caveats=tuple(gaps),
     )
-    return msgspec.structs.replace(plain, caveats=(*plain.caveats, *alone))
-
-
-def _spread_percent(sd: float | None) -> float | None:
-    return None if sd is None else 100 * sd
+    if replicate != "fork":
+        nests = [side.nested() for side in sides]
+        points = [nest.means for nest in nests]
+        blank = msgspec.structs.replace(
+            blank,
+            replicate=replicate,
+            units_baseline=points[0].size,
+            units_contender=points[1].size,
+            baseline_value=nests[0].value,
+            contender_value=nests[1].value,
+        )
+    return judge(_tested(blank, points[0], points[1], additive=baseline.additive, signed=signed))
 
 
 def adjust(comparisons: Sequence[Comparison], *, method: Method = "benjamini-hochberg") -> list[Comparison]:

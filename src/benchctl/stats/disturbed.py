@@ -37,7 +37,7 @@ def busy_host(forks: Mapping[str, Sequence[ForkRecord]], *, together: bool = Fal
     """Return that other processes used CPU, on average or on one side more than on the other.
 
     None where it is little, or unknown. With `together`, the variants of a block were measured at the same
-    moments: that shifts levels, but leaves their ratio, and is a `busy-levels`.
+    moments: that shifts levels, but leaves their ratio, and is a mere note.
     """
     loads = [fork.others for group in forks.values() for fork in group if fork.others is not None]
     if not loads:
@@ -51,7 +51,7 @@ def busy_host(forks: Mapping[str, Sequence[ForkRecord]], *, together: bool = Fal
         return None
     if together:
         used += "; times and rates do not compare with those of other runs, ratios within this one hold"
-    return Caveat("busy-levels" if together else "busy-host", f"other processes used {used}")
+    return Caveat("run" if together else "busy-host", f"other processes used {used}")
 
 
 def _unequal(forks: Mapping[str, Sequence[ForkRecord]]) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
-from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
+from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, stray_boots
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.caveat import (
@@ -24,10 +24,6 @@ from benchctl.stats.steady import Steadiness, advice
 from benchctl.track.model import Task
 from benchctl.track.operations import remedy
 
-# Engines give whole milliseconds of a search; not all of them count those of a bulk request exactly.
-_SEARCHES = "queries"
-_TOOK_ERROR_NS = 2e6
-
 # A node that counts fewer of its searches has not answered all of them.
 _LEAST_SHARE_COUNTED = 0.99
 
@@ -39,7 +35,6 @@ _NOTABLE_SHARE = 0.1
 _ALIKE_SAMPLES = 1.1
 _ALIKE_UNITS = 1.01
 _NOTABLE_BIAS = 0.2
-_SENT_OF_PLANNED = 0.99
 
 # Means over the requests that succeeded.
 _MEANS = frozenset({"mean", "engine_time", "client_time"})
@@ -62,7 +57,6 @@ def row_doubts(
             for finding in (answers.findings if answers else ())
             if (finding.operation, finding.variant, finding.kind) == (task.operation, label, "different")
         ]
-        doubts += _cut_short(task, label, forks)
     return [
         *doubts,
         *_coarse(metric, found),
@@ -113,14 +107,6 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
             f"nodes of {label} counted {count:,} of {sent:,} searches in "
             f"{numbered([block for block, *_ in less])}: something else, such as a caching proxy, answered "
             "the rest, and the figures are not the nodes'",
-        )
-    if more := [count for count in counts if count[1] > count[2]]:
-        _, count, sent = max(more, key=lambda one: one[1] - one[2])
-        yield Caveat(
-            "counted-more",
-            f"nodes of {label} counted {count:,} searches in {numbered([block for block, *_ in more])} where "
-            f"benchctl sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 "
-            "counts each kNN search as two)",
         )
 
 
@@ -175,19 +161,12 @@ def general_doubts(
 def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
     """Return whether builds of the index are in the intervals."""
     if several_builds(done):
-        return Caveat("builds", _design({label: forks_by_build(group) for label, group in done.items()}))
+        listed = ", ".join(
+            f"{name} {' '.join(map(str, forks_by_build(group))) or 'none'}" for name, group in done.items()
+        )
+        text = f"the index build is the unit of intervals and p-values; forks on each build: {listed}"
+        return Caveat("builds", text)
     return one_index_build()
-
-
-def _design(forks: Mapping[str, Sequence[int]]) -> str:
-    """Describe several builds (variant -> forks on each of them)."""
-    counts = {count for numbers in forks.values() for count in numbers}
-    sizes = {len(numbers) for numbers in forks.values()}
-    unit = "the index build is the unit of intervals and p-values"
-    if len(counts) == 1 and len(sizes) == 1:
-        return f"{sizes.pop()} builds per variant, {counted(counts.pop(), 'fork')} each: {unit}"
-    listed = ", ".join(f"{name} {' '.join(map(str, numbers)) or 'none'}" for name, numbers in forks.items())
-    return f"{unit}; forks on each build: {listed}: uneven, but every build has the same weight"
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -221,27 +200,26 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
     }
     if metric.quantile is None:
         return doubts
-    first, few = next(iter(found)), dict[int, list[str]]()
+    first, few = next(iter(found)), dict[str, int]()
     for label, forks in found.items():
         fewest = min((summary.samples for _, summary in forks if summary.samples), default=None)
         if label in doubts or fewest is None:
             continue
         if fewest < metric.samples_least:
-            few.setdefault(fewest, []).append(label)
+            few[label] = fewest
         elif _uneven(metric, found[first], forks):
             listed = " and ".join(
                 f"{counted(_typical_samples(found[name]), 'request')} of {name}" for name in (first, label)
             )
             text = f"{metric.title} rests on {listed} a fork, and depends on their number: no verdict"
             doubts[label] = Caveat("too-few-samples", text)
-    extreme = "slowest" if metric.quantile > _MEDIAN else "fastest"
-    for fewest, labels in few.items():
-        doubt = Caveat(
-            "too-few-samples",
-            f"{metric.title} of {' and '.join(labels)} rests on {counted(fewest, 'request')} a fork: with "
-            f"fewer than {metric.samples_least:,} it is the {extreme} of them: no verdict",
+    if few:
+        text = (
+            f"{metric.title} of {' and '.join(few)} rests on {counted(min(few.values()), 'request')} a fork: "
+            f"with fewer than {metric.samples_least:,} it is the "
+            f"{'slowest' if metric.quantile > _MEDIAN else 'fastest'} of them: no verdict"
         )
-        doubts |= dict.fromkeys(labels, doubt)
+        doubts |= dict.fromkeys(few, Caveat("too-few-samples", text))
     return doubts
 
 
@@ -347,7 +325,6 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
             f"{ignored:,} of {requests} of {label} were answered with an error status that the operation "
             "ignores: they are in the figures",
         )
-    yield from _replay_doubts(label, measured)
     yield from _hits_doubts(label, forks)
     if not metric.kind.of_start:
         yield from _stall_doubts(label, forks)
@@ -370,23 +347,6 @@ def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]
             "time does not"
         )
     return text
-
-
-def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
-    """Yield answers that claim more time than they took, which those of an engine cannot."""
-    for summary in measured:
-        took_ns, service_ns = (
-            None if times is None else times.p50 for times in (summary.took, summary.service_time)
-        )
-        if summary.driver is None or summary.unit != _SEARCHES or took_ns is None or service_ns is None:
-            continue
-        if took_ns > service_ns + _TOOK_ERROR_NS:
-            yield Caveat(
-                "counted-less",
-                f"searches of {label} report {took_ns / 1e6:.3g} ms of server time but were answered within "
-                f"{service_ns / 1e6:.3g} ms: something else, such as a caching proxy, answered them",
-            )
-            return
 
 
 def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
@@ -436,25 +396,6 @@ def hits_apart(found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
         hits, first = exact[label], exact[baseline]
         if hits is not None and first is not None and hits != first:
             yield answers_differ(label, baseline, f"hits {hits:,} and {first:,}")
-
-
-def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
-    """Yield counted tasks that sent less than planned; indexing ends by itself, and groups together."""
-    if task.iterations is None or task.group is not None:
-        return
-    planned = task.iterations * task.clients
-    short = [
-        (sent, block)
-        for block, summary in forks
-        if summary.driver is not None and summary.unit != DOCUMENTS
-        for sent in (summary.driver.requests,)
-        if 0 < sent < _SENT_OF_PLANNED * planned
-    ]
-    if short:
-        sent, block = min(short)
-        more = f", and {counted(len(short) - 1, 'fork')} more did so" if len(short) > 1 else ""
-        text = f"cut short: fork {block} of {label} sent {sent:,} of {planned:,} requests{more}"
-        yield Caveat("cut-short", text)
 
 
 def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:

@@ -436,7 +436,7 @@ def shared_builds(builds: Builds) -> Iterator[Caveat]:
     first, *others = [label for label, group in builds.items() if group] or [""]
     if left_out := [label for label in others if label not in separate_builds(builds)]:
         names = " and ".join((first, *left_out))
-        yield Caveat("same-builds", f"{names} have the same index builds: none are compared")
+        yield Caveat("missing-values", f"{names} have the same index builds: none are compared")
 
 
 def pairs_of_builds(builds: Builds, *, in_turns: bool) -> tuple[bool, tuple[Caveat, ...]]:
@@ -447,7 +447,7 @@ def pairs_of_builds(builds: Builds, *, in_turns: bool) -> tuple[bool, tuple[Cave
     cached = any(facts.cached for group in builds.values() for facts in group)
     alike = len({len(group) for group in builds.values()}) == 1
     text = "some index builds are from the cache: a drift of the host is in the difference"
-    doubts = (Caveat("cached-builds", text),) if cached and len(builds) > 1 else ()
+    doubts = (Caveat("builds", text),) if cached and len(builds) > 1 else ()
     return in_turns and alike and not cached, doubts
 
 

@@ -28,7 +28,7 @@ from benchctl.stats.analysis import (
     weaknesses,
 )
 from benchctl.stats.caveat import WITHHOLDING, Caveat, CaveatCode, Replicate
-from benchctl.stats.compare import DECIDED, Comparison, Series, Side, adjust, compare_sides, own_interval
+from benchctl.stats.compare import DECIDED, Comparison, Side, adjust, compare_sides, own_interval
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import RECALL, Metric, MetricKey, metric_of
 from benchctl.stats.outlook import with_outlooks
@@ -122,7 +122,8 @@ def sweep_curve(  # noqa: PLR0913 - values and what they are held against, by na
                 variant=name,
                 means=tuple(comparing.mean(list(point.values())) for point in points),
                 forks=tuple(
-                    Series.of([*point.values()], additive=known.kind.additive).forks for point in points
+                    Side.plain([*point.values()], additive=known.kind.additive).points.size
+                    for point in points
                 ),
                 remarks=said,
                 recall=tuple(of_recall.mean(list(point.values())) for point in reached.get(name, ())),
@@ -164,9 +165,9 @@ class _Comparing(msgspec.Struct, frozen=True):
 
     def mean(self, values: Sequence[float]) -> Bounded | None:
         """Return the mean over forks with its interval; None without values."""
-        series = Series.of(values, additive=self.metric.additive)
+        side = Side.plain(values, additive=self.metric.additive)
         ends = own_interval(values, additive=self.metric.additive) or (None, None)
-        return None if series.value is None else Bounded(series.value, *ends)
+        return None if side.value is None else Bounded(side.value, *ends)
 
     def change(self, points: _Points, at: int) -> Comparison:
         """Compare a point of a line with its first one."""
@@ -453,4 +454,4 @@ def _by_unit(side: Figures, *, additive: bool) -> ByBlock:
     by_build: dict[int, list[float]] = {}
     for build, value in zip(side.units, side.values, strict=True):
         by_build.setdefault(build, []).append(math.nan if value is None else value)
-    return {build: Series.of(values, additive=additive).value for build, values in by_build.items()}
+    return {build: Side.plain(values, additive=additive).value for build, values in by_build.items()}
