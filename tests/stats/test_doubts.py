@@ -20,10 +20,13 @@ from benchctl.stats.doubts import (
     settling_doubts,
     unfit_values,
 )
-from benchctl.stats.metrics import LATENCY, SERVICE_TIME, THROUGHPUT, Metric, metric
+from benchctl.stats.metrics import THROUGHPUT, Metric, metric
 from benchctl.stats.steady import steadiness
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
+
+SERVICE_TIME = metric("service_time")
+LATENCY = metric("latency")
 
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)

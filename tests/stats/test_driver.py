@@ -11,9 +11,11 @@ from benchctl.stats.analyse import analyse
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.doubts import row_doubts
 from benchctl.stats.driver import check_load, compare_pauses
-from benchctl.stats.metrics import DEFAULT_METRICS, SERVICE_TIME, THROUGHPUT
+from benchctl.stats.metrics import DEFAULT_METRICS, THROUGHPUT, metric
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
+
+SERVICE_TIME = metric("service_time")
 
 US = 1_000
 MS = 1_000_000
@@ -172,8 +174,8 @@ def test_the_note_names_the_variant_the_reason_and_what_to_do():
         "driver-limited: on os, benchctl kept its process busy for 90% of the time: no verdict on throughput "
         "and p90 service time; take an operation that lasts longer"
     )
-    for metric in (THROUGHPUT, SERVICE_TIME):
-        found = row_doubts(metric, CLOSED, {"es": [(0, fine)] * 3, "os": [(0, slow)] * 3}, None)
+    for of in (THROUGHPUT, SERVICE_TIME):
+        found = row_doubts(of, CLOSED, {"es": [(0, fine)] * 3, "os": [(0, slow)] * 3}, None)
         assert [(doubt.code, doubt.text) for doubt in found] == [("driver-limited", expected)]
 
 

@@ -1,6 +1,5 @@
 """Metrics by name, and what a quantile needs."""
 
-import json
 from typing import Any
 
 import msgspec
@@ -12,9 +11,7 @@ from benchctl.errors import UsageError
 from benchctl.stats.analyse import analyse
 from benchctl.stats.metrics import (
     DEFAULT_METRICS,
-    LATENCY,
     REDLINE,
-    SERVICE_TIME,
     THROUGHPUT,
     Metric,
     MetricKey,
@@ -24,10 +21,12 @@ from benchctl.stats.metrics import (
     metric_of,
     percentile,
 )
-from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
+from benchctl.track.operations.search import VectorSearch
 from builders import make_driver, make_fork, make_plan, make_summary
-from golden import Cases
+
+SERVICE_TIME = metric("service_time")
+LATENCY = metric("latency")
 
 QUANTILES = st.integers(min_value=1, max_value=99_999).map(lambda count: count / 100_000)
 
@@ -79,18 +78,6 @@ def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
             metric_of(missing)
 
 
-SEARCH: dict[str, Any] = {"query": {"match_all": {}}, "aggs": {"cpu": {"sum": {"field": "cpu"}}}}
-
-
-def test_what_no_profile_will_tell_is_known_before(cases: Cases):
-    def lacking(asked: str) -> str:
-        operation = decode_operation({"name": "by", "operation-type": "search"} | json.loads(asked))
-        assert metric("mean").lacking(Task("by"), operation) == ""
-        return metric("profile_aggs.cpu").lacking(Task("by"), operation)
-
-    cases("lacking", lacking)
-
-
 NEAREST: dict[str, Any] = {"name": "near", "operation-type": "vector-search", "field": "v", "k": 5}
 
 
@@ -104,12 +91,12 @@ NEAREST: dict[str, Any] = {"name": "near", "operation-type": "vector-search", "f
         ({"filter": {"term": {"number": 3}}}, False),
         ({"data_set_path": "x.hdf5", "filter": {"term": {"group": 3}}}, False),
         ({"data_set_path": "x.hdf5", "filter": {"term": {"x": 3}}, "neighbors_data_set_path": "y"}, True),
-        ({"operation-type": "search", "field": None, "k": None}, False),
     ],
 )
 def test_recall_takes_known_neighbours(changes: dict[str, Any], *, known: bool):
-    raw = {key: value for key, value in {**NEAREST, **changes}.items() if value is not None}
-    assert (metric("recall").lacking(Task("near"), decode_operation(raw)) == "") == known
+    operation = decode_operation({**NEAREST, **changes})
+    assert isinstance(operation, VectorSearch)
+    assert operation.has_truth == known
 
 
 def test_recall_is_compared_by_differences_and_shown_where_it_is():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.results.plan import Place, Plan
-from benchctl.stats.order import FRESH, before_text, describe_before, places_by_history, ran_before
+from benchctl.stats.metrics import FRESH, before_text, describe_before, places_by_history, ran_before
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 

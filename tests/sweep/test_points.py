@@ -14,7 +14,7 @@ from benchctl.errors import UsageError
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boot_of, boots
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import RunSpec, plan_run, reload_track
-from benchctl.stats.order import ran_before
+from benchctl.stats.metrics import ran_before
 from benchctl.sweep.points import Sweep
 from builders import CORPUS, ES, OS
 from foreign_tracks import write_files

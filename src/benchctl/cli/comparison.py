@@ -19,6 +19,7 @@ from benchctl.stats.inference import Method, looks_at
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
+    before_text,
     check_told_by_clusters,
     metric,
     metric_names,
@@ -26,7 +27,6 @@ from benchctl.stats.metrics import (
     metrics_in,
     percentile,
 )
-from benchctl.stats.order import before_text
 from benchctl.stats.quantiles import requantiled
 
 _SUMMARISED = "0.5, 0.9 and 0.99"

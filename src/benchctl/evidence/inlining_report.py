@@ -38,8 +38,7 @@ from benchctl.results.model import C2_LEVEL, ForkRecord, RunRecord
 from benchctl.results.plan import HISTORY, Place, Plan
 from benchctl.results.samples import TaskWindow
 from benchctl.results.store import RunFolder, task_windows
-from benchctl.stats.metrics import places, task_at
-from benchctl.stats.order import places_by_history
+from benchctl.stats.metrics import places, places_by_history, task_at
 
 FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
     {

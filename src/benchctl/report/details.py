@@ -15,7 +15,6 @@ from benchctl.stats.analysis import (
     Analysis,
     DriverRow,
     Figures,
-    HostRow,
     TimeKind,
     TimeRow,
 )
@@ -55,7 +54,7 @@ def host_table(analysis: Analysis) -> Table | None:
     return Table.of(title, _HOST_COLUMNS, (_host_line(row, analysis) for row in analysis.hosts))
 
 
-def _host_line(row: HostRow, analysis: Analysis) -> tuple[str, ...]:
+def _host_line(row: DriverRow, analysis: Analysis) -> tuple[str, ...]:
     times_ns = (row.start_late_ns, row.clock_error_ns, row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns)
     return (
         analysis.where(row),

@@ -38,7 +38,7 @@ from benchctl.stats.doubts import (
     unfit_values,
     unsupported_reason,
 )
-from benchctl.stats.driver import LoadCheck, check_load, compare_pauses, driver_rows, host_rows
+from benchctl.stats.driver import LoadCheck, check_load, compare_pauses, driver_rows
 from benchctl.stats.inference import Method, looks_at
 from benchctl.stats.metrics import (
     INDEX_BUILDS,
@@ -206,6 +206,7 @@ def analyse(
         curves = tuple(hook("swept_curves")(tasks, plan, margins=own_margins, method=method, looks=looks))
     if not curves:
         rows = [msgspec.structs.replace(row, swept=False) for row in rows]
+    drivers, hosts = driver_rows(done, plan) if plan.redline is None else ((), ())
     return Analysis(
         schema_version=SCHEMA_VERSION,
         runs=tuple(runs),
@@ -224,8 +225,8 @@ def analyse(
             *(shared_builds(builds) if any(metric.kind.built for metric in asked) else ()),
         ),
         redline=None if plan.redline is None else hook("redline").redline_curves(done, plan.redline),
-        drivers=driver_rows(done, plan) if plan.redline is None else (),
-        hosts=host_rows(done, plan) if plan.redline is None else (),
+        drivers=drivers,
+        hosts=hosts,
         times=time_rows(done, plan),
         block_s=sum(median(fork.wall_s for fork in group) for group in done.values() if group),
         method=method,

@@ -281,45 +281,29 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DriverRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Activity of the driver in one task of one variant: medians over forks, but for the greatest lag."""
+    """Activity of the driver, or of one load host, in one task of one variant: medians over forks.
+
+    Only the lag and the clock error are the greatest of all forks. For what is of `DriverFigures`, see there.
+    """
 
     schedule: int
     task: int
     label: str
     variant: str
     target_per_s: float | None  # of an open loop; None for a closed one
-    # `offered_per_s`, `possible_per_s`, `think_share`, `cpu_share`, `gap_s`, `workers`: see
-    # `DriverFigures`.
     offered_per_s: float | None
-    possible_per_s: float | None
-    # `lag_p50_ns`, `lag_p99_ns`, `lag_max_ns`: the same; the last is the greatest of all forks.
     lag_p50_ns: float | None
     lag_p99_ns: float | None
     lag_max_ns: int | None
-    think_share: float | None
     cpu_share: float | None
     gap_s: float | None
     workers: int
     load: tuple[LoadState, ...] = ()  # what was wrong with the load; empty when nothing was
-
-
-class HostRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Activity of one load host in one task of one variant: medians over forks, but for the last two."""
-
-    schedule: int
-    task: int
-    label: str
-    variant: str
-    host: str
-    clients: int
-    start_late_ns: float | None  # how late its first request was sent, on its own clock; None where unknown
-    # `offered_per_s`, `lag_p50_ns`, `lag_p99_ns`, `cpu_share`: see `DriverFigures`.
-    offered_per_s: float | None
-    lag_p50_ns: float | None
-    lag_p99_ns: float | None
-    cpu_share: float | None
-    clock_error_ns: int  # by how much its clock may be wrong against the others', the greatest of all forks
-    lag_max_ns: int | None
+    # Of one of several hosts only:
+    host: str = ""
+    clients: int = 0
+    start_late_ns: float | None = None  # of its first request, on its own clock; None where unknown
+    clock_error_ns: int | None = None  # by how much its clock may be wrong against the others'
 
 
 TimeKind = Literal["first", "second", "took", "took sum", "service", "processing", "latency", "page"]
@@ -369,7 +353,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     redline: RedlineCurves | None = None  # the curves of a red-line search; None for challenges
     # What the driver did, by challenge, task and variant; empty for a red-line search.
     drivers: tuple[DriverRow, ...] = ()
-    hosts: tuple[HostRow, ...] = ()  # the same by host, where the load came from hosts that have names
+    hosts: tuple[DriverRow, ...] = ()  # the same by host, where the load came from hosts that have names
     times: tuple[TimeRow, ...] = ()  # every kind of time, by challenge, task, variant and kind
     block_s: float = 0.0  # of a fork of every variant, medians; 0 where that is unknown
     method: Method = "benjamini-hochberg"
@@ -395,7 +379,7 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         numbers = {row.schedule for row in self.rows}
         return tuple(section for section in self.sections if section.schedule in numbers)
 
-    def where(self, row: "Row | DriverRow | HostRow | TimeRow") -> str:
+    def where(self, row: "Row | DriverRow | TimeRow") -> str:
         """Return the task, with its challenge where there are several."""
         several = sum(section.level == "task" for section in self.sections) > 1
         found = self.sections[row.schedule]

@@ -9,8 +9,8 @@ import msgspec
 from benchctl.results.figures import DriverFigures, TaskSummary
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import ForkRecord
-from benchctl.results.plan import Plan
-from benchctl.stats.analysis import DriverRow, HostRow, LoadState
+from benchctl.results.plan import Place, Plan
+from benchctl.stats.analysis import DriverRow, LoadState
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.metrics import DEFAULT_METRICS, Metric, collect, places, task_at
 from benchctl.track.model import Task
@@ -152,66 +152,50 @@ class _Cycle(NamedTuple):
         return self.ns * self.share
 
 
-def driver_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[DriverRow, ...]:
-    """Return what the driver did, task by task and variant by variant, if known."""
-    return tuple(
-        DriverRow(
-            schedule=place[0],
-            task=place[1],
-            label=task.label,
-            variant=label,
-            target_per_s=task.rate_per_s,
-            lag_max_ns=max(
-                (driver.lag_max_ns for driver in drivers if driver.lag_max_ns is not None), default=None
-            ),
-            workers=max(driver.workers for driver in drivers),
-            load=check_load(task, summaries).states,
-            **_medians(
-                drivers, "offered_per_s", "possible_per_s", "lag_p50_ns", "lag_p99_ns", "think_share",
-                "cpu_share", "gap_s",
-            ),
-        )
-        for place, task, label, summaries in _tasks(done, plan)
-        if (drivers := [summary.driver for summary in summaries if summary.driver is not None])
-    )  # fmt: skip
+def driver_rows(
+    done: Mapping[str, Sequence[ForkRecord]], plan: Plan
+) -> tuple[tuple[DriverRow, ...], tuple[DriverRow, ...]]:
+    """Return what the driver did, task by task and variant by variant, and what each of several hosts did."""
+    whole, by_host = [], []
+    for place in places(plan):
+        task = task_at(plan, place)
+        for label, forks in collect(done, place, task).items():
+            summaries = [summary for _, summary in forks]
+            if drivers := [summary.driver for summary in summaries if summary.driver is not None]:
+                load = check_load(task, summaries).states
+                whole.append(msgspec.structs.replace(_row(place, task, label, drivers), load=load))
+            for name in dict.fromkeys(host.name for summary in summaries for host in summary.hosts):
+                hosts = [host for summary in summaries for host in summary.hosts if host.name == name]
+                by_host.append(
+                    msgspec.structs.replace(
+                        _row(place, task, label, [host.driver for host in hosts]),
+                        host=name,
+                        clients=max(host.clients for host in hosts),
+                        start_late_ns=known_median([host.start_late_ns for host in hosts]),
+                        clock_error_ns=max(host.clock_error_ns for host in hosts),
+                    )
+                )
+    return tuple(whole), tuple(by_host)
 
 
-def host_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[HostRow, ...]:
-    """Return what each host that load came from did, task by task and variant by variant."""
-    return tuple(
-        HostRow(
-            schedule=place[0],
-            task=place[1],
-            label=task.label,
-            variant=label,
-            host=name,
-            clients=max(host.clients for host in hosts),
-            start_late_ns=known_median([host.start_late_ns for host in hosts]),
-            clock_error_ns=max(host.clock_error_ns for host in hosts),
-            lag_max_ns=max(
-                (driver.lag_max_ns for driver in drivers if driver.lag_max_ns is not None), default=None
-            ),
-            **_medians(drivers, "offered_per_s", "lag_p50_ns", "lag_p99_ns", "cpu_share"),
-        )
-        for place, task, label, summaries in _tasks(done, plan)
-        for name in dict.fromkeys(host.name for summary in summaries for host in summary.hosts)
-        for hosts in [[host for summary in summaries for host in summary.hosts if host.name == name]]
-        for drivers in [[host.driver for host in hosts]]
+def _row(place: Place, task: Task, label: str, drivers: Sequence[DriverFigures]) -> DriverRow:
+    return DriverRow(
+        schedule=place[0],
+        task=place[1],
+        label=task.label,
+        variant=label,
+        target_per_s=task.rate_per_s,
+        lag_max_ns=max((one.lag_max_ns for one in drivers if one.lag_max_ns is not None), default=None),
+        workers=max(driver.workers for driver in drivers),
+        offered_per_s=known_median([driver.offered_per_s for driver in drivers]),
+        lag_p50_ns=known_median([driver.lag_p50_ns for driver in drivers]),
+        lag_p99_ns=known_median([driver.lag_p99_ns for driver in drivers]),
+        cpu_share=known_median([driver.cpu_share for driver in drivers]),
+        gap_s=known_median([driver.gap_s for driver in drivers]),
     )
 
 
 _Known = Sequence[tuple[TaskSummary, DriverFigures]]
-
-
-def _tasks(
-    done: Mapping[str, Sequence[ForkRecord]], plan: Plan
-) -> list[tuple[tuple[int, int], Task, str, list[TaskSummary]]]:
-    """Every task of every variant, with its summaries."""
-    return [
-        (place, task_at(plan, place), label, [summary for _, summary in forks])
-        for place in places(plan)
-        for label, forks in collect(done, place, task_at(plan, place)).items()
-    ]
 
 
 def _of_host(summaries: Sequence[TaskSummary], name: str) -> _Known:
@@ -222,10 +206,6 @@ def known_median(values: Sequence[float | None]) -> float | None:
     """Of those that are known; None without any."""
     numbers = [value for value in values if value is not None]
     return float(median(numbers)) if numbers else None
-
-
-def _medians(drivers: Sequence[DriverFigures], *names: str) -> dict[str, float | None]:
-    return {name: known_median([getattr(driver, name) for driver in drivers]) for name in names}
 
 
 def _typical_ns(summaries: Sequence[TaskSummary]) -> float | None:

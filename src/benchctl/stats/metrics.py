@@ -15,9 +15,7 @@ from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, Swept
 from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
-from benchctl.track.model import Challenge, Task, TrackOperation
-from benchctl.track.operations import Operation
-from benchctl.track.operations.search import VectorSearch
+from benchctl.track.model import Challenge, Task
 
 _KINDS: Final = {kind.name: kind for kind in METRIC_KINDS}
 # What engines take as the name of an aggregation, in one line, without spaces around it.
@@ -120,52 +118,15 @@ class Metric(msgspec.Struct, frozen=True):
             return None
         return found.error_at(self.quantile)
 
-    def lacking(self, task: Task, operation: TrackOperation | None = None) -> str:
-        """Return why a task of a run of challenges never has a meaningful value; empty when it does.
-
-        What profiles tell, only the task's operation can say; without it, they are not looked into.
-        """
-        if not self.kind.of_tasks:
-            return f"the {self.title} is that of index builds"
+    def judges(self, task: Task) -> bool:
+        """Return whether a task of a run of challenges may have a value that says something of the engine."""
         match self.kind.loop:
-            case "closed" if task.throttled:
-                return f"the task is throttled, and its {self.title} is what was asked for"
-            case "closed" if task.mixed:
-                return f"the task is of a mix, and its {self.title} depends on the others"
-            case "open" if not task.throttled:
-                return "the task is not throttled, so its requests are never due"
-            case "search":
-                return f"no measurement searches for a {self.title}"
+            case "closed":
+                return not (task.throttled or task.mixed)
+            case "open":
+                return task.throttled
             case _:
-                return _unknown(self.kind.name, operation)
-
-
-def _unknown(name: str, operation: TrackOperation | None) -> str:
-    if not isinstance(operation, Operation):
-        return ""
-    if name in QUALITY and not (isinstance(operation, VectorSearch) and operation.has_truth):
-        return "no exact neighbours of vectors are known"
-    if not name.startswith("profile_"):
-        return ""
-    known = dict.fromkeys(_profiled(msgspec.to_builtins(operation)))
-    if name in known:
-        return ""
-    return f"its profiled searches have {', '.join(known)}" if known else "no search is profiled"
-
-
-def _profiled(found: object) -> Iterator[str]:
-    """Names of what the profile API will tell of the searches in an operation."""
-    if isinstance(found, list | tuple):
-        for one in found:
-            yield from _profiled(one)
-    if isinstance(found, dict):
-        body = found.get("body") if found.get("profile-query") else found if found.get("profile") else None
-        if isinstance(body, dict):
-            names = body.get("aggs") or body.get("aggregations") or {}
-            yield from ("profile_query", *["profile_aggs"] * bool(names))
-            yield from (f"profile_aggs.{name}" for name in names)
-        for one in found.values():
-            yield from _profiled(one)
+                return self.kind.of_tasks and self.kind.loop != "search"
 
 
 def percentile(quantile: float) -> str:
@@ -307,7 +268,6 @@ def kept_keys(kind: MetricKind) -> list[MetricKey]:
 
 # What a run of challenges is compared by unless something else is asked for.
 DEFAULT_METRICS = tuple(metric(kind.name) for kind in METRIC_KINDS if kind.usual and not kind.built)
-# What is compared beside them, and decides nothing that was asked for.
 # What builds of an index are.
 BUILD_METRICS = tuple(metric(kind.name) for kind in METRIC_KINDS if kind.usual and kind.built)
 
@@ -333,13 +293,11 @@ def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
         metric
         for metric in metrics_in(plan)
         if plan.redline is not None
-        or not (metric.lacking(task) or (metric.kind.quality and not plan.metrics))
+        or (metric.judges(task) and not (metric.kind.quality and not plan.metrics))
     )
 
 
 THROUGHPUT = metric("throughput")
-SERVICE_TIME = metric("service_time")
-LATENCY = metric("latency")
 RECALL = metric("recall")
 REDLINE = metric("redline")
 
@@ -487,3 +445,77 @@ def _summary(fork: ForkRecord, label: str, place: Place, task: Task) -> TaskSumm
                 )
             return summary
     return TaskSummary(place[0], place[1], task.label, task.operation)
+
+
+# Tasks that a node had run before a task, which are part of what is measured.
+
+FRESH = "on a fresh node"
+_MOST_NAMES = 4
+
+
+def places_by_history(plan: Plan, places: Iterable[Place]) -> list[dict[str, Place]]:
+    """Return the places of every operation that runs after different tasks, by what ran before them.
+
+    Only places that offer the same load with nothing beside them are put together; the one after fewest
+    tasks comes first. Of places after the same tasks, only the first is there.
+    """
+    groups: dict[object, list[Place]] = {}
+    for place in places:
+        task = task_at(plan, place)
+        # In random order, what ran before differs from block to block.
+        if task.group is None and not task.swept and plan.schedules[place[0]].order == "written":
+            groups.setdefault((task.operation, task.clients, task.rate_per_s), []).append(place)
+    return [histories for group in groups.values() if len(histories := _by_history(plan, group)) > 1]
+
+
+def _by_history(plan: Plan, places: Iterable[Place]) -> dict[str, Place]:
+    first: dict[tuple[str, ...], Place] = {}
+    for place in sorted(places, key=lambda place: (len(ran_before(plan, place)), place)):
+        first.setdefault(ran_before(plan, place), place)
+    texts = [describe_before(before) for before in first]
+    # What is counted, and not named, may differ.
+    numbers = [texts[:number].count(text) for number, text in enumerate(texts, 1)]
+    return {
+        f"{text} ({number})" if number > 1 else text: place
+        for text, number, place in zip(texts, numbers, first.values(), strict=True)
+    }
+
+
+def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
+    """Names of the tasks that the node had run before a place; what runs beside it is not before it."""
+    schedule, task = place
+    history = plan.history(schedule)
+    if history == "polluted":
+        return (history,)
+    before = [task.label for challenge in plan.warmup_challenges for task in challenge.schedule]
+    if plan.restart == "task" or history == "fresh":
+        return tuple(before)
+    if plan.restart == "never":
+        before += [task.label for challenge in plan.schedules[:schedule] for task in challenge.schedule]
+    steps = plan.schedules[schedule].steps
+    own = next(step for step in steps if task in step)
+    earlier = [number for step in steps[: steps.index(own)] for number in step]
+    return tuple(before + [plan.schedules[schedule].schedule[number].label for number in earlier])
+
+
+def before_text(plan: Plan, place: Place) -> str:
+    """Return what ran before a place, for readers; in random order, it differs from block to block."""
+    alone = plan.restart == "task" or plan.history(place[0]) in {"fresh", "polluted"}
+    mixed = plan.schedules[place[0]].order != "written" or task_at(plan, place).swept
+    if not alone and (mixed or (plan.restart == "never" and plan.swept is not None)):
+        return "in random order"
+    return describe_before(ran_before(plan, place))
+
+
+def describe_before(after: Sequence[str]) -> str:
+    """Return what ran before, for readers: repetitions are counted, and of many only some are named."""
+    if not after:
+        return FRESH
+    counts = {name: after.count(name) for name in after}
+    words = [name if count == 1 else f"{name} x {count}" for name, count in counts.items()]
+    listed = (
+        words
+        if len(words) <= _MOST_NAMES
+        else [*words[: _MOST_NAMES - 1], f"{len(words) - _MOST_NAMES + 1} others"]
+    )
+    return "after " + ", ".join(listed)

@@ -36,8 +36,7 @@ from benchctl.results.select import Archive, Selection
 from benchctl.results.store import RunFolder, fork_sources, reference
 from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis
-from benchctl.stats.metrics import INDEX_BUILDS
-from benchctl.stats.order import before_text
+from benchctl.stats.metrics import INDEX_BUILDS, before_text
 
 
 class Subject(msgspec.Struct, frozen=True):
