@@ -21,8 +21,8 @@ from benchctl.stats.metrics import (
     metric_of,
     percentile,
 )
+from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
-from benchctl.track.operations.search import VectorSearch
 from builders import make_driver, make_fork, make_plan, make_summary
 
 SERVICE_TIME = metric("service_time")
@@ -78,6 +78,24 @@ def test_a_part_of_a_figure_has_a_name_that_leads_back_to_it():
             metric_of(missing)
 
 
+SEARCH: dict[str, Any] = {"name": "by", "operation-type": "search"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "known"),
+    [
+        ({"body": {"query": {"match_all": {}}}}, False),
+        ({"body": {"query": {"match_all": {}}, "profile": True}}, True),
+        ({"body": {}, "profile-query": True}, True),
+        ({"operation-type": "composite", "requests": [SEARCH | {"body": {"profile": True}}]}, True),
+    ],
+)
+def test_what_no_profile_will_tell_is_known_before(changes: dict[str, Any], *, known: bool):
+    operation = decode_operation(SEARCH | changes)
+    assert metric("mean").lacking(Task("by"), operation) == ""
+    assert (metric("profile_query").lacking(Task("by"), operation) == "") == known
+
+
 NEAREST: dict[str, Any] = {"name": "near", "operation-type": "vector-search", "field": "v", "k": 5}
 
 
@@ -95,8 +113,7 @@ NEAREST: dict[str, Any] = {"name": "near", "operation-type": "vector-search", "f
 )
 def test_recall_takes_known_neighbours(changes: dict[str, Any], *, known: bool):
     operation = decode_operation({**NEAREST, **changes})
-    assert isinstance(operation, VectorSearch)
-    assert operation.has_truth == known
+    assert (metric("recall").lacking(Task("near"), operation) == "") == known
 
 
 def test_recall_is_compared_by_differences_and_shown_where_it_is():

@@ -15,7 +15,9 @@ from benchctl.results.model import ForkRecord, IndexFacts
 from benchctl.results.plan import Place, Plan, Swept
 from benchctl.spec import COMPARED_AS, ComparedAs
 from benchctl.stats.caveat import Caveat
-from benchctl.track.model import Challenge, Task
+from benchctl.track.model import Challenge, Task, TrackOperation
+from benchctl.track.operations import Operation
+from benchctl.track.operations.search import VectorSearch
 
 _KINDS: Final = {kind.name: kind for kind in METRIC_KINDS}
 # What engines take as the name of an aggregation, in one line, without spaces around it.
@@ -31,6 +33,7 @@ _OF_QUANTILE = re.compile(rf"(?:(?P<time>{_TIMES})_)?p(?P<percentile>[0-9]+(?:\.
 MetricKey = Annotated[str, msgspec.Meta(pattern=rf"^({_PLAIN}|({_TIMES})_p[0-9]+(\.[0-9]+)?)$")]
 """A metric's machine name: `throughput`, `redline`, or a time and its percentile such as `latency_p99.9`."""
 
+_PROFILED = re.compile(rb'"profile(-query)?":true')
 _NS_PER_MS = 1e6
 _USUAL_QUANTILE = 0.9
 
@@ -118,15 +121,23 @@ class Metric(msgspec.Struct, frozen=True):
             return None
         return found.error_at(self.quantile)
 
-    def judges(self, task: Task) -> bool:
-        """Return whether a task of a run of challenges may have a value that says something of the engine."""
-        match self.kind.loop:
-            case "closed":
-                return not (task.throttled or task.mixed)
-            case "open":
-                return task.throttled
-            case _:
-                return self.kind.of_tasks and self.kind.loop != "search"
+    def lacking(self, task: Task, operation: TrackOperation | None = None) -> str:
+        """Return why a task of a run of challenges never has a meaningful value; empty when it does."""
+        loop, name, known = self.kind.loop, self.kind.name, isinstance(operation, Operation)
+        truth = isinstance(operation, VectorSearch) and operation.has_truth
+        asks = known and _PROFILED.search(msgspec.json.encode(operation))
+        reasons = {
+            f"the {self.title} is that of index builds": not self.kind.of_tasks,
+            f"the task is throttled, and its {self.title} is what was asked for": loop == "closed"
+            and task.throttled,
+            f"the task is of a mix, and its {self.title} depends on the others": loop == "closed"
+            and task.mixed,
+            "the task is not throttled, so its requests are never due": loop == "open" and not task.throttled,
+            f"no measurement searches for a {self.title}": loop == "search",
+            "no exact neighbours of vectors are known": known and self.kind.quality and not truth,
+            "no search is profiled": known and name.startswith("profile_") and not asks,
+        }
+        return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def percentile(quantile: float) -> str:
@@ -293,7 +304,7 @@ def metrics_of(plan: Plan, task: Task) -> tuple[Metric, ...]:
         metric
         for metric in metrics_in(plan)
         if plan.redline is not None
-        or (metric.judges(task) and not (metric.kind.quality and not plan.metrics))
+        or (not metric.lacking(task) and (plan.metrics or not metric.kind.quality))
     )
 
 
