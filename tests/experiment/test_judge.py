@@ -16,10 +16,9 @@ import pytest
 from benchctl.experiment.comparisons import ExperimentRow
 from benchctl.experiment.judge import ExpectationResult, Outcome, Toward, judge_expectations, outcome_of
 from benchctl.experiment.record import ComparisonSpec, Relation
-from benchctl.stats.analysis import Figures
+from benchctl.stats.analysis import Figures, Steadiness
 from benchctl.stats.compare import Verdict
 from benchctl.stats.outlook import further_forks
-from benchctl.stats.steady import Steadiness
 from comparing import compare
 from made_experiment import expect
 

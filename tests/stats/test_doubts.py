@@ -18,10 +18,10 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
+    steadiness,
     unfit_values,
 )
 from benchctl.stats.metrics import THROUGHPUT, Metric, metric
-from benchctl.stats.steady import steadiness
 from benchctl.track.model import Challenge, Task
 from builders import make_driver, make_fork, make_plan, make_summary
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.results.figures import TaskSummary
-from benchctl.stats.analysis import Figures, provisional
+from benchctl.stats.analysis import Figures, Steadiness, provisional
 from benchctl.stats.compare import Comparison
-from benchctl.stats.steady import Steadiness, advice, steadiness
+from benchctl.stats.doubts import advice, steadiness
 from benchctl.track.model import Task
 from builders import make_driver, make_summary
 

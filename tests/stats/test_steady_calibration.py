@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchctl.stats.steady import steadiness
+from benchctl.stats.doubts import steadiness
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task
 from builders import make_summary

@@ -12,7 +12,7 @@ from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.stats import caveat
 from benchctl.stats.analyse import doubting, settled_tasks, side_figures, task_doubts
-from benchctl.stats.analysis import Figures
+from benchctl.stats.analysis import Figures, Steadiness
 from benchctl.stats.caveat import WITHHOLDING, Caveat, Replicate
 from benchctl.stats.compare import Comparison, compare_sides, several_builds
 from benchctl.stats.compare import Side as Values
@@ -32,7 +32,6 @@ from benchctl.stats.metrics import (
     task_at,
     unit_of,
 )
-from benchctl.stats.steady import Steadiness
 from benchctl.sweep.curve import value_at
 from benchctl.track.model import Task
 

@@ -13,11 +13,10 @@ from benchctl.report.table import Addition, Notes, Table
 from benchctl.results.figures import CurvePoint, RedlineEnd
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import RedlineSpec
-from benchctl.stats.analysis import Analysis, Curve, CurveRow, ForkCurve, RedlineCurves, Spread
+from benchctl.stats.analysis import Analysis, Curve, CurveRow, ForkCurve, RedlineCurves, Spread, Steadiness
 from benchctl.stats.caveat import Caveat
 from benchctl.stats.compare import own_interval
 from benchctl.stats.metrics import ForkSummaries
-from benchctl.stats.steady import Steadiness
 
 _NS_PER_MS = 1e6
 # How far below what a fork found a rate is that it should not have failed at.

@@ -43,11 +43,10 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.plan import Plan
-from benchctl.stats.analysis import Analysis, Figures, Row
+from benchctl.stats.analysis import Analysis, Figures, Row, Trend
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, FORKS_FOR_RARE, Comparison, Verdict
 from benchctl.stats.decisions import decide
 from benchctl.stats.metrics import REDLINE
-from benchctl.stats.steady import Trend
 
 LINES = 24
 _LEAST_WIDTH = 80

@@ -17,11 +17,10 @@ from benchctl.report.numbers import (
 )
 from benchctl.report.table import Addition, Notes
 from benchctl.slices import hooks
-from benchctl.stats.analysis import Analysis, Row, quotable, too_few
+from benchctl.stats.analysis import Analysis, Row, Trend, quotable, too_few
 from benchctl.stats.caveat import Replicate
 from benchctl.stats.compare import Comparison, Verdict
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, QUALITY, metric_of
-from benchctl.stats.steady import Trend
 
 _TESTED_OVER: Mapping[Replicate, tuple[str, str]] = {
     "fork": ("blocks", "forks"),

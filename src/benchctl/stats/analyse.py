@@ -20,6 +20,7 @@ from benchctl.stats.analysis import (
     Figures,
     Row,
     Section,
+    Steadiness,
     SweepCurve,
     TimeKind,
     TimeRow,
@@ -35,6 +36,7 @@ from benchctl.stats.doubts import (
     node_doubts,
     row_doubts,
     settling_doubts,
+    steadiness,
     unfit_values,
     unsupported_reason,
 )
@@ -60,7 +62,6 @@ from benchctl.stats.metrics import (
     unit_of,
 )
 from benchctl.stats.outlook import with_outlooks
-from benchctl.stats.steady import Steadiness, steadiness
 
 LEAST_FOR_P90 = 10
 LEAST_FOR_P99 = 100
@@ -240,7 +241,7 @@ def _notes(plan: Plan, *, several: bool) -> Iterator[Caveat]:
     """Yield what was alike on all sides, and is in what is said of them."""
     if several:
         yield Caveat(
-            "run", "from several runs: these count, not their forks, since host, day and build differ"
+            "run", "from several runs: these count, not their forks, since host, day and index build differ"
         )
     if kinds := ", ".join(plan.evidence_in(0)):
         yield Caveat(

@@ -13,7 +13,26 @@ from benchctl.stats.caveat import Caveat, Replicate
 from benchctl.stats.compare import DECIDED, UNITS, Comparison
 from benchctl.stats.inference import Method
 from benchctl.stats.metrics import MetricKey, metric_of
-from benchctl.stats.steady import Steadiness
+
+State = Literal["steady", "not steady", "unknown"]
+Trend = Literal["not warmed up", "drifting", "little warm-up"]
+
+
+class Steadiness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Test for change during measurement in the forks of a task of one variant."""
+
+    # `unknown` where it cannot be tested: under two forks with the six samples that a drift needs.
+    state: State
+    # Mean over forks of ln(geometric mean of the last third / of the first); None when no fork has one.
+    drift: float | None = None
+    # `low`, `high`: its 95% t-interval over forks; None under two forks.
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None  # of the t-test that there is no drift, adjusted over the rows of the run
+    text: str = ""  # in which direction and how far, for a state of `not steady`; empty otherwise
+    # `not warmed up` when it was still getting faster, else `drifting`; `little warm-up` where that is not
+    # seen, and there was less than the operation is known to need; else None.
+    trend: Trend | None = None
 
 
 class Spread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
