@@ -73,11 +73,11 @@ def test_what_can_never_get_a_verdict_does_not_block_and_is_named(changes: dict[
     assert alone.text.startswith("there is nothing to decide; excluded")
 
 
-def test_what_is_left_out_is_listed_metric_by_metric():
+def test_what_is_left_out_is_listed():
     apart = comparison(0.5, judged=False)
     rows = [row(apart), row(apart, label="sort"), row(apart, label="sort", metric="latency_p90")]
     assert decide(rows, DECIDED, 9).text.endswith(
-        "no verdict is possible: throughput of range, sort; p90 latency of sort"
+        "no verdict is possible: throughput of range, throughput of sort, p90 latency of sort"
     )
 
 

@@ -82,7 +82,7 @@ DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "dif
             [made(hits=5517, hits_exact=True), *[made(hits_least=596, hits_most=5517, **COLD)] * 2],
             {},
             "hits-changed",
-            "in fork 1, and in 1 more fork, the same request to es matched from 596 to 5,517 documents",
+            "from 596 to 5,517 documents in fork 1 and 1 more fork",
         ),
         ([made(ignored_errors=n) for n in (3, 1)], {}, "ignored-errors", "4 of 400 requests of es "),
         (

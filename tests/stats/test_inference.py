@@ -20,7 +20,7 @@ def varied(*groups: list[float]) -> None:
 @given(GROUP, GROUP)
 def test_two_groups_are_welchs_t(left: list[float], right: list[float]):
     varied(left, right)
-    found = contrast([np.array(left), np.array(right)], [-1, 1])
+    found = contrast(np.array(left), np.array(right))
     expected = ttest_ind(right, left, equal_var=False)
     assert found.p == pytest.approx(expected.pvalue, abs=1e-12)
     assert found.df == pytest.approx(expected.df)
@@ -33,40 +33,15 @@ def test_two_groups_are_welchs_t(left: list[float], right: list[float]):
 def test_one_group_of_differences_is_the_paired_t(pairs: list[tuple[float, float]]):
     left, right = (np.array(side) for side in zip(*pairs, strict=True))
     varied((right - left).tolist())
-    found = contrast([right - left], [1])
+    found = contrast(right - left)
     expected = ttest_rel(right, left)
     assert found.p == pytest.approx(expected.pvalue, abs=1e-12)
     assert found.df == pytest.approx(expected.df)
 
 
-@given(GROUP, GROUP, st.floats(0.1, 10), st.floats(-5, 5))
-def test_scaling_the_weights_scales_the_estimate_and_shifting_a_group_shifts_it(
-    left: list[float], right: list[float], factor: float, shift: float
-):
-    varied(left, right)
-    plain = contrast([np.array(left), np.array(right)], [-1, 1])
-    changed = contrast([np.array(left), np.array(right) + shift], [-factor, factor])
-    assert changed.estimate == pytest.approx(factor * (plain.estimate + shift), abs=1e-9)
-    assert changed.error == pytest.approx(factor * plain.error)
-    assert changed.df == pytest.approx(plain.df, rel=1e-5)
-
-
-def test_degrees_of_freedom_of_four_alike_groups_are_those_of_all_values():
-    groups = [np.array([0.0, 1.0, 2.0]) + shift for shift in range(4)]
-    found = contrast(groups, [1, -1, -1, 1])
-    assert found.df == pytest.approx(8)
-    assert found.estimate == pytest.approx(0)
-    assert found.error == pytest.approx(np.sqrt(4 / 3))
-
-
-def test_a_group_without_weight_does_not_count():
-    groups = [np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 4.0]), np.array([9.0])]
-    assert contrast(groups, [-1, 1, 0]) == contrast(groups[:2], [-1, 1])
-
-
-@pytest.mark.parametrize("groups", [[], [[1.0], [1.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]]])
+@pytest.mark.parametrize("groups", [[[1.0], [1.0, 2.0]], [[1.0, 1.0], [2.0, 2.0]]])
 def test_without_a_spread_there_is_nothing_to_test(groups: list[list[float]]):
-    assert contrast([np.array(group) for group in groups], [1.0] * len(groups)) is None
+    assert contrast(*map(np.array, groups)) is None
 
 
 @given(

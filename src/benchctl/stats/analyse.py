@@ -275,6 +275,7 @@ def _build_rows(
     groups: Sequence[Mapping[str, object]],
 ) -> Iterator[Row]:
     """Metric by metric, then part by part of the index: one value a build, where forks have one each."""
+    unit: Replicate = "run" if runs else "build"
     # Those that stand in one table are a family of tests.
     for metric in sorted(asked, key=lambda metric: not metric.kind.usual) if builds else ():
         for group in groups if metric.kind.built else ():
@@ -283,23 +284,18 @@ def _build_rows(
                 continue
             whole, forks = builds_as_forks(plan, own, runs)
             pairs, doubts = pairs_of_builds(own, in_turns=not runs)
-            for place in places(whole):
-                if place[0] == len(plan.schedules):
-                    unit: Replicate = "run" if runs else "build"
-                    row = _row(metric, forks, whole, place, paired=pairs, replicate=unit)
-                    lacking = (
-                        Caveat(
-                            "missing-values",
-                            f"not kept of {count} of {len(side.values)} index builds of {side.variant}, "
-                            "which were interrupted; what is deleted from indices/ in benchctl's home is "
-                            "built again",
-                        )
-                        for side in row.figures
-                        if (count := side.values.count(None))
-                    )
-                    yield msgspec.structs.replace(
-                        row, caveats=(*row.caveats, *lacking, *doubts), swept=False, level="build"
-                    )
+            row = _row(metric, forks, whole, (len(plan.schedules), 0), paired=pairs, replicate=unit)
+            lacking = (
+                Caveat(
+                    "missing-values",
+                    f"not kept of {count} of {len(side.values)} index builds of {side.variant}, which were "
+                    "interrupted; what is deleted from indices/ in benchctl's home is built again",
+                )
+                for side in row.figures
+                if (count := side.values.count(None))
+            )
+            caveats = (*row.caveats, *lacking, *doubts)
+            yield msgspec.structs.replace(row, caveats=caveats, swept=False, level="build")
 
 
 def _reported(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> list[Place]:
@@ -347,7 +343,8 @@ def _row(
     found = collect(done, place, task)
     metric = metric.counting(unit_of(found.values())).meeting(found.values())
     baseline, *contenders = found
-    checks = {label: check_load(task, [summary for _, summary in forks]) for label, forks in found.items()}
+    summaries = {label: [summary for _, summary in forks] for label, forks in found.items()}
+    checks = {label: check_load(task, own) for label, own in summaries.items()}
     steady = {label: settled.get((label, place), Steadiness("unknown")) for label in found}
     caveats = task_doubts(metric, plan, place, found, done, steady, answers=answers)
     if plan.redline is not None:
@@ -357,9 +354,7 @@ def _row(
     sides = {label: Side.of(metric, label, done[label], forks) for label, forks in found.items()}
     unfit = unfit_values(metric, found)
     pauses = {
-        label: compare_pauses(
-            metric, {name: [summary for _, summary in found[name]] for name in (baseline, label)}
-        )
+        label: compare_pauses(metric, {name: summaries[name] for name in (baseline, label)})
         for label in contenders
     }
     return Row(
@@ -522,44 +517,36 @@ def _family(row: Row) -> str:
 
 def time_rows(done: Mapping[str, Sequence[ForkRecord]], plan: Plan) -> tuple[TimeRow, ...]:
     """Return every known time, task by task and variant by variant."""
-    return tuple(
-        row
-        for place in places(plan)
-        for label, forks in collect(done, place, task_at(plan, place)).items()
-        for kind, search in [
-            *((kind, 0) for kind in _KINDS),
-            *(
-                ("took", 1 + part)
-                for part in range(max((len(one.took_parts) for _, one in forks), default=0))
-            ),
-        ]
-        if (row := _times_row(place, label, kind, search, forks)) is not None
-    )
+    rows: list[TimeRow] = []
+    for place in places(plan):
+        for label, forks in collect(done, place, task_at(plan, place)).items():
+            summaries = [summary for _, summary in forks]
+            for kind, of in _KINDS.items():
+                known = [(one, found) for one in summaries if (found := of(one)) is not None]
+                rows += _times_row(place, label, kind, known)
+            for part in range(max((len(one.took_parts) for one in summaries), default=0)):
+                known = [(one, one.took_parts[part]) for one in summaries if part < len(one.took_parts)]
+                rows += _times_row(place, label, "took", known, search=1 + part)
+    return tuple(rows)
 
 
 def _times_row(
-    place: tuple[int, int], label: str, kind: TimeKind, search: int, forks: ForkSummaries
-) -> TimeRow | None:
-    def times(summary: TaskSummary) -> Quantiles | None:
-        parts = (_KINDS[kind](summary), *summary.took_parts)
-        return parts[search] if search < len(parts) else None
-
-    known = [(summary, found) for _, summary in forks if (found := times(summary)) is not None]
-    if not known:
-        return None
-    # Of pages there are at least as many as of operations.
-    fewest = min(summary.samples for summary, _ in known)
-    return TimeRow(
-        schedule=place[0],
-        task=place[1],
-        label=known[0][0].label,
-        variant=label,
-        kind=kind,
-        p50_ms=_typical_ms([found.p50 for _, found in known]),
-        p90_ms=_typical_ms([found.p90 for _, found in known]) if fewest >= LEAST_FOR_P90 else None,
-        p99_ms=_typical_ms([found.p99 for _, found in known]) if fewest >= LEAST_FOR_P99 else None,
-        search=search,
-    )
+    place: Place, label: str, kind: TimeKind, known: Sequence[tuple[TaskSummary, Quantiles]], search: int = 0
+) -> Iterator[TimeRow]:
+    if known:
+        # Of pages there are at least as many as of operations.
+        fewest = min(summary.samples for summary, _ in known)
+        yield TimeRow(
+            schedule=place[0],
+            task=place[1],
+            label=known[0][0].label,
+            variant=label,
+            kind=kind,
+            p50_ms=_typical_ms([found.p50 for _, found in known]),
+            p90_ms=_typical_ms([found.p90 for _, found in known]) if fewest >= LEAST_FOR_P90 else None,
+            p99_ms=_typical_ms([found.p99 for _, found in known]) if fewest >= LEAST_FOR_P99 else None,
+            search=search,
+        )
 
 
 def _single(value_ns: float | None) -> Quantiles | None:

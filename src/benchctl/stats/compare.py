@@ -519,58 +519,46 @@ def _tested(
 
 
 def _on_logs(blank: Comparison, found: Contrast) -> Comparison:
-    wide, narrow = (_percent_interval(found.interval(level)) for level in (0.95, 0.90))
+    wide, narrow = (found.interval(level) for level in (0.95, 0.90))
+    ends = [None if math.isinf(end) else as_percent(end) for end in (*wide, *narrow)]
     return msgspec.structs.replace(
         blank,
-        low_percent=wide[0],
-        high_percent=wide[1],
-        low90_percent=narrow[0],
-        high90_percent=narrow[1],
+        low_percent=ends[0],
+        high_percent=ends[1],
+        low90_percent=ends[2],
+        high90_percent=ends[3],
         p=found.p,
         error=found.error,
     )
 
 
-def _percent_interval(logs: tuple[float, float]) -> tuple[float, float] | tuple[None, None]:
-    """Return an interval of logarithms in percent; None where there is none yet."""
-    if math.isinf(logs[0]):
-        return None, None
-    return as_percent(logs[0]), as_percent(logs[1])
-
-
 def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
     """The difference, and the ratio as far as the baseline is clearly above 0."""
     wide, narrow = found.difference.interval(0.95), found.difference.interval(0.90)
-    error = found.log_error
+    tested = msgspec.structs.replace(blank, p=found.p, error=found.log_error)
     if math.isinf(wide[1]):
-        return msgspec.structs.replace(blank, p=found.p, error=error)
+        return tested
     tested = msgspec.structs.replace(
-        blank,
+        tested,
         difference_low=wide[0],
         difference_high=wide[1],
         difference_low90=narrow[0],
         difference_high90=narrow[1],
-        p=found.p,
-        error=error,
     )
-    low, high = found.bounds(0.95)
-    if signed and (math.isinf(low) or math.isinf(high)):
+    floor = -math.inf if signed else 0.0
+    (low, high), (low90, high90) = (
+        (100 * (max(least, floor) - 1), None if math.isinf(most) else 100 * (most - 1))
+        for least, most in (found.bounds(level) for level in (0.95, 0.90))
+    )
+    text = "" if high is not None else f"so little on {blank.baseline} that the ratio has no upper limit"
+    if signed and (high is None or math.isinf(low)):
         tested = msgspec.structs.replace(tested, effect_percent=None, error=None)
         text = f"{blank.baseline} is not clearly above 0: no ratio is possible, only a difference"
-        return tested if blank.compared_as == "difference" else _doubting(tested, "no-ratio", text)
-    low90, high90 = found.bounds(0.90)
-    floor = -math.inf if signed else 0.0
-    tested = msgspec.structs.replace(
-        tested,
-        low_percent=100 * (max(low, floor) - 1),
-        high_percent=_bounded(high),
-        low90_percent=100 * (max(low90, floor) - 1),
-        high90_percent=_bounded(high90),
-    )
-    if tested.high_percent is None and blank.compared_as != "difference":
-        text = f"so little on {blank.baseline} that the ratio has no upper limit"
-        return _doubting(tested, "no-ratio", text)
-    return tested
+    else:
+        tested = msgspec.structs.replace(
+            tested, low_percent=low, high_percent=high, low90_percent=low90, high90_percent=high90
+        )
+    return _doubting(tested, "no-ratio", text) if text and blank.compared_as != "difference" else tested
 
 
 def _with_zeros(blank: Comparison, baseline: Floats, contender: Floats) -> Comparison:
@@ -635,10 +623,6 @@ def _too_few(comparison: Comparison) -> bool:
 
 def _doubting(comparison: Comparison, code: CaveatCode, text: str) -> Comparison:
     return msgspec.structs.replace(comparison, caveats=(*comparison.caveats, Caveat(code, text)))
-
-
-def _bounded(ratio: float) -> float | None:
-    return None if math.isinf(ratio) else 100 * (ratio - 1)
 
 
 def as_percent(log_ratio: float) -> float:

@@ -23,7 +23,7 @@ class GateResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     outcome: Outcome  # `pass` means that every comparison could have shown a regression, and none did
     # Sentences without a final full stop, regressions first; for a pass, what was found instead. At the
-    # end, which rows were left out, and how results differ that were compared by force.
+    # end, how results differ that were compared by force.
     reasons: tuple[str, ...]
     forced: bool = False  # unlike results were compared by force: then the outcome is not the engines' alone
 
@@ -63,7 +63,7 @@ def gate(analysis: Analysis) -> GateResult:
         else:
             reasons = regressions if outcome == "regression" else doubts
             reasons.append(f"{_name(analysis, row, comparison)}: {reason}")
-    notes = (*_left_out(analysis), *unlike)
+    notes = (*filter(None, [_left_out(analysis)]), *unlike)
     if regressions:
         return GateResult("regression", (*regressions, *doubts, *notes), bool(unlike))
     if doubts or not counts:
@@ -88,27 +88,23 @@ def outcomes(analysis: Analysis) -> Iterator[tuple[Row, Comparison, RowOutcome, 
             yield row, comparison, "kept", ""
 
 
-def _left_out(analysis: Analysis) -> Iterator[str]:
+def _offered(row: Row) -> bool:
+    return any(doubt.code == "offered-rate" for doubt in row.caveats)
+
+
+def _left_out(analysis: Analysis) -> str:
     judged = {(row.schedule, row.task) for row in analysis.rows if row.metric.startswith("latency")}
     rows = [row for row in analysis.rows if _offered(row) and (row.schedule, row.task) not in judged]
-    if rows:
-        names = ", ".join(dict.fromkeys(analysis.where(row) for row in rows))
-        yield (
-            f"excluded: the throughput of {names}, which is the offered rate; the latency that would stand "
-            "in for it was not compared"
-        )
+    names = ", ".join(dict.fromkeys(analysis.where(row) for row in rows))
+    return (
+        names and f"excluded: the throughput of {names}, which is the offered rate; latency was not compared"
+    )
 
 
 def _looked_at(analysis: Analysis) -> Iterator[tuple[Row, Comparison]]:
     for row in analysis.rows:
-        if _offered(row):
-            continue
-        for comparison in row.comparisons:
-            yield row, comparison
-
-
-def _offered(row: Row) -> bool:
-    return any(doubt.code == "offered-rate" for doubt in row.caveats)
+        if not _offered(row):
+            yield from ((row, comparison) for comparison in row.comparisons)
 
 
 def _unclear(comparison: Comparison) -> bool:
@@ -195,7 +191,8 @@ def decide(rows: Sequence[Row], stop: StopSpec, forks_done: int, most: int | Non
     compared = [(row, comparison) for row in chosen if row.level == "task" for comparison in row.comparisons]
     counting = [(row, one) for row, one in compared if not _hopeless(one)]
     excluded = [(row, one) for row, one in compared if _hopeless(one)]
-    named = f"; excluded, because no verdict is possible: {_listed(excluded)}" if excluded else ""
+    names = ", ".join(_row_name(row, one) for row, one in excluded)
+    named = f"; excluded, because no verdict is possible: {names}" if excluded else ""
     least, left = max(stop.least_forks, FIRST_LOOK), (most or 0) - forks_done
     enough, text = _all_decided(counting, forks_done, least, left if left > 0 else MOST_FORKS)
     return Decision(enough, f"{text}{named}")
@@ -214,9 +211,8 @@ def _all_decided(counting: _Compared, forks_done: int, least: int, left: int) ->
         key=lambda need: math.inf if need[0] is None else need[0],
     )
     lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
-    if len(needs) > _MOST_NAMED:
-        others = len(needs) - _MOST_NAMED
-        lacking.append(f"{others} others, which lack more" if others > 1 else "another, which lacks more")
+    if (others := len(needs) - _MOST_NAMED) > 0:
+        lacking.append(f"{others} more, which lack more")
     return False, f"{len(undecided)} of {len(counting)} are open: {', '.join(lacking)}"
 
 
@@ -233,20 +229,9 @@ def _further_text(further: int | None) -> str:
     return "out of reach" if further is None else f"about {further} more"
 
 
-def _listed(excluded: _Compared) -> str:
-    """Name comparisons metric by metric."""
-    by_title: dict[str, list[str]] = {}
-    for row, comparison in excluded:
-        by_title.setdefault(metric_of(row.metric).title, []).append(_task(row, comparison))
-    return "; ".join(f"{title} of {', '.join(tasks)}" for title, tasks in by_title.items())
-
-
-def _task(row: Row, comparison: Comparison) -> str:
-    return row.label if len(row.comparisons) == 1 else f"{row.label} ({comparison.contender})"
-
-
 def _row_name(row: Row, comparison: Comparison) -> str:
-    return f"{metric_of(row.metric).title} of {_task(row, comparison)}"
+    task = row.label if len(row.comparisons) == 1 else f"{row.label} ({comparison.contender})"
+    return f"{metric_of(row.metric).title} of {task}"
 
 
 def _hopeless(comparison: Comparison) -> bool:

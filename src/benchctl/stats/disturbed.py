@@ -63,7 +63,7 @@ def _unequal(forks: Mapping[str, Sequence[ForkRecord]]) -> str:
     for side in others:
         common = sorted(first[1].keys() & side[1].keys())
         apart = [side[1][block].used - first[1][block].used for block in common]
-        found = contrast([np.array(apart)], [1.0])
+        found = contrast(np.array(apart))
         # Adjusted for the number of variants.
         if found and abs(found.estimate) >= _LEAST_APART and found.p * len(others) <= _LEVEL:
             less, more = (first, side) if found.estimate > 0 else (side, first)
@@ -107,13 +107,6 @@ def stalls(summary: TaskSummary) -> Iterator[Stall]:
     if (share := stalled_share(summary)) > 0:
         count, of = summary.stalled, summary.samples + sum(summary.failures.values())
         yield Stall(_took(f"{count:,} of {of:,} requests took", summary.stalled_s, share), share)
-    usual_ns = (None if summary.service_time is None else summary.service_time.p50) or 0.0
-    lag_s = (driver.lag_max_ns or 0) / _NS_PER_S
-    paused = _stall("benchctl paused between requests for", lag_s, driver.window_s)
-    own = lag_s > 2 * driver.stopped_s  # else it is what the stop has made of a shorter one
-    lone = lag_s >= max(_LEAST_STALL_S, _TIMES_TYPICAL * usual_ns / _NS_PER_S)
-    if own and lone and paused.share >= LARGE_SHARE:
-        yield paused
 
 
 def stalled_share(summary: TaskSummary) -> float:

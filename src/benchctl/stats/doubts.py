@@ -341,17 +341,15 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
 def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:
     """Describe the requests that failed, and those of them that were sent again."""
     listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(failed.items()))
-    reason = next((reason for summary in summaries for reason in summary.failure_reasons), "")
-    text = (
-        f"failed requests of {label}, ranked above every response in percentiles and in no other value: "
-        f"{listed}{f', such as: {reason}' if reason else ''}"
+    reason = next((f", such as: {reason}" for one in summaries for reason in one.failure_reasons), "")
+    retries = sum(summary.retries for summary in summaries)
+    again = (
+        f"; {retries:,} were sent again after a pause, which service time does not include" if retries else ""
     )
-    if retries := sum(summary.retries for summary in summaries):
-        text += (
-            f"; {retries:,} were sent again after a pause, which throughput and latency include and service "
-            "time does not"
-        )
-    return text
+    return (
+        f"failed requests of {label}, ranked above every response in percentiles and in no other value: "
+        f"{listed}{reason}{again}"
+    )
 
 
 def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
@@ -362,23 +360,16 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
         if summary.hits_least is not None and summary.hits_most is not None
     ]
     agreed = {summary.hits for _, summary in forks if summary.hits is not None and summary.hits_exact}
+    told = f"hits changed: the same request to {label} matched"
+    why = "documents differ, so no verdict is given"
     if changed:
         block, least, most = max(changed, key=lambda fork: fork[2] - fork[1])
-        others = len(changed) - 1
-        matched = f"{most:,} documents or more"
-        if least < most:
-            matched = f"from {least:,} to {most:,} documents"
-        more = f", and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
-        yield Caveat(
-            "hits-changed",
-            f"hits changed: in fork {block}{more}, the same request to {label} matched {matched}: the "
-            "documents changed while they were searched, so no verdict is given",
-        )
+        matched = f"from {least:,} to {most:,}" if least < most else f"{most:,} or more"
+        where = f"in fork {block}{_and_more(changed)}"
+        yield Caveat("hits-changed", f"{told} {matched} documents {where}: {why}")
     elif len(agreed) > 1:
         yield Caveat(
-            "hits-changed",
-            f"hits changed: the same request to {label} matched {min(agreed):,} or {max(agreed):,} "
-            "documents, depending on the fork: the documents differ, so no verdict is given",
+            "hits-changed", f"{told} {min(agreed):,} or {max(agreed):,}, depending on the fork: {why}"
         )
     elif agreed == {0}:
         yield Caveat(
@@ -386,6 +377,11 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
             f"every search of {label} found 0 documents: the index may be empty, not refreshed or another "
             "than meant, or the query matches nothing",
         )
+
+
+def _and_more(forks: Sequence[object]) -> str:
+    """Return ` and 2 more forks`, beside the one that is named; empty for that alone."""
+    return f" and {counted(len(forks) - 1, 'more fork')}" if len(forks) > 1 else ""
 
 
 def hits_apart(found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -424,10 +420,8 @@ def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     waits = [(block, own_stalls) for block, summary in forks if (own_stalls := list(stalls(summary)))]
     if waits:
         block, most = max(waits, key=lambda fork: max(stall.share for stall in fork[1]))
-        others = len(waits) - 1
-        more = f"; and in {others} more {'fork' if others == 1 else 'forks'}" if others else ""
         texts = " and ".join(stall.text for stall in most)
-        yield Caveat("stalled", f"stalled: {label}: in fork {block}, {texts}{more}")
+        yield Caveat("stalled", f"stalled: {label}: in fork {block}{_and_more(waits)}, {texts}")
 
 
 # Whether tasks had settled before they were measured, and how long to warm up.
@@ -459,7 +453,7 @@ def steadiness(tasks: Mapping[Key, Sequence[TaskSummary]]) -> dict[Key, Steadine
         )
         for key, summaries in tasks.items()
     }
-    tests = {key: test for key, values in drifts.items() if (test := contrast([values], [1.0])) is not None}
+    tests = {key: test for key, values in drifts.items() if (test := contrast(values)) is not None}
     p = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
     return {
         key: _tested(

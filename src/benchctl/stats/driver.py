@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
 
 import msgspec
 
@@ -111,45 +110,35 @@ def compare_pauses(metric: Metric, sides: Mapping[str, Sequence[TaskSummary]]) -
     if metric.kind.loop != "closed":
         return Pauses()
     seen = {
-        label: [cycle for summary in summaries if (cycle := _Cycle.of(summary)) is not None]
-        for label, summaries in sides.items()
+        label: [
+            (summary.mean_ns / (1 - share), share)
+            for summary in own
+            if (share := _pause_share(summary)) is not None and summary.mean_ns
+        ]
+        for label, own in sides.items()
     }
-    pause_ns = {label: median(cycle.pause_ns for cycle in cycles) for label, cycles in seen.items() if cycles}
+    # Of a request and the pause before the next, which throughput has together; means of a fork.
+    pause_ns = {label: median(ns * share for ns, share in cycles) for label, cycles in seen.items() if cycles}
     if not pause_ns:
         return Pauses()
-    share = max(median(cycle.share for cycle in cycles) for cycles in seen.values() if cycles)
-    cycle_ns = min(median(cycle.ns for cycle in cycles) for cycles in seen.values() if cycles)
-    apart_ns = max(pause_ns.values()) - min(pause_ns.values())
-    if apart_ns <= _MOST_PAUSES_APART * metric.margin * cycle_ns:
+    share = max(median(share for _, share in cycles) for cycles in seen.values() if cycles)
+    cycle_ns = min(median(ns for ns, _ in cycles) for cycles in seen.values() if cycles)
+    if max(pause_ns.values()) - min(pause_ns.values()) <= _MOST_PAUSES_APART * metric.margin * cycle_ns:
         return Pauses(share)
     listed = " and ".join(f"{pause / _NS_PER_US:,.0f} us on {label}" for label, pause in pause_ns.items())
-    return Pauses(
-        share,
-        Caveat(
-            "driver-limited",
-            f"driver-limited: between a response and the next request, benchctl let {listed} pass: no "
-            f"verdict on {metric.title}; compare its service times, or take fewer clients",
-        ),
+    text = (
+        f"driver-limited: between a response and the next request, benchctl let {listed} pass: no verdict on "
+        f"{metric.title}; compare its service times, or take fewer clients"
     )
+    return Pauses(share, Caveat("driver-limited", text))
 
 
-class _Cycle(NamedTuple):
-    """A request in a closed loop and the pause before the next, as throughput has them; means of a fork."""
-
-    ns: float
-    share: float  # of the pause
-
-    @classmethod
-    def of(cls, summary: TaskSummary) -> "_Cycle | None":
-        driver = summary.driver
-        if driver is None or driver.think_share is None or not summary.mean_ns:
-            return None
-        share = driver.think_share if driver.clients > 1 else 0.0
-        return cls(summary.mean_ns / (1 - share), share)
-
-    @property
-    def pause_ns(self) -> float:
-        return self.ns * self.share
+def _pause_share(summary: TaskSummary) -> float | None:
+    """Return the share of pauses in a client's time, as throughput has them; None where that is unknown."""
+    driver = summary.driver
+    if driver is None or driver.think_share is None:
+        return None
+    return driver.think_share if driver.clients > 1 else 0.0
 
 
 def driver_rows(

@@ -120,41 +120,33 @@ class Contrast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return at_look(2 * float(stdtr(self.df, -t)), self.looks)
 
 
-def contrast(groups: Sequence[Floats], weights: Sequence[float], *, looks: Looks = 1) -> Contrast | None:
-    """Estimate the weighted sum of the means of groups.
+def contrast(*groups: Floats, looks: Looks = 1) -> Contrast | None:
+    """Estimate the mean of differences within pairs, or that of a second group less that of the first.
 
-    Degrees of freedom are Satterthwaite's (Biometrics Bulletin 2, 1946): for two groups weighted -1 and 1,
-    this is Welch's t; for one group of differences it is the paired t.
+    These are the paired and Welch's t, with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
 
     Args:
-        groups: values, shape (n,) each; independent of each other.
-        weights: one a group; those weighted 0 are left out.
+        groups: values of one or two, shape (n,) each.
         looks: how often they are looked at.
 
     Returns:
         None when a group has under two values, or nothing varies.
-
-    Raises:
-        ValueError: If there are not as many weights as groups.
     """
-    kept = [(values, weight) for values, weight in zip(groups, weights, strict=True) if weight]
-    if not kept or min(values.size for values, _ in kept) < _LEAST_FOR_SPREAD:
+    if min(values.size for values in groups) < _LEAST_FOR_SPREAD:
         return None
-    estimate = math.fsum(weight * float(values.mean()) for values, weight in kept)
-    parts = [weight**2 * float(values.var(ddof=1)) / values.size for values, weight in kept]
+    parts = [float(values.var(ddof=1)) / values.size for values in groups]
     variance = math.fsum(parts)
     if math.sqrt(variance) < NO_SPREAD:
         return None
-    spread = math.fsum(part**2 / (values.size - 1) for part, (values, _) in zip(parts, kept, strict=True))
-    units = 1 / math.fsum(weight**2 / values.size for values, weight in kept)
+    estimate = float(groups[-1].mean()) - math.fsum(float(values.mean()) for values in groups[:-1])
+    spread = math.fsum(part**2 / (values.size - 1) for part, values in zip(parts, groups, strict=True))
+    units = 1 / math.fsum(1 / values.size for values in groups)
     return Contrast(estimate, math.sqrt(variance), variance**2 / spread, units, looks)
 
 
 def difference_of(baseline: Floats, contender: Floats, *, paired: bool, looks: Looks = 1) -> Contrast | None:
     """Contender - baseline, shapes (n,) and (m,), (n,) and in the order of the pairs when paired."""
-    if paired:
-        return contrast([contender - baseline], [1.0], looks=looks)
-    return contrast([baseline, contender], [-1.0, 1.0], looks=looks)
+    return contrast(*([contender - baseline] if paired else [baseline, contender]), looks=looks)
 
 
 class Ratio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

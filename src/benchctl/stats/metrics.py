@@ -237,21 +237,13 @@ def _no_metric(name: str) -> UsageError:
             f"'{name}' is what a search finds, not what challenges are compared by",
             hint="remove it: redline runs are always compared by it",
         )
-    match = _OF_QUANTILE.fullmatch(name)
-    if match is None:
-        return UsageError(
-            f"unknown metric '{name}'",
-            hint=guess(name, METRIC_NAMES) or "list metrics with: benchctl list metrics",
-        )
+    if (match := _OF_QUANTILE.fullmatch(name)) is None:
+        hint = guess(name, METRIC_NAMES) or "list metrics with: benchctl list metrics"
+        return UsageError(f"unknown metric '{name}'", hint=hint)
     time, share = match["time"], f"--quantile {float(match['percentile']) / 100:g}"
-    if time is None:
-        return UsageError(
-            f"'{name}' is a percentile, not a metric", hint=f"of stored runs: benchctl compare ... {share}"
-        )
-    return UsageError(
-        f"'{name}' is a percentile of the metric {time}",
-        hint=f"name {time}; of stored runs: benchctl compare ... --metric {time} {share}",
-    )
+    of = f"a percentile of the metric {time}" if time else "a percentile, not a metric"
+    asked = f"--metric {time} {share}" if time else share
+    return UsageError(f"'{name}' is {of}", hint=f"of stored runs: benchctl compare ... {asked}")
 
 
 def check_told_by_clusters(names: Iterable[str]) -> None:
