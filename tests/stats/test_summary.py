@@ -2,11 +2,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns, select
+from benchctl.results.samples import Columns, Outcome, concatenate, select
 from benchctl.stats.summary import summarise, took_quantiles
 from benchctl.track.model import Task
 from stats.made import samples
@@ -115,56 +114,24 @@ def test_the_hits_of_constant_requests_are_compared(
     assert (varying.hits_least, varying.hits_most) == (None, None)
 
 
-CELL = st.fixed_dictionaries(
-    {
-        "client": st.integers(0, 3),
-        "task": st.sampled_from([0, 0, 0, 1]),
-        "schedule": st.sampled_from([0, 0, 0, -1]),
-        "warmup": st.sampled_from([False, False, True]),
-        "outcome": st.sampled_from([Outcome.OK] * 5 + list(Outcome)),
-        "pause_ns": st.integers(0, 5_000),
-        "late_ns": st.integers(0, 3_000),
-        "service_us": st.integers(1, 20),
-        "processing_ns": st.integers(0, 9_000),
-        "took_ms": st.integers(-1, 4),
-        "hits": st.sampled_from([7, 7, 7, 7, 8, -1]),
-        "hits_exact": st.booleans(),
-        "part": st.sampled_from([0, 0, 0, 1, 2]),
-        "attempt": st.sampled_from([0, 0, 1]),
-        "weight": st.integers(1, 500),
-    }
-)
-
-
-def columns_of(cells: list[dict[str, Any]]) -> Columns:
-    """Clients that each send one request after the other."""
-    made = empty_columns(len(cells))
-    clock_ns = [0] * 4
-    for row, cell in enumerate(cells):
-        client = cell["client"]
-        start_ns = clock_ns[client] + cell["pause_ns"]
-        clock_ns[client] = start_ns + cell["service_us"] * 1_000
-        times = {"start_ns": start_ns, "end_ns": clock_ns[client], "intended_ns": start_ns - cell["late_ns"]}
-        for name, value in {**cell, **times}.items():
-            if name in made:
-                made[name][row] = value
-    return made
-
-
-@settings(deadline=None, max_examples=50)
-@given(cells=st.lists(CELL, max_size=60), rows=st.integers(1, 20), throttled=st.booleans())
-def test_figures_do_not_depend_on_how_samples_are_cut_into_chunks(
-    cells: list[dict[str, Any]],
-    rows: int,
-    throttled: bool,  # noqa: FBT001 - hypothesis draws it
-):
-    columns = columns_of(cells)
+@pytest.mark.parametrize("rows", [1, 7, 100])
+@pytest.mark.parametrize("throttled", [True, False])
+def test_figures_do_not_depend_on_how_samples_are_cut_into_chunks(rows: int, *, throttled: bool):
+    draw = np.random.default_rng(rows)
+    columns = samples(
+        1_000 * draw.integers(1, 20, 200), client=draw.integers(0, 4, 200), task=draw.integers(0, 2, 200),
+        warmup=draw.random(200) < 0.2, part=draw.integers(0, 2, 200), attempt=draw.integers(0, 2, 200),
+        outcome=draw.choice([Outcome.OK] * 5 + list(Outcome), 200), weight=draw.integers(1, 500, 200),
+        took_ms=draw.integers(-1, 4, 200), hits=draw.integers(7, 9, 200), turn=draw.integers(0, 3, 200),
+    )  # fmt: skip
     chunks = [
         {name: values[place : place + rows] for name, values in columns.items()}
-        for place in range(0, len(cells), rows)
+        for place in range(0, 200, rows)
     ]
     task = Task("range", iterations=10, target_throughput=5 if throttled else None)
-    assert summarised(chunks, task) == summarised(columns, task)
+    found = summarised(chunks, task)
+    assert found == summarised(columns, task)
+    assert found.samples > 0
 
 
 @pytest.mark.parametrize(("ramp_up", "ratio"), [(None, 0.5), (30.0, 1.0)])
