@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import nct, t
 
-from benchctl.results.plan import FIRST_LOOK
 from benchctl.stats.inference import log_evidence, p_of_signs, sequential_critical, sequential_p
 
 
@@ -37,17 +36,6 @@ def test_four_pairs_have_no_interval_at_95_percent() -> None:
     assert math.isinf(sequential_critical(0.95, 3, 4))
     assert math.isfinite(sequential_critical(0.90, 3, 4))
     assert sequential_critical(0.95, 4, 5) == pytest.approx(8.4532, abs=1e-4)
-
-
-def test_looks_after_every_pair_find_nothing_that_is_not_there() -> None:
-    pairs = np.random.default_rng(1).normal(size=(2_000, 50))
-    counts = np.arange(1, 51)
-    means = pairs.cumsum(axis=1) / counts
-    found = np.zeros(len(pairs), bool)
-    for n in range(FIRST_LOOK, 51):
-        error = pairs[:, :n].std(axis=1, ddof=1) / math.sqrt(n)
-        found |= np.abs(means[:, n - 1]) > sequential_critical(0.95, n - 1, n) * error
-    assert found.mean() < 0.05
 
 
 def test_signs_hold_at_all_looks_together() -> None:
