@@ -31,14 +31,13 @@ from benchctl.nightly.message import MESSAGE_VERSION, Message
 from benchctl.nightly.suite import Suite
 from benchctl.report.formats import Document
 from benchctl.report.numbers import json_text
-from benchctl.report.screen import MARKS
 from benchctl.report.table import pieces
 from benchctl.results.model import RECORD_VERSION, RunRecord
 from benchctl.spec import RunForm
 from benchctl.stats.analysis import SCHEMA_VERSION
 
 _FOLDER = "reference"
-COMMITTED = ("files.md", "marks.md", "metrics.md")
+COMMITTED = ("files.md", "metrics.md")
 """Pages that are in the repository, too."""
 Schema = dict[str, Any]
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -113,7 +112,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     (entries,) = [section["Reference"] for section in config.nav if "Reference" in section]
     entries[1:1] = [
         {"Commands": [f"{_FOLDER}/commands/{name}.md" for name in names]},
-        *(f"{_FOLDER}/{name}.md" for name in ("files", "metrics", "marks")),
+        *(f"{_FOLDER}/{name}.md" for name in ("files", "metrics")),
     ]
     entries.append({"Schemas": [f"{_FOLDER}/schemas/{name}.md" for name in SCHEMAS]})
     return config
@@ -136,7 +135,6 @@ def pages() -> dict[str, str]:
         made[f"schemas/{name}.json"] = json_text(schema(name))
     made["metrics.md"] = _unescaped("# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown")))
     made["files.md"] = "\n".join(_files())
-    made["marks.md"] = "\n".join(_marks())
     top = click.Context(root, info_name="benchctl")
     show_everything(top)
     for name in root.list_commands(top):
@@ -419,16 +417,6 @@ def _kind(found: Schema, *, plural: bool = False) -> str:  # noqa: PLR0911 - a t
     if "type" in found and not {"const", "enum"} & {*found}:
         return f"{found['type']}{'s' if plural else ''}"
     return _type(found)
-
-
-# Marks.
-
-
-def _marks() -> Iterator[str]:
-    yield "# Marks\n\nA mark after a verdict names what weakens the row; `show --notes` has the details.\n"
-    yield "| mark | title | meaning |\n|---|---|---|"
-    for mark, (title, text) in MARKS.items():
-        yield f"| `{mark}` | {title} | {text} |"
 
 
 if __name__ == "__main__":

@@ -38,10 +38,7 @@ from foreign_tracks import BOOKS, write_files
 from made_experiment import comparison, made_record
 from nightly.laboratory import SLOW_FLAG, World
 from redlines import make_point, redline_fork, redline_plan
-from report.conftest import complete_record
-from report.test_formats_driver import CALIBRATION, driven
-from report.test_layout_tables import difficult
-from report.test_screen import cold
+from report.conftest import CALIBRATION, cold, complete_record, difficult, driven
 from sweeps import swept_record
 
 GOLDEN: Final = Path(__file__).parent / "golden"
@@ -50,8 +47,6 @@ NOTHING: Final = 1e-12  # what is left of differences between equal figures
 SUFFIXES: Final = {
     "markdown": ".md",
     "html": ".html.txt",
-    "junit": ".xml",
-    "github": ".github.md",
 }
 # Lines break by the length of paths.
 MASKED_NAME: Final = "benchctlgoldens"

@@ -21,7 +21,7 @@ from benchctl.run.fork import ForkJob
 from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More
 from builders import make_environment, make_fork, make_record, make_summary
-from report.test_formats_driver import CALIBRATION
+from report.conftest import CALIBRATION
 
 Fork = tuple[int, str, str]
 """(block, measurement, variant)."""

@@ -91,7 +91,7 @@ def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     assert json.loads(again.stdout) == json.loads(result.stdout)
     begun = CliRunner().invoke(root, ["resume", world.record.id[:12], "--format", "markdown"])
     assert "is complete; nothing is measured" in begun.stderr
-    wrong = CliRunner().invoke(root, ["resume", world.record.id, "--format", "junit"])
+    wrong = CliRunner().invoke(root, ["resume", world.record.id, "--format", "csv"])
     assert isinstance(wrong.exception, UsageError)
 
 

@@ -407,9 +407,9 @@ class TestDerived:
         both = [cost_row(), cost_row(name="times", label="times", compared_as="ratio-of-sums")]
         record, runs = made_record(both, [expected]), cost_runs()
         text = render(record, runs, analyse_experiment(record, runs), "markdown")
-        assert "| +1.060 ms (+0.8717 to +1.248) |" in text
-        assert "| 2.000 | 3.060 | +1.060 ms | +0.8717 to +1.248 |" in text
-        assert "| 2.000 | 3.060 | +53.0% | +40.8 to +67.2 |" in text
+        assert "| +1.060 ms (+0.8717..+1.248) |" in text
+        assert "| 2.000 | 3.060 | +1.060 ms | +0.8717..+1.248 |" in text
+        assert "| 2.000 | 3.060 | +53.0% | +41..+67 |" in text
         assert "with margins of 0.5 ms" in text
         assert render(record, runs, analyse_experiment(record, runs), "json")
 

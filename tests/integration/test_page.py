@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.report.charts import DARK_PAPER, variant_style
-from benchctl.report.html.page import (
-    render_page,
-    run_page,
-    single_file_page,
-    write_pages,
-)
+from benchctl.report.html.page import render_page, run_page, write_html
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
 from drawn import draw_run
@@ -37,12 +32,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a page that links its assets, and a page in one file."""
+    """A folder with a page."""
     root = tmp_path_factory.mktemp("site")
     folder, record = draw_run(RunStore(root / "runs"), "20260101-000000-c-aaaa", tasks=NAMES)
     subject = run_page(folder, record, analyse_run(record), usual=root)
-    write_pages(root / "out", {"index.html": render_page(subject)})
-    (root / "out" / "whole.html").write_text(single_file_page(subject), encoding="utf-8")
+    write_html(root / "out", render_page(subject))
     return root / "out"
 
 
@@ -57,11 +51,11 @@ def colour(view: View, selector: str, name: str) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize(("name", "width"), [("index.html", DESKTOP), ("whole.html", PHONE)])
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
 def test_every_plot_is_drawn_without_network_and_without_a_complaint(
-    browser: Browser, site: Path, pictures: Path, name: str, width: int
+    browser: Browser, site: Path, pictures: Path, width: int
 ):
-    view = browser.open((site / name).as_uri(), width=width)
+    view = browser.open((site / "index.html").as_uri(), width=width)
     view.draw_all()
     plots = view.value("document.querySelectorAll('.plot').length")
     # Effects and forks by two metrics, and the requests of the task.
@@ -73,13 +67,10 @@ def test_every_plot_is_drawn_without_network_and_without_a_complaint(
         "[...document.querySelectorAll('.plot')].every(one => one.querySelector('path.js-line, .point'))"
     )
     assert view.complaints() == []
-    own = {
-        site.as_uri() + "/" + one
-        for one in (name, "assets/style.css", "assets/script.js", "assets/plotly.min.js")
-    }
-    assert {one for one in view.requests() if not one.startswith("data:")} <= own
-    view.picture(pictures / f"{name}-{width}.png", whole=True)
-    assert (pictures / f"{name}-{width}.png").stat().st_size > 20_000
+    own = (site / "index.html").as_uri()
+    assert {one for one in view.requests() if not one.startswith("data:")} <= {own}
+    view.picture(pictures / f"page-{width}.png", whole=True)
+    assert (pictures / f"page-{width}.png").stat().st_size > 20_000
     view.close()
 
 
@@ -93,9 +84,8 @@ def test_plots_wait_until_they_come_into_view(browser: Browser, site: Path):
     view.close()
 
 
-@pytest.mark.parametrize("name", ["index.html", "whole.html"])
-def test_nothing_is_wider_than_a_phone(browser: Browser, site: Path, name: str):
-    view = browser.open((site / name).as_uri(), width=PHONE)
+def test_nothing_is_wider_than_a_phone(browser: Browser, site: Path):
+    view = browser.open((site / "index.html").as_uri(), width=PHONE)
     view.draw_all()
     view.value("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert view.value("document.documentElement.scrollWidth") == PHONE
@@ -152,16 +142,4 @@ def test_names_from_outside_are_only_seen(browser: Browser, site: Path):
     assert view.value(f"[...document.querySelectorAll('h3')].some(one => one.textContent === {NAMES[2]!r})")
     shown = view.value("[...document.querySelectorAll('.plot .annotation')].map(one => one.textContent)")
     assert NAMES[2] in shown
-    view.close()
-
-
-def test_without_its_files_a_page_says_so_and_has_its_tables(browser: Browser, site: Path, tmp_path: Path):
-    page = shutil.copy(site / "index.html", tmp_path / "index.html")
-    (tmp_path / "assets").mkdir()
-    for name in ("style.css", "script.js"):
-        shutil.copy(site / "assets" / name, tmp_path / "assets" / name)
-    view = browser.open(Path(page).as_uri(), width=DESKTOP)
-    view.wait_for("document.querySelector('.missing').offsetHeight > 0")
-    assert view.value("[...document.querySelectorAll('.plot')].every(one => one.offsetHeight === 0)")
-    assert view.value("document.querySelector('#results + .scroll table').offsetHeight > 0")
     view.close()

@@ -220,7 +220,7 @@ def test_an_alarm_carries_its_finding_and_what_changed_then() -> None:
     assert (one.number, one.night, one.finding, one.is_open) == (8, night_id(4), finding(3), True)
     assert "es: build b1 → b2" in one.changes
     assert not any("canary" in text for text in one.changes)
-    assert one.title == "es is slower: range of short, throughput -20.0% (-25.0 to -15.0) since night 3"
+    assert one.title == "es is slower: range of short, throughput -20.0% (-25..-15) since night 3"
 
 
 @pytest.mark.parametrize("status", ["refuted", "unconfirmed", "held", "same engine", "known", "host"])

@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.report.facts import fact_sections
 from benchctl.report.table import plain
-from benchctl.results.figures import TaskSummary
+from benchctl.results.figures import Calibration, PacedLag, TaskSummary
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
@@ -22,8 +22,20 @@ from benchctl.results.model import (
     SegmentFacts,
 )
 from benchctl.results.plan import Plan
+from benchctl.stats.analysis import Analysis, Row
+from benchctl.stats.compare import Comparison
 from benchctl.track.model import Challenge, Task
-from builders import CORPUS, ES, OS, make_fork, make_plan, make_record, make_summary
+from builders import (
+    CORPUS,
+    ES,
+    OS,
+    make_driver,
+    make_fork,
+    make_plan,
+    make_record,
+    make_summary,
+    of_requests,
+)
 
 TASKS = ("desc_sort_timestamp", "composite-date_histogram-daily", "range")
 
@@ -114,6 +126,65 @@ def complete_record(
     return msgspec.structs.replace(base, **changes)
 
 
+# What tasks of a run may be like: the argument `edit` of `complete_record`.
+
+
+def difficult(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+    """One noisy task, one that OpenSearch cannot do, one with few samples that had not settled."""
+    if summary.label == "desc_sort_timestamp":
+        factor = 1 + 0.1 * ((block * 3 + len(variant)) % 5)
+        return msgspec.structs.replace(summary, throughput_per_s=(summary.throughput_per_s or 0.0) * factor)
+    if summary.label == "range":
+        return msgspec.structs.replace(of_requests(summary, 10), drift=-0.3 - 0.001 * block)
+    if variant == "os":
+        return msgspec.structs.replace(
+            summary, samples=0, throughput_per_s=None, service_time=None, unsupported="unknown aggregation"
+        )
+    return summary
+
+
+def cold(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+    return msgspec.structs.replace(of_requests(summary, 10), drift=-0.5 - 0.001 * block)
+
+
+def driven(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+    """A quiet driver, but for `range`: its clients paused on os, else it was as busy as it can be."""
+    driver = make_driver(offered_per_s=summary.throughput_per_s, gap_s=0.008 + 0.001 * block)
+    if summary.label == "range":
+        changes = {"think_share": 0.08} if variant == "os" else {"cpu_share": 0.9}
+        driver = msgspec.structs.replace(
+            driver, clients=8, lag_p50_ns=260_000, lag_p99_ns=310_000, lag_max_ns=14_000_000, **changes
+        )
+    return msgspec.structs.replace(summary, driver=driver)
+
+
+CALIBRATION = Calibration(
+    error_p50_ns=41_000,
+    error_p99_ns=95_000,
+    cpu_ns_per_request=28_400,
+    one_client_per_s=14_800.4,
+    clients=8,
+    clients_per_s=30_120.0,
+    paced=(PacedLag(100.0, 30_000, 160_000, 412_000), PacedLag(1000.0, 22_000, 140_000, 1_530_000)),
+    seconds=2.9,
+)
+
+
+def on_builds(record: RunRecord, builds: int) -> RunRecord:
+    """Put the forks on the builds in turn."""
+    forks = tuple(msgspec.structs.replace(fork, index_build=fork.block % builds) for fork in record.forks)
+    return msgspec.structs.replace(record, forks=forks)
+
+
+def changed(analysis: Analysis, change: Callable[[Row, Comparison], Comparison]) -> Analysis:
+    """The same rows with other comparisons."""
+    rows = tuple(
+        msgspec.structs.replace(row, comparisons=tuple(change(row, one) for one in row.comparisons))
+        for row in analysis.rows
+    )
+    return msgspec.structs.replace(analysis, rows=rows)
+
+
 @pytest.fixture
 def record() -> RunRecord:
     return complete_record()
@@ -122,11 +193,6 @@ def record() -> RunRecord:
 @pytest.fixture
 def build() -> Callable[..., RunRecord]:
     return complete_record
-
-
-@pytest.fixture
-def replan() -> Callable[..., Plan]:
-    return big5_plan
 
 
 def fact_lines(record: RunRecord, width: int = 1000) -> list[str]:

@@ -1,6 +1,7 @@
-"""What people quote: `golden/sentences.txt` has verdict and headline scene by scene."""
+"""What people quote, and the tables: `golden/sentences.txt` has verdict and headline scene by scene."""
 
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,26 +9,41 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import golden
-from benchctl.report.layout import collect_notes, said
+from benchctl.report.facts import calibration_lines, fact_sections
+from benchctl.report.formats import all_notes, analysis_sections, render
+from benchctl.report.layout import (
+    collect_notes,
+    further_tables,
+    precision_table,
+    result_tables,
+    value_text,
+)
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import headline, listed, verdict
-from benchctl.results.figures import TaskSummary
-from benchctl.results.model import OtherLoad
+from benchctl.report.table import Notes, Table, plain, text_of
+from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.model import OtherLoad, RunRecord
+from benchctl.results.plan import StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import DECIDED, Verdict
+from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from builders import make_driver
-from report.conftest import complete_record
+from report.conftest import CALIBRATION, changed, complete_record, difficult, driven, on_builds
+from report.published import BLOG_MS, BLOG_QPS, FROM_UNROUNDED, JVMS, TALK, blog_record, talk_record
 
 GOLDEN = Path(__file__).parent / "golden" / "sentences.txt"
+MS = 1e6
+TOOK = Quantiles(2 * MS, 3 * MS, 4 * MS)
 THREE = ("es", "os", "noinline")
 
 
 def judged(analysis: Analysis, *verdicts: Verdict, **changes: object) -> Analysis:
     """The same rows with these verdicts, task by task; the last one holds for all further tasks."""
-    return compared(
+    return changed(
         analysis,
         lambda row, one: msgspec.structs.replace(
             one, verdict=verdicts[min(row.task, len(verdicts) - 1)], **changes
@@ -35,15 +51,7 @@ def judged(analysis: Analysis, *verdicts: Verdict, **changes: object) -> Analysi
     )
 
 
-def compared(analysis: Analysis, change: Callable[[Any, Any], Any]) -> Analysis:
-    rows = tuple(
-        msgspec.structs.replace(row, comparisons=tuple(change(row, one) for one in row.comparisons))
-        for row in analysis.rows
-    )
-    return msgspec.structs.replace(analysis, rows=rows)
-
-
-def plain(**options: Any) -> Analysis:
+def sound(**options: Any) -> Analysis:
     """Without findings about answers."""
     return analyse_run(complete_record(answers=None, **options))
 
@@ -55,12 +63,12 @@ def moving(task: int) -> Analysis:
         moves = (summary.task, variant) == (task, "os")
         return msgspec.structs.replace(summary, drift=-0.5 - 0.001 * block) if moves else summary
 
-    return plain(edit=edit)
+    return sound(edit=edit)
 
 
 def marked(*verdicts: Verdict) -> Analysis:
     found = judged(moving(0), *verdicts)
-    return compared(found, lambda row, one: provisional(one, row.figures))
+    return changed(found, lambda row, one: provisional(one, row.figures))
 
 
 def costing(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
@@ -108,8 +116,8 @@ def failed() -> Analysis:
 def second_has_few() -> Analysis:
     """The first contender has forks enough, the second one has not."""
     few = {"verdict": "faster", "provisional": True, "n_contender": 3, "n_baseline": 3}
-    return compared(
-        plain(variants=THREE),
+    return changed(
+        sound(variants=THREE),
         lambda row, one: msgspec.structs.replace(
             one, **({"verdict": "slower"} if one is row.comparisons[0] else few)
         ),
@@ -118,63 +126,56 @@ def second_has_few() -> Analysis:
 
 SCENES: dict[str, Callable[[], Analysis]] = {
     "forks are uneven, documents and versions unknown": lambda: msgspec.structs.replace(
-        plain(), forks={"es": 5, "os": 4}, documents=0, versions={}
+        sound(), forks={"es": 5, "os": 4}, documents=0, versions={}
     ),
     "a version is in the name": lambda: msgspec.structs.replace(
-        plain(), variants=("es@8.11.0",), versions={"es@8.11.0": "8.11.0"}
+        sound(), variants=("es@8.11.0",), versions={"es@8.11.0": "8.11.0"}
     ),
-    "one slower": lambda: judged(plain(), "slower", "equivalent", "inconclusive"),
-    "one faster, two different": lambda: judged(plain(), "faster", "different", "different"),
-    "all slower": lambda: judged(plain(), "slower"),
-    "all different": lambda: judged(plain(), "different"),
-    "all equal": lambda: judged(plain(), "equivalent"),
-    "nothing decided": lambda: judged(plain(), "insufficient", "inconclusive"),
-    "CPU answers where times do not": lambda: judged(plain(edit=costing), "inconclusive"),
-    "where times decide, they are the answer": lambda: judged(plain(edit=costing), "slower"),
-    "CPU answers for the open task": lambda: judged(plain(edit=costing), "slower", "slower", "inconclusive"),
-    "CPU of several contenders": lambda: judged(plain(variants=THREE, edit=costing), "inconclusive"),
-    "CPU of few forks": lambda: judged(plain(edit=costing, forks=3), "inconclusive"),
+    "one slower": lambda: judged(sound(), "slower", "equivalent", "inconclusive"),
+    "one faster, two different": lambda: judged(sound(), "faster", "different", "different"),
+    "all slower": lambda: judged(sound(), "slower"),
+    "all different": lambda: judged(sound(), "different"),
+    "all equal": lambda: judged(sound(), "equivalent"),
+    "nothing decided": lambda: judged(sound(), "insufficient", "inconclusive"),
+    "CPU answers where times do not": lambda: judged(sound(edit=costing), "inconclusive"),
+    "where times decide, they are the answer": lambda: judged(sound(edit=costing), "slower"),
+    "CPU answers for the open task": lambda: judged(sound(edit=costing), "slower", "slower", "inconclusive"),
+    "CPU of several contenders": lambda: judged(sound(variants=THREE, edit=costing), "inconclusive"),
+    "CPU of few forks": lambda: judged(sound(edit=costing, forks=3), "inconclusive"),
     "what a node holds is neither fast nor slow": lambda: held("index_size"),
     "times and what a node holds": lambda: held("index_size,cpu"),
-    "metrics that disagree": lambda: first_row(judged(plain(), "faster"), "slower"),
+    "metrics that disagree": lambda: first_row(judged(sound(), "faster"), "slower"),
     "what is open by one metric is not equal": lambda: first_row(
-        judged(plain(), "equivalent"), "inconclusive"
+        judged(sound(), "equivalent"), "inconclusive"
     ),
     "not warmed up": lambda: moving(2),
     "a mark beside verdicts": lambda: marked("slower"),
     "a mark where nothing is decided": lambda: marked("inconclusive", "equivalent", "slower"),
     "a mark on what is equal": lambda: marked("equivalent", "inconclusive"),
-    "stalls come before warm-up": lambda: plain(edit=stalling),
+    "stalls come before warm-up": lambda: sound(edit=stalling),
     "stalls of one variant": lambda: analyse(
         {"os": complete_record(edit=stalling).done("os")}, complete_record().plan
     ),
-    "two forks": lambda: plain(forks=2),
-    "three forks": lambda: plain(forks=3),
-    "four forks": lambda: plain(forks=4),
+    "two forks": lambda: sound(forks=2),
+    "three forks": lambda: sound(forks=3),
+    "four forks": lambda: sound(forks=4),
     "failures and answers": failed,
-    "one variant": lambda: plain(variants=("es",)),
+    "one variant": lambda: sound(variants=("es",)),
     "only what is provisional says why": second_has_few,
     "few forks leave it open by several metrics": lambda: msgspec.structs.replace(
-        found := judged(plain(forks=3), "inconclusive", provisional=False),
+        found := judged(sound(forks=3), "inconclusive", provisional=False),
         rows=tuple(row for row in found.rows if row.task == 0),
     ),
     "forks enough leave it open": lambda: msgspec.structs.replace(
-        found := judged(plain(), "inconclusive", provisional=False),
+        found := judged(sound(), "inconclusive", provisional=False),
         rows=tuple(row for row in found.rows if row.task == 0),
     ),
 }
 
 
 def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
-    texts = []
-    for name, scene in SCENES.items():
-        analysis = scene()
-        rows = [
-            f"{row.label}, {row.metric}: {said(one, one.verdict)}{', provisional' * one.provisional}"
-            for row in analysis.rows
-            for one in row.comparisons
-        ]
-        texts.append("\n".join([f"# {name}", headline(analysis), verdict(analysis), *rows, ""]))
+    told = ((name, scene()) for name, scene in SCENES.items())
+    texts = (f"# {name}\n{headline(found)}\n{verdict(found)}\n" for name, found in told)
     golden.agree(request.config, GOLDEN, "\n".join(texts))
 
 
@@ -194,7 +195,7 @@ def test_a_busy_host_is_the_first_doubt_and_what_to_run_next(busy: int, *, told:
         one.provisional for row in analysis.rows for one in row.comparisons if one.verdict in DECIDED
     } == {True}
     assert ("used 0.58 of 2 CPUs, 58% of what the nodes used (python3: 0.54)" in text) == told
-    assert text.startswith("PROVISIONAL: the host was busy.") == told
+    assert text.startswith("PROVISIONAL: The host was busy.") == told
     # What follows from it is not said.
     assert ("warming up on" in text) != told
     words = ("run", "--forks", "3", "--test-mode")
@@ -214,22 +215,271 @@ def test_lists_name_or_count_everything(names: list[str]):
         assert text == f"{names[0]}, {names[1]} and {len(names) - 2} others"
 
 
-def test_what_every_row_shares_is_said_once_without_a_number():
-    notes = collect_notes(analyse_run(complete_record(forks=1)))
-    assert [doubt.code for doubt in notes.numbered] == ["answers-differ"]
-    assert [doubt.code for doubt in notes.general] == ["few-units", "builds"]
-
-
-def test_numbers_follow_the_order_of_the_rows():
+def test_notes_are_numbered_by_gravity_and_what_every_row_shares_has_no_number():
     def failing(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
         failures = {"rejected": 1} if summary.label == "desc_sort_timestamp" else {}
         return msgspec.structs.replace(summary, failures=failures)
 
-    analysis = analyse_run(complete_record(edit=failing))
+    analysis = analyse_run(complete_record(edit=failing, caveats=("the governor is powersave",)))
     notes = collect_notes(analysis)
-    assert [notes.cell(row.caveats).text for row in analysis.rows[:3]] == ["1 2", "", "3"]
+    assert [doubt.code for doubt in notes.numbered] == ["failures", "failures", "answers-differ"]
+    assert [notes.cell(row.caveats).text for row in analysis.rows[:3]] == ["[1] [2]", "", "[3]"]
+    assert notes.general[0].text == "the governor is powersave"
+    few = collect_notes(analyse_run(complete_record(forks=1)))
+    assert [doubt.code for doubt in few.general] == ["few-units", "one-index-build"]
 
 
-def test_notes_of_the_run_come_along():
-    analysis = analyse_run(complete_record(caveats=("the governor is powersave",)))
-    assert collect_notes(analysis).general[0].text == "the governor is powersave"
+# Tables.
+
+
+def tables_of(record: RunRecord) -> Iterator[Table]:
+    """Tables that only details show, after that of the precision."""
+    yield from further_tables(analyse_run(record), details=True)[1:]
+
+
+def columns_of(table: Table, *titles: str) -> set[tuple[str, ...]]:
+    places = [table.titles.index(title) for title in titles]
+    return {tuple(line[place] for place in places) for line in table.texts}
+
+
+def differences(analysis: Analysis) -> dict[str, str]:
+    (table,) = result_tables(analysis, Notes((), ()))
+    place = table.titles.index("Diff %")
+    return {line[0]: line[place] for line in table.texts}
+
+
+BLOG = {**BLOG_MS, **BLOG_QPS}
+
+
+def talk_analysis(jvms: int) -> Analysis:
+    return analyse_run(talk_record(jvms), metrics=(THROUGHPUT,))
+
+
+@pytest.mark.parametrize("name", BLOG)
+def test_every_value_of_the_blog_gives_its_difference(name: str):
+    metric = SERVICE_TIME if name in BLOG_MS else THROUGHPUT
+    found = differences(analyse_run(blog_record(name), metrics=(metric,)))
+    for line in BLOG[name]:
+        assert float(found[line.operation]) == pytest.approx(float(line.diff.rstrip("%")), abs=0.056)
+
+
+@pytest.mark.parametrize("jvms", [1, JVMS])
+def test_every_value_of_the_talk_gives_its_difference(jvms: int):
+    found = differences(talk_analysis(jvms))
+    for line in TALK:
+        expected = FROM_UNROUNDED.get(line.task, line.diff)
+        assert float(found[line.task].split(" ")[0]) == pytest.approx(float(expected.rstrip("%")))
+
+
+def test_true_intervals_are_narrower_than_luceneutils_ranges_with_twenty_jvms():
+    for row in talk_analysis(JVMS).rows:
+        line = next(line for line in TALK if line.task == row.label)
+        comparison = row.comparisons[0]
+        assert comparison.low_percent is not None
+        assert comparison.high_percent is not None
+        assert line.low < comparison.low_percent < comparison.high_percent < line.high
+
+
+def test_a_report_begins_with_the_verdict_and_ends_with_what_to_run_next(record: RunRecord):
+    analysis = analyse_run(record)
+    text = render(analysis, plan=record.plan, width=80)
+    first, second, _ = text.split("\n\n", 2)
+    assert first == headline(analysis)
+    assert " ".join(second.split()) == f"VERDICT {verdict(analysis)}"
+    assert text.endswith(f"  benchctl extend {record.id} --forks 10\n")
+    notes = plain([all_notes(analyse_run(complete_record(edit=difficult)))], 200)
+    assert "composite-date_histogram-daily: os cannot do this operation: unknown aggregation" in notes
+    assert "all: one index build per engine" in notes
+
+
+def test_a_verdict_says_that_requests_failed():
+    def failing(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
+        failures = {"http_error": 1} if (summary.label, variant) == ("range", "os") else {}
+        return msgspec.structs.replace(summary, failures=failures)
+
+    lines = render(analyse_run(complete_record(edit=failing)), width=140).splitlines()
+    assert sum("slower, requests failed" in line for line in lines if line.startswith("range ")) == 2
+    assert sum("requests failed" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text", "style"),
+    [
+        ("equivalent", "equal", "32"),
+        ("faster", "faster", "1;32"),
+        ("slower", "slower", "1;31"),
+        ("different", "different (slower)", "33"),
+        ("inconclusive", "inconclusive", ""),
+    ],
+)
+def test_a_verdict_has_one_colour_everywhere_whatever_weakens_it(
+    verdict: Verdict, text: str, style: str, monkeypatch: pytest.MonkeyPatch
+):
+    def unsettled(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, drift=-0.3 - 0.001 * block)
+
+    analysis = changed(
+        analyse_run(complete_record(edit=unsettled)),
+        lambda _, one: msgspec.structs.replace(one, verdict=verdict, provisional=False),
+    )
+    stream = io.StringIO()
+    console = Console(file=stream, width=200, force_terminal=True, color_system="standard")
+    console.print(text_of(analysis_sections(analysis), 200))
+    shown = f"{text}, not warmed up"
+    assert (f"\x1b[{style}m{shown}\x1b[0m" if style else f" {shown}") in stream.getvalue()
+    cell = next(result_tables(analysis, Notes((), ()))[0].cells)[-1]
+    assert (cell.text, cell.verdict) == (shown, verdict)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in render(analysis)
+
+
+def test_precision_says_what_a_difference_takes():
+    analysis = analyse_run(complete_record())
+    table = precision_table(analysis)
+    assert table is not None
+    assert table.titles[-3:] == ("Forks", "Minutes", "To go")
+    assert "; forks per variant and minutes to detect 10%" in table.title
+    # Forks of 20 s on either side, which differ by 2%: four are enough.
+    assert (analysis.costs[0].forks, analysis.costs[0].pair_s) == (4, 40.0)
+    assert table.texts[0][-3:-1] == ("4", "2.7")
+    unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
+    assert unknown is not None
+    assert unknown.titles[-1] == "MDE %"
+    assert unknown.title.endswith("(MDE, 80% power)")
+    several = precision_table(analyse_run(complete_record(variants=THREE)))
+    assert several is not None
+    assert (several.titles[2], len(several.texts)) == ("Variant", 12)
+    assert precision_table(analyse_run(complete_record(forks=1))) is None
+
+
+def test_long_names_of_variants_lose_nothing(record: RunRecord):
+    name = "es@8.19.0-with-a-rather-long-name.and-more"
+    forks = {name: record.done("es"), "os": record.done("os")}
+    narrow = render(analyse(forks, record.plan), width=80)
+    assert [part in narrow for part in ("es@8.19.0-with-a-", "rather-long-name.", "and-more")] == [True] * 3
+    assert max(len(line) for line in narrow.splitlines()) <= 80
+    assert "…" not in narrow
+
+
+def test_rows_of_several_challenges_are_told_apart_everywhere(record: RunRecord):
+    schedules = record.plan.schedules * 2
+    again = [msgspec.structs.replace(one, schedule=1) for one in record.forks[0].summaries]
+    forks = tuple(msgspec.structs.replace(fork, summaries=(*fork.summaries, *again)) for fork in record.forks)
+    plan = msgspec.structs.replace(record.plan, schedules=schedules)
+    text = render(analyse_run(msgspec.structs.replace(record, plan=plan, forks=forks)), width=160)
+    for number in (1, 2):
+        assert f"big5rangedebug ({number} of 2): throughput" in text
+        assert f"big5rangedebug ({number} of 2): range " in text
+
+
+@pytest.mark.parametrize(("looks", "stop"), [(1, None), (3, None), (1, StopSpec(decided=True))])
+def test_the_legend_names_the_test_that_holds_at_all_looks(
+    record: RunRecord, looks: int, stop: StopSpec | None
+):
+    plan = msgspec.structs.replace(record.plan, stop=stop)
+    seen = msgspec.structs.replace(record, looks=looks, plan=plan)
+    text = render(analyse_run(seen), width=400)
+    assert ("mixture t-test" in text, "p is times 4, intervals are at 98.75%" in text) == (
+        stop is not None,
+        looks == 3,
+    )
+
+
+def test_texts_name_builds_where_they_are_the_unit():
+    record = on_builds(complete_record(), 3)
+    words = " ".join(render(analyse_run(record), plan=record.plan).split())
+    assert "Interval and p: paired t over pairs of index builds, on logarithms" in words
+    assert "every build has the same weight" in words
+
+
+def test_values_beside_a_change_are_those_of_its_pairs():
+    """A slow fork whose partner is missing is in no pair, and in no value beside a change of pairs."""
+    record = complete_record()
+    forks = tuple(fork for fork in record.forks if (fork.block, fork.variant) != (1, "os"))
+    slow = next(fork for fork in forks if fork.block == 1)
+    summaries = tuple(
+        msgspec.structs.replace(one, throughput_per_s=(one.throughput_per_s or 0.0) / 9)
+        for one in slow.summaries
+    )
+    forks = tuple(
+        msgspec.structs.replace(fork, summaries=summaries) if fork is slow else fork for fork in forks
+    )
+    analysis = analyse_run(msgspec.structs.replace(record, forks=forks))
+    for row in (one for one in analysis.rows if one.metric == "throughput"):
+        (one,) = row.comparisons
+        shown = [float(value_text(side, one).replace(",", "")) for side in row.figures]
+        assert 100 * (shown[1] / shown[0] - 1) == pytest.approx(one.effect_percent, abs=0.2)
+
+
+# Details: every kind of time, and what the driver did.
+
+
+def edited(**changes: Any) -> RunRecord:
+    return complete_record(edit=lambda summary, *_: msgspec.structs.replace(summary, **changes))
+
+
+def test_there_is_a_column_for_every_time_that_is_known():
+    first = {"first_ns": 9 * MS, "second_ns": 5 * MS}
+    (table,) = tables_of(edited(took=TOOK, pages=TOOK, **first))
+    assert table.titles == ("Operation", "Variant", "first", "second", "took", "service", "page")
+    assert columns_of(table, "first", "second", "took") == {("9.000", "5.000", "2.000 / 3.000 / 4.000")}
+    assert "Times: p50" not in render(analyse_run(edited(took=TOOK)))
+
+
+@pytest.mark.parametrize(
+    ("samples", "cell"),
+    [(9, "2.000"), (10, "2.000 / 3.000"), (99, "2.000 / 3.000"), (100, "2.000 / 3.000 / 4.000")],
+)
+def test_few_requests_have_no_high_quantiles(samples: int, cell: str):
+    (table,) = tables_of(edited(took=TOOK, samples=samples))
+    assert columns_of(table, "took") == {(cell,)}
+
+
+def test_a_batch_has_a_line_for_every_search():
+    half = Quantiles(MS, 1.5 * MS, 2 * MS)
+    (table,) = tables_of(edited(took=TOOK, took_sum=TOOK, took_parts=(half, TOOK)))
+    assert table.titles == ("Operation", "Variant", "took", "took sum", "service")
+    searches = [line[2:] for line in table.texts if line[0].endswith("range, search 1")]
+    assert searches == [("1.000 / 1.500 / 2.000", "", "")] * 2
+
+
+def test_results_alone_have_no_table_of_the_driver_but_name_what_it_limited():
+    text = render(analyse_run(complete_record(edit=driven)), width=120)
+    assert "Driver:" not in text
+    _, _, throughput, service_time, _ = text.split("\n\n", 4)
+    for table in (throughput, service_time):
+        line = next(line for line in table.splitlines() if line.startswith("range"))
+        assert "driver-limited" in line
+
+
+def test_a_driver_is_shown_with_what_is_known_of_it():
+    (table,) = (one for one in tables_of(complete_record(edit=driven)) if one.title.startswith("Driver"))
+    assert columns_of(table, "Lag p50", "Lag max") == {("0.040", "0.400"), ("0.260", "14")}
+    unknown = make_driver(gap_s=None, cpu_share=None, offered_per_s=None, lag_p99_ns=1_234_000_000)
+    *_, table = tables_of(edited(driver=unknown))
+    assert table.texts[0][2:] == ("n/a", "0.040", "1,234", "0.400", "n/a", "n/a", "")
+    assert not [one for one in tables_of(edited()) if one.title.startswith("Driver")]
+
+
+def test_the_rate_stands_before_its_target_and_processes_before_their_share():
+    record = edited(driver=make_driver(offered_per_s=99.8, possible_per_s=100.0, cpu_share=0.25, workers=2))
+    (challenge,) = record.plan.schedules
+    tasks = tuple(msgspec.structs.replace(task, target_throughput=100.0) for task in challenge.schedule)
+    plan = msgspec.structs.replace(
+        record.plan, schedules=(msgspec.structs.replace(challenge, schedule=tasks),)
+    )
+    *_, table = tables_of(msgspec.structs.replace(record, plan=plan))
+    assert columns_of(table, "Sent/s", "CPU") == {("99.80/100", "2 x 25.0%")}
+
+
+def test_a_calibration_is_part_of_the_facts_where_there_is_one(record: RunRecord):
+    assert tuple(calibration_lines(None)) == ()
+    assert "Driver floor" not in [section.heading for section in fact_sections(record)]
+    measured = msgspec.structs.replace(record, calibration=CALIBRATION)
+    lines = next(one.lines for one in fact_sections(measured) if one.heading == "Driver floor")
+    assert lines == (
+        "service time is overstated by 41 us (p50), 95 us (p99); a request costs 28 us of CPU",
+        "at most 14,800 requests/s with 1 client, 30,120 requests/s with 8",
+        "open loop at 100/s: sent late by 30 us (p50), 160 us (p99), 412 us (most)",
+        "open loop at 1000/s: sent late by 22 us (p50), 140 us (p99), 1,530 us (most)",
+    )

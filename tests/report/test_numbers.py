@@ -47,14 +47,26 @@ def test_differences_carry_their_sign(value: float | None, text: str):
     assert signed_percent(value) == text
 
 
-def test_intervals_and_sizes():
-    assert interval(-1.25, 3.44) == "-1.2 to +3.4"
-    assert interval(None, None) == "n/a"
-    assert interval(11.04, None) == "+11.0 or more"
-    # Nothing is less than none of it: such an end says nothing.
-    assert interval(-100.0, 380.8) == "up to +380.8"
-    assert interval(-100.0, None) == "unbounded"
-    assert interval(-100.0, 3.0, signed_figure) == "-100.0 to +3.000"
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (-1.25, 3.44, "-1.2..+3.4"),
+        (-23.8, -19.04, "-24..-19"),
+        (None, None, "n/a"),
+        (11.04, None, "over +11"),
+        # Nothing is less than none of it: such an end says nothing. Next to nothing says a gain of 100 times.
+        (-100.0, 2224.0, "up to +2,224"),
+        (-100.0, None, "unbounded"),
+        (-99.9, 97_729.0, "unbounded"),
+        (28.0, 97_729.0, "over +28"),
+    ],
+)
+def test_intervals_are_in_per_cent(low: float | None, high: float | None, text: str):
+    assert interval(low, high) == text
+
+
+def test_intervals_in_a_unit_and_sizes():
+    assert interval(-100.0, 3.0, signed_figure) == "-100.0..+3.000"
     assert percent(3.44) == "3.4%"
     assert percent(None) == "n/a"
 

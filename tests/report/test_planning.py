@@ -129,7 +129,6 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
         complete_record(), COLD, settled=True, schedules=tasks(complete_record(), warmup_iterations=200)
     ),
     "more index builds where they are the unit": built_twice,
-    "swept iterations": lambda: doubting(swept_record(sweep=("iterations=100,200",)), COLD),
     "swept warm-ups": lambda: doubting(swept_record(sweep=("param:warmup_iterations=100,200",)), COLD),
     "the highest rate is raised": lambda: searched(*BOUNDED, search={"max_per_s": 90.0}),
     "benchctl was the limit": lambda: searched("driver-limited", "found", "found"),
@@ -196,8 +195,6 @@ def found(tasks: int = 3) -> Analysis:
     return msgspec.structs.replace(analysis, rows=tuple(rows))
 
 
-HISTORIES = msgspec.structs.replace(swept_record(sweep=("history=fresh,polluted",)).plan, forks=6)
-ALONE = swept_record(sweep=("history=fresh,polluted",), variants=(ES,)).plan
 FORECASTS: dict[str, Callable[[], list[str]]] = {
     "a usual plan": lambda: forecast(found()),
     "many tasks": lambda: forecast(found(9)),
@@ -207,8 +204,6 @@ FORECASTS: dict[str, Callable[[], list[str]]] = {
     "one variant": lambda: forecast(found(), variants=(ES,)),
     "until the budget is spent": lambda: forecast(forks=50, stop=StopSpec(decided=True, budget_s=360.0)),
     "by time": lambda: forecast(found(), forks=50, stop=DEFAULT_LENGTH),
-    "histories": lambda: forecast_lines(None, HISTORIES, 36.0),
-    "a history of one variant": lambda: forecast_lines(None, ALONE, 36.0),
 }
 
 

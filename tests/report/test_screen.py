@@ -1,28 +1,30 @@
 """What a run prints at its end: nothing is left out in silence. Whole screens are among the goldens."""
 
-from collections.abc import Callable
+import csv
+import io
+import json
 
 import msgspec
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.report.charts.effects import forest_charts
-from benchctl.report.formats import render
-from benchctl.report.screen import LINES, _interval, render_screen
+from benchctl.report.charts.plots import forest_charts
+from benchctl.report.facts import fact_sections
+from benchctl.report.formats import LINES, render, render_screen
+from benchctl.report.html.page import render_page, run_subject
+from benchctl.report.layout import baseline_of
+from benchctl.report.planning import next_command
+from benchctl.report.sentences import headline, verdict
 from benchctl.results.figures import TaskSummary
-from benchctl.results.model import RunRecord
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import metric
-from builders import of_requests
-from report.conftest import complete_record
+from builders import ES, make_fork, make_plan, make_summary
+from made_builds import builds, built, built_record
+from report.conftest import changed, complete_record
 
 MORE = "benchctl show 20260101-000000-big5rangedebug-abcd -v"
-
-
-def cold(summary: TaskSummary, _variant: str, block: int) -> TaskSummary:
-    return msgspec.structs.replace(of_requests(summary, 10), drift=-0.5 - 0.001 * block)
 
 
 def of_tasks(count: int) -> Analysis:
@@ -37,25 +39,21 @@ def of_tasks(count: int) -> Analysis:
     return msgspec.structs.replace(analysis, rows=tuple(rows))
 
 
-def test_all_of_a_schedule_fits_though_something_came_to_nothing():
-    text = render_screen(of_tasks(150), more=MORE).plain
-    assert len(text.splitlines()) <= LINES
-
-
-def test_a_run_without_any_row_has_a_screen(build: Callable[..., RunRecord]):
-    record = build(forks=0, status="failed")
+def test_a_run_without_any_row_has_a_screen():
+    record = complete_record(forks=0, status="failed")
     assert "Nothing was measured" in render_screen(analyse_run(record), plan=record.plan).plain
     nothing = msgspec.structs.replace(analyse_run(record), rows=())
     assert "Nothing was measured" in render_screen(nothing, plan=record.plan).plain
 
 
-@given(st.integers(1, 60), st.integers(LINES, 80), st.integers(80, 200))
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 99), st.integers(LINES, 80), st.integers(80, 200))
 def test_rows_that_do_not_fit_are_counted(count: int, lines: int, width: int):
     text = render_screen(of_tasks(count), width=width, lines=lines, more=MORE).plain
     shown = [line for line in text.splitlines() if line.startswith("task-")]
     assert len(text.splitlines()) <= lines
     assert max(map(len, text.splitlines())) <= width
-    assert any(line.startswith(f"task-{count - 1} ") and line.endswith("SLOWER") for line in shown)
+    assert any(line.startswith(f"task-{count - 1} ") and line.endswith("slower") for line in shown)
     hidden = count - len(shown)
     assert ("more row" in text) == bool(hidden)
     if hidden:
@@ -64,104 +62,172 @@ def test_rows_that_do_not_fit_are_counted(count: int, lines: int, width: int):
         assert names == set(range(hidden, count))  # the largest differences
 
 
-def test_a_mark_of_every_row_is_said_once(build: Callable[..., RunRecord]):
-    lines = render_screen(analyse_run(build(edit=cold))).plain.splitlines()
-    assert sum(line.startswith("all") and "warming up" in line for line in lines) == 1
-    assert not any(line.endswith("warming up") for line in lines)
+def test_the_gravest_notes_stay_and_others_are_counted():
+    def failing(summary: TaskSummary, _variant: str, _block: int) -> TaskSummary:
+        return msgspec.structs.replace(summary, failures={"http_error": 1 + summary.task})
+
+    record = complete_record(edit=failing)
+    text = render_screen(analyse_run(record), plan=record.plan, more=MORE, lines=22).plain
+    notes = [line for line in text.splitlines() if line.startswith("  1  ")]
+    assert "failed" in notes[0]
+    assert "different results" not in text
+    assert "more note" in text
 
 
-def test_nothing_is_proposed_where_every_verdict_stands(build: Callable[..., RunRecord]):
-    record = build(answers=None)
+def test_nothing_is_proposed_where_every_verdict_stands():
+    record = complete_record(answers=None)
     analysis = analyse_run(record)
-    rows = tuple(
-        msgspec.structs.replace(
-            row, comparisons=tuple(msgspec.structs.replace(one, verdict="slower") for one in row.comparisons)
-        )
-        for row in analysis.rows
-    )
-    text = render_screen(analysis, plan=record.plan).plain
     # What has settled gets more forks, never more documents.
+    text = render_screen(analysis, plan=record.plan).plain
     assert "benchctl extend" in text
     assert "--docs" not in text
-    decided = msgspec.structs.replace(analysis, rows=rows)
+    decided = changed(analysis, lambda _, one: msgspec.structs.replace(one, verdict="slower"))
     assert "Next" not in render_screen(decided, plan=record.plan).plain
 
 
-def test_long_names_of_variants_stand_in_the_headline(build: Callable[..., RunRecord]):
-    analysis = analyse_run(build())
+def test_names_are_neither_cut_nor_obeyed():
+    analysis = analyse_run(complete_record())
     name = "es@8.19.0-with-a-rather-long-name"
+    found = changed(analysis, lambda _, one: msgspec.structs.replace(one, contender=name))
     rows = tuple(
         msgspec.structs.replace(
             row,
-            comparisons=tuple(msgspec.structs.replace(one, contender=name) for one in row.comparisons),
+            label=f"{row.label}\x1b[31m",
             figures=(row.figures[0], msgspec.structs.replace(row.figures[1], variant=name)),
         )
-        for row in analysis.rows
+        for row in found.rows
     )
-    found = msgspec.structs.replace(analysis, rows=rows, variants=("es", name), forks={"es": 5, name: 5})
+    found = msgspec.structs.replace(found, rows=rows, variants=("es", name), forks={"es": 5, name: 5})
     text = render_screen(found).plain
     assert f"big5rangedebug: {name} vs es 8.11.0" in text
-    assert "es@8…-name" in text
     assert max(map(len, text.splitlines())) <= 80
+    assert "\x1b" not in text
+    assert "…" not in text
 
 
-def test_other_hosts_are_named(build: Callable[..., RunRecord]):
-    plan = msgspec.structs.replace(build().plan, load_hosts=("a", "b"))
-    text = render_screen(analyse_run(build()), plan=plan, width=100).plain
-    assert "Hosts  load from a, b" in text
-    assert "Hosts" not in render_screen(analyse_run(build()), plan=build().plan).plain
+def paused(later: float) -> Analysis:
+    def edit(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
+        pause = later + 0.1 * block if variant == "os" and later else 0.004 * (block % 2) * bool(later)
+        return msgspec.structs.replace(summary, meters={"gc": pause})
 
-
-def test_control_characters_of_names_are_made_visible(build: Callable[..., RunRecord]):
-    analysis = analyse_run(build())
-    rows = tuple(msgspec.structs.replace(row, label="range\x1b[31m") for row in analysis.rows)
-    assert "\x1b" not in render_screen(msgspec.structs.replace(analysis, rows=rows)).plain
+    return analyse_run(complete_record(forks=6, edit=edit), metrics=[metric("gc")])
 
 
 def test_what_may_be_0_is_shown_with_an_interval_that_may_have_no_upper_end():
-    def paused(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
-        pause = 0.9 + 0.1 * block if variant == "os" else 0.004 * (block % 2)
-        return msgspec.structs.replace(summary, meters={"gc": pause})
-
-    record = complete_record(edit=paused)
-    found = analyse_run(record, metrics=[metric("gc")])
+    found = paused(0.9)
     (one,) = found.rows[0].comparisons
     assert (one.verdict, one.high_percent) == ("slower", None)
-    assert f" over {one.low_percent:+,.0f}%" in render_screen(found, plan=record.plan).plain
     for kind in ("text", "markdown", "csv", "json"):
-        assert "Infinity" not in render(found, kind, records=[record])
-    assert "or more" in render(found, "markdown", records=[record])
+        assert "Infinity" not in render(found, kind)
+    assert f" over {one.low_percent:+,.0f}" in render_screen(found).plain
+    assert f"over {one.low_percent:+,.0f}" in render(found, "markdown")
     assert forest_charts(found)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "said"),
-    [
-        (28.0, None, "over +28%"),
-        (-100.0, 2224.0, "up to +2,224%"),
-        (-99.9, 97_729.0, "unbounded"),
-        (28.0, 97_729.0, "over +28%"),
-        (-7.8, 9.1, "-7.8..+9.1%"),
-    ],
-)
-def test_intervals_with_an_open_end_say_so(
-    build: Callable[..., RunRecord], low: float, high: float | None, said: str
-):
-    row = analyse_run(build()).rows[0]
-    one = msgspec.structs.replace(row.comparisons[0], low_percent=low, high_percent=high)
-    assert _interval(one, row.figures) == said
-
-
-@pytest.mark.parametrize(("later", "word"), [(0.0, "EQUAL"), (0.9, "SLOWER")])
-def test_what_never_happened_has_a_verdict_without_a_ratio(later: float, word: str):
-    def paused(summary: TaskSummary, variant: str, block: int) -> TaskSummary:
-        return msgspec.structs.replace(
-            summary, meters={"gc": later + block if variant == "os" and later else 0.0}
-        )
-
-    record = complete_record(forks=6, edit=paused)
-    found = analyse_run(record, metrics=[metric("gc")])
-    assert render_screen(found, plan=record.plan).plain.count(f" {word}") == len(found.rows)
-    for kind in ("text", "markdown", "csv", "json"):
-        assert "0 in every fork of es" in render(found, kind, records=[record]) or kind == "csv"
+def test_what_never_happened_has_a_verdict_without_a_ratio():
+    found = paused(0.0)
+    lines = render_screen(found).plain.splitlines()
+    assert sum(line.removesuffix(" [1]").endswith(" equal") for line in lines) == len(found.rows)
+    for kind in ("text", "markdown", "json"):
+        assert "0 in every fork of es" in " ".join(render(found, kind).split())
     assert not forest_charts(found)
+
+
+# Index builds.
+
+
+def side(seconds: float, size: int):
+    wobble = (1.0, 1.01, 0.99, 1.005)
+    return tuple(built(seconds * by, int(size * by**0.1), took_s=9.0 + seconds * by / 3) for by in wobble)
+
+
+RECORD = built_record(es=side(10.0, 2_000_000), os=side(20.0, 2_002_000)[::-1])
+FOUND = analyse_run(RECORD)
+
+
+def test_a_run_that_only_built_has_a_headline_verdicts_and_a_table():
+    """`: os vs es (baseline), 0 forks each` and `os vs es, 0 tasks: .` is what it was."""
+    assert (
+        headline(FOUND)
+        == "index builds: os 2.11.0 vs es 8.11.0 (baseline), 4 index builds each, 1m documents"
+    )
+    assert verdict(FOUND) == (
+        "Index builds of os against es: slower? in docs/s (-50.0%) and force-merge (+100.0%); equal? in "
+        "size. Provisional: fewer than 5 index builds per variant."
+    )
+    shown = render_screen(FOUND, plan=RECORD.plan).plain
+    (row,) = (line.split() for line in shown.splitlines() if line.startswith("docs/s "))
+    assert row == ["docs/s", "99.88", "49.94", "-50.0", "-51..-49", "<0.001", "slower?"]
+    assert "up to 53% of index builds" in shown
+    assert "Next" not in shown
+    assert next_command(FOUND, RECORD.plan) is None
+    (facts,) = (one.lines for one in fact_sections(RECORD) if one.heading == "Run")
+    assert facts[1] == "4 index builds of every variant, and no forks"
+
+
+def test_points_of_a_sweep_have_the_baseline_of_their_own():
+    swept = msgspec.structs.replace(FOUND, variants=("es.a", "es", "os"))
+    assert "Index builds of os against es: " in verdict(swept)
+    assert baseline_of(swept.rows) == "es"
+    apart = [msgspec.structs.replace(one, baseline="es.a") for one in FOUND.rows[0].comparisons]
+    other = msgspec.structs.replace(FOUND.rows[0], comparisons=apart)
+    assert baseline_of([*FOUND.rows, other]) == "the first"
+
+
+def test_builds_from_the_cache_are_marked_on_the_first_screen():
+    record = built_record(es=builds(10.0, 10.1), os=builds(9.0, 9.1, cached=True))
+    assert "from the cache" in render_screen(analyse_run(record)).plain
+    assert "from the cache" not in render_screen(FOUND).plain
+
+
+def test_one_variant_has_its_builds_alone():
+    found = analyse_run(built_record({"variants": (ES,)}, es=builds(10.0, 10.1, 9.9)))
+    shown = render_screen(found).plain
+    assert "index builds: es 8.11.0, 3 index builds" in shown
+    assert "CV of builds" in shown
+    assert "| size, MB | 2.000 | 0.0% |" in render(found, "markdown")
+
+
+def test_every_format_has_the_builds():
+    row = json.loads(render(FOUND, "json", records=[RECORD]))["rows"][0]
+    assert (row["metric"], row["level"], row["comparisons"][0]["replicate"]) == (
+        "build_rate",
+        "build",
+        "build",
+    )
+    lines = list(csv.DictReader(io.StringIO(render(FOUND, "csv"))))
+    assert [line["metric"] for line in lines] == ["build_rate", "force_merge", "index_size"]
+    assert lines[0]["units_baseline"] == "4"
+    page = render_page(run_subject(RECORD, FOUND))
+    assert "<title>index builds: es and os" in page
+    assert "4 index builds of es, 4 index builds of os on host" in page
+    for text in (render(FOUND, "text", width=400), render(FOUND, "markdown"), page):
+        assert "docs/s" in text
+        assert "paired t over builds, which were made in turns" in text
+
+
+def test_beside_forks_they_are_on_the_first_screen():
+    forks = tuple(
+        make_fork(name, block, make_summary("range", 3.0 + 0.1 * block), index_build=block)
+        for name in ("es", "os")
+        for block in range(4)
+    )
+    plan = msgspec.structs.replace(RECORD.plan, schedules=make_plan().schedules, forks=4)
+    record = msgspec.structs.replace(RECORD, plan=plan, forks=forks)
+    found = analyse_run(record)
+    assert headline(found) == "c: os vs es (baseline), 4 forks each, 4 index builds each, 1m documents"
+    assert "Index builds" in render_screen(found, plan=plan).plain
+    assert verdict(found).startswith("os vs es, 1 task: ")
+    assert "Index builds of os against es: slower? in docs/s" in verdict(found)
+    asked = msgspec.structs.replace(record, plan=msgspec.structs.replace(plan, metrics="build_rate"))
+    further = next_command(analyse_run(asked), msgspec.structs.replace(plan, words=("run",)))
+    assert further is not None
+    assert "--index-builds 8" in further.line
+    asked = msgspec.structs.replace(record, plan=msgspec.structs.replace(plan, metrics="throughput"))
+    assert "4 forks each on 4 index builds," in headline(analyse_run(asked))
+
+
+def test_a_gate_is_about_builds_where_it_is_asked():
+    holm = msgspec.structs.replace(FOUND, method="holm")
+    assert gate(holm).outcome == "inconclusive"
+    assert gate(holm).reasons[0].startswith("os in index build, docs/s: ")

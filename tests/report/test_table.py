@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.report.html.parts import render_blocks
+from benchctl.report.html import render_blocks
 from benchctl.report.table import (
     ABOVE,
     INTERVAL,
     NOTES,
     OPERATION,
+    VERDICT,
     Cell,
     Column,
     Share,
@@ -52,10 +53,8 @@ def text(table: Table, width: int) -> list[str]:
 
 
 def test_numbers_of_notes_are_links_on_a_page_and_other_remarks_stay_words():
-    table = Table.of(
-        "t", (OPERATION, NOTES), [("range", Cell(("saturated 3",), notes=(1, 12))), ("sort", "")]
-    )
-    assert table.texts == (("range", "saturated 3 1 12"), ("sort", ""))
+    table = Table.of("t", (OPERATION, NOTES), [("range", Cell("saturated 3", notes=(1, 12))), ("sort", "")])
+    assert table.texts == (("range", "saturated 3 [1] [12]"), ("sort", ""))
     page = render_blocks("t", [table])
     assert 'saturated 3 <a href="#note-1" aria-label="note 1">1</a> <a href="#note-12"' in page
     assert "#note-3" not in page
@@ -64,12 +63,10 @@ def test_numbers_of_notes_are_links_on_a_page_and_other_remarks_stay_words():
 def test_what_a_cell_is_decides_how_it_is_drawn_not_what_it_says():
     columns = (OPERATION, INTERVAL, "Verdict")
     meant = Table.of("t", columns, [("range", bounds(-1.0, 2.0), judged("slower", "slower", "cold"))])
-    said = Table.of("t", columns, [("range", "-1.0 to +2.0", "slower, cold")])
+    said = Table.of("t", columns, [("range", "-1.0..+2.0", "slower, cold")])
     assert meant.texts == said.texts
     assert markdown_lines(meant) == markdown_lines(said)
     assert plain([[meant]]) == plain([[said]])
-    assert [["-1.0 to" in line.split() for line in text(one, 24)] for one in (meant, said)]
-    assert ["slower,\n" in "\n".join(text(one, 24)) for one in (meant, said)] == [True, False]
     assert ['class="figure slower"' in render_blocks("t", [one]) for one in (meant, said)] == [True, False]
 
 
@@ -120,7 +117,7 @@ def test_text_stands_in_columns_without_blanks_at_the_end():
             48,
             [
                 "run                  count schedule",
-                "────────────────────────────────────────────────",
+                "─────────────────────────────────────────────",
                 "20261121-152017-big5 1,000 one x10, two-words",
                 "                           x10, three x10",
                 "b                        2 four",
@@ -135,21 +132,30 @@ def test_text_stands_in_columns_without_blanks_at_the_end():
             Table.listed("", ("state", Column("memory free GiB")), [("cannot be used now", 12.5)]),
             30,
             [
-                "state              memory free",
-                "                           GiB",
+                "state          memory free GiB",
                 "─" * 30,
-                "cannot be used now        12.5",
+                "cannot be used            12.5",
+                "now",
             ],
         ),
         (
-            Table.of("", (OPERATION, INTERVAL), [("composite-date_histogram-daily", bounds(-1.0, 2.0))]),
-            30,
+            Table.of(
+                "",
+                (OPERATION, INTERVAL, VERDICT),
+                [
+                    (
+                        "composite-date_histogram-daily",
+                        bounds(-1.0, 2.0),
+                        judged("slower", "slower?", "stalled"),
+                    )
+                ],
+            ),
+            40,
             [
-                "Operation                  95%",
-                "                      interval",
-                "──────────────────────────────",
-                "composite-date_        -1.0 to",
-                "histogram-daily           +2.0",
+                "Operation           95% CI Verdict",
+                "───────────────────────────────────",
+                "composite-date_ -1.0..+2.0 slower?,",
+                "histogram-daily            stalled",
             ],
         ),
     ],
@@ -228,7 +234,7 @@ def test_rows_may_be_readable_once_only():
 
 def test_a_page_has_one_table_with_its_caption_and_no_cell_joined_to_another():
     rows = [("a", 1), (None, 2), ("", 3_000)]
-    page = outline(written(Table.listed("Some", ("name", COUNT), rows), "html"))
+    page = outline(render_blocks("Some", [Table.listed("Some", ("name", COUNT), iter(rows))]))
     assert [text for _, text in page.headings()] == ["Some"]
     assert [element.text for element in page.all("caption")] == ["Some"]
     assert [element.text for element in page.all("th", scope="row")] == ["a", "", ""]

@@ -8,7 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from benchctl.report.charts import Chart
-from benchctl.report.html.parts import embedded
+from benchctl.report.html import embedded
 
 MOST_SHOWN = 12
 

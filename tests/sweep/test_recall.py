@@ -13,8 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from benchctl.report.formats import render
-from benchctl.report.screen import render_screen
+from benchctl.report.formats import render, render_screen
 from benchctl.report.sentences import verdict
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import AtRecall, SweepAxis, SweepCurve

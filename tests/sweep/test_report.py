@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 import golden
-from benchctl.report.formats import render
-from benchctl.report.screen import render_screen
+from benchctl.report.formats import render, render_screen
 from benchctl.report.sentences import verdict
 from benchctl.report.table import Notes, markdown, plain
 from benchctl.stats.analyse import analyse_run
@@ -159,13 +158,13 @@ def test_doubts_are_numbered_where_there_are_notes():
     curve = two_laws(comparisons=comparisons)
     assert "Notes" not in sweep_tables([curve])[0].titles
     grid = sweep_tables([curve], Notes((doubt,), ()))[0]
-    assert [line[-1] for line in grid.texts] == ["", "1", "", ""]
+    assert [line[-1] for line in grid.texts] == ["", "[1]", "", ""]
 
 
 def test_markdown_has_the_same_tables():
     text = markdown([sweep_tables([two_laws()])])
-    assert "| clients | es | os | Diff % | 95% interval | p | Verdict |" in text
-    assert "| clients | es % | os % | Ratio % | 95% interval | p | Depends? |" in text
+    assert "| clients | es | os | Diff % | 95% CI | p | Verdict |" in text
+    assert "| clients | es % | os % | Ratio % | 95% CI | p | Depends? |" in text
 
 
 def test_a_screen_of_curves_has_no_two_blank_lines_in_a_row():

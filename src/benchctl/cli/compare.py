@@ -30,7 +30,7 @@ from benchctl.stats.decisions import GateResult, gate
 
 _SHOWN = 3
 # Formats for readers, with the reasons of a gate.
-_WITH_REASONS = ("text", "markdown", "github")
+_WITH_REASONS = ("text", "markdown")
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 

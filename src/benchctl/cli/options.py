@@ -125,7 +125,6 @@ class AliasedOption(click.Option):
 
 
 FORMATS = ("text", "markdown", "csv", "json", "html")
-FOR_OTHERS = ("junit", "github")
 
 
 class AmountType(click.ParamType[N]):
@@ -198,6 +197,12 @@ def table_format_option(command: F) -> F:
 
 def print_table(table: Table, output_format: TableFormat) -> None:
     """Print a table alone; text is folded to the width of the terminal."""
+    if output_format == "html":
+        # Templates take a while to load, which no other form needs.
+        from benchctl.report.html import render_blocks  # noqa: PLC0415 - see above
+
+        emit(render_blocks(table.title, [table]))
+        return
     for piece in pieces(table, output_format, text_width()):
         emit(piece)
 
@@ -206,9 +211,9 @@ def format_option(command: F) -> F:
     """Add `--format`."""
     return under("Execution and output", click.option(
         "--format", "output_format", cls=AliasedOption,
-        aliases=("--report-format", "--results-format"), type=click.Choice([*FORMATS, *FOR_OTHERS]),
+        aliases=("--report-format", "--results-format"), type=click.Choice(FORMATS),
         default="text", show_default=True, metavar="FORMAT",
-        help=f"{', '.join([*FORMATS, *FOR_OTHERS][:-1])} or {FOR_OTHERS[-1]}.",
+        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
     ))(command)  # fmt: skip
 
 

@@ -10,9 +10,8 @@ from rich.text import Text
 from benchctl.cli.comparison import Measures
 from benchctl.cli.streams import emit, is_terminal, paint, say, text_height, text_width
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import all_notes, analysis_sections, render
+from benchctl.report.formats import all_notes, analysis_sections, render, render_screen
 from benchctl.report.numbers import counted
-from benchctl.report.screen import render_screen
 from benchctl.report.table import Format, Items, Section, markdown, plain, text_of
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -74,14 +73,14 @@ def print_run(
 
 
 def print_page(page: "Subject", target: Path | None) -> None:
-    """Print a page as one file, or write it with its assets to a directory."""
+    """Print a page, or write it to a directory."""
     # See `print_run`.
-    from benchctl.report.html.page import render_page, single_file_page, write_pages  # noqa: PLC0415
+    from benchctl.report.html.page import render_page, write_html  # noqa: PLC0415
 
     if target is None:
-        emit(single_file_page(page))
+        emit(render_page(page))
     else:
-        say(f"Report: {write_pages(target, {'index.html': render_page(page)})}")
+        say(f"Report: {write_html(target, render_page(page))}")
 
 
 def print_comparison(

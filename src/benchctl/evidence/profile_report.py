@@ -24,7 +24,7 @@ from benchctl.evidence.profile import (
     shares,
 )
 from benchctl.report.charts import Chart
-from benchctl.report.html.parts import STYLE, embedded, inline_policy, inline_script, templates, text_of
+from benchctl.report.html import STYLE, embedded, inline_policy, inline_script, templates, text_of
 from benchctl.report.numbers import counted, json_text
 from benchctl.report.table import Table, plain, worded
 from benchctl.results.model import RunRecord

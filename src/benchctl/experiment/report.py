@@ -20,7 +20,7 @@ from benchctl.experiment.judge import (
 )
 from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
 from benchctl.report.facts import fact_sections
-from benchctl.report.layout import MISSES, better, change_cells, verdict_cell
+from benchctl.report.layout import better, change_cells, misses, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -47,9 +47,10 @@ from benchctl.report.table import (
     Table,
     Title,
     judged,
+    markdown,
     named,
+    plain,
     worded,
-    written,
 )
 from benchctl.stats.compare import FORKS_FOR_QUOTING, Comparison, Verdict
 from benchctl.stats.metrics import metric_of
@@ -114,7 +115,6 @@ def _fate_lines(spec: ExperimentSpec, analysis: ExperimentAnalysis) -> Iterator[
 
 _LISTED = 4
 """Number of an expectation's comparisons that are shown one by one."""
-_LABEL_WIDTH = 28
 _SHOWN_LIKE: Final[dict[Outcome, Verdict]] = {
     "confirmed": "faster",
     "refuted": "slower",
@@ -216,7 +216,7 @@ def _comparison_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> 
     in_units = any(row.comparison.compared_as == "difference" for row in table.rows)
     figures = worded("Figures")
     columns = (
-        Column("Comparison", "name", _LABEL_WIDTH), figures, spec.baseline, spec.contender,
+        named("Comparison"), figures, spec.baseline, spec.contender,
         "Diff" if in_units else "Diff %", INTERVAL, "p", VERDICT, NOTES,
     )  # fmt: skip
     lines: list[tuple[Cell | str, ...]] = []
@@ -306,8 +306,7 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
         f"about the second. Interval and p: {used}, on logarithms; intervals are unadjusted, p is adjusted "
         f"over the rows of its table (Benjamini-Hochberg){looks}."
     )
-    if any(row.comparison.missed_percent is not None for row in analysis.rows):
-        yield f"Misses: {MISSES}."
+    yield from misses(row.comparison for row in analysis.rows)
     if any(row.comparison.compared_as != "ratio" for row in analysis.rows):
         yield (
             "Differences, and what is made of several tasks: arithmetic means over forks, Fieller's interval "
@@ -351,7 +350,13 @@ def render(
     """
     if output_format == "json":
         return json_text(ExperimentDocument(record, analysis))
-    return written(record.spec.title, _sections(record, runs, analysis), output_format, width=width)
+    sections = _sections(record, runs, analysis)
+    if output_format == "html":
+        # Templates take a while to load, which no other form needs.
+        from benchctl.report.html import render_blocks  # noqa: PLC0415 - see above
+
+        return render_blocks(record.spec.title, (block for section in sections for block in section))
+    return markdown(sections) if output_format == "markdown" else plain(sections, width)
 
 
 def _sections(record: ExperimentRecord, runs: Runs, analysis: ExperimentAnalysis) -> list[Section]:

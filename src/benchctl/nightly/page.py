@@ -12,10 +12,9 @@ from benchctl.nightly.message import alarm_lines, headline, moment, remarks, sub
 from benchctl.nightly.records import Alarm, NightRecord, SuiteFolder, number_of
 from benchctl.nightly.series import Series, nights_of, read_runs
 from benchctl.report.charts import Chart, variant_style
-from benchctl.report.charts.effects import errors
-from benchctl.report.charts.panels import GUIDE, plain, plot_layout, upright
-from benchctl.report.html.page import write_pages
-from benchctl.report.html.parts import Group, Part, groups, rendered
+from benchctl.report.charts.plots import GUIDE, errors, plain, plot_layout, upright
+from benchctl.report.html import Group, Part, groups, rendered
+from benchctl.report.html.page import write_html
 from benchctl.report.numbers import counted
 from benchctl.report.table import Command, Items, Table, Verdict, worded
 from benchctl.results.store import RunStore
@@ -37,9 +36,7 @@ def write_page(folder: SuiteFolder, store: RunStore, target: Path, note: Callabl
     if not nights:
         raise BenchctlError(f"no night of {folder.root.name} can be read")
     _, series = read_runs(store, nights, note)
-    return write_pages(
-        target, {"index.html": suite_page(folder.root.name, nights, series, folder.state().alarms)}
-    )
+    return write_html(target, suite_page(folder.root.name, nights, series, folder.state().alarms))
 
 
 def suite_page(

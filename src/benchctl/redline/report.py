@@ -222,7 +222,7 @@ def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
     # Plotly takes most of a second to load, and no text needs it.
     import plotly.graph_objects as go  # noqa: PLC0415 - see above
 
-    from benchctl.report.charts.panels import GUIDE, plot_layout, scaled_axis  # noqa: PLC0415 - see above
+    from benchctl.report.charts.plots import GUIDE, plot_layout, scaled_axis  # noqa: PLC0415 - see above
 
     objective, name = objective_text(found.search), f"p{found.search.percentile:g}"
     limit_ms = found.search.limit_ns / _NS_PER_MS
@@ -252,8 +252,7 @@ def page(analysis: Analysis, *_run: object) -> tuple[list[Chart], list[Table]]:
 
 
 def _traces(found: RedlineCurves) -> Iterator[dict[str, Any]]:
-    from benchctl.report.charts.effects import errors  # noqa: PLC0415 - as above
-    from benchctl.report.charts.panels import plain  # noqa: PLC0415 - as above
+    from benchctl.report.charts.plots import errors, plain  # noqa: PLC0415 - as above
 
     for place, curve in enumerate(found.curves):
         style, variant = variant_style(place), plain(curve.variant)

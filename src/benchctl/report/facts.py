@@ -1,7 +1,7 @@
 """Facts of a run: host, engines, indices and progress, which a reader may doubt apart from the speeds."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 import msgspec
@@ -9,41 +9,31 @@ import msgspec
 from benchctl.report.numbers import counted, figure, mebibytes, megabytes
 from benchctl.report.table import Items
 from benchctl.results.figures import Calibration
-from benchctl.results.model import EngineFacts, Environment, IndexFacts, LoadHostFacts, RunRecord, stray_boots
+from benchctl.results.model import Environment, IndexFacts, IngestReport, RunRecord, stray_boots
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 from benchctl.track.operations import remedy
 
-_BYTES_PER_MB = 1e6
-_NS_PER_MS = 1e6
-
+_NS_PER_MS, _NS_PER_US = 1e6, 1e3
 
 # Of flags of one kind, a virtual machine obeys the last; these commands add up.
 _SETS = re.compile(
-    r"-X(?:ms|mx|ss)|-XX:(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?(?P<option>[^=]+)"
-    r"|-D(?P<property>[^=]+)"
+    r"(-X(?:ms|mx|ss)).*"
+    r"|(-XX:)(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?([^=]+).*"
+    r"|(-D[^=]+).*",
+    re.DOTALL,
 )
 
 
 def in_force(flags: Sequence[str]) -> list[str]:
     """Return flags without those that a later one of the same kind supersedes."""
-    kinds = [_kind_of(flag) for flag in flags]
-    last = {kind: place for place, kind in enumerate(kinds)}
-    return [
-        flag
-        for place, (flag, kind) in enumerate(zip(flags, kinds, strict=True))
-        if not kind or last[kind] == place
-    ]
-
-
-def _kind_of(flag: str) -> str:
-    """`-Xmx` of `-Xmx1g`, `-XX:UseG1GC` of `-XX:-UseG1GC`, `-Dname` of `-Dname=value`; else nothing."""
-    match = _SETS.match(flag)
-    if match is None:
-        return ""
-    if match["option"]:
-        return f"-XX:{match['option']}"
-    return f"-D{match['property']}" if match["property"] else match[0]
+    last: dict[object, str] = {}
+    for place, flag in enumerate(flags):
+        match = _SETS.fullmatch(flag)
+        kind: object = match.groups() if match else place
+        last.pop(kind, None)
+        last[kind] = flag
+    return [*last.values()]
 
 
 def fact_sections(record: RunRecord) -> list[Items]:
@@ -72,32 +62,46 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
     if record.stopped:
         yield record.stopped
     yield from _measured_lines(plan)
-    yield from _warmup_lines(plan)
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
     yield f"{counted(len(record.own_blocks), 'fork')} of every variant, order seed {plan.seed}{heap}"
-    if plan.way:
-        yield plan.way
-    yield from _beside_lines(record)
-    yield from _cache_lines(record)
-    if plan.pin is not None:
-        yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
+    if record.looks != 1:
+        look = "" if record.looks is None else f": look {record.looks}"
+        yield f"forks were added after its figures could be seen{look}"
+    yield from _setup_lines(plan)
+    boots = [boot for fork in record.forks for boot in fork.boots]
+    for when, shares in (
+        ("before nodes start", [boot.resident for boot in boots]),
+        ("when their tasks began", [boot.resident_begun for boot in boots]),
+    ):
+        if known := [share for share in shares if share is not None]:
+            bounds = f"{100 * min(known):.1f} to {100 * max(known):.1f}% of it resident"
+            yield f"page cache of the index ({plan.page_cache}) {when}: {bounds}"
     if plan.origin == "prepared" or plan.corpus.documents:
         yield _corpus_line(plan.corpus)
     if plan.origin == "empty" and plan.micro is None:
         yield "every fork began without data: the challenge makes its own"
-    if plan.track_source is not None:
-        yield plan.track_source.text
-    if plan.plugin is not None:
-        yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
 
 
-def _warmup_lines(plan: Plan) -> Iterator[str]:
+def _setup_lines(plan: Plan) -> Iterator[str]:
+    """Yield what not every plan has."""
+    if plan.way:
+        yield plan.way
     if plan.warmup_challenges:
         yield f"warm-up after every boot: {', '.join(challenge.name for challenge in plan.warmup_challenges)}"
     for name, own in plan.variant_warmups.items():
         yield f"warm-up of {name} before that: {', '.join(challenge.name for challenge in own)}"
     if plan.pollution is not None:
         yield f"polluted: after {counted(len(plan.pollution.schedule), 'other task')}, not measured"
+    if plan.evidence is not None:
+        extra = f"{counted(plan.evidence.extra_forks, 'further fork')} of every variant"
+        where = extra if plan.evidence.extra_forks else "all forks"
+        yield f"evidence: {', '.join(plan.evidence.kinds)}, in {where}"
+    if plan.pin is not None:
+        yield f"pinned: nodes to CPUs {cpu_list(plan.pin.node)}, driver to CPUs {cpu_list(plan.pin.driver)}"
+    if plan.track_source is not None:
+        yield plan.track_source.text
+    if plan.plugin is not None:
+        yield f"executed the track's plug-in {plan.plugin.path}, digest {plan.plugin.digest[:12]}"
 
 
 def _measured_lines(plan: Plan) -> Iterator[str]:
@@ -122,15 +126,11 @@ def _load_lines(record: RunRecord) -> Iterator[str]:
     if record.plan.load_hosts:
         yield f"from {', '.join(record.plan.load_hosts)}, as {record.plan.hosts} had them"
     for name, host in record.load_hosts.items():
-        yield _host_line(name, host)
-
-
-def _host_line(name: str, host: LoadHostFacts) -> str:
-    versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
-    return (
-        f"{name}: {counted(host.cores, 'CPU')}, {host.memory_bytes / 2**30:,.1f} GiB, "
-        f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
-    )
+        versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
+        yield (
+            f"{name}: {counted(host.cores, 'CPU')}, {mebibytes(host.memory_bytes)}, "
+            f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
+        )
 
 
 def _corpus_line(corpus: CorpusSpec) -> str:
@@ -142,18 +142,6 @@ def _corpus_line(corpus: CorpusSpec) -> str:
     held = sum(file.held for file in corpus.files)
     share = "" if corpus.documents == held else f", an even share of {held:,}"
     return f"corpus: {corpus.documents:,} documents{share}, of {counted(len(corpus.files), 'file')}, {digest}"
-
-
-def _beside_lines(record: RunRecord) -> Iterator[str]:
-    """Yield what was done beside the compared forks."""
-    evidence = record.plan.evidence
-    if record.looks != 1:
-        look = "" if record.looks is None else f": look {record.looks}"
-        yield f"forks were added after its figures could be seen{look}"
-    if evidence is not None:
-        extra = f"{counted(evidence.extra_forks, 'further fork')} of every variant"
-        forks = extra if evidence.extra_forks else "all forks"
-        yield f"evidence: {', '.join(evidence.kinds)}, in {forks}"
 
 
 def objective_text(search: RedlineSpec) -> str:
@@ -173,18 +161,6 @@ def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
     )
 
 
-def _cache_lines(record: RunRecord) -> Iterator[str]:
-    resident = [boot.resident for fork in record.forks for boot in fork.boots if boot.resident is not None]
-    if resident:
-        bounds = f"{100 * min(resident):.1f} to {100 * max(resident):.1f}% of it resident"
-        yield f"page cache of the index before nodes start: {record.plan.page_cache}, {bounds}"
-    begun = [
-        share for fork in record.forks for boot in fork.boots if (share := boot.resident_begun) is not None
-    ]
-    if begun:
-        yield f"  when their tasks began: {100 * min(begun):.1f} to {100 * max(begun):.1f}% of it resident"
-
-
 def _host_lines(host: Environment) -> Iterator[str]:
     yield f"{host.hostname}: {host.distribution}, Linux {host.kernel}{_in_brackets(host.virtualization)}"
     governor = f", governor {host.governor}" if host.governor else ""
@@ -201,18 +177,19 @@ def _in_brackets(text: str | None) -> str:
 
 
 def _engine_lines(record: RunRecord) -> Iterator[str]:
+    of_node = record.plan.micro is None
     for facts in record.engines:
-        if record.plan.micro is not None:
-            lucene = f", Lucene {facts.lucene}" if facts.lucene else ""
-            yield f"{facts.variant}: Java {facts.jdk}{lucene}"
-            yield from (f"  {name}, SHA-256 {sha256[:12]}" for name, sha256 in facts.jars.items())
-            continue
-        yield (
-            f"{facts.variant}: version {facts.version}, build {facts.build[:12]}, Lucene {facts.lucene}, "
-            f"Java {facts.jdk}{_start(facts.start)}{_verification(facts.verified_by)}"
-        )
+        parts = [f"version {facts.version}", f"build {facts.build[:12]}"] if of_node else []
+        parts += [f"Lucene {facts.lucene}"] if facts.lucene else []
+        parts.append(f"Java {facts.jdk}")
+        if facts.start and of_node:
+            parts.append(f"started {'by script' if facts.start == 'script' else facts.start}")
+        if facts.verified_by and of_node:
+            unchecked = facts.verified_by == "none"
+            parts.append("no published checksum" if unchecked else f"checksum {facts.verified_by}")
+        yield f"{facts.variant}: {', '.join(parts)}"
         for name, sha256 in facts.jars.items():
-            yield f"  lib/{name} replaced, SHA-256 {sha256[:12]}"
+            yield f"  {f'lib/{name} replaced' if of_node else name}, SHA-256 {sha256[:12]}"
         for name, version in facts.plugins.items():
             yield f"  plug-in {name} {version}"
         if facts.switched_off:
@@ -223,121 +200,62 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
             yield f"  module {name} added: {digests}"
 
 
-def _start(manner: str) -> str:
-    return f", started {'by script' if manner == 'script' else manner}" if manner else ""
-
-
-def _verification(verified_by: str) -> str:
-    """Return how the archive was checked; nothing if the record does not say."""
-    if not verified_by:
-        return ""
-    return ", no published checksum" if verified_by == "none" else f", checksum {verified_by}"
-
-
 def _difference_lines(record: RunRecord) -> Iterator[str]:
     """Yield how each variant differs from the baseline besides the intended change."""
     engines = {facts.variant: facts for facts in record.engines}
     baseline, *others = record.plan.variants
     for other in others:
+        pair, flags = (baseline, other), (baseline.jvm_flags, other.jvm_flags)
         if baseline.name in engines and other.name in engines:
-            yield from _engine_differences(baseline, other, engines)
-        else:
-            yield from _flag_difference(baseline, other, baseline.jvm_flags, other.jvm_flags)
-        settings = [
-            [f"{key}={value}" for key, value in sorted(spec.settings.items())] for spec in (baseline, other)
-        ]
-        yield from _set_difference("settings", baseline, other, *settings)
-        yield from _index_difference(baseline.name, other.name, record.indices)
+            first, second = engines[baseline.name], engines[other.name]
+            for name in ("version", "lucene", "jdk", "start"):
+                values = (getattr(first, name), getattr(second, name))
+                if values[0] != values[1] and "" not in values:
+                    yield f"{name}: {baseline.name} {values[0]}, {other.name} {values[1]}"
+            flags = (first.jvm_flags, second.jvm_flags)
+        # Of the flags in force only: a heap that a later flag replaces is not one that a node had.
+        yield from _set_difference("JVM flags", pair, [in_force(own) for own in flags])
+        settings = [[f"{key}={value}" for key, value in sorted(spec.settings.items())] for spec in pair]
+        yield from _set_difference("settings", pair, settings)
+        if baseline.name in record.indices and other.name in record.indices:
+            shapes = [_geometry(record.indices[spec.name]) for spec in pair]
+            if shapes[0] != shapes[1]:
+                yield f"index: {baseline.name} {shapes[0]}; {other.name} {shapes[1]}"
 
 
-def _engine_differences(
-    baseline: VariantSpec, other: VariantSpec, engines: dict[str, EngineFacts]
-) -> Iterator[str]:
-    """Self-reported facts of the nodes."""
-    first, second = engines[baseline.name], engines[other.name]
-    for name in ("version", "lucene", "jdk", "start"):
-        pair = (getattr(first, name), getattr(second, name))
-        if pair[0] != pair[1] and "" not in pair:
-            yield f"{name}: {baseline.name} {pair[0]}, {other.name} {pair[1]}"
-    yield from _flag_difference(baseline, other, first.jvm_flags, second.jvm_flags)
-
-
-def _flag_difference(
-    baseline: VariantSpec, other: VariantSpec, first: Sequence[str], second: Sequence[str]
-) -> Iterator[str]:
-    """Of the flags in force only: a heap that a later flag replaces is not one that a node had."""
-    yield from _set_difference("JVM flags", baseline, other, in_force(first), in_force(second))
-
-
-def _set_difference(
-    what: str, baseline: VariantSpec, other: VariantSpec, first: Sequence[str], second: Sequence[str]
-) -> Iterator[str]:
-    for spec, own, foreign in ((baseline, first, second), (other, second, first)):
+def _set_difference(what: str, pair: Sequence[VariantSpec], sets: Sequence[Sequence[str]]) -> Iterator[str]:
+    for spec, own, foreign in zip(pair, sets, reversed(sets), strict=True):
         only = [item for item in own if item not in foreign]
         if only:
             yield f"{what} of {spec.name} only: {' '.join(only)}"
 
 
-def _index_difference(baseline: str, other: str, indices: dict[str, IndexFacts]) -> Iterator[str]:
-    if baseline in indices and other in indices:
-        first, second = _geometry(indices[baseline]), _geometry(indices[other])
-        if first != second:
-            yield f"index: {baseline} {first}; {other} {second}"
-
-
 def _geometry(facts: IndexFacts) -> str:
-    """Number and kind of segments, and size: `1 compound segment, 295.7 MB`."""
-    segments, size = len(facts.segments), megabytes(facts.store_bytes)
+    """Return number and kind of segments, and size: `2 segments (1 compound), 295.7 MB`."""
     compound = sum(segment.compound for segment in facts.segments)
-    if compound and compound == segments:
-        return f"{counted(segments, 'compound segment')}, {size}"
     some = f" ({compound:,} compound)" if compound else ""
-    return f"{counted(segments, 'segment')}{some}, {size}"
+    return f"{counted(len(facts.segments), 'segment')}{some}, {megabytes(facts.store_bytes)}"
 
 
 def _index_lines(record: RunRecord) -> Iterator[str]:
-    named = [
-        (name if len(builds) == 1 else f"{name}, build {number} of {len(builds)}", facts)
-        for name in record.indices
-        for builds in (record.builds_of(name),)
-        for number, facts in enumerate(builds, 1)
-    ]
-    for name, facts in named:
-        yield (
-            f"{name}: {facts.documents:,} documents, {megabytes(facts.store_bytes)}, "
-            f"{counted(len(facts.segments), 'segment')} ({_segments(facts)})"
-            f"{', from the cache' if facts.cached else ''}"
-        )
-        yield from (f"  {line}" for line in _ingest_lines(facts))
+    for name in record.indices:
+        builds = record.builds_of(name)
+        for number, facts in enumerate(builds, 1):
+            build = "" if len(builds) == 1 else f", build {number} of {len(builds)}"
+            lucene = ", ".join(sorted({segment.lucene for segment in facts.segments}))
+            cached = ", from the cache" if facts.cached else ""
+            yield f"{name}{build}: {facts.documents:,} documents, {_geometry(facts)}, Lucene {lucene}{cached}"
+            yield f"  {_ingest_text(facts.ingest)}"
 
 
-def _segments(facts: IndexFacts) -> str:
-    lucene = sorted({segment.lucene for segment in facts.segments})
-    sizes = " ".join(f"{segment.documents:,}" for segment in facts.segments)
-    return f"documents {sizes}; Lucene {', '.join(lucene)}"
-
-
-def _ingest_lines(facts: IndexFacts) -> Iterator[str]:
-    ingest = facts.ingest
+def _ingest_text(ingest: IngestReport) -> str:
     if ingest.clients == 0:
-        yield "found on the cluster, not filled by this run"
-        return
-    if ingest.ingest_s > 0:
-        yield (
-            f"ingest: {ingest.docs_per_s:,.0f} docs/s, "
-            f"{ingest.body_bytes / _BYTES_PER_MB / ingest.ingest_s:,.1f} MB/s "
-            f"with {counted(ingest.clients, 'sender')}, {ingest.ingest_s:.1f} s"
-            f"{', while another index was built' if ingest.beside else ''}"
-        )
-    if ingest.engine_indexing_s > 0:
-        yield (
-            f"the engine's own indexing clock: {ingest.engine_indexing_s:.1f} s over its threads, "
-            f"{ingest.documents / ingest.engine_indexing_s:,.0f} docs/s of it"
-        )
-    yield (
-        f"client / engine seconds: refresh {ingest.refresh_s:.1f} / {ingest.engine_refresh_s:.1f}, "
-        f"merge {ingest.force_merge_s:.1f} / {ingest.engine_merge_s:.1f}, "
-        f"flush {ingest.flush_s:.1f} / {ingest.engine_flush_s:.1f}"
+        return "found on the cluster, not filled by this run"
+    rate = f"{ingest.docs_per_s:,.0f} docs/s, " if ingest.ingest_s > 0 else ""
+    beside = ", while another index was built" if ingest.beside else ""
+    return (
+        f"ingest: {rate}{ingest.ingest_s:.1f} s with {counted(ingest.clients, 'sender')}{beside}; refresh "
+        f"{ingest.refresh_s:.1f} s, merge {ingest.force_merge_s:.1f} s, flush {ingest.flush_s:.1f} s"
     )
 
 
@@ -367,32 +285,25 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _fork_lines(record: RunRecord) -> Iterator[str]:
-    """Order, and the forks that are unlike the others."""
-    blocks = sorted({fork.block for fork in record.forks})
-    for block in blocks:
-        members = sorted(
-            (fork for fork in record.forks if fork.block == block), key=lambda fork: fork.position
-        )
-        extra = ", for evidence alone" if record.plan.is_extra(block) else ""
-        yield f"block {block}: {', '.join(fork.variant for fork in members)}{extra}"
+    """Yield the order, and the forks that are unlike the others."""
+    orders: dict[str, list[str]] = {}
+    for block in sorted({fork.block for fork in record.forks}):
+        members = [fork for fork in record.forks if fork.block == block]
+        members.sort(key=lambda fork: fork.position)
+        extra = " (for evidence alone)" if record.plan.is_extra(block) else ""
+        orders.setdefault(f"{', '.join(fork.variant for fork in members)}{extra}", []).append(str(block))
+    for order, blocks in orders.items():
+        yield f"block{'s' if len(blocks) > 1 else ''} {' '.join(blocks)}: {order}"
     for fork in record.forks:
+        name = f"fork {fork.block} of {fork.variant}"
         if fork.status == "failed":
-            yield f"fork {fork.block} of {fork.variant} failed: {fork.reason}"
+            yield f"{name} failed: {fork.reason}"
         # One search that benchctl did not send can change what the JIT learns.
         for boot in stray_boots(fork):
-            yield (
-                f"fork {fork.block} of {fork.variant}: the node counted {boot.searches_counted or 0:,} "
-                f"searches where {boot.searches_sent:,} were sent"
-            )
-    yield from _other_lines(record)
-
-
-def _other_lines(record: RunRecord) -> Iterator[str]:
-    """Yield the forks during which other processes used CPUs, and of which variants that is unknown."""
-    for fork in record.forks:
+            counts = f"{boot.searches_counted or 0:,} searches where {boot.searches_sent:,} were sent"
+            yield f"{name}: the node counted {counts}"
         if fork.others is not None and fork.others.share > BUSY_SHARE:
-            used = cpus_used([fork.others])
-            yield f"fork {fork.block} of {fork.variant}: other processes used {used}"
+            yield f"{name}: other processes used {cpus_used([fork.others])}"
     unknown = dict.fromkeys(fork.variant for fork in record.forks if fork.others is None)
     if unknown:
         yield f"CPU of other processes: unknown for forks of {', '.join(unknown)}"
@@ -402,29 +313,20 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
     for spec in record.plan.variants:
         forks = record.compared(spec.name)
         boots = [boot for fork in forks for boot in fork.boots]
-        if not boots:
-            continue
-        yield (
-            f"{spec.name}: node start {_mean(boot.start_s for boot in boots)} s, "
-            f"waiting until idle {_mean(boot.idle_s for boot in boots)} s, "
-            f"stop {_mean(boot.stop_s for boot in boots)} s; a fork: "
-            f"requests {_mean(fork.requests_s for fork in forks)} s, "
-            f"copy {_mean(fork.copy_s for fork in forks)} s, "
-            f"rest {_mean(fork.overhead_s for fork in forks)} s, "
-            f"{'a share of the block' if record.plan.together else 'all'} "
-            f"{_mean(fork.wall_s for fork in forks)} s"
-        )
+        if boots:
+            share = "its share of a block" if record.plan.together else "a fork"
+            yield (
+                f"{spec.name}: {share} {fmean(fork.wall_s for fork in forks):.2f} s; requests "
+                f"{fmean(fork.requests_s for fork in forks):.2f} s, copy "
+                f"{fmean(fork.copy_s for fork in forks):.2f} s; node start "
+                f"{fmean(boot.start_s for boot in boots):.2f} s, waiting until idle "
+                f"{fmean(boot.idle_s for boot in boots):.2f} s, stop "
+                f"{fmean(boot.stop_s for boot in boots):.2f} s"
+            )
     if record.timings:
         yield ", ".join(
             f"{name.removesuffix('-s')} {figure(seconds)} s" for name, seconds in record.timings.items()
         )
-
-
-def _mean(seconds: Iterable[float]) -> str:
-    return f"{fmean(seconds):.2f}"
-
-
-_NS_PER_US = 1e3
 
 
 def calibration_lines(found: Calibration | None) -> Iterator[str]:

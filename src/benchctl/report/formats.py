@@ -1,34 +1,41 @@
-"""An analysis as `--format` prints it: text, Markdown, CSV, JSON with its sources, and for build servers."""
+"""An analysis as a screen and as `--format` prints it: text, Markdown, CSV, and JSON with its sources."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import msgspec
+from rich.text import Text
 
 from benchctl.errors import UsageError
-from benchctl.report.details import further_tables
-from benchctl.report.layout import collect_notes, metric_title, result_tables
-from benchctl.report.numbers import json_text, visible
+from benchctl.report.layout import collect_notes, further_tables, misses, ranked, result_tables
+from benchctl.report.numbers import counted, json_text, visible
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import additions, comparison_text, headline, legend, verdict
+from benchctl.report.sentences import additions, headline, legend, verdict
 from benchctl.report.table import (
     WIDE,
     Format,
-    Items,
-    Notes,
     Section,
+    Table,
     Title,
     Verdict,
+    command_lines,
     csv_pieces,
     markdown,
+    paragraph,
     plain,
+    text_lines,
+    text_of,
 )
 from benchctl.results.model import EngineFacts, Environment, IndexFacts, RunRecord, RunStatus
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
-from benchctl.stats.compare import Comparison
-from benchctl.stats.decisions import GateResult, outcomes
+from benchctl.stats.caveat import Caveat
+from benchctl.stats.compare import DECIDED, Comparison
+from benchctl.stats.decisions import GateResult, decide
+from benchctl.stats.metrics import REDLINE
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +94,10 @@ _ROW_COLUMNS = ("schedule", "challenge", "task", "label", "operation", "metric",
 _COMPARISON_COLUMNS = tuple(
     name for name in Comparison.__struct_fields__ if name not in ("metric", "higher_is_better", "caveats")
 )
-_LIST_COLUMNS = ("values_baseline", "values_contender", "load_baseline", "load_contender", "caveats")
+_COLUMNS = (
+    *_ROW_COLUMNS, *_COMPARISON_COLUMNS, "values_baseline", "values_contender", "load_baseline",
+    "load_contender", "caveats", "interaction", "at_recall",
+)  # fmt: skip
 
 
 def render(
@@ -103,24 +113,23 @@ def render(
     """Write an analysis.
 
     Text (of `width` columns) and Markdown are for readers, CSV (one line a task, metric and contender) and
-    JSON (everything) for programs, in full precision; the others are for build servers. Without `plan` no
-    command is proposed; `details` adds every kind of time and what the driver itself did for readers.
-    `records` are for JSON only, and `gate` for JSON and build servers.
+    JSON (everything) for programs, in full precision. Without `plan` no command is proposed; `details` adds
+    every kind of time and what the driver itself did for readers. `records` and `gate` are for JSON only.
 
     Raises:
         UsageError: If the format is unknown.
     """
-    written: dict[str, Callable[[], str]] = {
-        "text": lambda: plain(analysis_sections(analysis, plan, details=details), width),
-        "markdown": lambda: markdown(analysis_sections(analysis, plan, details=details)),
-        "csv": lambda: _csv(analysis),
-        "json": lambda: json_text(document(analysis, records, gate)),
-        "junit": lambda: junit(analysis, gate),
-        "github": lambda: step_summary(analysis, gate),
-    }
-    if output_format not in written:
-        raise UsageError(f"no output format '{output_format}'", hint=f"one of {', '.join(written)}")
-    return written[output_format]()
+    match output_format:
+        case "text":
+            return plain(analysis_sections(analysis, plan, details=details), width)
+        case "markdown":
+            return markdown(analysis_sections(analysis, plan, details=details))
+        case "csv":
+            return _csv(analysis)
+        case "json":
+            return json_text(document(analysis, records, gate))
+        case _:
+            raise UsageError(f"no output format '{output_format}'", hint="one of text, markdown, csv, json")
 
 
 def analysis_sections(
@@ -128,160 +137,186 @@ def analysis_sections(
 ) -> list[Section]:
     """Return the whole report; `render` describes the arguments."""
     notes = collect_notes(analysis)
-    sections: list[Section] = [
-        *_results(analysis, notes),
+    following = None if plan is None else next_command(analysis, plan)
+    return [
+        [Title(headline(analysis))],
+        [Verdict(verdict(analysis))],
+        *([table] for table in result_tables(analysis, notes)),
+        *(section for addition in additions(analysis, notes) for section in addition.results),
         [*legend(analysis), notes],
         *([table] for table in further_tables(analysis, details=details)),
+        [] if following is None else [following],
     ]
-    return [*sections, _next(analysis, plan)]
-
-
-def _next(analysis: Analysis, plan: Plan | None) -> Section:
-    following = None if plan is None else next_command(analysis, plan)
-    return [] if following is None else [following]
-
-
-def _results(analysis: Analysis, notes: Notes) -> list[Section]:
-    added = (section for addition in additions(analysis, notes) for section in addition.results)
-    tables = ([table] for table in result_tables(analysis, notes))
-    return [[Title(headline(analysis))], [Verdict(verdict(analysis))], *tables, *added]
 
 
 def all_notes(analysis: Analysis) -> Section:
     """Return every note, each with the tasks that it is about."""
     notes = collect_notes(analysis)
-    lines = [
-        (dict.fromkeys(analysis.where(row) for row in analysis.rows if doubt in row.caveats), doubt)
+    texts = [
+        f"{', '.join(dict.fromkeys(analysis.where(row) for row in analysis.rows if doubt in row.caveats))}: "
+        f"{doubt.text}"
         for doubt in notes.numbered
     ]
-    texts = [f"{', '.join(names)}: {doubt.text}" for names, doubt in lines]
     return [*texts, *(f"all: {doubt.text}" for doubt in notes.general), *legend(analysis)]
 
 
 def _csv(analysis: Analysis) -> str:
-    lines = []
+    """Full precision; an empty field where there is no value; lists separated by spaces, holes as nan."""
+    lines = (*_row_lines(analysis), *_curve_lines(analysis))
+    return "".join(csv_pieces(_COLUMNS, ([line.get(name) for name in _COLUMNS] for line in lines)))
+
+
+def _row_lines(analysis: Analysis) -> Iterator[dict[str, object]]:
     for row in analysis.rows:
-        figures = {figure.variant: figure for figure in row.figures}
-        for comparison in row.comparisons:
-            fields = {name: getattr(comparison, name) for name in _COMPARISON_COLUMNS}
-            sides = figures[comparison.baseline], figures[comparison.contender]
-            lines.append(_csv_line(row, analysis, fields, *sides))
+        sides = {side.variant: side for side in row.figures}
+        shared = _fields(row, _ROW_COLUMNS) | _codes(row.caveats, analysis)
+        for one in row.comparisons:
+            own = _side(sides[one.baseline], "baseline") | _side(sides[one.contender], "contender")
+            yield shared | own | _fields(one, _COMPARISON_COLUMNS)
         if not row.comparisons:
-            lines.append(_csv_line(row, analysis, _alone(row.figures[0]), row.figures[0], None))
-    columns = (*_ROW_COLUMNS, *_COMPARISON_COLUMNS, *_LIST_COLUMNS, "interaction", "at_recall")
-    return "".join(csv_pieces(columns, [*([*line, None, None] for line in lines), *_csv_curves(analysis)]))
+            only = row.figures[0]
+            yield (
+                shared
+                | _side(only, "baseline")
+                | {
+                    "baseline": only.variant,
+                    "n_baseline": sum(value is not None for value in only.values),
+                    "baseline_value": only.value,
+                    "cv_baseline_percent": only.cv_percent,
+                }
+            )
 
 
-def _csv_curves(analysis: Analysis) -> Iterator[list[object]]:
-    """Lines that the last columns tell from others: `history: polluted / fresh`, or a recall."""
+def _curve_lines(analysis: Analysis) -> Iterator[dict[str, object]]:
+    """Yield lines that the last columns tell from others: `history: polluted / fresh`, or a recall."""
     for curve in analysis.curves:
         first, *others = curve.axis.labels
-        known: dict[str, object] = {
-            "challenge": curve.challenge,
-            "label": curve.task,
-            "metric": curve.metric,
-            "higher_is_better": curve.higher_is_better,
-        }
-        compared: list[tuple[Comparison, object, object, str]] = [
-            (one, f"{curve.axis.name}: {label} / {first}", None, "ratio")
-            for pair in curve.pairs
-            for label, one in zip(others, pair.interactions, strict=bool(pair.interactions))
-        ]
-        compared += [
-            (one, None, level.recall, curve.unit) for level in curve.at_recall for one in level.comparisons
-        ]
-        for one, interaction, recall, unit in compared:
-            yield [
-                *({**known, "unit": unit}.get(name) for name in _ROW_COLUMNS),
-                *(getattr(one, name) for name in _COMPARISON_COLUMNS),
-                *(None for _ in _LIST_COLUMNS[:-1]),
-                " ".join(dict.fromkeys(doubt.code for doubt in (*one.caveats, *analysis.caveats))),
-                interaction,
-                recall,
-            ]
+        shared = _fields(curve, ("challenge", "metric", "higher_is_better")) | {"label": curve.task}
+        for pair in curve.pairs:
+            for label, one in zip(others, pair.interactions, strict=bool(pair.interactions)):
+                asked = {"unit": "ratio", "interaction": f"{curve.axis.name}: {label} / {first}"}
+                yield shared | asked | _fields(one, _COMPARISON_COLUMNS) | _codes(one.caveats, analysis)
+        for level in curve.at_recall:
+            for one in level.comparisons:
+                asked = {"unit": curve.unit, "at_recall": f"{level.recall:g}"}
+                yield shared | asked | _fields(one, _COMPARISON_COLUMNS) | _codes(one.caveats, analysis)
 
 
-def _alone(figures: Figures) -> dict[str, object]:
-    """The columns of a comparison that one variant fills."""
-    return {
-        "baseline": figures.variant,
-        "n_baseline": sum(value is not None for value in figures.values),
-        "baseline_value": figures.value,
-        "cv_baseline_percent": figures.cv_percent,
-    }
+def _fields(found: msgspec.Struct, names: Iterable[str]) -> dict[str, object]:
+    return {name: getattr(found, name) for name in names}
 
 
-def _csv_line(
-    row: Row, analysis: Analysis, comparison: dict[str, object], baseline: Figures, contender: Figures | None
-) -> list[object]:
-    """Full precision; an empty field where there is no value; lists separated by spaces, holes as nan."""
-    return [
-        *(getattr(row, name) for name in _ROW_COLUMNS),
-        *(comparison.get(name) for name in _COMPARISON_COLUMNS),
-        *(_values(side) if side else None for side in (baseline, contender)),
-        *(" ".join(side.load) if side else None for side in (baseline, contender)),
-        " ".join(dict.fromkeys(doubt.code for doubt in (*row.caveats, *analysis.caveats))),
-    ]
+def _codes(caveats: Iterable[Caveat], analysis: Analysis) -> dict[str, object]:
+    return {"caveats": " ".join(dict.fromkeys(doubt.code for doubt in (*caveats, *analysis.caveats)))}
 
 
-def _values(side: Figures) -> str:
-    return " ".join("nan" if value is None else repr(value) for value in side.values)
+def _side(side: Figures, name: str) -> dict[str, object]:
+    values = " ".join("nan" if value is None else repr(value) for value in side.values)
+    return {f"values_{name}": values, f"load_{name}": " ".join(side.load)}
 
 
-def junit(analysis: Analysis, gate: GateResult | None = None) -> str:
-    """Return a test case for every comparison: a regression is a failure.
+# The answer on one screen.
 
-    What is inconclusive, or cannot be judged, is skipped; to a gate, if one was asked for, it is an error. So
-    are forks that failed and runs that have not ended, whoever asks. Doubts about everything are properties.
+LINES = 24
+_LEAST_WIDTH = 80
+_LEAST_CURVE = 4  # lines: its title, head and rule, and a point
+_NOTHING = 1e-9  # a ratio
+
+
+def render_screen(
+    analysis: Analysis,
+    *,
+    plan: Plan | None = None,
+    width: int = 80,
+    lines: int = LINES,
+    more: str = "",
+    runs: Path | None = None,
+) -> Text:
+    """Return the answer in at most `lines` lines of `width` columns, 80 or more.
+
+    What does not fit is counted: doubts but the gravest, then curves, then rows, of which the decided ones
+    and the largest differences stay. Without `plan` no command is proposed; `more` says how to see all of it,
+    if there is a way. `runs` is the folder of the run's runs, if it is not the default one.
     """
-    unclear = "skipped" if gate is None else "error"
-    suite = ET.Element("testsuite", name=f"benchctl {headline(analysis)}")
-    if analysis.caveats:
-        properties = ET.SubElement(suite, "properties")
-    for doubt in analysis.caveats:
-        ET.SubElement(properties, "property", name=doubt.code, value=visible(doubt.text))
-    trial = next((doubt.text for doubt in analysis.caveats if doubt.code == "test-mode"), "")
-    counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for row, comparison, outcome, reason in outcomes(analysis):
-        case = ET.SubElement(
-            suite,
-            "testcase",
-            classname=f"benchctl.{analysis.sections[row.schedule].challenge}",
-            name=visible(
-                f"{row.label}, {metric_title(row)}: {comparison.contender} vs {comparison.baseline}"
-            ),
-        )
-        kind = unclear if trial else {"regression": "failure", "open": unclear}.get(outcome)
-        if kind is not None:
-            ET.SubElement(case, kind, message=visible(trial or reason), type=comparison.verdict)
-        ET.SubElement(case, "system-out").text = visible(comparison_text(row, comparison))
-        counts["tests"] += 1
-        if kind is not None:
-            counts[{"failure": "failures", "error": "errors"}.get(kind, kind)] += 1
-    lost = [
-        (caveat.text, caveat.code)
-        for caveat in analysis.caveats
-        if caveat.code in {"failed-forks", "unfinished"}
-    ]
-    if not any(analysis.forks.values()) and not analysis.build_rows:
-        lost.append(("nothing was measured", "failed-forks"))
-    for text, code in lost:
-        case = ET.SubElement(suite, "testcase", classname="benchctl.forks", name=visible(text))
-        ET.SubElement(case, "error", message=visible(text), type=code)
-        counts["tests"] += 1
-        counts["errors"] += 1
-    for name, count in counts.items():
-        suite.set(name, str(count))
-    ET.indent(suite)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(suite, encoding="unicode")}\n'
-
-
-def step_summary(analysis: Analysis, gate: GateResult | None = None) -> str:
-    """Return Markdown for GitHub's job summary: the answer and its tables, everything else folded away."""
+    width = max(width, _LEAST_WIDTH)
     notes = collect_notes(analysis)
-    title, *results = _results(analysis, notes)
-    if gate is not None:
-        results.insert(0, [Items(f"Gate: {gate.text}", tuple(gate.reasons))])
-    reading = markdown([[*legend(analysis), notes]])
-    folded = f"<details><summary>How to read it, and doubts</summary>\n\n{reading}\n</details>\n"
-    return f"{markdown([title, *results])}\n{folded}"
+    marks = {doubt: f"{number:>3}" for number, doubt in enumerate(notes.numbered, 1)}
+    doubts = ranked(doubt for row in analysis.rows for doubt in row.caveats)
+    noted = [paragraph(doubt.text, width, lead=f"{marks.get(doubt, 'all')}  ") for doubt in doubts]
+    brief = [text_of(part, width) for addition in additions(analysis) for part in addition.brief]
+    rows = [row for row in analysis.rows if not row.swept]
+    # Of equals the first: what was asked for first is shown first.
+    strongest = sorted(range(len(rows)), key=lambda place: _weight(rows[place]), reverse=True)
+    top, bottom = [*_top(analysis, plan, width)], [*_bottom(analysis, plan, width, more, runs)]
+    curves, said, cut = list(brief), len(noted), 0
+    while True:
+        shown = tuple(rows[place] for place in sorted(strongest))
+        tables = result_tables(msgspec.structs.replace(analysis, rows=shown), notes, brief=True)
+        counts = {
+            "more row": len(rows) - len(shown),
+            "more curve": len(brief) - len(curves),
+            "more line": cut,
+            "more note": len(noted) - said,
+        }
+        hidden = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
+        equal = misses(one for row in shown for one in row.comparisons)
+        remarks = [*equal, *([f"{hidden}: -v shows them"] if hidden else [])]
+        below = [paragraph(text, width) for text in remarks]
+        body = [line for table in tables for line in _compact(table, width)]
+        text = Text("\n").join([*top, *curves, *body, *noted[:said], *below, *bottom])
+        excess = text.plain.count("\n") + 1 - lines
+        if excess <= 0 or cut:
+            return text
+        if said > 1:
+            said -= 1
+        elif len(curves) > 1:
+            curves.pop()
+        elif len(strongest) > (0 if brief else 1):
+            # A row takes four lines at most.
+            del strongest[max(len(strongest) - max(1, excess // 4), 0 if brief else 1) :]
+        elif curves and (cut := min(excess + 1, curves[0].plain.count("\n") + 1 - _LEAST_CURVE)) > 0:
+            curves = [Text("\n").join(curves[0].split("\n")[:-cut])]
+        else:
+            return text
+
+
+def _compact(table: Table, width: int) -> Iterator[Text]:
+    """Yield a table with its title above the names, and an empty line."""
+    first, *others = table.columns
+    columns = (msgspec.structs.replace(first, title=table.title), *others)
+    yield from text_lines(msgspec.structs.replace(table, columns=columns), width, ruled=False)
+    yield Text()
+
+
+def _weight(row: Row) -> tuple[bool, float]:
+    """Sort key: what was searched for or is decided, then the size of a ratio in either direction."""
+    # Of what never happened on either side there is nothing to see.
+    decided = any(
+        one.verdict in DECIDED and any((one.baseline_value, one.contender_value)) for one in row.comparisons
+    )
+    ratios = (1 + (one.effect_percent or 0.0) / 100 for one in row.comparisons)
+    size = max((abs(math.log(max(ratio, _NOTHING))) for ratio in ratios), default=0.0)
+    return row.metric == REDLINE.key or decided, size
+
+
+def _top(analysis: Analysis, plan: Plan | None, width: int) -> Iterator[Text]:
+    """Return what was compared, the verdict, and what was asked for."""
+    yield paragraph(headline(analysis), width, style="bold")
+    yield Text()
+    yield paragraph(verdict(analysis), width, style="bold")
+    if plan is not None and plan.stop is not None:
+        ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
+        yield from [paragraph(ended, width, lead="Goal  ")] if ended else []
+    yield Text()
+
+
+def _bottom(
+    analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None
+) -> Iterator[Text]:
+    """Return what to run next, and where there is more."""
+    following = None if plan is None else next_command(analysis, plan)
+    if following is not None:
+        line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
+        yield Text(visible("\n".join([f"{following.purpose}:", *command_lines(line, width)])))
+    if more:
+        yield Text(visible(f"Details: {more}"))

@@ -1,7 +1,10 @@
-"""An analysis in tables, numbered notes, and a sentence or two that may be quoted."""
+"""An analysis in tables and numbered notes."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import get_args
+
+import msgspec
 
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
@@ -9,6 +12,7 @@ from benchctl.report.numbers import (
     figure,
     p_value,
     percent,
+    rough,
     signed_figure,
     signed_percent,
 )
@@ -20,7 +24,6 @@ from benchctl.report.table import (
     VARIANT,
     VERDICT,
     Cell,
-    Column,
     Notes,
     Table,
     bounds,
@@ -28,102 +31,115 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.stats.analysis import Analysis, Figures, Row, Section, weaknesses
-from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import (
-    DECIDED,
-    HELD_WORDS,
-    QUALITY_WORDS,
-    VERDICT_WORDS,
-    Comparison,
-)
+from benchctl.spec import MOST_FORKS
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow, weaknesses
+from benchctl.stats.caveat import Caveat, CaveatCode
+from benchctl.stats.compare import DECIDED, HELD_WORDS, QUALITY_WORDS, UNITS, VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import HELD, QUALITY, Metric, metric_of
 from benchctl.stats.outlook import estimate_of, rule_of
 
+_TWO = 2
+_NS_PER_MS, _MS_PER_S = 1e6, 1e3
+_LONG_MS = 10
+# Doubts that a reader must see first, the gravest first; others follow as they are met.
+_GRAVEST: tuple[CaveatCode, ...] = (
+    "busy-host", "failures", "counted-less", "ignored-errors", "nothing-found", "answers-differ",
+    "hits-changed", "unsupported", "saturated", "driver-limited", "lower-bound", "counted-more",
+    "missing-values", "stalled", "not-steady",
+)  # fmt: skip
+
 
 def collect_notes(analysis: Analysis) -> Notes:
-    """Number the caveats in the order in which a reader meets them; those of every row get no number."""
+    """Number the caveats, the gravest first; those of every row get no number."""
     rows = analysis.rows
     common = set.intersection(*(set(row.caveats) for row in rows)) if len(rows) > 1 else set()
-    shared = [doubt for doubt in rows[0].caveats if doubt in common] if common else []
-    met = dict.fromkeys(doubt for row in rows for doubt in row.caveats if doubt not in shared)
-    return Notes(tuple(met), (*shared, *analysis.caveats))
+    met = ranked(doubt for row in rows for doubt in row.caveats)
+    shared = [doubt for doubt in met if doubt in common]
+    return Notes(tuple(doubt for doubt in met if doubt not in common), (*shared, *analysis.caveats))
 
 
-_TWO = 2
+def ranked(caveats: Iterable[Caveat]) -> list[Caveat]:
+    """Return doubts once each, the gravest first."""
+    rank = {code: place for place, code in enumerate(_GRAVEST)}
+    return sorted(dict.fromkeys(caveats), key=lambda doubt: rank.get(doubt.code, len(rank)))
 
 
-def result_tables(analysis: Analysis, notes: Notes) -> list[Table]:
-    """Return a table per challenge and metric, in the order of the challenges, then one of index builds."""
-    tasks = analysis.task_rows
-    tables = [
-        _result_table(
-            analysis,
-            f"{section_title(section)}: {metric_title(rows[0])}, {rows[0].unit} ({better(rows[0])})",
-            rows,
-            notes,
-        )
-        for section in analysis.sections
-        for metric in dict.fromkeys(row.metric for row in tasks)
-        for rows in _by_unit(
-            [
-                row
-                for row in tasks
-                if row.schedule == section.schedule and row.metric == metric and not row.swept
-            ]
-        )
-    ]
+def result_tables(analysis: Analysis, notes: Notes, *, brief: bool = False) -> list[Table]:
+    """Return a table per challenge, metric and unit, in the order of the challenges, then of index builds.
+
+    `brief` titles are without what the headline has.
+    """
+    tables = []
+    several = sum(section.level == "task" for section in analysis.sections) > 1
+    for section in analysis.sections:
+        before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
+        own = [row for row in analysis.task_rows if row.schedule == section.schedule and not row.swept]
+        for metric, unit in dict.fromkeys((row.metric, row.unit) for row in own):
+            rows = [row for row in own if (row.metric, row.unit) == (metric, unit)]
+            title = f"{metric_title(rows[0])}, {unit}"
+            title = title if brief else f"{title} ({better(rows[0])})"
+            title = f"{section.challenge}{before}: {title}" if several or not brief else title
+            tables.append(_result_table(analysis, title, rows, notes))
     if analysis.build_rows:
-        title = f"Index builds: {each_count(analysis, analysis.builds, 'build')}"
+        title = "Index builds" if brief else f"Index builds: {each_count(analysis, analysis.builds, 'build')}"
         tables.append(_result_table(analysis, title, analysis.build_rows, notes))
     return tables
 
 
-def precision_table(analysis: Analysis) -> Table | None:
-    """Return what the run could detect, and the minutes that open rows lack.
-
-    None if that says nothing: for one variant, or with one fork of each.
-    """
-    pairs = [(row, comparison) for row in analysis.rows for comparison in row.comparisons]
-    if not any(one.mde_percent is not None for _, one in pairs):
-        return None
-    lines = [
-        (
-            analysis.where(row),
-            metric_title(row),
-            one.contender,
-            f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}",
-            _tenths(one.mde_percent),
-            "" if one.further is None else _tenths(one.further * analysis.block_s / 60),
-            _shrunk(one),
+def _result_table(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Table:
+    of_builds = rows[0].level == "build"
+    head = worded("Metric") if of_builds else OPERATION
+    if len(analysis.variants) == 1:
+        columns = (head, analysis.variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
+        alone = ((row, row.figures[0]) for row in rows)
+        lines: Iterable[tuple[Cell | str, ...]] = (
+            (
+                line_name(row),
+                value_text(only),
+                cv_text(only),
+                notes.cell(row.caveats, ", ".join(weaknesses([only], row.caveats))),
+            )
+            for row, only in alone
         )
-        for row, one in pairs
-    ]
-    columns = (OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "To go", "Shrunk %")
-    title = (
-        f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
-        "(MDE, 80% power)"
-    )
-    if any(one.further for _, one in pairs):
-        title += "; minutes to go until inconclusive rows have a verdict, if effect and spread stay"
-    if any(_shrunk(one) for _, one in pairs):
-        title += "; what a verdict that ended the run says of the size, drawn towards 0 by the test's prior"
-    table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
-    return table if len(analysis.variants) > _TWO else table.without("Variant")
+        return Table.of(title, columns, lines).without_empty(columns[2], NOTES.title)
+    in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
+    change = f"Diff{'' if of_builds else f', {rows[0].unit}'}" if in_unit else "Diff %"
+    two = len(analysis.variants) == _TWO
+    value = analysis.variants[1] if two else "Value"
+    compared = (VARIANT, baseline_of(rows), value, change, INTERVAL, "p", "MDE %", VERDICT)
+    lines = (line for row in rows for line in _compared(row, notes))
+    table = Table.of(title, (head, *compared), lines).without_empty("MDE %")
+    return table.without(VARIANT.title) if two else table
 
 
-def _shrunk(comparison: Comparison) -> str:
-    """Return the effect of a verdict that ended a run, whose estimate lies too far from 0 on average."""
-    estimate = estimate_of(comparison)
-    if estimate is None or comparison.looks is not None or comparison.verdict not in DECIDED:
-        return ""
-    return signed_percent(100 * math.expm1(estimate.shrunk(rule_of(comparison))))
+def _compared(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, ...]]:
+    """Yield a line a contender."""
+    sides = {side.variant: side for side in row.figures}
+    for number, one in enumerate(row.comparisons):
+        own = (sides[one.baseline], sides[one.contender])
+        found = verdict_cell(one, own, row.caveats)
+        yield (
+            ABOVE if number else line_name(row),
+            one.contender,
+            *(value_text(side, one) for side in own),
+            *change_cells(one, own),
+            p_value(one.p_adjusted),
+            rough(one.mde_percent) if one.verdict == "inconclusive" and one.mde_percent is not None else "",
+            found if number else msgspec.structs.replace(found, notes=notes.cell(row.caveats).notes),
+        )
 
 
-def section_title(section: Section) -> str:
-    """Return a challenge, with what its node had run before: `range-only after warmup`."""
-    before = f" after {', '.join(section.preceded_by)}" if section.preceded_by else ""
-    return f"{section.challenge}{before}"
+def metric_title(row: Row) -> str:
+    """Return what tables call the metric of a row."""
+    return metric_of(row.metric).title
+
+
+def line_name(row: Row) -> str:
+    """Return what a row is called in its table: its task, or of index builds the metric with its unit."""
+    if row.level == "task":
+        return row.label
+    title = metric_title(row)
+    return title if title == row.unit else f"{title}, {row.unit}"
 
 
 def paired_points(analysis: Analysis) -> bool:
@@ -142,49 +158,42 @@ def better(metric: Metric | Row) -> str:
     return f"{'higher' if metric.higher_is_better else 'lower'} is better"
 
 
+def each_count(analysis: Analysis, counts: Mapping[str, int], word: str) -> str:
+    """Return `3 forks each`, or `forks: es 3, os 2`."""
+    if len({*counts.values()}) == 1:
+        return f"{counted(next(iter(counts.values())), word)}{' each' if len(analysis.variants) > 1 else ''}"
+    return f"{word}s: {', '.join(f'{name} {count}' for name, count in counts.items())}"
+
+
+# Cells.
+
+
 def verdict_cell(
     comparison: Comparison,
     sides: Sequence[Figures] = (),
     caveats: Sequence[Caveat] = (),
     *,
-    who: str = "",
     remark: str = "",
 ) -> Cell:
-    """Return a verdict with what it cannot hide: warm-up, load that was not as requested, failed requests.
+    """Return the contender's verdict with what it cannot hide: warm-up, other load than requested, failures.
 
-    `different` says in which direction: `different (faster)`. `who` is the contender if the line does not
-    name it: `os faster`, `different (os faster)`; `remark` is one more weakness.
+    `different` says in which direction: `different (faster)`; `remark` is one more weakness.
     """
-    word = marked_word(comparison, who)
     said_instead = comparison.verdict == "n/a" and any(side.load for side in sides)
-    remarks = [*([] if said_instead else [word]), *weaknesses(sides, caveats), *filter(None, [remark])]
-    return judged(comparison.verdict, *remarks)
+    word = [] if said_instead else [marked_word(comparison)]
+    return judged(comparison.verdict, *word, *weaknesses(sides, caveats), *filter(None, [remark]))
 
 
-def marked_word(comparison: Comparison, who: str = "") -> str:
-    """Return a verdict in words, marked if it is provisional, with what it may have missed."""
-    return f"{_verdict_word(comparison, who)}{'?' if comparison.provisional else ''}{missed(comparison)}"
-
-
-MISSES = "what happens in up to this share of forks may not have been seen"
-
-
-def missed(comparison: Comparison) -> str:
-    """Return ` (misses 39%)` for what is equal: `MISSES` explains it."""
-    return "" if comparison.missed_percent is None else f" (misses {comparison.missed_percent:.0f}%)"
-
-
-def _verdict_word(comparison: Comparison, who: str) -> str:
-    lead = f"{who} " if who else ""
+def marked_word(comparison: Comparison) -> str:
+    """Return a verdict in words, marked if it is provisional."""
+    doubt = "?" if comparison.provisional else ""
     match comparison.verdict:
         case "different":
-            return f"different ({lead}{said(comparison, comparison.direction or '')})"
-        case "faster" | "slower":
-            return f"{lead}{said(comparison, comparison.verdict)}"
+            return f"different ({said(comparison, comparison.direction or '')}){doubt}"
         case "insufficient" if min(comparison.replicates) < FORKS_FOR_VERDICT:
             return f"too few {comparison.replicate}s"
         case _:
-            return said(comparison, comparison.verdict)
+            return f"{said(comparison, comparison.verdict)}{doubt}"
 
 
 def said(comparison: Comparison, verdict: str) -> str:
@@ -193,70 +202,21 @@ def said(comparison: Comparison, verdict: str) -> str:
     return (QUALITY_WORDS if comparison.metric in QUALITY else words).get(verdict, verdict)
 
 
-def _by_unit(rows: Sequence[Row]) -> list[list[Row]]:
-    """Rows whose figures can share a column."""
-    grouped: dict[str, list[Row]] = {}
-    for row in rows:
-        grouped.setdefault(row.unit, []).append(row)
-    return list(grouped.values())
+def missed(comparison: Comparison) -> str:
+    """Return ` (misses 39%)` for what is equal."""
+    return "" if comparison.missed_percent is None else f" (misses {comparison.missed_percent:.0f}%)"
 
 
-def _result_table(analysis: Analysis, title: str, rows: Sequence[Row], notes: Notes) -> Table:
-    variants = analysis.variants
-    of_builds = rows[0].level == "build"
-    in_unit = any(comparison.compared_as == "difference" for row in rows for comparison in row.comparisons)
-    unit = "" if of_builds else f", {rows[0].unit}"  # which the lines have there
-    tested = (f"Diff{unit}" if in_unit else "Diff %", INTERVAL, "p", VERDICT, NOTES)
-    head = worded("Metric") if of_builds else OPERATION
-    columns: tuple[Column | str, ...]
-    if len(variants) == 1:
-        columns = (head, variants[0], f"CV of {'builds' if of_builds else 'forks'}", NOTES)
-        table = Table.of(
-            title,
-            columns,
-            (
-                (line_name(row), value_text(only), cv_text(only), notes.cell(row.caveats, *only.load))
-                for row in rows
-                for only in row.figures[:1]
-            ),
-        )
-        return table.without_empty(columns[2], NOTES.title)
-    if len(variants) == _TWO:
-        columns = (head, *variants, *tested)
-        return Table.of(title, columns, (_side_by_side(row, notes) for row in rows)).without_empty(
-            NOTES.title
-        )
-    columns = (head, VARIANT, "Value", *tested)
-    lines = (line for row in rows for line in _one_below_the_other(row, notes))
-    return Table.of(title, columns, lines).without_empty(NOTES.title)
-
-
-def _side_by_side(row: Row, notes: Notes) -> tuple[Cell | str, ...]:
-    comparison = row.comparisons[0]
-    return (
-        line_name(row),
-        *(value_text(figures, comparison) for figures in row.figures),
-        *_tested(comparison, row.figures),
-        verdict_cell(comparison, row.figures, row.caveats, who=comparison.contender),
-        notes.cell(row.caveats),
-    )
-
-
-def _one_below_the_other(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, ...]]:
-    """The baseline's line, then one a contender."""
-    baseline, *others = row.figures
-    first = judged(None, "baseline", *baseline.load)
-    yield (line_name(row), baseline.variant, value_text(baseline), "", "", "", first, notes.cell(row.caveats))
-    for figures, comparison in zip(others, row.comparisons, strict=True):
-        verdict = verdict_cell(comparison, (baseline, figures), row.caveats)
-        yield (
-            ABOVE,
-            figures.variant,
-            value_text(figures, comparison),
-            *_tested(comparison, row.figures),
-            verdict,
-            "",
-        )
+def misses(comparisons: Iterable[Comparison]) -> list[str]:
+    """Return what so few forks may have missed where they are equal, in a sentence a unit of replication."""
+    shares: dict[str, list[float]] = {}
+    for one in comparisons:
+        if one.missed_percent is not None:
+            shares.setdefault(UNITS[one.replicate], []).append(one.missed_percent)
+    return [
+        f"Equal: what happens in up to {max(found):.0f}% of {units} may not have been seen."
+        for units, found in shares.items()
+    ]
 
 
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
@@ -286,47 +246,139 @@ def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple
 
     Of a bound it is one, too, without an interval; of two, and where values are missing, nothing.
     """
-    if comparison.gapped:
+    bounded = {side.variant for side in sides if side.at_least}
+    pair = [name in bounded for name in (comparison.baseline, comparison.contender)]
+    if comparison.gapped or all(pair):
         return NOT_AVAILABLE, bounds(None, None)
     differs = comparison.compared_as == "difference"
     change = signed_figure(comparison.difference) if differs else signed_percent(comparison.effect_percent)
-    if mark := bound_mark(comparison, sides):
-        return NOT_AVAILABLE if mark == NOT_AVAILABLE else f"{mark} {change}", bounds(None, None)
+    if any(pair):
+        return f"{'<=' if pair[0] else '>='} {change}", bounds(None, None)
     if differs:
         return change, bounds(comparison.difference_low, comparison.difference_high, signed_figure)
     return change, bounds(comparison.low_percent, comparison.high_percent)
 
 
-def bound_mark(comparison: Comparison, sides: Sequence[Figures]) -> str:
-    """Return what stands before a change between bounds; `n/a` where both are, and empty where neither is."""
-    bounded = {side.variant for side in sides if side.at_least}
-    pair = [name in bounded for name in (comparison.baseline, comparison.contender)]
-    return NOT_AVAILABLE if all(pair) else "<=" if pair[0] else ">=" if pair[1] else ""
+# What could be seen, all times, and the driver.
 
 
-def _tested(comparison: Comparison, sides: Sequence[Figures]) -> tuple[str, Cell, str]:
-    return (*change_cells(comparison, sides), p_value(comparison.p_adjusted))
+def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
+    """Return tables with something to say; `details` adds all kinds of times, and what the driver did."""
+    made = [_times_table(analysis), _driver_table(analysis)] if details else []
+    return [table for table in (precision_table(analysis), *made) if table is not None]
+
+
+def precision_table(analysis: Analysis) -> Table | None:
+    """Return what the run could detect, and the forks and minutes to detect a smaller difference.
+
+    None if that says nothing: for one variant, or with one fork of each.
+    """
+    pairs = [(row, comparison) for row in analysis.rows for comparison in row.comparisons]
+    if not any(one.mde_percent is not None for _, one in pairs):
+        return None
+    costs = {(cost.schedule, cost.task, cost.metric, cost.contender): cost for cost in analysis.costs}
+    lines = []
+    for row, one in pairs:
+        cost = costs.get((row.schedule, row.task, row.metric, one.contender))
+        forks = minutes = further = ""
+        if cost is not None:
+            forks = f"over {MOST_FORKS}" if cost.forks is None else str(cost.forks)
+            minutes = _tenths(cost.minutes)
+            further = "" if cost.further is None else _tenths(cost.further_minutes)
+        spread = f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}"
+        lines.append(
+            (
+                analysis.where(row), metric_title(row), one.contender, spread, _tenths(one.mde_percent),
+                forks, minutes, further, _shrunk(one),
+            )
+        )  # fmt: skip
+    columns = (
+        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Forks", "Minutes", "To go", "Shrunk %",
+    )  # fmt: skip
+    title = (
+        f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
+        "(MDE, 80% power)"
+    )
+    if analysis.costs:
+        title += (
+            f"; forks per variant and minutes to detect {analysis.costs[0].effect_percent:g}%; minutes to go "
+            "until inconclusive rows have a verdict"
+        )
+    table = Table.of(title, columns, lines).without_empty("Forks", "Minutes", "To go", "Shrunk %")
+    return table if len(analysis.variants) > _TWO else table.without("Variant")
 
 
 def _tenths(value: float | None) -> str:
     return percent(value).removesuffix("%")
 
 
-def metric_title(row: Row) -> str:
-    """Return what tables call the metric of a row."""
-    return metric_of(row.metric).title
+def _shrunk(comparison: Comparison) -> str:
+    """Return the effect of a verdict that ended a run, drawn towards 0 by the prior of the test."""
+    estimate = estimate_of(comparison)
+    if estimate is None or comparison.looks is not None or comparison.verdict not in DECIDED:
+        return ""
+    return signed_percent(100 * math.expm1(estimate.shrunk(rule_of(comparison))))
 
 
-def line_name(row: Row) -> str:
-    """Return what a row is called in its table: its task, or of index builds the metric with its unit."""
-    if row.level == "task":
-        return row.label
-    title = metric_title(row)
-    return title if title == row.unit else f"{title}, {row.unit}"
+def _times_table(analysis: Analysis) -> Table | None:
+    """Return a line per task, search of a batch and variant, a column per kind of time, if any."""
+    kinds = [kind for kind in get_args(TimeKind) if any(row.kind == kind for row in analysis.times)]
+    if not kinds:
+        return None
+    lines: dict[tuple[str, str], dict[str, TimeRow]] = {}
+    for row in analysis.times:
+        name = analysis.where(row) + (f", search {row.search}" if row.search else "")
+        lines.setdefault((name, row.variant), {})[row.kind] = row
+    title = (
+        "Times: p50 / p90 / p99, ms, medians over forks; no p90 under 10 requests, no p99 under 100; "
+        "took is the engine's own clock"
+    )
+    cells = ((*key, *(_times_cell(found.get(kind)) for kind in kinds)) for key, found in lines.items())
+    return Table.of(title, (OPERATION, VARIANT, *kinds), cells)
 
 
-def each_count(analysis: Analysis, counts: Mapping[str, int], word: str) -> str:
-    """Return `3 forks each`, or `forks: es 3, os 2`."""
-    if len({*counts.values()}) == 1:
-        return f"{counted(next(iter(counts.values())), word)}{' each' if len(analysis.variants) > 1 else ''}"
-    return f"{word}s: {', '.join(f'{name} {count}' for name, count in counts.items())}"
+def _times_cell(row: TimeRow | None) -> str:
+    """Known values of the three."""
+    if row is None:
+        return ""
+    return " / ".join(figure(value) for value in (row.p50_ms, row.p90_ms, row.p99_ms) if value is not None)
+
+
+def _driver_table(analysis: Analysis) -> Table | None:
+    """Return a line a task and variant, and one a host of it; None if nothing is known of the driver."""
+    if not analysis.drivers:
+        return None
+    columns = (
+        OPERATION, VARIANT, worded("Host"), "Sent/s", "Lag p50", "Lag p99", "Lag max", "CPU", "Gap",
+        worded("Load"),
+    )  # fmt: skip
+    title = (
+        "Driver: requests sent (/target), how late, CPU of each process, gap before a task; ms, medians over "
+        "forks, the greatest lag of all"
+    )
+    lines = []
+    for row in analysis.drivers:
+        target = "" if row.target_per_s is None else f"/{row.target_per_s:g}"
+        gap = NOT_AVAILABLE if row.gap_s is None else f"{row.gap_s * _MS_PER_S:,.1f}"
+        processes = f"{row.workers} x " if row.workers > 1 else ""
+        lines.append((*_driven(analysis, row, "", target, processes), gap, ", ".join(row.load)))
+        place = (row.schedule, row.task, row.variant)
+        hosts = (host for host in analysis.hosts if (host.schedule, host.task, host.variant) == place)
+        lines += [(*_driven(analysis, host, host.host), "", "") for host in hosts]
+    return Table.of(title, columns, lines).without_empty("Host")
+
+
+def _driven(
+    analysis: Analysis, row: DriverRow | HostRow, host: str, target: str = "", processes: str = ""
+) -> tuple[str, ...]:
+    cpu = NOT_AVAILABLE if row.cpu_share is None else f"{processes}{percent(100 * row.cpu_share)}"
+    lags = map(_ms, (row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns))
+    return (analysis.where(row), row.variant, host, f"{figure(row.offered_per_s)}{target}", *lags, cpu)
+
+
+def _ms(lag_ns: float | None) -> str:
+    """Microseconds at the finest: that is what lags are counted in."""
+    if lag_ns is None:
+        return NOT_AVAILABLE
+    lag_ms = lag_ns / _NS_PER_MS
+    return f"{lag_ms:.3f}" if lag_ms < _LONG_MS else f"{lag_ms:,.0f}"

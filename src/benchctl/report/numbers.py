@@ -34,6 +34,7 @@ _LEAST_P = 0.001
 _LARGE = 10_000
 _HUGE_PERCENT = 1000
 _COARSE_PERCENT = 10
+_ALL_PERCENT, _ABSURD_PERCENT = -99.5, 10_000
 _MIB_IN_GIB = 1024
 _MB_IN_GB = 1000
 
@@ -76,35 +77,28 @@ def percent(value: float | None) -> str:
 
 def rough(size_percent: float) -> str:
     """Return a size in percent as well as an interval's ends are known: whole from ten on, else `4.5`."""
-    return f"{size_percent:.{decimals(size_percent)}f}"
+    return f"{size_percent:.{_decimals(size_percent)}f}"
 
 
-def decimals(size_percent: float) -> int:
-    """Return the decimals of a size in percent whose end is not known better: none from ten on."""
+def _decimals(size_percent: float) -> int:
     return 0 if abs(size_percent) >= _COARSE_PERCENT else 1
 
 
-def interval(
-    low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
-) -> str:
-    """Return `-1.2 to +3.4`, in percent or as `shown`; `-1.2 or more`, `up to +3.4` for an open end."""
-    return " ".join(ends(low, high, shown))
+def interval(low: float | None, high: float | None, shown: Callable[[float], str] | None = None) -> str:
+    """Return `-1.2..+3.4`, in percent (whole from ten on) or as `shown`; `over -1.2`, `up to +3.4` if open.
 
-
-def ends(
-    low: float | None, high: float | None, shown: Callable[[float | None], str] = signed_percent
-) -> tuple[str, ...]:
-    """Return an interval as words that a narrow cell may stack; a lower end of -100% or less is open."""
+    In percent, an end that is a loss of all, or a gain of more than 10,000%, carries no information.
+    """
     if low is None:
-        return (NOT_AVAILABLE,)
-    if shown is signed_percent and is_floor(low):
-        return ("unbounded",) if high is None else ("up to", shown(high))
-    return (shown(low), "or more") if high is None else (f"{shown(low)} to", shown(high))
-
-
-def is_floor(low_percent: float) -> bool:
-    """Return whether the lower end of a change is a loss of all, which carries no information."""
-    return f"{low_percent:.1f}" == "-100.0"
+        return NOT_AVAILABLE
+    begins, ends = True, high is not None
+    if shown is None:
+        begins, ends = low > _ALL_PERCENT, high is not None and high <= _ABSURD_PERCENT
+    ended = shown or (lambda end: signed_percent(end, _decimals(end)))
+    first, last = ended(low) if begins else "", ended(high) if ends and high is not None else ""
+    if first and last:
+        return f"{first}..{last}"
+    return f"over {first}" if first else f"up to {last}" if last else "unbounded"
 
 
 def p_value(p: float | None) -> str:

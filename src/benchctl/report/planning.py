@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
 
-from benchctl.report.numbers import counted, duration
+from benchctl.report.numbers import counted, duration, rough
 from benchctl.report.table import Command
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.results.plan import HISTORY, Plan
+from benchctl.results.plan import Plan
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.metrics import metric_of
-from benchctl.stats.outlook import EFFECT, Rule, power
 
 _COFFEE_MINUTES = 10
 _GROWTH = 2
@@ -155,74 +154,40 @@ def _codes(analysis: Analysis) -> set[str]:
     return in_rows | {doubt.code for doubt in analysis.caveats}
 
 
-_MOST_NAMED = 4
-_ASSUMED_SD = 0.09  # of pairs, in logarithms: of nodes one after the other, on a host with little other work
-
-
 def forecast_lines(last: Analysis | None, plan: Plan, block_s: float) -> list[str]:
     """Return how large a run is, and what the last one of its plan could detect.
 
     `block_s` are the expected seconds of one fork of every variant.
     """
-    forks = plan.forks
-    if plan.stop is not None and plan.stop.budget_s is not None:
-        forks = min(forks, plan.stop.blocks_in(block_s, plan.index_builds))
-    size = _size(plan, forks, block_s)
+    forks, size = plan.forks, f"{counted(plan.forks, 'fork')} per variant"
+    if plan.stop is not None:
+        if plan.stop.budget_s is not None:
+            forks = min(forks, plan.stop.blocks_in(block_s, plan.index_builds))
+        known = plan.stop.is_length or forks < plan.forks
+        size = f"about {counted(forks, 'fork')} per variant" if known else f"at most {size}"
+    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
+    more = f", {extra} more for evidence" if extra else ""
+    size = f"this run: {size}{more}, about {duration((forks + extra) * block_s)}"
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:
         return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
-    lines = [size]
-    had = 0 if last is None else min(last.forks.values(), default=0)
     # Of fewer, the spread is hardly known.
-    if last is not None and had >= FORKS_FOR_QUOTING and (least := _least(last)):
-        lines.append(f"with {counted(had, 'fork')}, the last one could detect {least} (80% power)")
-    if plan.swept is not None and plan.swept.axes[0].name == HISTORY and len(plan.swept.bases) > 1:
-        # The difference of two pairs, of which each has the spread of the comparison.
-        chance = power(math.log1p(EFFECT), math.sqrt(2) * _ASSUMED_SD, Rule(0.0, paired=True), forks)
-        lines.append(
-            f"an interaction of {100 * EFFECT:.0f}% with the history is found in {100 * chance:.0f}% of such "
-            f"runs if pairs differ by {100 * _ASSUMED_SD:.0f}%"
-        )
-    return lines
+    if last is None or (had := min(last.forks.values(), default=0)) < FORKS_FOR_QUOTING:
+        return [size]
+    return [size, *_detected(last, had)]
 
 
-def _size(plan: Plan, forks: int, block_s: float) -> str:
-    """Size of the coming run: `this run: 10 forks per variant, about 6 min`."""
-    size = f"{counted(forks, 'fork')} per variant"
-    if plan.stop is not None and plan.stop.is_length:
-        size = f"about {size}"
-    elif plan.stop is not None and forks < plan.forks:
-        size = f"probably {size}, at most {plan.forks}"
-    elif plan.stop is not None:
-        size = f"at most {size}"
-    extra = 0 if plan.evidence is None else plan.evidence.extra_forks
-    if extra:
-        size += f", {extra} more for evidence"
-    return f"this run: {size}, about {duration((forks + extra) * block_s)}"
-
-
-def _least(last: Analysis) -> str:
-    """Metric by metric, task by task, the worst of several contenders; of many tasks the middle and ends."""
-    by_metric: dict[str, dict[str, float]] = {}
+def _detected(last: Analysis, forks: int) -> Iterator[str]:
+    """Yield what a run could detect metric by metric: half of its tasks, and all of them."""
+    by_metric: dict[str, list[float]] = {}
     for row in last.task_rows:
-        found = [one.mde_percent for one in row.comparisons if one.mde_percent is not None]
-        if found:
-            by_metric.setdefault(row.metric, {})[last.where(row)] = max(found)
-    parts = []
-    for metric, tasks in by_metric.items():
-        named = [(size, name) for name, size in tasks.items()]
-        text = ", ".join(f"{name} {_rounded(size)}" for size, name in named)
-        if len(named) > _MOST_NAMED:
-            (low, first), (high, second) = min(named), max(named)
-            middle = _rounded(median(tasks.values()))
-            text = (
-                f"{_rounded(low)} ({first}) to {_rounded(high)} ({second}), half of the tasks up to {middle}"
-            )
-        parts.append(f"in {metric_of(metric).title} {text}")
-    return "; ".join(parts)
-
-
-def _rounded(size_percent: float) -> str:
-    """Two digits at most: coming forks are not known better."""
-    return f"{size_percent:.1f}%" if size_percent < 10 else f"{size_percent:,.0f}%"  # noqa: PLR2004 - two digits
+        least = [one.mde_percent for one in row.comparisons if one.mde_percent is not None]
+        by_metric.setdefault(metric_of(row.metric).title, []).extend([max(least)] if least else [])
+    parts = [
+        f"in {title} {rough(median(sizes))}% on half of the tasks, {rough(max(sizes))}% on all"
+        for title, sizes in by_metric.items()
+        if sizes
+    ]
+    if parts:
+        yield f"with {counted(forks, 'fork')}, the last one could detect {'; '.join(parts)} (80% power)"

@@ -341,7 +341,7 @@ def _points(curves: Sequence[SweepCurve], notes: Notes | None) -> Table:
                     label,
                     *(_value(line.means[place]) for line in curve.lines),
                     ", ".join(str(line.forks[place]) for line in curve.lines),
-                    *_tested(curve, place, 0, range(len(variants)), notes, who=variants[-1]),
+                    *_tested(curve, place, 0, range(len(variants)), notes),
                 )
                 continue
             for number, line in enumerate(curve.lines):
@@ -360,12 +360,12 @@ def _points(curves: Sequence[SweepCurve], notes: Notes | None) -> Table:
 
 def _value(mean: Bounded | None) -> Cell:
     if mean is None:
-        return Cell((NOT_AVAILABLE,))
+        return Cell(NOT_AVAILABLE)
     if mean.high is None:
-        return Cell((figure(mean.value),), aside="one fork")
+        return Cell(f"{figure(mean.value)} (one fork)")
     if not mean.value:
-        return Cell(("0",))
-    return Cell((figure(mean.value),), aside=f"{_end(mean.low)}..{_end(mean.high)}")
+        return Cell("0")
+    return Cell(f"{figure(mean.value)} ({_end(mean.low)}..{_end(mean.high)})")
 
 
 def _end(value: float | None) -> str:
@@ -375,7 +375,7 @@ def _end(value: float | None) -> str:
 
 
 def _tested(
-    curve: SweepCurve, place: int, index: int, lines: Iterable[int], notes: Notes | None, *, who: str = ""
+    curve: SweepCurve, place: int, index: int, lines: Iterable[int], notes: Notes | None
 ) -> tuple[Cell | str, ...]:
     """The cells of a comparison at a point, by its index there, and what must be said beside these lines."""
     said_of = [curve.lines[line].remarks[place] for line in lines if curve.lines[line].remarks]
@@ -390,7 +390,7 @@ def _tested(
     return (
         *change_cells(one),
         p_value(one.p_adjusted),
-        verdict_cell(one, who=who if curve.pairs else "", remark=", ".join(remarks)),
+        verdict_cell(one, remark=", ".join(remarks)),
         "" if notes is None else notes.cell((*doubts, *one.caveats)),
     )
 
@@ -412,7 +412,7 @@ def _at_recall(curves: Sequence[SweepCurve]) -> Table:
                 ABOVE if number else f"{level.recall:g}",
                 line.variant,
                 _value(line.mean),
-                Cell((f"{line.between[0]} to", line.between[-1])) if line.between[1:] else Cell(line.between),
+                Cell(" to ".join(dict.fromkeys((*line.between[:1], *line.between[-1:])))),
                 *tested,
                 ", ".join(filter(None, (some, line.reason))),
             )
@@ -469,8 +469,12 @@ def sweep_chart(curve: SweepCurve, key: str) -> Chart:
     # Plotly takes most of a second to load, and no text needs it.
     import plotly.graph_objects as go  # noqa: PLC0415 - see above
 
-    from benchctl.report.charts.effects import errors  # noqa: PLC0415 - see above
-    from benchctl.report.charts.panels import plain, plot_layout, scaled_axis  # noqa: PLC0415 - see above
+    from benchctl.report.charts.plots import (  # noqa: PLC0415 - see above
+        errors,
+        plain,
+        plot_layout,
+        scaled_axis,
+    )
 
     metric, axis = metric_of(curve.metric), curve.axis
     places = axis.numbers or [float(place) for place in range(len(axis.labels))]

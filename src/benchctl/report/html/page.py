@@ -1,6 +1,6 @@
 """A run or a comparison as one page: what it is about, what it holds, and where that is stored."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -8,23 +8,9 @@ import msgspec
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, not_drawn
-from benchctl.report.details import further_tables
 from benchctl.report.facts import fact_sections
-from benchctl.report.html.parts import (
-    FOLDER,
-    PLOTLY,
-    SCRIPT,
-    STYLE,
-    Figures,
-    Group,
-    PageBlock,
-    Part,
-    figure,
-    groups,
-    rendered,
-    text_of,
-)
-from benchctl.report.layout import collect_notes, result_tables
+from benchctl.report.html import Figures, Group, PageBlock, Part, groups, rendered
+from benchctl.report.layout import collect_notes, further_tables, result_tables
 from benchctl.report.numbers import counted
 from benchctl.report.planning import again, next_command
 from benchctl.report.sentences import additions, headline, legend, verdict
@@ -103,20 +89,17 @@ def _moment(created: str) -> str:
 _OPEN_SECTIONS = frozenset({"Run", "Host", "Engines", "Differences between variants"})
 
 
-def render_page(subject: Subject, *, inline: bool = False, folder: str = FOLDER) -> str:
-    """Render a page: `inline` as one file, else with style and scripts in `folder`, relative to the page."""
-    parts = _parts(subject)
-    return rendered(subject.title, parts, subtitle=subject.subtitle, inline=inline, folder=folder)
+def render_page(subject: Subject) -> str:
+    """Return a page, complete in one file."""
+    return rendered(subject.title, _parts(subject), subtitle=subject.subtitle)
 
 
 def _parts(subject: Subject) -> Iterator[Part]:
     analysis = subject.analysis
     notes = collect_notes(analysis)
     charts = [*_analysis_charts(analysis), *subject.charts]
-    yield Part(
-        "verdict", "Verdict", [headline(analysis), Verdict(verdict(analysis).replace(", p ", ", p\u00a0"))]
-    )
-    effects = tuple(figure(chart) for chart in charts if chart.group == OVERVIEW)
+    yield Part("verdict", "Verdict", [headline(analysis), Verdict(verdict(analysis))])
+    effects = tuple(chart for chart in charts if chart.group == OVERVIEW)
     yield Part("effects", "Effects", [Figures(effects)] if effects else [])
     added = [
         block for addition in additions(analysis, notes) for section in addition.results for block in section
@@ -158,7 +141,7 @@ def _facts(record: RunRecord, *, alone: bool) -> Iterator[PageBlock]:
 
 def _analysis_charts(analysis: Analysis) -> list[Chart]:
     # Imported here, since plotly is slow to import and few commands write pages.
-    from benchctl.report.charts.effects import forest_charts, fork_charts  # noqa: PLC0415
+    from benchctl.report.charts.plots import forest_charts, fork_charts  # noqa: PLC0415
 
     return [*forest_charts(analysis), *fork_charts(analysis)]
 
@@ -172,15 +155,12 @@ def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     yield Table.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
 
 
-_MARK = "benchctl"
-_PLOTLY_MARK = "plotly.js"
-_START_BYTES = 1000
-_ANOTHER = "free some space, or choose another directory"
+_MARK, _START_BYTES = "benchctl", 1000
 
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
     """Return the page of one run, with charts of its samples; `usual` is the default folder of runs."""
-    from benchctl.report.charts.requests import request_charts  # noqa: PLC0415 - see `_analysis_charts`
+    from benchctl.report.charts.plots import request_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
     charts, absent = request_charts([*fork_sources(folder, compared)], analysis)
@@ -202,7 +182,7 @@ def comparison_page(
     archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
 ) -> Subject:
     """Return the page of compared results, from one run or several; `commands` print or make it again."""
-    from benchctl.report.charts.requests import request_charts  # noqa: PLC0415 - see `_analysis_charts`
+    from benchctl.report.charts.plots import request_charts  # noqa: PLC0415 - see `_analysis_charts`
 
     parts = selection.parts
     runs = JoinedRuns.of(side.runs for side in selection.sides)
@@ -220,71 +200,31 @@ def comparison_page(
     )
 
 
-def single_file_page(subject: Subject) -> str:
-    """Return a page in one file, for standard output."""
-    return render_page(subject, inline=True)
+def write_html(target: Path, page: str) -> Path:
+    """Write a page as `index.html` of a directory, which is made if missing; return its path.
 
-
-def write_pages(target: Path, pages: Mapping[str, str]) -> Path:
-    """Write pages, by file name, and what they need into a folder; return the path of `index.html`.
-
-    Each file appears whole or not at all. The folder is made if missing; other files in it stay, except those
-    of an earlier report.
+    It appears whole or not at all.
 
     Raises:
-        UsageError: If the target is not a folder, or holds files of these names that benchctl did not write.
-        BenchctlError: If a file cannot be written.
+        UsageError: If the target is not a directory, or has such a file that benchctl did not write.
+        BenchctlError: If it cannot be written.
     """
-    # The index comes last: once it is there, everything that it links to is.
-    names = [f"{FOLDER}/{name}" for name in (STYLE, SCRIPT, PLOTLY)]
-    texts = {name: text_of(Path(name).name) for name in names}
-    texts |= {name: text for name, text in pages.items() if name != "index.html"}
-    texts["index.html"] = pages["index.html"]
-    try:
-        refuse_foreign(target, texts)
-    except OSError as err:
-        raise BenchctlError(f"cannot read {err.filename}: {err.strerror}", hint=_ANOTHER) from err
-    for name, text in texts.items():
-        write_changed(target / name, text)
-    return target / "index.html"
-
-
-def refuse_foreign(target: Path, names: Iterable[str]) -> None:
-    """Never overwrite somebody else's `index.html`.
-
-    Raises:
-        UsageError: If the target is not a folder, or holds files of these names that benchctl did not write.
-        OSError: If they cannot be read.
-    """
+    path = target / "index.html"
     if target.exists() and not target.is_dir():
         raise UsageError(f"--html requires a directory, and {target} is a file", hint="name another one")
-    for path in (target / name for name in names):
-        if not path.exists():
-            continue
-        with path.open("rb") as file:
-            start = file.read(_START_BYTES).decode(errors="replace")
-        if (_PLOTLY_MARK if path.name == PLOTLY else _MARK) not in start:
-            raise UsageError(
-                f"{path} exists and was not written by benchctl", hint="choose another directory"
-            )
-
-
-def write_changed(path: Path, text: str) -> bool:
-    """Write a file, and its folders, unless it holds that text already; return whether it was written.
-
-    Raises:
-        BenchctlError: If the disk is full or cannot be written.
-    """
-    raw = text.encode("utf-8", errors="replace")
     try:
-        if path.is_file() and path.stat().st_size == len(raw) and path.read_bytes() == raw:
-            return False
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            with path.open("rb") as file:
+                start = file.read(_START_BYTES).decode(errors="replace")
+            if _MARK not in start:
+                raise UsageError(
+                    f"{path} exists and was not written by benchctl", hint="choose another directory"
+                )
+        target.mkdir(parents=True, exist_ok=True)
         with replacing(path) as partial:
-            partial.write_bytes(raw)
+            partial.write_bytes(page.encode("utf-8", errors="replace"))
     except OSError as err:
         raise BenchctlError(
-            f"cannot write {path}: {err.strerror}",
-            hint=_ANOTHER,
+            f"cannot write {path}: {err.strerror}", hint="free some space, or choose another directory"
         ) from err
-    return True
+    return path

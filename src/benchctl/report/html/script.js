@@ -99,11 +99,7 @@
     dark.addEventListener("change", changed);
 
     const plots = [...document.querySelectorAll(".plot")];
-    if (typeof Plotly === "undefined") {
-      root.classList.remove("scripted");
-      root.classList.add("without-plots");
-      return;
-    }
+    if (typeof Plotly === "undefined") return;
     const seen = new IntersectionObserver((entries) => {
       for (const entry of entries.filter((one) => one.isIntersecting)) {
         seen.unobserve(entry.target);
