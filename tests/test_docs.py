@@ -278,7 +278,7 @@ def test_the_workflow_fails_as_benchctl_does_and_comments_in_any_case(tmp_path: 
     called = (tmp_path / "called").read_text().splitlines()
     assert called[0].startswith(f"{tmp_path}/benchctl run --challenge range-only-short ")
     assert f"head=os,distribution:{tmp_path}/head.tar.gz" in called[0]
-    assert called[1] == f"{tmp_path}/benchctl compare latest --gate --format github"
+    assert called[1] == f"{tmp_path}/benchctl compare latest --gate --format markdown"
     assert called[2:] == [f"{tmp_path}/gh pr comment 7 --body-file {tmp_path}/comment.md --edit-last"]
 
 
