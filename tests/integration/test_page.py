@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchctl.report.charts import DARK_PAPER, variant_style
+from benchctl.report.charts import variant_style
 from benchctl.report.html.page import render_page, run_page, write_html
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
@@ -15,6 +15,7 @@ from drawn import draw_run
 from integration.chromium import Browser, View, chromium
 
 DESKTOP, PHONE = 1280, 360
+DARK_PAPER = "#14181d"
 NAMES = ("range", "composite-date_histogram-daily", "<b>x</b><img src=x onerror=document.title='hacked'>")
 
 

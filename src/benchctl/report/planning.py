@@ -86,15 +86,27 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
 
 def _larger(plan: Plan, codes: set[str], forks: int, *, by_build: bool) -> Command:
     """Return the run's own command with more of what it lacked."""
+    options: dict[str, str | None] = {**_FRESH, "--forks": str(forks)}
     if "busy-host" in codes:
-        options = {"--forks": str(forks)} if plan.forks < FORKS_FOR_QUOTING else {}
-        line = again(plan.words, {**_FRESH, "--on-busy": "wait", **options})
-        return Command("Next (stop these processes, or wait for a quiet host)", line)
-    reasons = list(_reasons(codes, by_build=by_build))
-    return Command(
-        f"Next ({'; '.join(reasons)})" if reasons else "Next",
-        again(plan.words, {**_FRESH, "--forks": str(forks), **_builds(plan, by_build)}, _longer(plan, codes)),
-    )
+        options = {**(_FRESH if plan.forks >= FORKS_FOR_QUOTING else options), "--on-busy": "wait"}
+        return Command("Next (stop these processes, or wait for a quiet host)", again(plan.words, options))
+    reasons, params = [], {}
+    tasks = [task for schedule in plan.schedules for task in schedule.schedule]
+    if "not-steady" in codes:
+        reasons.append("longer warm-up")
+        if not any(task.time_period or task.warmup_time_period for task in tasks):
+            sent = max((task.warmup_iterations or 0) + (task.iterations or 1) for task in tasks)
+            params["warmup_iterations"] = _GROWTH * sent
+    if "too-few-samples" in codes:
+        reasons.append("more requests")
+        if not params:
+            sent = max((task.iterations or 1) for task in tasks)
+            params["iterations"] = max(_LEAST_ITERATIONS, _ITERATION_GROWTH * sent)
+    if by_build:
+        reasons.append("more index builds")
+        options["--index-builds"] = str(max(FORKS_FOR_VERDICT, _GROWTH * plan.index_builds))
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return Command(f"Next{why}", again(plan.words, options, params))
 
 
 def _more_blocks(analysis: Analysis, forks: int) -> Command | None:
@@ -111,31 +123,6 @@ def _more_blocks(analysis: Analysis, forks: int) -> Command | None:
         minutes, forks = max(within, default=min(lacking))
         purpose = f"Next (about {math.ceil(minutes)} min)"
     return Command(purpose, shlex.join(["benchctl", "extend", analysis.runs[0], "--forks", str(forks)]))
-
-
-def _reasons(codes: set[str], *, by_build: bool) -> Iterator[str]:
-    if "not-steady" in codes:
-        yield "longer warm-up"
-    if "too-few-samples" in codes:
-        yield "more requests"
-    if by_build:
-        yield "more index builds"
-
-
-def _builds(plan: Plan, by_build: bool) -> dict[str, str]:  # noqa: FBT001 - says which unit counts
-    return {"--index-builds": str(max(FORKS_FOR_VERDICT, _GROWTH * plan.index_builds))} if by_build else {}
-
-
-def _longer(plan: Plan, codes: set[str]) -> dict[str, int]:
-    """Return the parameters of a run with more of the requests that this one lacked."""
-    tasks = [task for schedule in plan.schedules for task in schedule.schedule]
-    if "not-steady" in codes and not any(task.time_period or task.warmup_time_period for task in tasks):
-        sent = max((task.warmup_iterations or 0) + (task.iterations or 1) for task in tasks)
-        return {"warmup_iterations": _GROWTH * sent}
-    if "too-few-samples" in codes:
-        sent = max((task.iterations or 1) for task in tasks)
-        return {"iterations": max(_LEAST_ITERATIONS, _ITERATION_GROWTH * sent)}
-    return {}
 
 
 def _comparisons(analysis: Analysis) -> list[Comparison]:

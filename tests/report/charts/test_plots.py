@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 import golden
 from benchctl.errors import BenchctlError
 from benchctl.report.charts import (
-    DARK_PAPER,
-    LIGHT_PAPER,
     Chart,
     VariantStyle,
     dark_palette,
@@ -343,6 +341,7 @@ def test_names_cannot_bring_tags():
 
 # Looks.
 
+LIGHT_PAPER, DARK_PAPER = "#ffffff", "#14181d"
 STYLES = [variant_style(position) for position in range(6)]
 
 

@@ -12,29 +12,17 @@ OVERVIEW = "overview"
 LEAST_POINTS = 5
 """Minimum number of points of a plot; with fewer, the table is enough."""
 
-LIGHT_PAPER: Final = "#ffffff"
-DARK_PAPER: Final = "#14181d"
-"""Backgrounds of the page, as its style sheet has them."""
-
-_MOST_ABSENT = 6
-
 
 class Chart(msgspec.Struct, frozen=True):
     """A chart of a page."""
 
-    key: str
-    """Unique on its page; letters, digits and hyphens, since it becomes an anchor."""
-    group: str
-    """`OVERVIEW`, or the task's title as `Analysis.where` gives it."""
+    key: str  # unique on its page; letters, digits and hyphens, since it becomes an anchor
+    group: str  # `OVERVIEW`, or the task's title as `Analysis.where` gives it
     title: str
-    about: str
-    """Caption of one or two sentences; also the accessible description."""
-    data: Sequence[Any]
-    """Traces of `plotly.graph_objects`."""
-    layout: Any
-    """A `plotly.graph_objects.Layout`; the page adds what all plots have in common."""
-    table: Table | None = None
-    """Values as text; None where a table of the page has them already."""
+    about: str  # caption of one or two sentences; also the accessible description
+    data: Sequence[Any]  # traces of `plotly.graph_objects`
+    layout: Any  # a `plotly.graph_objects.Layout`; the page adds what all plots have in common
+    table: Table | None = None  # values as text; None where a table of the page has them already
 
     @property
     def figure(self) -> dict[str, Any]:
@@ -48,10 +36,8 @@ class Chart(msgspec.Struct, frozen=True):
 class VariantStyle(msgspec.Struct, frozen=True):
     """Style of a variant: each of colour, symbol and dash is enough to identify it."""
 
-    colour: str
-    """`#rrggbb`, on light pages and in figures."""
-    on_dark: str
-    """Colour on dark pages."""
+    colour: str  # `#rrggbb`, on light pages and in figures
+    on_dark: str  # colour on dark pages
     symbol: str
     dash: str
 
@@ -88,11 +74,3 @@ def tint(colour: str, alpha: float) -> str:
 def _opening(colour: str) -> str:
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},"
-
-
-def not_drawn(absent: Sequence[str]) -> str:
-    """Return the first forks that charts lack and how many more there are; empty when there are none."""
-    if not absent:
-        return ""
-    more = len(absent) - _MOST_ABSENT
-    return f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{f'; and {more} more' if more > 0 else ''}."

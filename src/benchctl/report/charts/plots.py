@@ -305,42 +305,36 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
 
 
 def _fork_traces(place: int, row: Row, side: Figures) -> list[go.Scatter]:
+    """Return the mean of a side with its own interval, and dots of its forks."""
     measured = [
         (block, value) for block, value in zip(side.blocks, side.values, strict=True) if value is not None
     ]
-    if not measured:
-        return []
-    style, unit = variant_style(place), _UNITS[row.level]
+    style, name = variant_style(place), plain(side.variant)
     step = _SPREAD / max(1, len(measured) - 1)
     first = place - _SPREAD / 2 if len(measured) > 1 else place
     dots = go.Scatter(
         mode="markers",
-        name=plain(side.variant),
+        name=name,
         x=[value for _, value in measured],
         y=[first + number * step for number in range(len(measured))],
         marker={"color": tint(style.colour, 0.75), "symbol": style.symbol, "size": 8},
-        text=[f"{plain(side.variant)}, {unit} {block}: {figure(value)}" for block, value in measured],
+        text=[f"{name}, {_UNITS[row.level]} {block}: {figure(value)}" for block, value in measured],
         hovertemplate="%{text}<extra></extra>",
     )
-    return [dots] if side.value is None else [_mean(place, row, side, side.value), dots]
-
-
-def _mean(place: int, row: Row, side: Figures, value: float) -> go.Scatter:
-    colour = variant_style(place).colour
-    ends_of = _own_interval(row, side)
-    ends = "" if ends_of is None else f"{figure(ends_of[0])} to {figure(ends_of[1])}"
-    return go.Scatter(
+    if side.value is None:
+        return [dots] if measured else []
+    ends, colour = _own_interval(row, side), style.colour
+    mean = go.Scatter(
         mode="markers",
-        name=f"{plain(side.variant)}, mean",
-        x=[value],
+        name=f"{name}, mean",
+        x=[side.value],
         y=[place],
-        error_x=None
-        if ends_of is None
-        else errors([value - ends_of[0]], [ends_of[1] - value], colour, 2.5, 8),
+        error_x=errors([side.value - ends[0]], [ends[1] - side.value], colour, 2.5, 8) if ends else None,
         marker={"color": colour, "symbol": "line-ns", "size": 34, "line": {"color": colour, "width": 3}},
-        text=[f"{plain(side.variant)}: mean {figure(value)}{f' ({ends})' if ends else ''}"],
+        text=[f"{name}: mean {figure(side.value)}{f' ({_ends_text(ends)})' if ends else ''}"],
         hovertemplate="%{text}<extra></extra>",
     )
+    return [mean, dots]
 
 
 def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
@@ -352,18 +346,18 @@ def _own_interval(row: Row, side: Figures) -> tuple[float, float] | None:
     )
 
 
+def _ends_text(ends: tuple[float, float] | None) -> str:
+    return f"{figure(ends[0])} to {figure(ends[1])}" if ends else NOT_AVAILABLE
+
+
 def _fork_table(row: Row) -> Table:
     """A line a variant, a column for the mean and one for every fork."""
     lines = (
         (
             side.variant,
             figure(side.value),
-            NOT_AVAILABLE
-            if (ends := _own_interval(row, side)) is None
-            else f"{figure(ends[0])} to {figure(ends[1])}",
-            ", ".join(
-                f"{block}: {figure(value)}" for block, value in zip(side.blocks, side.values, strict=True)
-            ),
+            _ends_text(_own_interval(row, side)),
+            ", ".join(f"{at}: {figure(value)}" for at, value in zip(side.blocks, side.values, strict=True)),
         )
         for side in row.figures
     )

@@ -1,13 +1,15 @@
 """A run or a comparison as one page: what it is about, what it holds, and where that is stored."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from benchctl.disk import replacing
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart, not_drawn
+from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart
+from benchctl.report.charts.plots import forest_charts, fork_charts, request_charts
 from benchctl.report.facts import fact_sections
 from benchctl.report.html import Figures, Group, PageBlock, Part, groups, rendered
 from benchctl.report.layout import collect_notes, further_tables, result_tables
@@ -97,23 +99,20 @@ def render_page(subject: Subject) -> str:
 def _parts(subject: Subject) -> Iterator[Part]:
     analysis = subject.analysis
     notes = collect_notes(analysis)
-    charts = [*_analysis_charts(analysis), *subject.charts]
+    charts = [*forest_charts(analysis), *fork_charts(analysis), *subject.charts]
     yield Part("verdict", "Verdict", [headline(analysis), Verdict(verdict(analysis))])
     effects = tuple(chart for chart in charts if chart.group == OVERVIEW)
     yield Part("effects", "Effects", [Figures(effects)] if effects else [])
-    added = [
-        block for addition in additions(analysis, notes) for section in addition.results for block in section
-    ]
-    yield Part(
-        "results",
-        "Results",
-        [*result_tables(analysis, notes), *added, *legend(analysis), notes],
-    )
+    added = (section for addition in additions(analysis, notes) for section in addition.results)
+    results = [*result_tables(analysis, notes), *chain.from_iterable(added), *legend(analysis), notes]
+    yield Part("results", "Results", results)
     names = list(dict.fromkeys(analysis.where(row) for row in analysis.rows))
-    left_out = f"Plots of fewer than {LEAST_POINTS} points are left out."
-    missing = not_drawn(subject.without_samples)
+    remarks = [f"Plots of fewer than {LEAST_POINTS} points are left out."]
+    if absent := subject.without_samples:
+        more = f"; and {len(absent) - _MOST_ABSENT} more" if len(absent) > _MOST_ABSENT else ""
+        remarks.append(f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{more}.")
     own = groups([chart for chart in charts if chart.group != OVERVIEW], names)
-    yield Part("operations", "Operation by operation", [left_out, *filter(None, [missing]), *own])
+    yield Part("operations", "Operation by operation", [*remarks, *own])
     facts = [block for record in subject.records for block in _facts(record, alone=len(subject.records) == 1)]
     origins = [Items("", subject.origins)] if subject.origins else []
     yield Part(
@@ -139,13 +138,6 @@ def _facts(record: RunRecord, *, alone: bool) -> Iterator[PageBlock]:
     yield from groups if alone else [Group(f"Run {record.id}", tuple(groups))]
 
 
-def _analysis_charts(analysis: Analysis) -> list[Chart]:
-    # Imported here, since plotly is slow to import and few commands write pages.
-    from benchctl.report.charts.plots import forest_charts, fork_charts  # noqa: PLC0415
-
-    return [*forest_charts(analysis), *fork_charts(analysis)]
-
-
 def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     """Yield what every task's node had run before it: part of what was measured."""
     if plan is None or plan.redline is not None:
@@ -155,13 +147,12 @@ def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
     yield Table.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
 
 
+_MOST_ABSENT = 6
 _MARK, _START_BYTES = "benchctl", 1000
 
 
 def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual: Path) -> Subject:
     """Return the page of one run, with charts of its samples; `usual` is the default folder of runs."""
-    from benchctl.report.charts.plots import request_charts  # noqa: PLC0415 - see `_analysis_charts`
-
     compared = [fork for fork in record.forks if not record.plan.is_extra(fork.block)]
     charts, absent = request_charts([*fork_sources(folder, compared)], analysis)
     added = [page(analysis, folder, record) for page in hooks("page")]
@@ -182,8 +173,6 @@ def comparison_page(
     archive: Archive, selection: Selection, analysis: Analysis, commands: Iterable[Command] = ()
 ) -> Subject:
     """Return the page of compared results, from one run or several; `commands` print or make it again."""
-    from benchctl.report.charts.plots import request_charts  # noqa: PLC0415 - see `_analysis_charts`
-
     parts = selection.parts
     runs = JoinedRuns.of(side.runs for side in selection.sides)
     sources = [
