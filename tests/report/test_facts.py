@@ -11,7 +11,6 @@ import pytest
 
 import golden
 from benchctl.report.facts import fact_sections
-from benchctl.report.table import markdown
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
@@ -28,7 +27,6 @@ from report.conftest import complete_record, fact_lines
 GOLDEN = Path(__file__).parent / "golden" / "facts.txt"
 PLAIN = complete_record()
 FILE = CorpusFile(path="/f", documents=300, held=1_000, raw_bytes=1, sha256="s", index="a")
-WHOLE = msgspec.structs.replace(FILE, documents=1_000)
 OWN = ("-Xms4g", "-Xmx4g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=50", "-Da=2", "-Db", "-ea")
 OVERRULED = ("-Xms1g", "-Xmx1g", "-Xss1m", "-XX:-UseG1GC", "-XX:MaxGCPauseMillis=9", "-Da=1", "-Db=x")
 REPEATED = ("-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,a.b", "--add-opens", "x", "--add-opens")
@@ -48,14 +46,11 @@ def engines(*changes: dict[str, Any]) -> RunRecord:
     return replaced(engines=tuple(found))
 
 
-def index(**changes: Any) -> RunRecord:
-    return replaced(indices={**PLAIN.indices, "es": msgspec.structs.replace(PLAIN.indices["es"], **changes)})
-
-
-def segments(compound: Sequence[bool], mib: int) -> RunRecord:
-    """Another index of the first variant: one segment for each of the flags."""
-    parts = tuple(SegmentFacts(1000, 2**20, "9.8.0", flag) for flag in compound)
-    return index(segments=parts, store_bytes=mib * 2**20)
+def compound() -> RunRecord:
+    """An index of three segments, of which one is a compound file."""
+    parts = tuple(SegmentFacts(1000, 2**20, "9.8.0", flag) for flag in (False, True, False))
+    facts = msgspec.structs.replace(PLAIN.indices["es"], segments=parts)
+    return replaced(indices={**PLAIN.indices, "es": facts})
 
 
 def flags(first: Sequence[str], second: Sequence[str]) -> RunRecord:
@@ -89,29 +84,21 @@ def found(kind: str, detail: str, operation: str = "a") -> RunRecord:
 
 SCENES: dict[str, Callable[[], RunRecord]] = {
     "several builds of an index, whose first is asked": built_twice,
-    "pinned CPUs": lambda: planned(pin=PinSpec((0, 1, 2), (3,))),
     "a share of a file": lambda: planned(corpus=CorpusSpec(0, 300, 0, "abc", (FILE,))),
-    "two files": lambda: planned(corpus=CorpusSpec(0, 2_000, 0, "abc", (WHOLE, WHOLE))),
-    "forks made their data": lambda: planned(origin="empty"),
-    "a plug-in was executed": lambda: planned(plugin=PluginSpec("/tracks/books/track.py", "ab" * 32)),
-    "a variant has jars and plug-ins of its own": lambda: engines(
-        {"jars": {"lucene-core-9.8.0.jar": "1" * 64}, "plugins": {"icu": "2"}}
+    "whatever is not ordinary": lambda: planned(
+        origin="empty",
+        pin=PinSpec((0, 1, 2), (3,)),
+        plugin=PluginSpec("/tracks/books/track.py", "ab" * 32),
     ),
-    "a variant has a warm-up of its own": lambda: planned(variant_warmups={"os": PLAIN.plan.schedules[:1]}),
-    "nodes started in other ways": lambda: engines(
-        {"start": "direct, classes archived"}, {"start": "direct"}
+    "engines with changes": lambda: engines(
+        {
+            "jars": {"lucene-core-9.8.0.jar": "1" * 64},
+            "plugins": {"icu": "2"},
+            "switched_off": {"xpack.ml.enabled": False, "cluster.metadata.perf_analyzer.state": 0},
+        },
+        {"verified_by": "sha512"},
     ),
-    "services are switched off": lambda: engines(
-        {"switched_off": {"xpack.ml.enabled": False, "cluster.metadata.perf_analyzer.state": 0}}
-    ),
-    "an archive with a checksum": lambda: engines({"verified_by": "sha512"}),
-    "an archive without one": lambda: engines({"verified_by": "none"}),
-    "a compound segment": lambda: segments([True], 150),
-    "two compound segments": lambda: segments([True, True], 150),
-    "one of three is compound": lambda: segments([False, True, False], 150),
-    "two segments": lambda: segments([False, False], 150),
-    "another size": lambda: segments([False], 151),
-    "indices of one shape": lambda: segments([False], 150),
+    "one of three is compound": compound,
     "flags that later ones supersede": lambda: flags(OWN, (*OVERRULED, *OWN)),
     "flags that may be given several times": lambda: flags((), REPEATED),
     "variants that never started": lambda: complete_record(variants=("es", "noinline"), engines=()),
@@ -120,7 +107,6 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
     ),
     "stray searches, a failed fork": stray,
     "answers were not compared": lambda: replaced(answers=None),
-    "answers are alike": lambda: replaced(answers=AnswerCheck(("a", "b"), {}, ())),
     "no answer could be compared": lambda: replaced(answers=AnswerCheck((), {}, ())),
     "a variant cannot do it": lambda: found("unsupported", "no such query"),
     "a node refuses a search of the pollution": lambda: msgspec.structs.replace(
@@ -155,13 +141,3 @@ def test_lines_fit_a_width():
     assert " ".join(" ".join(fact_lines(PLAIN, width=60)).split()) == " ".join(
         " ".join(fact_lines(PLAIN)).split()
     )
-
-
-def test_facts_as_markdown_are_headings_and_lists():
-    text = markdown([fact_sections(PLAIN)])
-    assert text.startswith("### Run\n\n- 20260101-000000-big5rangedebug-abcd, ")
-    # What belongs to an index is a list of its own below it, and underscores stay what they are.
-    assert "\n  - ingest: 50,000 docs/s" in text
-    assert "### Differences between variants\n\n- version: es 8.11.0, os 2.11.0" in text
-    headings = [line.removeprefix("### ") for line in text.splitlines() if line.startswith("#")]
-    assert headings == [section.heading for section in fact_sections(PLAIN)]

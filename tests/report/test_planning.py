@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,62 +16,52 @@ from benchctl.stats.analysis import Analysis
 from benchctl.stats.caveat import Caveat
 from benchctl.track.model import Challenge, Task
 from builders import ES, make_plan, of_requests
-from redlines import SEARCH, make_point, redline_fork, redline_plan
-from report.conftest import complete_record
+from redlines import make_point, redline_fork, redline_plan
+from report.conftest import changed, complete_record, on_builds
 from sweeps import swept_record, timed_record
 
-NO_CHANGES: Mapping[str, Any] = {}
 Proposal = tuple[Analysis, Plan]
 
 
-def changed(record: RunRecord, **changes: Any) -> Proposal:
+def proposal(record: RunRecord, **changes: Any) -> Proposal:
     """What was found in a run, and a plan of it that was another one."""
     return analyse_run(record), msgspec.structs.replace(record.plan, **changes)
 
 
 def doubting(record: RunRecord, *doubts: Caveat, **changes: Any) -> Proposal:
-    analysis, plan = changed(record, **changes)
+    analysis, plan = proposal(record, **changes)
     return msgspec.structs.replace(analysis, caveats=(*analysis.caveats, *doubts)), plan
-
-
-def judged(analysis: Analysis, change: Callable[[int, Any], Any]) -> Analysis:
-    rows = tuple(
-        msgspec.structs.replace(row, comparisons=tuple(change(place, one) for one in row.comparisons))
-        for place, row in enumerate(analysis.rows)
-    )
-    return msgspec.structs.replace(analysis, rows=rows)
 
 
 def decided(*, doubtful: bool) -> Proposal:
     """Every verdict stands; or the first is provisional."""
-    analysis, plan = changed(complete_record())
-    return judged(
+    analysis, plan = proposal(complete_record())
+    first = analysis.rows[0]
+    return changed(
         analysis,
-        lambda place, one: msgspec.structs.replace(
-            one, verdict="slower", provisional=doubtful and place == 0
+        lambda row, one: msgspec.structs.replace(
+            one, verdict="slower", provisional=doubtful and row == first
         ),
     ), plan
 
 
 def settled(block_s: float) -> Proposal:
     """Tasks had settled: so many seconds a block, and forecasts of 5 and 30 further forks."""
-    analysis, plan = changed(complete_record(), settled=True)
+    analysis, plan = proposal(complete_record(), settled=True)
     rows = tuple(
         msgspec.structs.replace(row, caveats=tuple(one for one in row.caveats if one.code != "not-steady"))
         for row in analysis.rows
     )
-    analysis = msgspec.structs.replace(analysis, rows=rows, block_s=block_s)
-    return judged(
-        analysis,
-        lambda place, one: msgspec.structs.replace(one, further={0: 5, 1: 30}.get(place)),
-    ), plan
+    costs = tuple(
+        msgspec.structs.replace(analysis.costs[0], block_s=block_s, further=forks) for forks in (5, 30, None)
+    )
+    return msgspec.structs.replace(analysis, rows=rows, costs=costs), plan
 
 
 def few_requests() -> Proposal:
     """Of counts that benchctl chose, and nothing is forecast."""
-    analysis, plan = changed(complete_record(edit=lambda summary, *_: of_requests(summary, 5)), settled=True)
-    unknown = {"mde_percent": None, "further": None}
-    return judged(analysis, lambda _, one: msgspec.structs.replace(one, **unknown)), plan
+    analysis, plan = proposal(complete_record(edit=lambda summary, *_: of_requests(summary, 5)), settled=True)
+    return msgspec.structs.replace(analysis, costs=()), plan
 
 
 def tasks(record: RunRecord, **changes: Any) -> tuple[Challenge, ...]:
@@ -90,15 +80,14 @@ def ended_early() -> Proposal:
 
 
 def built_twice() -> Proposal:
-    record = complete_record(forks=6)
-    forks = tuple(msgspec.structs.replace(fork, index_build=fork.block % 2) for fork in record.forks)
+    record = on_builds(complete_record(forks=6), 2)
     plan = msgspec.structs.replace(record.plan, index_builds=2)
-    return analyse_run(msgspec.structs.replace(record, forks=forks, plan=plan)), plan
+    return analyse_run(msgspec.structs.replace(record, plan=plan)), plan
 
 
-def searched(*ends: RedlineEnd, search: Mapping[str, Any] = NO_CHANGES, **changes: Any) -> Proposal:
+def searched(*ends: RedlineEnd, **changes: Any) -> Proposal:
     """Searches of one variant that ended so."""
-    plan = redline_plan(msgspec.structs.replace(SEARCH, **search), workers=2)
+    plan = redline_plan(workers=2)
     forks = [
         redline_fork("es", block, 80.0 + block, [make_point(150, 40.0)], redline_end=end, **changes)
         for block, end in enumerate(ends)
@@ -107,18 +96,17 @@ def searched(*ends: RedlineEnd, search: Mapping[str, Any] = NO_CHANGES, **change
 
 
 WORDS = ("run", "--challenge", "big5rangedebug")
-BOUNDED: tuple[RedlineEnd, ...] = ("max-rate", "found", "max-rate")
 COLD = Caveat("not-steady", "not warmed up: es was 9% faster at the end")
 PROPOSALS: dict[str, Callable[[], Proposal]] = {
-    **{f"{forks} forks": partial(changed, complete_record(forks=forks)) for forks in (1, 3, 5, 10)},
-    "few iterations": lambda: changed(complete_record(edit=lambda summary, *_: of_requests(summary, 5))),
+    **{f"{forks} forks": partial(proposal, complete_record(forks=forks)) for forks in (1, 3, 5, 10)},
+    "few iterations": lambda: proposal(complete_record(edit=lambda summary, *_: of_requests(summary, 5))),
     "every verdict stands": lambda: decided(doubtful=False),
     "a verdict is provisional": lambda: decided(doubtful=True),
     "tasks had settled": lambda: settled(19.8),
     "and further blocks take long": lambda: settled(20.2),
     "few requests, of counts that benchctl chose": few_requests,
     "it must not end as early again": ended_early,
-    "a trial is measured for real": lambda: changed(complete_record(), test_mode=True),
+    "a trial is measured for real": lambda: proposal(complete_record(), test_mode=True),
     "what had not settled warms up longer": lambda: doubting(complete_record(), COLD),
     "tasks of a given time do not": lambda: doubting(
         complete_record(),
@@ -129,9 +117,6 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
         complete_record(), COLD, settled=True, schedules=tasks(complete_record(), warmup_iterations=200)
     ),
     "more index builds where they are the unit": built_twice,
-    "swept warm-ups": lambda: doubting(swept_record(sweep=("param:warmup_iterations=100,200",)), COLD),
-    "the highest rate is raised": lambda: searched(*BOUNDED, search={"max_per_s": 90.0}),
-    "benchctl was the limit": lambda: searched("driver-limited", "found", "found"),
     "a search that ended": lambda: searched("found", "found", "found"),
     "a search without a red line": lambda: searched("missed", "missed", "missed", redline_per_s=None),
 }
@@ -139,8 +124,8 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
 
 def test_proposals_are_those_that_would_help(request: pytest.FixtureRequest):
     texts = []
-    for name, proposal in PROPOSALS.items():
-        analysis, plan = proposal()
+    for name, make in PROPOSALS.items():
+        analysis, plan = make()
         found = next_command(analysis, msgspec.structs.replace(plan, words=WORDS))
         screen = "nothing" if found is None else f"{found.purpose}: {found.line}"
         texts.append("\n".join([f"# {name}", screen, ""]))

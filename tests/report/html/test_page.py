@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import plotly.graph_objects as go
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
 from benchctl.report.charts import Chart
 from benchctl.report.charts.plots import plot_layout
-from benchctl.report.html import Figures, Group, anchor, breakable, embedded, groups
+from benchctl.report.html import Figures, anchor, breakable, embedded, groups
 from benchctl.report.html.page import comparison_subject, render_page, run_subject
 from benchctl.report.numbers import visible
 from benchctl.report.table import Command, Table, named
@@ -51,55 +50,30 @@ def test_a_page_holds_everything_in_its_order(record: RunRecord):
     assert f"benchctl extend {record.id}" in text
 
 
-def test_operations_are_folded_away(record: RunRecord):
-    headings = [summary.text for summary in outline(page_of(record)).all("summary")]
-    tasks = [row.label for row in analyse_run(record).rows[:3]]
-    assert [one for one in headings if one in tasks] == tasks
-
-
-def test_plots_of_few_points_are_left_out_and_that_is_said():
-    few = outline(page_of(complete_record(forks=4)))
-    assert len(few.all("div", role="img")) == 2
-    assert "Plots of fewer than 5 points are left out." in (
-        outline(page_of(complete_record())).all("main")[0].text
-    )
-
-
-def test_every_table_has_a_caption_and_headings_with_a_scope(record: RunRecord):
+def test_a_page_is_read_without_seeing_it(record: RunRecord):
     found = outline(page_of(record))
+    summaries = [summary.text for summary in found.all("summary")]
+    tasks = [row.label for row in analyse_run(record).rows[:3]]
+    assert [one for one in summaries if one in tasks] == tasks
     assert len(found.all("table")) == len(found.all("caption")) > 0
     assert {heading.attributes["scope"] for heading in found.all("th")} == {"col", "row"}
-
-
-def test_every_plot_has_a_description_and_that_of_forks_its_figures_as_a_table(record: RunRecord):
-    found = outline(page_of(record))
     plots = found.all("div", role="img")
-    assert len(plots) == 2 + 3 * 2
-    assert len(found.all("figure")) == len(plots)
+    assert len(plots) == len(found.all("figure")) == 2 + 3 * 2
     data = [one.attributes["data-figure"] for one in plots]
     assert data == [
         one.attributes["id"] for one in found.all("script", type="application/json")[: len(plots)]
     ]
-    explained = [one for one in found.all("summary") if one.text.startswith("How to read it")]
+    explained = [one for one in summaries if one.startswith("How to read it")]
     assert len(explained) == len(plots)
     # Those of effects are in the tables of the results.
-    assert sum("and its figures" in one.text for one in explained) == 3 * 2
-
-
-def test_verdicts_are_words_and_classes_only_repeat_them(record: RunRecord):
-    cells = outline(page_of(record)).all("td")
-    marked = [
-        cell for cell in cells if {"faster", "slower", "equivalent"} & set(cell.attributes["class"].split())
-    ]
-    assert marked
-    for cell in marked:
-        assert cell.attributes["class"].split()[1].replace("equivalent", "equal") in cell.text
-
-
-def test_notes_are_linked_to_from_their_rows(record: RunRecord):
-    found = outline(page_of(record))
+    assert sum("and its figures" in one for one in explained) == 3 * 2
     assert "note-1" in found.ids()
     assert found.all("a", href="#note-1", **{"aria-label": "note 1"})
+    classes = [(set(cell.attributes["class"].split()), cell.text) for cell in found.all("td")]
+    verdicts = {"faster": "faster", "slower": "slower", "equivalent": "equal"}
+    marked = [(verdicts[word], text) for words, text in classes for word in words & {*verdicts}]
+    assert marked
+    assert all(word in text for word, text in marked)
 
 
 def test_a_page_is_one_file_that_allows_no_network_and_no_script_but_its_own(record: RunRecord):
@@ -176,22 +150,17 @@ def test_names_from_outside_are_text_wherever_they_stand():
     assert f"on host {visible(HOSTILE)}" in found.all("header")[0].text
 
 
-@pytest.mark.parametrize("forks", [1, 2, 5])
-def test_runs_of_any_size_and_one_variant_have_a_page(forks: int):
-    check_structure(outline(page_of(complete_record(forks=forks))))
-    alone = outline(page_of(complete_record(variants=("es",), forks=forks)))
+def test_runs_of_any_size_have_a_page():
+    for forks in (0, 1, 2, 5):
+        found = outline(page_of(complete_record(forks=forks)))
+        check_structure(found)
+        assert len(found.all("div", role="img")) == (8 if forks == 5 else 2 * bool(forks))
+    alone = outline(page_of(complete_record(variants=("es",))))
     check_structure(alone)
     assert "Effects" not in [text for _, text in alone.headings()]
-
-
-def test_several_contenders_share_the_heading_of_their_row():
-    found = outline(page_of(complete_record(variants=("es", "os", "noinline"))))
-    check_structure(found)
-    assert [one for one in found.all("th", rowspan="2") if one.text == "range"]
-
-
-def test_a_run_without_any_fork_has_a_page():
-    check_structure(outline(page_of(complete_record(forks=0, status="failed"))))
+    several = outline(page_of(complete_record(variants=("es", "os", "noinline"))))
+    check_structure(several)
+    assert [one for one in several.all("th", rowspan="2") if one.text == "range"]
 
 
 def test_a_comparison_says_where_its_sides_come_from(record: RunRecord):
@@ -214,9 +183,10 @@ def test_histories_are_results_each_table_once():
 
 
 def test_missing_samples_are_said(record: RunRecord):
-    assert "es, fork 3: no samples were kept" in page_of(
-        record, without_samples=("es, fork 3: no samples were kept",)
-    )
+    lost = tuple(f"es, fork {block}: no samples were kept" for block in range(8))
+    text = page_of(record, without_samples=lost)
+    assert "es, fork 5: no samples were kept; and 2 more." in text
+    assert "Plots of fewer than 5 points are left out." in text
 
 
 # Parts.
@@ -227,16 +197,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
-
-
-def make_chart(title: str, group: str, key: str = "k") -> Chart:
-    return Chart(key, group, title, "How to read it.", (), plot_layout("", "", height=300))
-
-
-def charts_of(group: Group) -> tuple[Chart, ...]:
-    (block,) = group.blocks
-    assert isinstance(block, Figures)
-    return block.charts
 
 
 @given(JSON)
@@ -265,11 +225,11 @@ def test_an_anchor_needs_no_escaping(key: str):
 
 
 def test_charts_are_grouped_in_the_order_of_the_tables_and_unknown_tasks_come_last():
-    charts = [make_chart("Course", name) for name in ("other", "sort", "range", "sort")]
-    found = groups(charts, ["range", "empty", "sort"])
-    assert [(group.title, len(charts_of(group))) for group in found] == [
-        ("range", 1),
-        ("sort", 2),
-        ("other", 1),
+    charts = [
+        Chart("k", name, "Course", "How to read it.", (), plot_layout("", ""))
+        for name in ("other", "sort", "range", "sort")
     ]
+    found = groups(charts, ["range", "empty", "sort"])
+    assert [group.title for group in found] == ["range", "sort", "other"]
+    assert found[1].blocks == (Figures((charts[1], charts[3])),)
     assert len({group.key for group in found}) == 3
