@@ -117,7 +117,7 @@ def test_load_of_a_run_is_on_several_hosts(ground: Ground, store: RunStore):
     assert cost.hosts.keys() == AHEAD_S.keys()
     assert cost.error_p50_ns == max(one.error_p50_ns for one in cost.hosts.values()) > 0
     assert "the load came from 2 hosts (one, two)" in " ".join(record.caveats)
-    assert "Load by host" in done.stdout
+    assert "Driver: requests sent" in done.stdout
 
 
 @pytest.mark.full

@@ -134,10 +134,3 @@ def test_every_scene_is_told_as_before(request: pytest.FixtureRequest):
 def test_a_run_that_has_not_begun_has_facts_too():
     record = complete_record(forks=0, engines=(), indices={}, answers=None, timings={})
     assert fact_lines(record)[0] == "Run"
-
-
-def test_lines_fit_a_width():
-    assert max(len(line) for line in fact_lines(PLAIN, width=80)) <= 80
-    assert " ".join(" ".join(fact_lines(PLAIN, width=60)).split()) == " ".join(
-        " ".join(fact_lines(PLAIN)).split()
-    )

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import golden
-from benchctl.report.facts import calibration_lines, fact_sections
-from benchctl.report.formats import all_notes, analysis_sections, render
+from benchctl.report.formats import analysis_sections, render
 from benchctl.report.layout import (
     collect_notes,
     further_tables,
@@ -23,7 +22,7 @@ from benchctl.report.layout import (
 )
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import headline, listed, verdict
-from benchctl.report.table import Notes, Table, plain, text_of
+from benchctl.report.table import Notes, Table, text_of
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import OtherLoad, RunRecord
 from benchctl.results.plan import StopSpec
@@ -32,7 +31,7 @@ from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import DECIDED, Verdict
 from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
 from builders import make_driver
-from report.conftest import CALIBRATION, changed, complete_record, difficult, driven, on_builds
+from report.conftest import changed, complete_record, driven, on_builds
 from report.published import BLOG_MS, BLOG_QPS, blog_record
 
 GOLDEN = Path(__file__).parent / "golden" / "sentences.txt"
@@ -227,18 +226,6 @@ def test_every_value_of_the_blog_gives_its_difference(name: str):
         assert float(found[line.operation]) == pytest.approx(float(line.diff.rstrip("%")), abs=0.056)
 
 
-def test_a_report_begins_with_the_verdict_and_ends_with_what_to_run_next(record: RunRecord):
-    analysis = analyse_run(record)
-    text = render(analysis, plan=record.plan, width=80)
-    first, second, _ = text.split("\n\n", 2)
-    assert first == headline(analysis)
-    assert " ".join(second.split()) == f"VERDICT {verdict(analysis)}"
-    assert text.endswith(f"  benchctl extend {record.id} --forks 10\n")
-    notes = plain([all_notes(analyse_run(complete_record(edit=difficult)))], 200)
-    assert "composite-date_histogram-daily: os cannot do this operation: unknown aggregation" in notes
-    assert "all: one index build per engine" in notes
-
-
 def test_a_verdict_says_that_requests_failed():
     def failing(summary: TaskSummary, variant: str, _block: int) -> TaskSummary:
         failures = {"http_error": 1} if (summary.label, variant) == ("range", "os") else {}
@@ -390,15 +377,6 @@ def test_a_batch_has_a_line_for_every_search():
     assert searches == [("1.000 / 1.500 / 2.000", "", "")] * 2
 
 
-def test_results_alone_have_no_table_of_the_driver_but_name_what_it_limited():
-    text = render(analyse_run(complete_record(edit=driven)), width=120)
-    assert "Driver:" not in text
-    _, _, throughput, service_time, _ = text.split("\n\n", 4)
-    for table in (throughput, service_time):
-        line = next(line for line in table.splitlines() if line.startswith("range"))
-        assert "driver-limited" in line
-
-
 def test_a_driver_is_shown_with_what_is_known_of_it():
     (table,) = (one for one in tables_of(complete_record(edit=driven)) if one.title.startswith("Driver"))
     assert columns_of(table, "Lag p50", "Lag max") == {("0.040", "0.400"), ("0.260", "14")}
@@ -417,16 +395,3 @@ def test_the_rate_stands_before_its_target_and_processes_before_their_share():
     )
     *_, table = tables_of(msgspec.structs.replace(record, plan=plan))
     assert columns_of(table, "Sent/s", "CPU") == {("99.80/100", "2 x 25.0%")}
-
-
-def test_a_calibration_is_part_of_the_facts_where_there_is_one(record: RunRecord):
-    assert tuple(calibration_lines(None)) == ()
-    assert "Driver floor" not in [section.heading for section in fact_sections(record)]
-    measured = msgspec.structs.replace(record, calibration=CALIBRATION)
-    lines = next(one.lines for one in fact_sections(measured) if one.heading == "Driver floor")
-    assert lines == (
-        "service time is overstated by 41 us (p50), 95 us (p99); a request costs 28 us of CPU",
-        "at most 14,800 requests/s with 1 client, 30,120 requests/s with 8",
-        "open loop at 100/s: sent late by 30 us (p50), 160 us (p99), 412 us (most)",
-        "open loop at 1000/s: sent late by 22 us (p50), 140 us (p99), 1,530 us (most)",
-    )

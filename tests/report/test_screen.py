@@ -74,17 +74,6 @@ def test_the_gravest_notes_stay_and_others_are_counted():
     assert "more note" in text
 
 
-def test_nothing_is_proposed_where_every_verdict_stands():
-    record = complete_record(answers=None)
-    analysis = analyse_run(record)
-    # What has settled gets more forks, never more documents.
-    text = render_screen(analysis, plan=record.plan).plain
-    assert "benchctl extend" in text
-    assert "--docs" not in text
-    decided = changed(analysis, lambda _, one: msgspec.structs.replace(one, verdict="slower"))
-    assert "Next" not in render_screen(decided, plan=record.plan).plain
-
-
 def test_names_are_neither_cut_nor_obeyed():
     analysis = analyse_run(complete_record())
     name = "es@8.19.0-with-a-rather-long-name"

@@ -164,6 +164,19 @@ def test_text_is_folded_to_fit_and_no_word_is_broken(table: Table, width: int, l
     assert text(table, width) == lines
 
 
+WORDS = st.lists(st.text("ab-", min_size=1, max_size=12), max_size=6).map(" ".join)
+
+
+@given(st.lists(st.tuples(WORDS, WORDS, WORDS), min_size=1, max_size=4), st.integers(1, 60))
+def test_every_word_is_there_at_every_width(rows: list[tuple[str, str, str]], width: int):
+    table = Table.of("", (OPERATION, VERDICT, "Figure"), rows)
+    lines = text(table, width)
+    assert sorted("".join(lines[2:]).replace(" ", "")) == sorted(
+        "".join("".join(row) for row in rows).replace(" ", "")
+    )
+    assert max(map(len, lines)) <= max(width, *map(len, text(table, 1)))
+
+
 @pytest.mark.parametrize(
     ("name", "lines"),
     [

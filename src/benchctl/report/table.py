@@ -327,18 +327,18 @@ def text_lines(table: Table, width: int | None = None, *, ruled: bool = True) ->
     gaps = len(widths) - 1
     fits = width is None or sum(widths) + 2 * gaps <= width
     # Words give way before names and figures, and of these the widest, as long as it can.
-    open_places = set() if fits else set(range(len(widths)))
-    while open_places and width is not None and sum(widths) + gaps > width:
-        place = max(
-            open_places,
-            key=lambda place: (table.columns[place].kind in ("words", "verdict"), widths[place]),
-        )
-        folded = (_folded(texts[place], kinds[place], widths[place] - 1) for texts, kinds in rows)
+    ranks = [(column.kind in ("words", "verdict")) for column in table.columns]
+    able = set() if fits else set(range(len(widths)))
+    while able and width is not None and (excess := sum(widths) + gaps - width) > 0:
+        place = max(able, key=lambda place: (ranks[place], widths[place]))
+        others = (widths[other] for other in able if other != place and ranks[other] == ranks[place])
+        aim = min(widths[place] - 1, max(widths[place] - excess, *others, 1))
+        folded = (_folded(texts[place], kinds[place], aim) for texts, kinds in rows)
         narrower = max(cell_len(piece) for pieces in folded for piece in pieces)
         if narrower < widths[place]:
             widths[place] = narrower
         else:
-            open_places.remove(place)
+            able.remove(place)
     gap = 2 if fits else 1
     for number, (texts, kinds) in enumerate(rows):
         styles = (

@@ -33,7 +33,6 @@ class Subject(msgspec.Struct, frozen=True):
     title: str
     analysis: Analysis
     records: tuple[RunRecord, ...] = ()
-    plan: Plan | None = None  # None when there are several: no command is proposed
     subtitle: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()  # where each side comes from, in words; empty for a single run
     charts: tuple[Chart, ...] = ()  # of samples; those of effects and forks are made from the analysis
@@ -50,7 +49,6 @@ def run_subject(record: RunRecord, analysis: Analysis) -> Subject:
         title=f"{', '.join(record.plan.challenges) or INDEX_BUILDS}: {' and '.join(record.plan.families)}",
         analysis=analysis,
         records=(record,),
-        plan=record.plan,
         subtitle=(
             f"Run {record.id}, {_moment(record.created)}, {record.status}",
             f"{forks} on host {record.environment.hostname}",
@@ -64,12 +62,10 @@ def comparison_subject(sides: Sequence[tuple[str, int, RunRecord]], analysis: An
     `sides` has label, number of forks and run of each, baseline first.
     """
     records = {record.id: record for _, _, record in sides}
-    first = sides[0][2]
     return Subject(
         title=f"Comparison: {' and '.join(dict.fromkeys(label for label, _, _ in sides))}",
         analysis=analysis,
         records=tuple(records.values()),
-        plan=first.plan if len(records) == 1 else None,
         subtitle=(
             ", ".join(dict.fromkeys(section.challenge for section in analysis.compared_sections)),
             f"from run{'s' if len(records) > 1 else ''} {', '.join(records)}",
@@ -97,7 +93,8 @@ def render_page(subject: Subject) -> str:
 
 
 def _parts(subject: Subject) -> Iterator[Part]:
-    analysis = subject.analysis
+    analysis, records = subject.analysis, subject.records
+    plan = records[0].plan if len(records) == 1 else None
     notes = collect_notes(analysis)
     charts = [*forest_charts(analysis), *fork_charts(analysis), *subject.charts]
     yield Part("verdict", "Verdict", [headline(analysis), Verdict(verdict(analysis))])
@@ -113,21 +110,17 @@ def _parts(subject: Subject) -> Iterator[Part]:
         remarks.append(f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{more}.")
     own = groups([chart for chart in charts if chart.group != OVERVIEW], names)
     yield Part("operations", "Operation by operation", [*remarks, *own])
-    facts = [block for record in subject.records for block in _facts(record, alone=len(subject.records) == 1)]
+    facts = [block for record in records for block in _facts(record, alone=len(records) == 1)]
     origins = [Items("", subject.origins)] if subject.origins else []
-    yield Part(
-        "setting", "What was compared, and how", [*origins, *_setting_tables(analysis, subject.plan), *facts]
-    )
-    plan = subject.plan
+    before = _setting_tables(analysis, plan)
+    yield Part("setting", "What was compared, and how", [*origins, *before, *facts])
     details = [*further_tables(analysis, details=True), *subject.profiles]
     yield Part("details", "Precision and details", details)
-    same = (
-        [Command("Measure the same again, from the same directory", again(plan.words))]
-        if plan and plan.words
-        else []
-    )
+    commands = list(subject.commands)
+    if plan is not None and plan.words:
+        commands.append(Command("Measure the same again, from the same directory", again(plan.words)))
     following = None if plan is None else next_command(analysis, plan)
-    yield Part("repeat", "How to repeat", [*subject.commands, *same, *filter(None, [following])])
+    yield Part("repeat", "How to repeat", [*commands, *filter(None, [following])])
 
 
 def _facts(record: RunRecord, *, alone: bool) -> Iterator[PageBlock]:
