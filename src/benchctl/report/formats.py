@@ -10,7 +10,7 @@ import msgspec
 from rich.text import Text
 
 from benchctl.errors import UsageError
-from benchctl.report.layout import collect_notes, further_tables, misses, ranked, result_tables
+from benchctl.report.layout import at_points, collect_notes, further_tables, misses, ranked, result_tables
 from benchctl.report.numbers import counted, json_text, visible
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import additions, headline, legend, verdict
@@ -259,7 +259,7 @@ def render_screen(
             "more note": len(noted) - said,
         }
         hidden = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
-        equal = misses(one for row in shown for one in row.comparisons)
+        equal = misses([one for row in shown for one in row.comparisons] + at_points(analysis))
         remarks = [*equal, *([f"{hidden}: -v shows them"] if hidden else [])]
         below = [paragraph(text, width) for text in remarks]
         body = [line for table in tables for line in _compact(table, width)]

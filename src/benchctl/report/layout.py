@@ -96,7 +96,8 @@ def _result_table(analysis: Analysis, title: str, rows: Sequence[Row], notes: No
             (
                 line_name(row),
                 value_text(only),
-                cv_text(only),
+                # A bound has no spread of its own.
+                "" if only.at_least else percent(only.cv_percent),
                 notes.cell(row.caveats, ", ".join(weaknesses([only], row.caveats))),
             )
             for row, only in alone
@@ -219,6 +220,13 @@ def misses(comparisons: Iterable[Comparison]) -> list[str]:
     ]
 
 
+def at_points(analysis: Analysis) -> list[Comparison]:
+    """Return what curves of a sweep compare, point by point and at equal recall."""
+    swept = [one for row in analysis.rows if row.swept for one in row.comparisons]
+    levels = (level for curve in analysis.curves for level in curve.at_recall)
+    return [*swept, *(one for level in levels for one in level.comparisons)]
+
+
 def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
     """Return a variant's value, marked if it is a lower bound.
 
@@ -234,11 +242,6 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
         value = comparison.baseline_value if of_baseline else comparison.contender_value
     # A bound is what was tried: it has no digits that nobody asked for.
     return f">= {value:,.4g}" if figures.at_least and value is not None else figure(value)
-
-
-def cv_text(figures: Figures) -> str:
-    """Return how forks differ; nothing of a bound, which has no spread of its own."""
-    return "" if figures.at_least else percent(figures.cv_percent)
 
 
 def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple[str, Cell]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from benchctl.quantities import COUNT
-from benchctl.report.layout import each_count, marked_word, metric_title, misses, paired_points, said
+from benchctl.report.layout import at_points, each_count, marked_word, misses, paired_points, said
 from benchctl.report.numbers import counted, rough, signed_percent
 from benchctl.report.table import Addition, Notes
 from benchctl.slices import hooks
@@ -207,7 +207,7 @@ def _about_builds(contender: str, analysis: Analysis) -> str:
         size = f" ({signed_percent(one.effect_percent)}%)" if one.verdict in SIZED else ""
         word = marked_word(one)
         word = _COUNTED["n/a"] if word in {"n/a", "insufficient"} else word
-        told.setdefault(word, []).append(f"{metric_title(row)}{size}")
+        told.setdefault(word, []).append(f"{metric_of(row.metric).title}{size}")
     parts = [f"{word} in {listed(names)}" for word, names in told.items()]
     return f"Index builds of {contender} against {own[0][1].baseline}: {'; '.join(parts)}." if own else ""
 
@@ -286,7 +286,11 @@ def legend(analysis: Analysis) -> list[str]:
         lines.append(
             "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
         )
-    return [*lines, *misses(comparisons), *(f"{line}." for line in analysis.differences)]
+    return [
+        *lines,
+        *misses([*comparisons, *at_points(analysis)]),
+        *(f"{line}." for line in analysis.differences),
+    ]
 
 
 def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:

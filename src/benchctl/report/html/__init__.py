@@ -170,8 +170,7 @@ def rendered(
 ) -> str:
     """Return a page, without parts that are empty; one that is not `scripted` has no plots."""
     shown = [part for part in parts if part.blocks]
-    plots = any(_has_plots(part.blocks) for part in shown)
-    scripts = [*([SCRIPT] if scripted else []), *([PLOTLY] if plots else [])]
+    scripts = (SCRIPT, PLOTLY) if scripted else ()
     return (
         templates()
         .get_template("page.html.jinja")
@@ -186,13 +185,6 @@ def rendered(
             policy=inline_policy(*scripts),
             palette=embedded(dark_palette()) if scripted else "",
         )
-    )
-
-
-def _has_plots(blocks: Iterable[PageBlock]) -> bool:
-    return any(
-        isinstance(block, Figures) or (isinstance(block, Group) and _has_plots(block.blocks))
-        for block in blocks
     )
 
 
