@@ -29,7 +29,7 @@ from benchctl.results.plan import StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import DECIDED, Verdict
-from benchctl.stats.metrics import SERVICE_TIME, THROUGHPUT
+from benchctl.stats.metrics import THROUGHPUT, metric
 from builders import make_driver
 from report.conftest import changed, complete_record, driven, on_builds
 from report.published import BLOG_MS, BLOG_QPS, blog_record
@@ -193,7 +193,7 @@ def test_notes_are_numbered_by_gravity_and_what_every_row_shares_has_no_number()
     assert [notes.cell(row.caveats).text for row in analysis.rows[:3]] == ["[1] [2]", "", "[3]"]
     assert notes.general[0].text == "the governor is powersave"
     few = collect_notes(analyse_run(complete_record(forks=1)))
-    assert [doubt.code for doubt in few.general] == ["few-units", "one-index-build"]
+    assert [doubt.code for doubt in few.general] == ["few-units", "builds"]
 
 
 # Tables.
@@ -220,8 +220,8 @@ BLOG = {**BLOG_MS, **BLOG_QPS}
 
 @pytest.mark.parametrize("name", BLOG)
 def test_every_value_of_the_blog_gives_its_difference(name: str):
-    metric = SERVICE_TIME if name in BLOG_MS else THROUGHPUT
-    found = differences(analyse_run(blog_record(name), metrics=(metric,)))
+    of = metric("service_time") if name in BLOG_MS else THROUGHPUT
+    found = differences(analyse_run(blog_record(name), metrics=(of,)))
     for line in BLOG[name]:
         assert float(found[line.operation]) == pytest.approx(float(line.diff.rstrip("%")), abs=0.056)
 
@@ -271,15 +271,9 @@ def test_precision_says_what_a_difference_takes():
     analysis = analyse_run(complete_record())
     table = precision_table(analysis)
     assert table is not None
-    assert table.titles[-3:] == ("Forks", "Minutes", "To go")
-    assert "; forks per variant and minutes to detect 10%" in table.title
-    # Forks of 20 s on either side, which differ by 2%: four are enough.
-    assert (analysis.costs[0].forks, analysis.costs[0].pair_s) == (4, 40.0)
-    assert table.texts[0][-3:-1] == ("4", "2.7")
-    unknown = precision_table(msgspec.structs.replace(analysis, costs=()))
-    assert unknown is not None
-    assert unknown.titles[-1] == "MDE %"
-    assert unknown.title.endswith("(MDE, 80% power)")
+    assert (table.titles[-1], analysis.block_s) == ("To go", 40.0)
+    further = analysis.rows[0].comparisons[0].further
+    assert table.texts[0][-1] == ("" if further is None else f"{further * 40 / 60:.1f}")
     several = precision_table(analyse_run(complete_record(variants=THREE)))
     assert several is not None
     assert (several.titles[2], len(several.texts)) == ("Variant", 12)
@@ -323,7 +317,7 @@ def test_texts_name_builds_where_they_are_the_unit():
     record = on_builds(complete_record(), 3)
     words = " ".join(render(analyse_run(record), plan=record.plan).split())
     assert "Interval and p: paired t over pairs of index builds, on logarithms" in words
-    assert "every build has the same weight" in words
+    assert "the index build is the unit" in words
 
 
 def test_values_beside_a_change_are_those_of_its_pairs():

@@ -52,16 +52,18 @@ def settled(block_s: float) -> Proposal:
         msgspec.structs.replace(row, caveats=tuple(one for one in row.caveats if one.code != "not-steady"))
         for row in analysis.rows
     )
-    costs = tuple(
-        msgspec.structs.replace(analysis.costs[0], block_s=block_s, further=forks) for forks in (5, 30, None)
-    )
-    return msgspec.structs.replace(analysis, rows=rows, costs=costs), plan
+    further = iter((5, 30, *[None] * 99))
+    return changed(
+        msgspec.structs.replace(analysis, rows=rows, block_s=block_s),
+        lambda _, one: msgspec.structs.replace(one, further=next(further)),
+    ), plan
 
 
 def few_requests() -> Proposal:
     """Of counts that benchctl chose, and nothing is forecast."""
     analysis, plan = proposal(complete_record(edit=lambda summary, *_: of_requests(summary, 5)), settled=True)
-    return msgspec.structs.replace(analysis, costs=()), plan
+    unknown = {"mde_percent": None, "further": None}
+    return changed(analysis, lambda _, one: msgspec.structs.replace(one, **unknown)), plan
 
 
 def tasks(record: RunRecord, **changes: Any) -> tuple[Challenge, ...]:

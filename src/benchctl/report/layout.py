@@ -31,8 +31,7 @@ from benchctl.report.table import (
     worded,
 )
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.spec import MOST_FORKS
-from benchctl.stats.analysis import Analysis, DriverRow, Figures, HostRow, Row, TimeKind, TimeRow, weaknesses
+from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, TimeKind, TimeRow, weaknesses
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import DECIDED, HELD_WORDS, QUALITY_WORDS, UNITS, VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import HELD, QUALITY, Metric, metric_of
@@ -44,7 +43,7 @@ _LONG_MS = 10
 # Doubts that a reader must see first, the gravest first; others follow as they are met.
 _GRAVEST: tuple[CaveatCode, ...] = (
     "busy-host", "failures", "counted-less", "ignored-errors", "nothing-found", "answers-differ",
-    "hits-changed", "unsupported", "saturated", "driver-limited", "lower-bound", "counted-more",
+    "hits-changed", "unsupported", "saturated", "driver-limited", "lower-bound",
     "missing-values", "stalled", "not-steady",
 )  # fmt: skip
 
@@ -272,42 +271,31 @@ def further_tables(analysis: Analysis, *, details: bool) -> list[Table]:
 
 
 def precision_table(analysis: Analysis) -> Table | None:
-    """Return what the run could detect, and the forks and minutes to detect a smaller difference.
+    """Return what the run could detect, and the minutes that inconclusive rows lack.
 
     None if that says nothing: for one variant, or with one fork of each.
     """
     pairs = [(row, comparison) for row in analysis.rows for comparison in row.comparisons]
     if not any(one.mde_percent is not None for _, one in pairs):
         return None
-    costs = {(cost.schedule, cost.task, cost.metric, cost.contender): cost for cost in analysis.costs}
     lines = []
     for row, one in pairs:
-        cost = costs.get((row.schedule, row.task, row.metric, one.contender))
-        forks = minutes = further = ""
-        if cost is not None:
-            forks = f"over {MOST_FORKS}" if cost.forks is None else str(cost.forks)
-            minutes = _tenths(cost.minutes)
-            further = "" if cost.further is None else _tenths(cost.further_minutes)
+        further = "" if one.further is None else _tenths(one.further * analysis.block_s / 60)
         spread = f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}"
         lines.append(
             (
                 analysis.where(row), metric_title(row), one.contender, spread, _tenths(one.mde_percent),
-                forks, minutes, further, _shrunk(one),
+                further, _shrunk(one),
             )
         )  # fmt: skip
-    columns = (
-        OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "Forks", "Minutes", "To go", "Shrunk %",
-    )  # fmt: skip
+    columns = (OPERATION, worded("Metric"), VARIANT, "CV %", "MDE %", "To go", "Shrunk %")
     title = (
         f"Precision: CV of {baseline_of(analysis.rows)} and of the variant; minimum detectable effect "
         "(MDE, 80% power)"
     )
-    if analysis.costs:
-        title += (
-            f"; forks per variant and minutes to detect {analysis.costs[0].effect_percent:g}%; minutes to go "
-            "until inconclusive rows have a verdict"
-        )
-    table = Table.of(title, columns, lines).without_empty("Forks", "Minutes", "To go", "Shrunk %")
+    if any(one.further for _, one in pairs):
+        title += "; minutes to go until inconclusive rows have a verdict"
+    table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
     return table if len(analysis.variants) > _TWO else table.without("Variant")
 
 
@@ -372,7 +360,7 @@ def _driver_table(analysis: Analysis) -> Table | None:
 
 
 def _driven(
-    analysis: Analysis, row: DriverRow | HostRow, host: str, target: str = "", processes: str = ""
+    analysis: Analysis, row: DriverRow, host: str, target: str = "", processes: str = ""
 ) -> tuple[str, ...]:
     cpu = NOT_AVAILABLE if row.cpu_share is None else f"{processes}{percent(100 * row.cpu_share)}"
     lags = map(_ms, (row.lag_p50_ns, row.lag_p99_ns, row.lag_max_ns))

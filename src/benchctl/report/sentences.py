@@ -9,11 +9,10 @@ from benchctl.report.layout import at_points, each_count, marked_word, misses, p
 from benchctl.report.numbers import counted, rough, signed_percent
 from benchctl.report.table import Addition, Notes
 from benchctl.slices import hooks
-from benchctl.stats.analysis import Analysis, Row, too_few
+from benchctl.stats.analysis import Analysis, Row, Trend, too_few
 from benchctl.stats.caveat import CaveatCode, Replicate
 from benchctl.stats.compare import Comparison, Verdict
 from benchctl.stats.metrics import HELD, INDEX_BUILDS, metric_of
-from benchctl.stats.steady import Trend
 
 SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 _MOST_NAMED = 3
@@ -26,10 +25,6 @@ _COUNTED = {
 }
 # What no verdict may stand without: of the run, and of tasks.
 _OF_THE_RUN = frozenset({"failed-forks", "other-tasks", "test-mode", "unfinished", "unlike"})
-_DESIGNS: dict[CaveatCode, str] = {
-    "separate-runs": "Runs count, not forks: host, day and index build differ from run to run.",
-    "not-restarted": "Nodes were not restarted between forks.",
-}
 _OF_TASKS: dict[CaveatCode, str] = {
     "counted-less": "Something other than the nodes answered searches of {}.",
     "failures": "Requests failed on {}.",
@@ -235,9 +230,11 @@ def _stalls(analysis: Analysis, rows: Iterable[Row]) -> Iterator[str]:
 
 def _unsound(analysis: Analysis) -> Iterator[str]:
     """Yield that requests failed, or answers differ: no verdict may stand without that."""
-    general = {doubt.code for doubt in analysis.caveats}
     yield from (_sentence(doubt.text) for doubt in analysis.caveats if doubt.code in _OF_THE_RUN)
-    yield from (text for code, text in _DESIGNS.items() if code in general)
+    if analysis.replicate == "run":
+        yield "Runs count, not forks: host, day and index build differ from run to run."
+    if any(doubt.code == "not-restarted" for doubt in analysis.caveats):
+        yield "Nodes were not restarted between forks."
     for code, text in _OF_TASKS.items():
         rows = [row for row in analysis.rows if any(doubt.code == code for doubt in row.caveats)]
         if names := list(dict.fromkeys(analysis.where(row) for row in rows)):

@@ -32,8 +32,8 @@ from benchctl.report.charts.plots import (
 from benchctl.report.html import STYLE, text_of
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import RunRecord
-from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns, concatenate
+from benchctl.results.store import ForkSource
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import own_interval

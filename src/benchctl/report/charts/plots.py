@@ -16,8 +16,8 @@ from benchctl.report.layout import better, metric_title, verdict_cell
 from benchctl.report.numbers import NOT_AVAILABLE, figure, interval, p_value, signed_percent
 from benchctl.report.table import VARIANT, Table, worded
 from benchctl.results.plan import Place
-from benchctl.results.reading import ForkSource
 from benchctl.results.samples import Columns, Outcome
+from benchctl.results.store import ForkSource
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.compare import Comparison, own_interval
 from benchctl.stats.metrics import metric_of
