@@ -9,7 +9,6 @@ import msgspec
 
 from benchctl.track.values import ValueSource
 
-_MOST_RETRIES = 100
 _SETTLES_AFTER: Final = "settles-after"
 _ALONE: Final = 1.6  # so many times as many
 
@@ -17,9 +16,20 @@ MOST_WAIT_S = 10**6
 """Eleven days: longer than any pause or deadline is meant to be, and short enough for every clock."""
 
 PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_WAIT_S)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Codes = tuple[int, ...] | int
+"""Status codes, one or several."""
+UrlPath = Annotated[str, msgspec.Meta(pattern="^/")]
+_HeaderText = Annotated[str, msgspec.Meta(pattern=r"^[ -~]*\Z")]  # printable ASCII, on one line
+# Keys that say the same, of any operation.
+_EXCLUSIVE = (("index", "data_stream"), ("type", "data_stream"), ("indices", "data_streams"))
 
-# Rally hands these to its client library, which sends none of them.
-_OF_THE_LIBRARY = frozenset({"request_timeout", "ignore"})
+
+class _LibraryParams(msgspec.Struct):
+    """Request parameters that Rally hands to its client library, which sends none of them."""
+
+    request_timeout: PositiveSeconds | None = None
+    ignore: Codes = ()
 
 
 def demand(*rules: tuple[bool, str]) -> None:
@@ -90,19 +100,22 @@ class Operation(
     reads: ClassVar[bool] = False
     """True if this type changes nothing and so may run on a foreign cluster."""
 
+    shares_work: ClassVar[bool] = False
+    """True if the clients of a task take their work from one source, such as the corpus."""
+
     wire: ClassVar[Form | None] = None
     """The request of this type; None where there are several, or where it depends on more than its keys."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(min_length=1)]
     # Query parameters of the URL. Two of them are Rally's client's own, and stay out of it: `request_timeout`
     # (as the key of the operation) and `ignore` (status codes that count as success).
     request_params: dict[str, Any] = {}
     # Seconds until a request counts as timed out; None means the driver's default.
-    request_timeout: float | None = None
-    headers: dict[str, str] = {}
-    opaque_id: str | None = None  # sent as X-Opaque-Id
+    request_timeout: PositiveSeconds | None = None
+    headers: dict[_HeaderText, _HeaderText] = {}
+    opaque_id: _HeaderText | None = None  # sent as X-Opaque-Id
     # How often a request that the node rejects as too many is sent again.
-    retry_on_429: int = msgspec.field(default=0, name="retry-on-429")
+    retry_on_429: Annotated[int, msgspec.Meta(ge=0, le=100)] = msgspec.field(default=0, name="retry-on-429")
     include_in_reporting: bool | None = None  # whether tables show it; None means as its type usually is
     # What its answers have to be like; checked where the run says so, as in Rally.
     assertions: tuple[Assertion, ...] = ()
@@ -111,28 +124,21 @@ class Operation(
     tags: tuple[str, ...] | str = ()
 
     def __post_init__(self) -> None:
-        texts = [*self.headers, *self.headers.values(), self.opaque_id or ""]
-        ignored = _listed(self.request_params.get("ignore", []))
-        timeouts = (self.request_timeout, self.request_params.get("request_timeout"))
-        demand(
-            (self.name != "", "the operation's name is empty"),
-            (
-                all(map(_is_timeout, timeouts)),
-                f"request-timeout must be above 0, at most {MOST_WAIT_S:,} seconds",
-            ),
-            (
-                all(not isinstance(code, bool) and str(code).isdecimal() for code in ignored),
-                "request-params: ignore must be a status code or a list of them",
-            ),
-            (
-                0 <= self.retry_on_429 <= _MOST_RETRIES,
-                f"retry-on-429 must be from 0 to {_MOST_RETRIES}",
-            ),
-            (
-                all(text.isascii() and text.isprintable() for text in texts),
-                "a header with a line break, another control character or one outside of ASCII",
-            ),
-        )
+        for key, other in _EXCLUSIVE:
+            both = getattr(self, key, None) is not None and getattr(self, other, None) is not None
+            demand((not both, f"{key} and {other} do not mix".replace("_", "-")))
+        self._library_params()
+
+    def _library_params(self) -> _LibraryParams:
+        try:
+            return msgspec.convert(self.request_params, _LibraryParams, strict=False)
+        except msgspec.ValidationError as err:
+            raise ValueError(f"request-params: {str(err).replace('$.', '')}") from err
+
+    @property
+    def target(self) -> str | None:
+        """The index or data stream that it names; None means the track's own."""
+        return getattr(self, "index", None) or getattr(self, "data_stream", None)
 
     @property
     def constant(self) -> bool:
@@ -179,11 +185,6 @@ class Operation(
         return self.wire.body(self)
 
     @property
-    def shares_work(self) -> bool:
-        """Return whether the clients of a task take their work from one source, such as the corpus."""
-        return False
-
-    @property
     def ends(self) -> bool:
         """Return whether it ends by itself, however long a task could go on."""
         return False
@@ -191,27 +192,20 @@ class Operation(
     @property
     def url_params(self) -> dict[str, str]:
         """The query parameters as engines read them: `true` and `false`, lists separated by commas."""
-        return {
-            key: url_param(value) for key, value in self.request_params.items() if key not in _OF_THE_LIBRARY
-        }
+        own = _LibraryParams.__struct_fields__
+        return {key: url_param(value) for key, value in self.request_params.items() if key not in own}
 
     @property
     def deadline_s(self) -> float | None:
         """Seconds until a request counts as timed out; None means the driver's default."""
-        if self.request_timeout is not None:
-            return self.request_timeout
-        timeout = self.request_params.get("request_timeout")
-        return None if timeout is None else float(timeout)
+        return self.request_timeout or self._library_params().request_timeout
 
     @property
     def accepted(self) -> frozenset[int]:
         """Status codes that count as success beside the 2xx."""
-        own = getattr(self, "ignore", ())
-        ignored = [
-            *(own if isinstance(own, tuple) else (own,)),
-            *_listed(self.request_params.get("ignore", [])),
-        ]
-        return frozenset(map(int, ignored))
+        own, ignored = getattr(self, "ignore", ()), self._library_params().ignore
+        codes = ((part,) if isinstance(part, int) else part for part in (own, ignored))
+        return frozenset(code for part in codes for code in part)
 
 
 class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -224,16 +218,6 @@ class Cannot(Operation, frozen=True, kw_only=True, forbid_unknown_fields=False):
     def ends(self) -> bool:
         """Return True: nothing is sent."""
         return True
-
-
-def _is_timeout(value: object) -> bool:
-    if value is None:
-        return True
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_WAIT_S
-
-
-def _listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def url_param(value: Any) -> str:
@@ -283,33 +267,12 @@ class Asking(Varying, frozen=True, kw_only=True):
     data_stream: str | None = None  # the same, for those that are data streams
     type: str | None = None  # of documents, on nodes old enough to have types
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (self.index is None or self.data_stream is None, "index and data-stream do not mix"),
-            (self.type is None or self.data_stream is None, "type and data-stream do not mix"),
-        )
-
-    @property
-    def target(self) -> str | None:
-        """The name to search; None means the track's own index."""
-        return self.index or self.data_stream
-
 
 class OnIndex(Retried, frozen=True, kw_only=True):
     """Operations on an index or a data stream; None means the track's own."""
 
     index: str | None = None  # one, or several with commas
     data_stream: str | None = None  # the same, for those that are data streams
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand((self.index is None or self.data_stream is None, "index and data-stream do not mix"))
-
-    @property
-    def target(self) -> str | None:
-        """The name it works on; None means the track's own index."""
-        return self.index or self.data_stream
 
 
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
-from benchctl.track.operations import Operation, Retried, Varying, admin, demand
+from benchctl.track.operations import Count, Operation, Retried, Varying, admin, demand
 from benchctl.track.operations.search import (
     CompositeAgg,
     PaginatedSearch,
@@ -36,11 +36,6 @@ class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-t
     index: str | None = None  # None means the data stream, or else the track's own index
     data_stream: str | None = None  # the same, for those that are data streams
     keep_alive: str = "1m"
-
-    @property
-    def target(self) -> str | None:
-        """The name to keep; None means the track's own index."""
-        return self.index or self.data_stream
 
 
 class CreatePointInTime(OpenPointInTime, frozen=True, kw_only=True, tag="create-point-in-time"):
@@ -138,13 +133,12 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
 
     shown: ClassVar[bool] = True
 
-    requests: tuple[Step, ...]
+    requests: Annotated[tuple[Step, ...], msgspec.Meta(min_length=1)]
     # How many requests are on their way at the same time; None sets no bound.
-    max_connections: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_connections: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        demand((len(self.requests) > 0, "requests is empty"))
         streams = sum(1 for _ in _streams_of(self.requests))
         demand((streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"))
         given: set[str] = set()
@@ -219,8 +213,9 @@ OPERATION_KEYS = sorted(
 # Rally reads these, too, for keys that its documentation writes otherwise.
 _OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
 MEANINGLESS = frozenset(
-    {"batch-size", "detailed-results", "profile-metrics", "profile-metrics-sample-size", "run-on-serverless"}
-)
+    {"batch-size", "detailed-results", "profile-metrics", "profile-metrics-sample-size", "run-on-serverless",
+     "radial_engine", "radial_search_type"}
+)  # fmt: skip
 """Keys of Rally and its kin about what benchctl decides itself, or does not do: passed over in silence."""
 _TYPE = "operation-type"
 
@@ -245,11 +240,11 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
 
 
 def _prepared(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """An operation's keys as its class has them; null says nothing, as in Rally."""
+    """An operation's keys as its class has them; nulls and empty filter types are ignored."""
     prepared = {
         _OTHER_SPELLINGS.get(key, key): value
         for key, value in raw.items()
-        if value is not None and key not in MEANINGLESS
+        if value is not None and key not in MEANINGLESS and (key, value) != ("filter_type", {})
     }
     if isinstance(steps := prepared.get("requests"), list):
         prepared["requests"] = [_step(step) for step in steps]

@@ -5,7 +5,16 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
 
-from benchctl.track.operations import MOST_WAIT_S, Asking, Operation, Varying, demand
+from benchctl.track.operations import (
+    MOST_WAIT_S,
+    Asking,
+    Codes,
+    Count,
+    Operation,
+    UrlPath,
+    Varying,
+    demand,
+)
 
 _SUB_AGGREGATIONS = ("aggs", "aggregations")
 
@@ -67,7 +76,10 @@ def _keys(content: object) -> Iterator[str]:
             yield from _keys(part)
 
 
-_MOST_DOCUMENTS = 2**31 - 1  # that a sample counts
+_ALL = 100  # per cent
+_Percent = Annotated[float, msgspec.Meta(ge=0, le=_ALL)]
+_Documents = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+"""As many documents as a sample counts."""
 
 
 class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
@@ -75,12 +87,15 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
 
     shown: ClassVar[bool] = True
     counts: ClassVar[str] = "docs"
+    shares_work: ClassVar[bool] = True
 
-    bulk_size: int  # documents a request
-    ingest_percentage: float = 100.0  # how much of the corpus to send, in whole requests, rounded up
-    ingest_from_percentage: float = 0.0  # how much of the corpus to leave out before that
+    bulk_size: _Documents  # a request
+    ingest_percentage: Annotated[float, msgspec.Meta(gt=0, le=100)] = (
+        100.0  # how much of the corpus to send, in whole requests, rounded up
+    )
+    ingest_from_percentage: _Percent = 0.0  # how much of the corpus to leave out before that
     # How many documents of the corpus to send; not together with a percentage.
-    ingest_doc_count: int | None = None
+    ingest_doc_count: Count | None = None
     corpora: str | tuple[str, ...] | None = None  # names of those to send; None means all of the track's
     # Only documents for these indices, where the corpora say where they go.
     indices: str | tuple[str, ...] | None = None
@@ -94,46 +109,30 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     looped: bool = False  # start over at the end of the corpus
     # Give documents ids, of which some repeat; new ids count up, or come in random order.
     conflicts: Literal["sequential", "random"] | None = None
-    conflict_probability: float = 25.0  # per cent of documents that get the id of an earlier one
+    conflict_probability: _Percent = 25.0  # of documents that get the id of an earlier one
     on_conflict: Literal["index", "update"] = "index"  # what is sent for them
-    recency: float = 0.0  # 0 to 1; how much ids that are new are preferred to repeat, 0 for not at all
+    recency: Annotated[float, msgspec.Meta(ge=0, le=1)] = (
+        0.0  # how much ids that are new are preferred to repeat, 0 for not at all
+    )
     timeout: str | None = None  # the request's timeout parameter
 
     def __post_init__(self) -> None:
         super().__post_init__()
         demand(
             (
-                1 <= self.bulk_size <= _MOST_DOCUMENTS,
-                f"bulk-size must be at least 1, at most {_MOST_DOCUMENTS:,}",
-            ),
-            (0 < self.ingest_percentage <= 100, "ingest-percentage must be above 0, at most 100"),  # noqa: PLR2004 - per cent
-            (
-                0 <= self.ingest_from_percentage <= 100 - self.ingest_percentage,
+                self.ingest_from_percentage + self.ingest_percentage <= _ALL,
                 "ingest-from-percentage and ingest-percentage must not exceed 100 together",
-            ),
-            (0 <= self.conflict_probability <= 100, "conflict-probability must be from 0 to 100"),  # noqa: PLR2004 - per cent
-            (0 <= self.recency <= 1, "recency must be from 0 to 1"),
-            (
-                self.ingest_doc_count is None or self.ingest_doc_count >= 1,
-                "ingest-doc-count must be at least 1",
             ),
             (
                 self.ingest_doc_count is None
-                or (self.ingest_percentage == 100 and not self.ingest_from_percentage),  # noqa: PLR2004 - per cent
+                or (self.ingest_percentage == _ALL and not self.ingest_from_percentage),
                 "ingest-doc-count and ingest-percentage do not mix",
             ),
-            (self.index is None or self.data_stream is None, "index and data-stream do not mix"),
-            (self.indices is None or self.data_streams is None, "indices and data-streams do not mix"),
             (
                 self.conflicts is None or (self.data_stream is None and self.data_streams is None),
                 "conflicts: a data stream has none, since its documents are only ever created",
             ),
         )
-
-    @property
-    def shares_work(self) -> bool:
-        """Return whether the clients of a task take their work from one source, such as the corpus."""
-        return True
 
     @property
     def ends(self) -> bool:
@@ -152,43 +151,24 @@ class _WithBody(Asking, frozen=True, kw_only=True):
 class _Paging(_WithBody, frozen=True, kw_only=True):
     """Operations that read an answer page by page."""
 
-    pages: int | Literal["all"] = "all"  # how many pages at most; `all` reads to the end
-    results_per_page: int | None = None  # hits or buckets a page; None leaves it to the body
+    pages: Count | Literal["all"] | None = "all"  # how many pages at most; `all` reads to the end
+    results_per_page: Count | None = None  # hits or buckets a page; None leaves it to the body
     # Whether the node may answer from its request cache; None leaves it to the index.
     cache: bool | None = None
-    # Whether the node may compress its answers; not unless this says so.
-    response_compression_enabled: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(*_page_rules(self.pages, self.results_per_page))
-
-
-def _page_rules(
-    pages: int | Literal["all"] | None, results_per_page: int | None
-) -> tuple[tuple[bool, str], ...]:
-    return (
-        (not isinstance(pages, int) or pages >= 1, "pages must be at least 1, or 'all'"),
-        (results_per_page is None or results_per_page >= 1, "results-per-page must be at least 1"),
-    )
-
-
-class Search(_WithBody, frozen=True, kw_only=True, tag="search"):
-    """A search; with `pages` it scrolls, as in Rally."""
-
-    # Whether the node may answer from its request cache; None leaves it to the index.
-    cache: bool | None = None
-    pages: int | Literal["all"] | None = None  # how many pages to scroll through; None asks once
-    results_per_page: int | None = None
     # Whether the node may compress its answers. They are not unless this says so: unpacking costs the
     # driver time.
     response_compression_enabled: bool = False
+
+
+class Search(_Paging, frozen=True, kw_only=True, tag="search"):
+    """A search; with `pages` it scrolls, as in Rally."""
+
+    pages: Count | Literal["all"] | None = None  # how many pages to scroll through; None asks once
     profile_query: bool = False  # OpenSearch Benchmark's word for `profile` in the body
 
     def __post_init__(self) -> None:
         super().__post_init__()
         demand(
-            *_page_rules(self.pages, self.results_per_page),
             (
                 self.pages is None or self.with_point_in_time_from is None,
                 "with-point-in-time-from and pages do not mix: a scroll has its own point in time",
@@ -259,11 +239,7 @@ class OneSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
     """Several searches in one request to `_msearch`."""
 
-    searches: tuple[OneSearch, ...]  # what is asked, each with values of its own
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand((len(self.searches) > 0, "searches is empty"))
+    searches: Annotated[tuple[OneSearch, ...], msgspec.Meta(min_length=1)]
 
     @property
     def templates(self) -> Any:
@@ -272,17 +248,13 @@ class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
 
 
 class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
-    """Parameters of a search request."""
+    """Any request."""
 
-    path: str  # with its leading slash
+    path: UrlPath
     method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
-    ignore: tuple[int, ...] | int = ()  # status codes that count as success beside the 2xx
+    ignore: Codes = ()  # status codes that count as success beside the 2xx
     # One JSON value, or lines of them, which go out as NDJSON; a text goes out as it is.
     body: dict[str, Any] | list[Any] | str = msgspec.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand((self.path.startswith("/"), "path must begin with '/'"))
 
     @property
     def templates(self) -> Any:
@@ -293,11 +265,7 @@ class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
 class Sleep(Operation, frozen=True, kw_only=True, tag="sleep"):
     """A pause."""
 
-    duration: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand((0 <= self.duration <= MOST_WAIT_S, f"duration must be from 0 to {MOST_WAIT_S:,} seconds"))
+    duration: Annotated[float, msgspec.Meta(ge=0, le=MOST_WAIT_S)]  # seconds
 
 
 class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
@@ -307,7 +275,7 @@ class Sql(Operation, frozen=True, kw_only=True, tag="sql"):
     reads: ClassVar[bool] = True
 
     body: dict[str, Any]  # with the `query`
-    pages: Annotated[int, msgspec.Meta(ge=1)] = 1  # how many pages at most
+    pages: Count = 1  # how many pages at most
 
 
 # OpenSearch Benchmark spells keys of these types with underscores, and a few with hyphens.
@@ -359,16 +327,12 @@ class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="b
     """Vectors of a data set, many a request; their ids are their numbers."""
 
     counts: ClassVar[str] = "docs"
+    shares_work: ClassVar[bool] = True
 
-    bulk_size: Annotated[int, msgspec.Meta(ge=1, le=_MOST_DOCUMENTS)]  # vectors a request
+    bulk_size: _Documents  # vectors a request
     # Of HDF5 files, by which searches filter: they are not indexed, so refused.
     filter_attributes: tuple[Any, ...] = ()
     retries: int = 0  # taken from workloads; `retry-on-429` is benchctl's
-
-    @property
-    def shares_work(self) -> bool:
-        """Return whether the clients of a task take their work from one source, such as the corpus."""
-        return True
 
 
 class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="vector-search"):
@@ -389,37 +353,32 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="
     response_compression_enabled: bool = False
     calculate_recall: bool = True  # whether answers are held against the exact neighbours, where known
     profile_query: bool = False  # the same as `profile` in the body
-    k: Annotated[int, msgspec.Meta(ge=1)] | None = None  # how many neighbours
+    k: Count | None = None  # how many neighbours
     # How many are looked at to find them: `num_candidates` of Elasticsearch, `ef_search` of OpenSearch; None
     # leaves it to the engine.
-    candidates: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    candidates: Count | None = None
     # `neighbors_data_set_format`, `neighbors_data_set_path`, `neighbors_data_set_corpus`: what is nearest; by
     # default what an HDF5 data set says itself.
     neighbors_data_set_format: Literal["hdf5", "bigann", "big-ann"] | None = None
     neighbors_data_set_path: str | None = None
     neighbors_data_set_corpus: str | None = None
     # How often a task without iterations or a time period asks for every vector.
-    repetitions: Annotated[int, msgspec.Meta(ge=1)] = 1
+    repetitions: Count = 1
     filter: dict[str, Any] | None = None  # a query of neighbours, which the search applies while it looks
     # `filter_type`, `filter_body`: the same if `efficient`; `post_filter`, `boolean` apply it to the hits.
     # Without a type, a body has no effect, as in OpenSearch Benchmark.
-    filter_type: str | dict[str, Any] | None = None
+    filter_type: str | None = None
     filter_body: dict[str, Any] | None = None
     # How many times as many neighbours are found in the quantized vectors, to be ranked by the whole ones.
     oversample_factor: float | None = None
-    # space_type, min_score, max_distance, radial_search_type, radial_engine: of searches by script or radius,
-    # which benchctl does not do with a data set.
-    space_type: str | None = None
+    space_type: str | None = None  # how distances are measured, where the mapping leaves it open
+    # `min_score`, `max_distance`: of searches by radius, which benchctl does not do with a data set.
     min_score: float | None = None
     max_distance: float | None = None
-    radial_search_type: str | None = None
-    radial_engine: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         demand(
-            # Workloads write an empty object where a parameter says nothing.
-            (not self.filter_type or isinstance(self.filter_type, str), "filter_type is not text"),
             (
                 self.k is None or self.candidates is None or self.candidates >= self.k,
                 "candidates must be at least k",
