@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document, convert, know, offset_of, read_document, repeated_keys
+from benchctl.track.document import Document, convert, offset_of, read_document, repeated_keys
 from benchctl.track.template import Renderer
 from foreign_tracks import write_files
 
@@ -21,33 +21,22 @@ class Thing(msgspec.Struct, frozen=True, rename="kebab"):
     how_many: int = 1
 
 
-know(["misplaced-key"])
-
-
 def read(folder: Path, *, lenient: bool = True, **files: str) -> tuple[Document, Any]:
     written = {name.replace("_", ".", 1): text for name, text in files.items()}
     path = write_files(folder, written) / "a.json"
     return read_document(Renderer(folder, {}, lenient=True).render(path), lenient=lenient)
 
 
-def test_broken_json_shows_the_rendered_lines(tmp_path: Path):
+def test_broken_json_shows_the_rendered_line(tmp_path: Path):
     with pytest.raises(UsageError) as caught:
         read(
             tmp_path,
             a_json='[\n{{ r.collect(parts="b.json") }}\n]',
             b_json='{"n": {{ 40 + 2 }},\n {% if true %}"bad" 7{% endif %}\n}',
         )
-    first = f"{tmp_path}/a.json is not JSON once its template is rendered"
-    assert caught.value.message == "\n".join(
-        [
-            f"{first}: expected ':', in line 3",
-            "  1 | [",
-            '  2 | {"n": 42,',
-            '  3 |  "bad" 7',
-            "    |        ^",
-            "  4 | }",
-            "  5 | ]",
-        ]
+    assert caught.value.message == (
+        f"{tmp_path}/a.json is not JSON once its template is rendered: "
+        "expected ':', in line 3, column 8: \"bad\" 7"
     )
 
 
@@ -105,11 +94,10 @@ def test_other_broken_json_is_a_usage_error_as_well(tmp_path: Path, text: str):
 @pytest.mark.parametrize(
     ("raw", "place", "words"),
     [
-        ('{"nmae": "x"}', 3, ["$.things[1]: unknown key 'nmae'", "did you mean 'name'"]),
+        ('{"nam": "x"}', 3, ["$.things[1]: unknown key 'nam'", "did you mean 'name'"]),
         ('{"name": 3}', 3, ["$.things[1].name"]),
         ('{"how-many": 2}', 3, ["$.things[1]", "'name' is missing"]),
         ('{"name": "x",\n"how-many": "y"}', 4, ["$.things[1].how-many"]),
-        ('{"name": "x",\n"how": 1}', 4, ["unknown key 'how'", "known"]),
     ],
 )
 def test_a_complaint_names_file_line_and_path(tmp_path: Path, raw: str, place: int, words: list[str]):

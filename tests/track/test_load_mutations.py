@@ -167,15 +167,15 @@ def with_search(body: str) -> str:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (with_search('{"size": NaN}'), ["invalid character, in line 3", "| ", "^"]),
+        (with_search('{"size": NaN}'), ["invalid character, in line 3, column 19"]),
         (with_search('"\\ud800"'), ["track.json", "in line 3"]),
         (with_search('{"size": 1e999}'), ["track.json", "out of range"]),
         (with_search('{"size": 1' + "0" * 5000 + "}"), ["track.json", "out of range"]),
         (with_search('{"a":' * 5000 + "1" + "}" * 5000), ["nested too deeply"]),
         ('{"description": "é"}'.encode("latin-1"), ["is not UTF-8", "save it as UTF-8"]),
         ('{"description": 1}'.encode("utf-16"), ["is not UTF-8"]),
-        ('{"' + "x" * 10**6 + '": 1}', ["unknown key 'xxx", "characters)"]),
-        (" " * 300 + '{"version": 2,, "x": 1}', ["line 1", '"version": 2,,', "^"]),
+        ('{"operations' + "s" * 3 + '": 1}', ["unknown key 'operationssss'", "did you mean 'operations'"]),
+        (" " * 300 + '{"version": 2,, "x": 1}', ["line 1, column 315", '"version": 2,,']),
         ("{\r\n\r\n\r\n1}", ["track.json", "in line 4"]),
     ],
 )
@@ -184,12 +184,6 @@ def test_what_is_wrong_is_shown_where_it_is(tmp_path: Path, content: bytes | str
     for word in words:
         assert word in text
     assert len(text) < MOST_CHARACTERS
-
-
-def test_the_mark_stands_below_the_character_even_far_to_the_right(tmp_path: Path):
-    text = refusal(tmp_path, {"track.json": " " * 300 + '{"version": 2,, "x": 1}'})
-    shown, mark = text.splitlines()[1:3]
-    assert shown[mark.index("^")] == ","
 
 
 def test_a_byte_order_mark_and_other_line_ends_are_nothing_wrong(tmp_path: Path):

@@ -40,10 +40,10 @@ from benchctl.run.plan import RunSpec, freeze, refuse_sweep
 from benchctl.run.targets import check_targets
 from benchctl.spec import BusyAction, RunForm
 from benchctl.track.load import load_track, reject_unused
-from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.model import MOST_CLIENTS, Challenge, Task, Track
 from benchctl.track.operations import MOST_WAIT_S, Asking
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.schedule import MOST_CLIENTS, MOST_PER_S
+from benchctl.track.schedule import MOST_PER_S
 
 # What options of `benchctl run` would mean here, and what to do instead.
 _INSTEAD = {

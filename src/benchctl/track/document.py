@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -15,16 +15,13 @@ from benchctl.yaml_file import COMPLAINT_PLACE, find_place, steps_of
 T = TypeVar("T")
 
 _BYTE = re.compile(r" \(byte (\d+)\)")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
 _COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
-_AROUND = 3  # lines shown before and after an error
-_WIDEST = 160
+_AROUND = 60  # characters shown before and after an error
 LIKE = 0.8
 """More similar words, by difflib's measure, are typos."""
-# Keys of objects of a track's files: elsewhere they are misplaced rather than unknown. These mean nothing.
-_VOCABULARY = {
-    "default", "short-description", "index-settings", "run-on-serverless", "serverless", "assertions",
-    "auto-managed",
-}  # fmt: skip
+# OpenSearch Benchmark's, of other types or without effect here: similar to others, but no typos.
+_NO_TYPOS = frozenset({"bulk_size", "retry-max-wait-period", "ramp-down-time-period"})
 
 
 # Places of values, which are looked for when an error is told.
@@ -151,9 +148,17 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
             object has a duplicate key; in a lenient document that is noted, and the last one counts.
     """
     document = Document(str(rendered.path), rendered.text, lenient=lenient)
+    repeated: list[bool] = []
     try:
         value = msgspec.json.decode(rendered.text)
-        for where, key in repeated_keys(rendered.text) if _has_repeated(rendered.text) else ():
+        # Finding out where takes longer. Numbers stay strings, whatever their size.
+        json.loads(
+            rendered.text,
+            object_pairs_hook=lambda pairs: repeated.append(len(dict(pairs)) < len(pairs)),
+            parse_int=str,
+            parse_float=str,
+        )
+        for where, key in repeated_keys(rendered.text) if any(repeated) else ():
             if not lenient:
                 hint = "remove one of them: only the last would count"
                 raise document.refuse(where, f"the key '{key}' is duplicated", hint=hint)
@@ -171,64 +176,36 @@ def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Documen
     return document, value
 
 
-def _has_repeated(text: str) -> bool:
-    """Return whether some object has a duplicate key; faster than finding out where."""
-    has_duplicates = False
-
-    def look(pairs: list[tuple[str, object]]) -> None:
-        nonlocal has_duplicates
-        has_duplicates = has_duplicates or len(dict(pairs)) < len(pairs)
-
-    # Numbers stay strings, whatever their size.
-    json.loads(text, object_pairs_hook=look, parse_int=str, parse_float=str)
-    return has_duplicates
-
-
 def _broken(rendered: Rendered, found: str) -> UsageError:
-    """The error for invalid JSON, with its lines where the parser tells the place."""
+    """The error for invalid JSON, with its line where the parser gives the place."""
     byte = _BYTE.search(found)
     reason = _BYTE.sub("", found).removeprefix("JSON is malformed: ")
-    text, shown = rendered.text, ""
     if byte is not None or "truncated" in found:
-        before = text.encode(errors="replace")[: int(byte[1]) if byte else None].decode(errors="replace")
-        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        reason, shown = f"{reason}, in line {line}", f"\n{_excerpt(text, line, column)}"
+        text = rendered.text
+        at = (
+            len(text.encode(errors="replace")[: int(byte[1])].decode(errors="replace")) if byte else len(text)
+        )
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        shown = text[max(at - column + 1, at - _AROUND) : at + _AROUND].split("\n", 1)[0].strip()
+        reason = f"{reason}, in line {line}, column {column}: {shown}"
     names = ", ".join(rendered.undefined)
     return UsageError(
-        f"{rendered.path} is not JSON once its template is rendered: {reason}{shown}",
+        f"{rendered.path} is not JSON once its template is rendered: {reason}",
         hint=f"these have no value and came out as nothing: {names}; give them with --param" if names else "",
     )
-
-
-def _excerpt(text: str, line: int, column: int) -> str:
-    """The lines around an error, numbered, with a mark below its column."""
-    rows = text.split("\n")
-    left = max(0, column - _WIDEST // 2) if column > _WIDEST else 0
-    first, last = max(1, line - _AROUND), min(len(rows), line + _AROUND)
-    width = len(str(last))
-    shown = [
-        f"  {number:>{width}} | {rows[number - 1][left : left + _WIDEST]}"
-        for number in range(first, last + 1)
-    ]
-    shown.insert(line - first + 1, f"  {'':{width}} | {'^':>{column - left}}")
-    return "\n".join(row.rstrip() for row in shown)
 
 
 # Values into typed forms.
 
 
 def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:
-    """Convert JSON to a typed form.
+    """Convert JSON to a typed form; as in Rally, nulls in an object mean nothing.
 
     Raises:
         UsageError: If it does not fit; the message names file and JSON path.
     """
     if isinstance(raw, Mapping):
-        known = encoded_names(kind)
-        for key in raw:
-            if key not in known:
-                fitting_key(key, known, document, where)
-        raw = {key: value for key, value in raw.items() if key in known}
+        raw = known_keys(raw, encoded_names(cast("Any", kind)), document, where)
     try:
         # Templates write numbers as texts, and whole ones as fractions.
         return msgspec.convert(raw, kind, strict=False)
@@ -244,43 +221,25 @@ def refused(err: msgspec.ValidationError, document: Document, where: str) -> Usa
     return document.refuse(f"{where}{inner}", _MISSING.sub(r"'\1' is missing", complaint))
 
 
-_MISSING = re.compile(r"Object missing required field `(.*)`")
-
-
-_KEYS: dict[Any, tuple[str, ...]] = {}
-
-
+@cache  # slower than parsing a task
 def encoded_names(kind: Any) -> tuple[str, ...]:
     """Return the keys of a struct in JSON."""
-    if kind not in _KEYS:
-        # Slower than parsing a task.
-        _KEYS[kind] = tuple(field.encode_name for field in msgspec.structs.fields(kind))
-    return _KEYS[kind]
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind))
 
 
-def know(keys: Iterable[str]) -> None:
-    """Add keys of some kind of object: elsewhere they are misplaced rather than unknown."""
-    _VOCABULARY.update(keys)
-
-
-def fitting_key(
-    key: str, known: Sequence[str], document: Document, where: str, *, others: bool = False
-) -> None:
-    """Ignore an object's unexpected key if it is a comment or misplaced.
-
-    Args:
-        key: none of the known ones.
-        known: keys that the object may have.
-        document: only lenient ones may have misplaced keys.
-        where: JSON path of the object.
-        others: also ignore unknown keys that resemble no known one.
+def known_keys(
+    raw: Mapping[str, Any], known: Sequence[str], document: Document, where: str
+) -> dict[str, Any]:
+    """Return an object without comments and nulls; a lenient document may also have keys that mean nothing.
 
     Raises:
-        UsageError: If the key is unknown.
+        UsageError: If a key is unknown, and the document not lenient or the key probably a typo.
     """
-    if _COMMENT.fullmatch(key):
-        return
-    near = nearest(key, known, alike=LIKE)
-    if not document.lenient or not (key in _VOCABULARY or (others and not near)):
-        raise document.refuse(where, f"unknown key '{key}'", hint=suggestion(key, known), key=key)
-    document.note(where, f"'{key}' means nothing here and is passed over")
+    for key in raw:
+        if key in known or _COMMENT.fullmatch(key):
+            continue
+        is_typo = key not in _NO_TYPOS and nearest(key, known, alike=LIKE) is not None
+        if is_typo or not document.lenient:
+            raise document.refuse(where, f"unknown key '{key}'", hint=suggestion(key, known), key=key)
+        document.note(where, f"'{key}' means nothing here and is passed over")
+    return {key: value for key, value in raw.items() if key in known and value is not None}

@@ -1,14 +1,14 @@
 """The loader of tracks and challenges, by name or path, and filters of their tasks."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any
 
 import msgspec
 
 from benchctl.errors import UsageError, suggestion
-from benchctl.track.document import Document, convert, encoded_names, know, read_document
+from benchctl.track.document import Document, convert, read_document
 from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
@@ -31,7 +31,6 @@ from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import (
     Context,
-    IncompleteError,
     check_challenge,
     read_challenge,
     read_operation,
@@ -48,18 +47,18 @@ _IN_PLACE = "schedule"
 
 class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
     version: int | str = _VERSION
-    description: str | None = None
-    meta: dict[str, Any] | None = None
-    parameters: dict[str, Any] | None = None
-    dependencies: tuple[str, ...] | None = None
-    indices: tuple[dict[str, Any], ...] | None = None
-    data_streams: tuple[dict[str, Any], ...] | None = None
-    templates: tuple[dict[str, Any], ...] | None = None
-    composable_templates: tuple[dict[str, Any], ...] | None = None
-    component_templates: tuple[dict[str, Any], ...] | None = None
-    corpora: tuple[dict[str, Any], ...] | None = None
+    description: str = ""
+    meta: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
+    dependencies: tuple[str, ...] = ()
+    indices: tuple[dict[str, Any], ...] = ()
+    data_streams: tuple[dict[str, Any], ...] = ()
+    templates: tuple[dict[str, Any], ...] = ()
+    composable_templates: tuple[dict[str, Any], ...] = ()
+    component_templates: tuple[dict[str, Any], ...] = ()
+    corpora: tuple[dict[str, Any], ...] = ()
     generator: GeneratorName = "big5"
-    operations: tuple[Any, ...] | None = None
+    operations: tuple[Any, ...] = ()
     challenges: tuple[dict[str, Any], ...] | None = None
     challenge: dict[str, Any] | None = None
     test_procedures: tuple[dict[str, Any], ...] | None = msgspec.field(name="test_procedures", default=None)
@@ -90,11 +89,6 @@ class _TemplateEntry(msgspec.Struct, frozen=True, rename="kebab"):
     delete_matching_indices: bool = True
 
 
-know([*encoded_names(_TrackFile), *encoded_names(_IndexEntry), *encoded_names(_TemplateEntry)])
-# From Rally's first version; tracks migrated to the second one still have it.
-know(["data-url"])
-
-
 def _read_track(path: Path, renderer: Renderer) -> Track:
     document, raw = read_document(renderer.render(path), lenient=True)
     if not isinstance(raw, Mapping):
@@ -121,12 +115,10 @@ class _Reader:
             raise self._document.refuse(
                 "$.version", f"the track is of version {entry.version}; benchctl reads version {_VERSION}"
             )
-        indices = tuple(
-            self._index(one, f"$.indices[{place}]") for place, one in enumerate(entry.indices or ())
-        )
+        indices = tuple(self._index(one, f"$.indices[{place}]") for place, one in enumerate(entry.indices))
         data_streams = tuple(
             convert(one, _DataStreamEntry, self._document, f"$.data-streams[{place}]").name
-            for place, one in enumerate(entry.data_streams or ())
+            for place, one in enumerate(entry.data_streams)
         )
         if indices and data_streams:
             raise self._document.refuse(
@@ -136,17 +128,17 @@ class _Reader:
         targets = Targets(tuple(index.name for index in indices), types, data_streams)
         track = Track(
             name=self._path.resolve().parent.name,
-            operations=self._operations(entry.operations or ()),
+            operations=self._operations(entry.operations),
             digest="",
             indices=indices,
             data_streams=data_streams,
             templates=tuple(self._templates(entry)),
-            corpora=read_corpora(entry.corpora or (), self._document, targets),
+            corpora=read_corpora(entry.corpora, self._document, targets),
             generator=entry.generator,
-            description=entry.description or "",
-            meta=entry.meta or {},
-            parameters=entry.parameters or {},
-            dependencies=entry.dependencies or (),
+            description=entry.description,
+            meta=entry.meta,
+            parameters=entry.parameters,
+            dependencies=entry.dependencies,
             plugin=self._plugin,
         )
         challenges = self._challenges(entry, track)
@@ -171,9 +163,9 @@ class _Reader:
             except UsageError as err:
                 # Only challenges that refer to it cannot be run.
                 self._unusable[_name_of(named)] = err
-                if isinstance(err, IncompleteError):
+                missing = err.message.rpartition(": ")[2]
+                if missing.endswith(" is missing"):
                     # Workloads define operations that their tasks redefine.
-                    missing = err.message.rpartition(": ")[2]
                     self._document.note(where, f"{missing}: no task can name it")
                 else:
                     self._faults.append(Fault(err.message, err.hint, operation=_name_of(named)))
@@ -255,7 +247,7 @@ class _Reader:
             ("component", "component-templates"),
         )
         for kind, key in kinds:
-            for place, raw in enumerate(getattr(entry, key.replace("-", "_")) or ()):
+            for place, raw in enumerate(getattr(entry, key.replace("-", "_"))):
                 yield self._template(raw, kind, f"$.{key}[{place}]")
 
     def _template(self, raw: Any, kind: TemplateKind, where: str) -> Template:
@@ -317,15 +309,10 @@ def _reference_problem(operation: Operation, track: Track) -> str:
 
 
 def _names_no_index(operation: Operation) -> bool:
-    match operation:
-        case MultiSearch():
-            return not operation.target and not all(search.index for search in operation.searches)
-        case Asking() | OpenPointInTime():
-            return not operation.target
-        case SubmitAsyncSearch() | VectorSearch():
-            return not operation.index
-        case _:
-            return False
+    if isinstance(operation, MultiSearch) and all(search.index for search in operation.searches):
+        return False
+    needing = Asking | OpenPointInTime | SubmitAsyncSearch | VectorSearch
+    return isinstance(operation, needing) and not operation.target
 
 
 def _name_of(operation: object) -> str:
@@ -438,18 +425,18 @@ def _override(task: Task, overrides: Mapping[str, Any], document: Document) -> T
     """The task with these keys replaced; 0 as a rate removes the rate."""
     if not overrides:
         return task
-    fields = {field.name: field for field in msgspec.structs.fields(Task)}
+    types = {field.name: field.type for field in msgspec.structs.fields(Task)}
     converted: dict[str, Any] = {}
     for key, value in overrides.items():
+        if key == "target_throughput" and value == 0:
+            converted[key] = None
+            # Poisson arrivals need a rate.
+            converted["schedule"] = "deterministic" if task.schedule == "poisson" else task.schedule
+            continue
         try:
-            converted[key] = msgspec.convert(value, fields[key].type)
+            converted[key] = msgspec.convert(value, types[key])
         except msgspec.ValidationError as err:
             raise UsageError(f"{document.name}: parameter {key}: {err}", hint=f"give {key} a number") from err
-    if converted.get("target_throughput") == 0:
-        converted["target_throughput"] = None
-        if task.schedule == "poisson":
-            # Arrivals need a rate.
-            converted["schedule"] = "deterministic"
     if "target_throughput" in converted:
         converted["target_interval"] = None
     if converted.get("iterations") is not None:
@@ -495,43 +482,17 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
             raise UnusedParameter(name, suggestion(name, sorted(others)))
 
 
-Subject = Literal["name", "type", "tag"]
-
-
-class TaskFilter(NamedTuple):
-    """A filter: a property of a task, and its required value."""
-
-    subject: Subject
-    value: str
-
-    def __str__(self) -> str:
-        is_plain = self.subject == "name" and self.value.partition(":")[0] not in get_args(Subject)
-        return self.value if is_plain else f"{self.subject}:{self.value}"
-
-    def matches(self, task: Task, operation: Operation) -> bool:
-        """Return whether it matches a task."""
-        return self.value in _labels(task, operation)[self.subject]
-
-
-def parse_filters(text: str) -> tuple[TaskFilter, ...]:
-    """Parse comma-separated filters: a task's name, `type:search`, `tag:setup`.
-
-    A name that begins like one of the others has `name:` before it.
-    """
-    filters = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        subject, _, value = part.partition(":")
-        kind = next((name for name in get_args(Subject) if name == subject and value), None)
-        filters.append(TaskFilter("name", part) if kind is None else TaskFilter(kind, value))
-    return tuple(filters)
+def parse_filters(text: str) -> tuple[str, ...]:
+    """Parse comma-separated filters: a task's name, `type:search`, `tag:setup`."""
+    return tuple(filter(None, (part.strip() for part in text.split(","))))
 
 
 def filter_tasks(
     challenges: Sequence[Challenge],
     operations: Mapping[str, Operation],
     *,
-    include: Iterable[TaskFilter] = (),
-    exclude: Iterable[TaskFilter] = (),
+    include: Collection[str] = (),
+    exclude: Collection[str] = (),
 ) -> tuple[Challenge, ...]:
     """Return challenges with some of their tasks.
 
@@ -545,32 +506,52 @@ def filter_tasks(
         UsageError: If a filter matches no task of any challenge, a challenge is left without tasks, or with
             one that no longer ends.
     """
-    include, exclude = tuple(include), tuple(exclude)
     if not include and not exclude:
         return tuple(challenges)
-    subjects = [
-        (task, challenge.operations.get(task.operation) or operations[task.operation])
+    labels = {
+        label
         for challenge in challenges
         for task in challenge.schedule
-    ]
-    for rule in (*include, *exclude):
-        if not any(rule.matches(*subject) for subject in subjects):
-            raise _matches_nothing(rule, challenges, subjects)
-    return tuple(_filtered(challenge, operations, include, exclude) for challenge in challenges)
+        for label in _labels(task, {**operations, **challenge.operations})
+    }
+    for text in (*include, *exclude):
+        if text not in labels:
+            names = " or ".join(f"'{challenge.name}'" for challenge in challenges)
+            kind = next((prefix for prefix in _PREFIXES if text.startswith(prefix)), "")
+            choices = (label for label in labels if label.startswith(kind or _NAME))
+            raise UsageError(
+                f"no task of challenge {names} matches the filter '{text}'",
+                hint=suggestion(text, sorted(choice if kind else choice[len(_NAME) :] for choice in choices)),
+            )
+    return tuple(
+        _filtered(challenge, {**operations, **challenge.operations}, include, exclude)
+        for challenge in challenges
+    )
+
+
+_NAME = "name:"  # of a task whose name begins like a filter by something else
+_PREFIXES = (_NAME, "type:", "tag:")
+
+
+def _labels(task: Task, operations: Mapping[str, Operation]) -> set[str]:
+    """Every filter that matches a task."""
+    operation = operations[task.operation]
+    own = (operation.tags,) if isinstance(operation.tags, str) else operation.tags
+    tags = {f"tag:{tag}" for tag in (*task.tags, *own)}
+    return {task.label, f"{_NAME}{task.label}", f"type:{operation.type_name}"} | tags
 
 
 def _filtered(
     challenge: Challenge,
     operations: Mapping[str, Operation],
-    include: tuple[TaskFilter, ...],
-    exclude: tuple[TaskFilter, ...],
+    include: Collection[str],
+    exclude: Collection[str],
 ) -> Challenge:
-    operations = {**operations, **challenge.operations}
+    labels = [_labels(task, operations) for task in challenge.schedule]
     kept = {
         place: task
         for place, task in enumerate(challenge.schedule)
-        if (not include or any(rule.matches(task, operations[task.operation]) for rule in include))
-        and not any(rule.matches(task, operations[task.operation]) for rule in exclude)
+        if (not include or not labels[place].isdisjoint(include)) and labels[place].isdisjoint(exclude)
     }
     if not kept:
         raise UsageError(f"the filters leave no task of challenge '{challenge.name}'")
@@ -587,25 +568,3 @@ def _filtered(
     # A task may have been ended by a parallel one that is gone now.
     check_challenge(left, operations, Document(f"challenge {challenge.name}, filtered"))
     return left
-
-
-def _labels(task: Task, operation: Operation) -> dict[Subject, frozenset[str]]:
-    """Everything filters can look at."""
-    own = (operation.tags,) if isinstance(operation.tags, str) else operation.tags
-    return {
-        "name": frozenset({task.label}),
-        "type": frozenset({operation.type_name}),
-        "tag": frozenset({*task.tags, *own}),
-    }
-
-
-def _matches_nothing(
-    one: TaskFilter, challenges: Sequence[Challenge], subjects: Iterable[tuple[Task, Operation]]
-) -> UsageError:
-    labels = {label for subject in subjects for label in _labels(*subject)[one.subject]}
-    names = " or ".join(f"'{challenge.name}'" for challenge in challenges)
-    prefix = "" if one.subject == "name" else f"{one.subject}:"
-    return UsageError(
-        f"no task of challenge {names} matches the filter '{one}'",
-        hint=suggestion(one.value, sorted(labels), before=prefix),
-    )

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document, Remark, convert
+from benchctl.track.document import Document, Remark, convert, encoded_names
+from benchctl.track.operations import MOST_WAIT_S, PositiveSeconds
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
 
 SourceFormat = Literal["bulk", "hdf5", "big-ann"]
 
+_Size = Annotated[int, msgspec.Meta(ge=0)]
 _PACKED = (".bz2", ".gz", ".zst", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
 
 
@@ -22,22 +24,27 @@ class SourcePart(msgspec.Struct, frozen=True, rename="kebab"):
     size: int
 
 
-class Documents(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
-    """A file of documents."""
+class _Destination(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
+    """Keys of a file of documents that its corpus may have for all of its files."""
 
-    source_file: str  # its name, as it is published: compressed, if it is
-    document_count: int | None = None  # how many documents it holds; None where a stream has no end
-    compressed_bytes: int | None = None  # of the file as published; None when the track does not say
-    uncompressed_bytes: int | None = None  # of its text; None when the track does not say
     base_url: str | None = None  # the folder of the published file
-    source_url: str | None = None  # the published file itself, where it has a name of its own
-    source_file_parts: tuple[SourcePart, ...] = ()  # the pieces that it is published in; empty for one file
     source_format: SourceFormat = "bulk"  # `bulk` is a JSON document a line; the others hold vectors
     # Where its documents go; None when they say so themselves, or go to a data stream.
     target_index: str | None = None
     target_data_stream: str | None = None  # the same for a data stream
     target_type: str | None = None  # of the documents, for engines that had types
     includes_action_and_meta_data: bool = False  # whether a line before each document says what to do with it
+
+
+class Documents(_Destination, frozen=True, kw_only=True):
+    """A file of documents."""
+
+    source_file: str  # its name, as it is published: compressed, if it is
+    document_count: _Size | None = None  # how many documents it holds; None where a stream has no end
+    compressed_bytes: _Size | None = None  # of the file as published; None when the track does not say
+    uncompressed_bytes: _Size | None = None  # of its text; None when the track does not say
+    source_url: str | None = None  # the published file itself, where it has a name of its own
+    source_file_parts: tuple[SourcePart, ...] = ()  # the pieces that it is published in; empty for one file
     meta: dict[str, Any] = {}
 
     @property
@@ -61,22 +68,13 @@ class Corpus(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     meta: dict[str, Any] = {}
 
 
-class _CorpusEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    """A corpus in a file: what is not its own holds for all of its documents that do not say otherwise."""
+class _CorpusEntry(_Destination, frozen=True, kw_only=True):
+    """A corpus in a file."""
 
     name: str
     documents: tuple[dict[str, Any], ...]
-    streaming_ingestion: str | None = None
-    meta: dict[str, Any] | None = None
-    base_url: str | None = None
-    source_format: SourceFormat | None = None
-    includes_action_and_meta_data: bool | None = None
-    target_index: str | None = None
-    target_data_stream: str | None = None
-    target_type: str | None = None
-
-
-_OWN = ("name", "documents", "streaming-ingestion", "meta")
+    streaming_ingestion: str = ""
+    meta: dict[str, Any] = {}
 
 
 class Targets(NamedTuple):
@@ -100,16 +98,13 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
         if entry.name in corpora:
             raise document.refuse(f"{where}.name", f"two corpora are called '{entry.name}'")
         documents = tuple(_documents(entry, document, where, targets))
-        corpora[entry.name] = Corpus(entry.name, documents, entry.streaming_ingestion or "", entry.meta or {})
+        corpora[entry.name] = Corpus(entry.name, documents, entry.streaming_ingestion, entry.meta)
     return tuple(corpora.values())
 
 
 def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Targets) -> Iterator[Documents]:
-    inherited = {
-        key: value
-        for key, value in msgspec.to_builtins(entry).items()
-        if key not in _OWN and value is not None
-    }
+    shared = encoded_names(_Destination)
+    inherited = {key: value for key, value in msgspec.to_builtins(entry).items() if key in shared}
     for key, names in (("target-index", targets.indices), ("target-data-stream", targets.data_streams)):
         if len(names) == 1:
             inherited.setdefault(key, names[0])
@@ -131,12 +126,10 @@ def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Tar
 
 def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
     """Return what is wrong with a file of documents; empty when nothing is."""
-    sizes = (found.document_count, found.compressed_bytes, found.uncompressed_bytes)
     parts, published = sum(part.size for part in found.source_file_parts), found.published_bytes
     index, stream = found.target_index is not None, found.target_data_stream is not None
     rules = (
         (found.document_count is None and not streams, "document-count is missing"),
-        (any(size is not None and size < 0 for size in sizes), "a size or count is negative"),
         (
             bool(parts) and published is not None and parts != published,
             f"its source-file-parts have {parts:,} bytes together, the file {published or 0:,}",
@@ -154,12 +147,15 @@ def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
 
 
 TrackOperation = AnyOperation | PluginOperation
-"""Keys that a task may repeat."""
-
 TemplateKind = Literal["index", "composable", "component"]
 ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
-ErrorLevel = Literal["non-fatal"]
-StepOrder = Literal["written", "random"]
+
+MOST_CLIENTS = 4096
+"""A client is a thread and a connection."""
+_Clients = Annotated[int, msgspec.Meta(ge=1, le=MOST_CLIENTS)]
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+_Requests = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=MOST_WAIT_S)]
 
 
 class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -167,20 +163,20 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     operation: str  # the operation's name
     name: str = ""  # the task's own name; empty means the operation's
-    clients: int = 1
-    warmup_iterations: int | None = None
-    iterations: int | None = None  # measured requests per client; None with a time period
-    warmup_time_period: float | None = None  # seconds of unmeasured requests
-    time_period: float | None = None  # seconds of measured requests
+    clients: _Clients = 1
+    warmup_iterations: Annotated[int, msgspec.Meta(ge=0, le=10**12)] | None = None
+    iterations: _Requests | None = None  # measured requests per client; None with a time period
+    warmup_time_period: _Seconds | None = None  # seconds of unmeasured requests
+    time_period: PositiveSeconds | None = None  # seconds of measured requests
     least_time: float | None = None  # seconds that it measures at least beyond its iterations; benchctl's own
     # Units a second over all clients; None means as fast as the node answers.
-    target_throughput: float | None = None
+    target_throughput: _Positive | None = None
     # Seconds between requests over all clients; the other way to say target_throughput.
-    target_interval: float | None = None
+    target_interval: _Positive | None = None
     schedule: ScheduleName = "deterministic"  # how arrivals are spaced when there is a target
-    ramp_up_time_period: float | None = None  # seconds over which the clients start one after the other
+    ramp_up_time_period: _Seconds | None = None  # seconds over which the clients start one after the other
     # `non-fatal` lets the task go on after failed requests whatever the run's policy is.
-    ignore_response_error_level: ErrorLevel | None = None
+    ignore_response_error_level: Literal["non-fatal"] | None = None
     # Units of target_throughput in one request: 1 for requests, the documents of a body where the target is
     # in documents.
     per_request: float = 1.0
@@ -250,7 +246,7 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     meta: dict[str, Any] = {}
     parameters: dict[str, Any] = {}
     # Of its steps: as they are written, or at random, another one in each block, by the run's seed.
-    order: StepOrder = "written"
+    order: Literal["written", "random"] = "written"
     remarks: tuple[str, ...] = ()  # of the loader on its file and on the track, as far as they bear on it
 
     @property

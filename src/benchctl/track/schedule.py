@@ -10,17 +10,15 @@ from typing import Any, get_args
 import msgspec
 
 from benchctl.errors import UsageError, guess, nearest, suggestion
-from benchctl.track.document import LIKE, Document, convert, encoded_names, fitting_key, know, refused
-from benchctl.track.model import Challenge, ErrorLevel, ScheduleName, StepOrder, Task, TrackOperation
+from benchctl.track.document import LIKE, Document, convert, encoded_names, known_keys, refused
+from benchctl.track.model import MOST_CLIENTS, Challenge, ScheduleName, Task, TrackOperation
 from benchctl.track.operations import MOST_WAIT_S, Cannot, Operation, Varying
 from benchctl.track.operations.catalogue import (
     BUILT_IN_PARAM_SOURCES,
-    MEANINGLESS,
-    OPERATION_KEYS,
     OPERATION_TYPES,
-    AnyOperation,
     PluginOperation,
     decode_operation,
+    operation_keys,
 )
 from benchctl.track.operations.search import Bulk, BulkVectors
 from benchctl.track.values import check_values
@@ -32,18 +30,7 @@ _SOURCE = "param-source"
 _LIKE = 0.87
 # Keys of a plug-in's operation with their usual meaning.
 _COMMON = ("name", "include-in-reporting", "meta", "tags")
-_UNKNOWN_KEY = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
-
-_LACKING = re.compile(r"Object missing required field `")
 _TRUNCATED = "bulk-size"  # a number of documents that Rally cuts to a whole one
-
-know([*OPERATION_KEYS, *MEANINGLESS, _TYPE, _SOURCE])
-# OpenSearch Benchmark's, of unsupported types: similar to others, but no typos.
-know(["bulk_size", "retry-max-wait-period"])
-
-
-class IncompleteError(UsageError):
-    """An operation lacks a mandatory key."""
 
 
 def read_operation(raw: Any, document: Document, where: str, *, plugin: str | None = None) -> TrackOperation:
@@ -66,10 +53,7 @@ def read_operation(raw: Any, document: Document, where: str, *, plugin: str | No
     kind = raw.get(_TYPE, "search")
     own = isinstance(kind, str) and kind in OPERATION_TYPES
     if document.lenient and isinstance(kind, str):
-        source = raw.get(_SOURCE)
-        if source is not None and not isinstance(source, str):
-            raise document.refuse(f"{where}.{_SOURCE}", "is not text")
-        sourced = source is not None and source not in BUILT_IN_PARAM_SOURCES and source != kind
+        sourced = raw.get(_SOURCE) not in (None, kind, *BUILT_IN_PARAM_SOURCES)
         if sourced or (not own and (plugin or nearest(kind, OPERATION_TYPES, alike=_LIKE) is None)):
             return _plugin_operation(raw, kind, document, where)
     if not own:
@@ -78,32 +62,22 @@ def read_operation(raw: Any, document: Document, where: str, *, plugin: str | No
             f"benchctl has no operation type '{kind}'",
             hint=suggestion(str(kind), sorted(OPERATION_TYPES)),
         )
-    keys = {key: value for key, value in raw.items() if key != _SOURCE or not document.lenient}
+    keys = {"name": kind, **raw}
+    size = keys.get(_TRUNCATED)
+    if document.lenient and isinstance(size, float) and not size.is_integer():
+        document.note(where, f"{_TRUNCATED} is {size:g}: {int(size):,} counts")
+        keys[_TRUNCATED] = int(size)
     if document.lenient:
-        size = keys.get(_TRUNCATED)
-        if isinstance(size, float) and not size.is_integer():
-            document.note(where, f"{_TRUNCATED} is {size:g}: {int(size):,} counts")
-            keys[_TRUNCATED] = int(size)
-    operation = _decoded({"name": kind, **keys}, str(kind), document, where)
+        keys.pop(_SOURCE, None)
+    if not issubclass(OPERATION_TYPES[kind], Cannot):
+        keys = known_keys(keys, operation_keys(kind), document, where)
+    try:
+        operation = decode_operation(keys)
+    except msgspec.ValidationError as err:
+        raise refused(err, document, where) from err
     if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
         raise document.refuse(where, wrong)
     return operation
-
-
-def _decoded(keys: dict[str, Any], kind: str, document: Document, where: str) -> AnyOperation:
-    while True:
-        try:
-            return decode_operation(keys)
-        except msgspec.ValidationError as err:
-            unknown = _UNKNOWN_KEY.fullmatch(str(err))
-            if _LACKING.match(str(err)):
-                error = refused(err, document, where)
-                raise IncompleteError(error.message, hint=error.hint) from err
-            if unknown is None or unknown["key"] not in keys:
-                raise refused(err, document, where) from err
-            key_names = encoded_names(OPERATION_TYPES[kind])
-            fitting_key(unknown["key"], key_names, document, where, others=True)
-            del keys[unknown["key"]]
 
 
 def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, where: str) -> PluginOperation:
@@ -124,23 +98,13 @@ _ANY = "any"
 _SCHEDULES = get_args(ScheduleName)
 
 
-class _TaskEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    """A task in a file; see `Task`."""
-
-    operation: str | dict[str, Any]
-    name: str = ""
-    clients: int = 1
-    warmup_iterations: int | None = None
-    iterations: int | None = None
-    warmup_time_period: float | None = None
-    time_period: float | None = None
-    target_throughput: float | str | None = None
-    target_interval: float | str | None = None
-    schedule: ScheduleName | None = None
-    ramp_up_time_period: float | None = None
-    ignore_response_error_level: ErrorLevel | None = None
-    tags: tuple[str, ...] | str | None = None
-    meta: dict[str, Any] | None = None
+# What a file cannot say of a task.
+_INTERNAL = {
+    "per-request", "group", "lanes", "completes", "mixed", "scheduler", "scheduler-params", "swept",
+    "least-time",
+}  # fmt: skip
+_TASK_KEYS = tuple(name for name in encoded_names(Task) if name not in _INTERNAL)
+_CHALLENGE_KEYS = tuple(name for name in encoded_names(Challenge) if name not in ("operations", "remarks"))
 
 
 class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
@@ -158,24 +122,6 @@ class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 _OF_ELEMENTS = ("tasks", "clients", "completed-by", "mix")
-
-
-class _ChallengeEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    name: str
-    schedule: tuple[dict[str, Any], ...]
-    default: bool | None = None
-    description: str | None = None
-    cluster_settings: dict[str, Any] | None = None
-    user_info: str | None = None
-    meta: dict[str, Any] | None = None
-    parameters: dict[str, Any] | None = None
-    order: StepOrder = "written"
-
-
-_TASK_KEYS = encoded_names(_TaskEntry)
-know([*_TASK_KEYS, *encoded_names(_Parallel), *encoded_names(_ChallengeEntry)])
-# OpenSearch Benchmark's: noted and ignored, since a task's clients all continue to its end here.
-know(["ramp-down-time-period"])
 
 
 @dataclass(frozen=True)
@@ -205,13 +151,17 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     Raises:
         UsageError: If something is wrong in it; the message names file and JSON path.
     """
-    entry = convert(raw, _ChallengeEntry, context.document, where)
+    document = context.document
+    if not isinstance(raw, Mapping):
+        raise document.refuse(where, "a challenge is an object")
+    keys = known_keys(raw, _CHALLENGE_KEYS, document, where)
+    challenge = convert({**keys, "schedule": ()}, Challenge, document, where)
+    if "schedule" not in keys:
+        raise document.refuse(where, "'schedule' is missing")
+    schedule = convert(keys["schedule"], tuple[dict[str, Any], ...], document, f"{where}.schedule")
     reader = _Reader(context)
-    tasks = tuple(
-        reader.task(item) for item in _entries(entry.schedule, context.document, f"{where}.schedule")
-    )
-    fields = {key: value for key, value in msgspec.structs.asdict(entry).items() if value is not None}
-    return Challenge(**{**fields, "schedule": _numbered(tasks), "operations": reader.operations})
+    tasks = tuple(reader.task(item) for item in _entries(schedule, document, f"{where}.schedule"))
+    return msgspec.structs.replace(challenge, schedule=_numbered(tasks), operations=reader.operations)
 
 
 def _numbered(tasks: Sequence[Task]) -> tuple[Task, ...]:
@@ -233,10 +183,7 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
     for place, element in enumerate(schedule):
         here = f"{where}[{place}]"
         if "parallel" in element:
-            for key in element.keys() - {"parallel"}:
-                if not document.lenient:
-                    raise document.refuse(here, f"'{key}' cannot be used with 'parallel'", key=key)
-                fitting_key(key, ["parallel"], document, here)
+            known_keys(element, ["parallel"], document, here)
             yield from _parallel(element["parallel"], f"{here}.parallel", place, document)
         elif isinstance(element.get("clients_list"), list):
             yield from _client_counts(element, here)
@@ -310,73 +257,69 @@ class _Reader:
         self._document = context.document
 
     def task(self, found: _Entry) -> Task:
-        raw, scheduler, params = self._without_scheduler(found.raw)
-        if self._context.plugin is not None:
-            # Keys that only a plug-in understands.
-            for key in raw:
-                if key not in _TASK_KEYS:
-                    fitting_key(key, _TASK_KEYS, self._document, found.where, others=True)
-            raw = {key: value for key, value in raw.items() if key in _TASK_KEYS}
-        entry = self._of_one_kind(convert(raw, _TaskEntry, self._document, found.where), found)
-        operation, called = self._operation(entry.operation, f"{found.where}.operation")
-        target, per_request = self._target(entry.target_throughput, operation, found.where)
-        interval = self._interval(entry.target_interval, found.where)
-        spacing = entry.schedule or "deterministic"
-        if self._document.lenient and spacing == "poisson" and target is None and interval is None:
-            self._document.note(found.where, "has no rate: it is unthrottled, not poisson")
-            spacing = "deterministic"
-        plain = {
-            **msgspec.structs.asdict(entry),
+        document, where = self._document, found.where
+        raw, shared = found.raw, dict(found.shared)
+        schedule = raw.get("schedule")
+        if document.lenient and isinstance(schedule, str) and schedule not in _SCHEDULES:
+            # A plug-in's scheduler, which has the other keys for parameters.
+            shared["scheduler"] = schedule
+            shared["scheduler-params"] = {key: value for key, value in raw.items() if key not in _TASK_KEYS}
+            raw = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
+        raw = known_keys(raw, _TASK_KEYS, document, where)
+        operation, called = self._operation(raw.get("operation"), f"{where}.operation")
+        target, per_request = self._target(raw.get("target-throughput"), operation, where)
+        tags = raw.get("tags", ())
+        made = {
             "operation": operation.name,
-            "name": entry.name or called,
-            "target_throughput": target,
-            "target_interval": interval,
-            "schedule": spacing,
-            "per_request": per_request,
-            "tags": (entry.tags,) if isinstance(entry.tags, str) else entry.tags or (),
-            "meta": entry.meta or {},
-            "scheduler": scheduler,
-            "scheduler_params": params,
+            "name": raw.get("name") or called,
+            "target-throughput": target,
+            "target-interval": self._interval(raw.get("target-interval"), where),
+            "per-request": per_request,
+            "tags": (tags,) if isinstance(tags, str) else tags,
         }
-        return Task(**plain, **found.shared)
+        try:
+            task = msgspec.convert({**raw, **made, **shared}, Task, strict=False)
+        except msgspec.ValidationError as err:
+            raise refused(err, document, where) from err
+        return self._of_one_kind(task, where) if document.lenient else task
 
-    def _of_one_kind(self, entry: _TaskEntry, found: _Entry) -> _TaskEntry:
-        """A task with both iterations and a time period, often one of them its element's: as in Rally."""
-        counts = (entry.iterations, entry.warmup_iterations)
-        periods = (entry.time_period, entry.warmup_time_period)
+    def _of_one_kind(self, task: Task, where: str) -> Task:
+        """A task without what contradicts the rest of it, which is often its element's: as in Rally."""
+        if task.schedule == "poisson" and not task.throttled:
+            self._document.note(where, "has no rate: it is unthrottled, not poisson")
+            task = msgspec.structs.replace(task, schedule="deterministic")
+        counts = (task.iterations, task.warmup_iterations)
+        periods = (task.time_period, task.warmup_time_period)
         # Rally also refuses a warm-up of a different kind than the measured part.
         crossed = None not in (counts[0], periods[1]) or None not in (periods[0], counts[1])
         both = counts != (None, None) and periods != (None, None)
-        if not self._document.lenient or not both or (crossed and "group" not in found.shared):
-            return entry
-        if entry.time_period is None:
-            self._document.note(found.where, "has iterations and a warm-up in seconds: the iterations count")
-            return msgspec.structs.replace(entry, warmup_time_period=None, ramp_up_time_period=None)
-        self._document.note(found.where, "has iterations and a time period: the time period counts")
-        return msgspec.structs.replace(entry, warmup_iterations=None, iterations=None)
+        if not both or (crossed and task.group is None):
+            return task
+        if task.time_period is None:
+            self._document.note(where, "has iterations and a warm-up in seconds: the iterations count")
+            return msgspec.structs.replace(task, warmup_time_period=None, ramp_up_time_period=None)
+        self._document.note(where, "has iterations and a time period: the time period counts")
+        return msgspec.structs.replace(task, warmup_iterations=None, iterations=None)
 
-    def _without_scheduler(self, raw: dict[str, Any]) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-        """A task's object without a plug-in's scheduler, its name, and its parameters."""
-        schedule = raw.get("schedule")
-        if not self._document.lenient or not isinstance(schedule, str) or schedule in _SCHEDULES:
-            return raw, None, {}
-        plain = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
-        return plain, schedule, {key: value for key, value in raw.items() if key not in _TASK_KEYS}
-
-    def _operation(self, named: str | dict[str, Any], where: str) -> tuple[TrackOperation, str]:
+    def _operation(self, named: Any, where: str) -> tuple[TrackOperation, str]:
         """The operation of a task: one of the track's, an inline one, or a bare type.
 
         Returns:
             The operation, and the track's name for it if that differs.
         """
         context = self._context
-        if isinstance(named, str) and named in context.operations:
-            return context.operations[named], ""
-        if isinstance(named, str) and named in self.operations:
-            return self.operations[named], ""
-        if isinstance(named, str) and named in context.unusable:
-            raise context.unusable[named]
+        if named is None:
+            raise self._document.refuse(
+                where.removesuffix(".operation"),
+                "'operation' is missing",
+                hint="an entry of a schedule has an `operation`, or is a `parallel` element",
+            )
         if isinstance(named, str):
+            for operations in (context.operations, self.operations):
+                if named in operations:
+                    return operations[named], ""
+            if named in context.unusable:
+                raise context.unusable[named]
             if named not in OPERATION_TYPES and not self._may_be_custom(named):
                 raise self._unknown_operation(named, where)
             named = {"operation-type": named}
@@ -414,9 +357,7 @@ class _Reader:
             hint=guess(name, [*known, *OPERATION_TYPES]) or f"known: {', '.join(known)}",
         )
 
-    def _target(
-        self, value: float | str | None, operation: TrackOperation, where: str
-    ) -> tuple[float | None, float]:
+    def _target(self, value: Any, operation: TrackOperation, where: str) -> tuple[Any, float]:
         """A target in its unit, and how many of that unit a request has."""
         if self._is_unthrottled(value):
             return None, 1.0
@@ -448,20 +389,20 @@ class _Reader:
             )
         return number, 1.0
 
-    def _interval(self, value: float | str | None, where: str) -> float | None:
+    def _interval(self, value: Any, where: str) -> float | None:
         """An interval in seconds, from a number or a text of one."""
         try:
             seconds = None if self._is_unthrottled(value) or value is None else float(value)
-        except ValueError as err:
+        except (ValueError, TypeError) as err:
             raise self._document.refuse(
                 f"{where}.target-interval", f"'{value}' is not a number of seconds"
             ) from err
         return None if self._is_unthrottled(seconds) else seconds
 
-    def _is_unthrottled(self, value: float | str | None) -> bool:
+    def _is_unthrottled(self, value: Any) -> bool:
         """Return whether a target means none: to Rally, so do 0 and an empty text."""
         is_none = isinstance(value, str) and value.strip().lower() in _NO_RATE
-        return self._document.lenient and (is_none or not value)
+        return self._document.lenient and (is_none or value in (0, None))
 
 
 def _documents(operation: Bulk | BulkVectors | Cannot | PluginOperation) -> float | None:
@@ -475,11 +416,8 @@ def _documents(operation: Bulk | BulkVectors | Cannot | PluginOperation) -> floa
 
 
 # Rally's rules for schedules, which files and parameters can break.
-# A client is a thread and a connection.
-MOST_CLIENTS = 4096
-MOST_REQUESTS = 10**12
-# One per nanosecond, the resolution of all clocks here.
 MOST_PER_S = 10**9
+"""One per nanosecond, the resolution of all clocks here."""
 
 
 def check_challenge(
@@ -527,38 +465,30 @@ def _task_problem(task: Task, *, ends: bool) -> str:
 
     `ends` tells whether it ends even without iterations or a time period.
     """
-    counts = [count for count in (task.iterations, task.warmup_iterations) if count is not None]
-    periods = [period for period in (task.time_period, task.warmup_time_period) if period is not None]
+    has_counts = task.iterations is not None or task.warmup_iterations is not None
+    has_periods = task.time_period is not None or task.warmup_time_period is not None
     throughput, interval = task.target_throughput, task.target_interval
-    throttled = throughput is not None or interval is not None
-    ramp_up, warmup = task.ramp_up_time_period or 0, task.warmup_time_period or 0
+    rated = throughput is not None or interval is not None
     rules = (
-        (not 1 <= task.clients <= MOST_CLIENTS, f"clients must be at least 1, at most {MOST_CLIENTS:,}"),
-        (task.iterations is not None and task.iterations < 1, "iterations must be at least 1"),
-        (any(count > MOST_REQUESTS for count in counts), f"more than {MOST_REQUESTS:,} iterations"),
-        ((task.warmup_iterations or 0) < 0, "warmup-iterations is negative"),
-        (task.time_period is not None and task.time_period <= 0, "time-period must be above 0"),
-        (warmup < 0, "warmup-time-period is negative"),
-        (periods == [task.warmup_time_period] and not ends, "a warmup-time-period needs a time-period"),
-        (any(period > MOST_WAIT_S for period in periods), f"more than {MOST_WAIT_S:,} seconds"),
-        (bool(counts and periods), "iterations and time periods do not mix"),
+        (
+            task.warmup_time_period is not None and task.time_period is None and not ends,
+            "a warmup-time-period needs a time-period",
+        ),
+        (has_counts and has_periods, "iterations and time periods do not mix"),
         (
             throughput is not None and interval is not None,
             "target-throughput and target-interval exclude each other: give one",
         ),
-        (throughput is not None and throughput <= 0, "target-throughput must be above 0"),
-        (interval is not None and interval <= 0, "target-interval must be above 0"),
         (
-            task.schedule == "poisson" and not throttled,
+            task.schedule == "poisson" and not rated,
             "a poisson schedule needs target-throughput or target-interval",
         ),
         (
-            task.schedule == "unthrottled" and throttled,
+            task.schedule == "unthrottled" and rated,
             "an unthrottled schedule has no target-throughput and no target-interval",
         ),
-        (ramp_up < 0, "ramp-up-time-period is negative"),
         (
-            ramp_up > warmup,
+            (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0),
             "a ramp-up-time-period needs a warmup-time-period that is at least as long",
         ),
         (

@@ -206,10 +206,6 @@ if TYPE_CHECKING:
 else:
     AnyOperation = reduce(or_, OPERATION_TYPES.values())
 
-OPERATION_KEYS = sorted(
-    {field.encode_name for kind in OPERATION_TYPES.values() for field in msgspec.structs.fields(kind)}
-)
-
 # Rally reads these, too, for keys that its documentation writes otherwise.
 _OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
 MEANINGLESS = frozenset(
@@ -218,6 +214,12 @@ MEANINGLESS = frozenset(
 )  # fmt: skip
 """Keys of Rally and its kin about what benchctl decides itself, or does not do: passed over in silence."""
 _TYPE = "operation-type"
+
+
+def operation_keys(kind: str) -> tuple[str, ...]:
+    """Return the keys that operations of a type may have."""
+    own = (field.encode_name for field in msgspec.structs.fields(OPERATION_TYPES[kind]))
+    return (*own, _TYPE, *_OTHER_SPELLINGS, *MEANINGLESS)
 
 
 def decode_operation(raw: dict[str, Any]) -> AnyOperation:
