@@ -1,11 +1,10 @@
 """Sources of changing values of requests: seeded, so that every variant gets the same requests."""
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -133,7 +132,10 @@ def _scaled(key: str, value: float, digits: int) -> int:
 
 
 POOL_LIMIT = 100_000
-_MOST_VALUES = 2**64  # as many as a random word has
+_Size = Annotated[int, msgspec.Meta(ge=1, le=POOL_LIMIT)]
+_Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_FieldName = Annotated[str, msgspec.Meta(min_length=1)]
+_Alpha = Annotated[float, msgspec.Meta(ge=0, le=1000)]  # of Zipf's law; 0 is uniform
 
 
 class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -142,19 +144,10 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     OpenSearch Benchmark's words for the same are N (`size`), repeat frequency (`share`) and alpha.
     """
 
-    size: int  # how many different values the pool holds
-    share: float = 1.0  # how many of the requests take theirs from it, 0 to 1; the others get fresh ones
-    alpha: float = 1.0  # of Zipf's law; 0 is uniform
-
-    def problem(self, possible: int) -> str:
-        """Return what is wrong with it for a source of that many different values; empty when nothing is."""
-        if not 1 <= self.size <= POOL_LIMIT:
-            return f"size {self.size} is not from 1 to {POOL_LIMIT}"
-        if self.size > possible:
-            return f"size {self.size} is more than the {possible} values that there are"
-        if not 0 <= self.share <= 1:
-            return f"share {self.share} is not from 0 to 1"
-        return _alpha_problem(self.alpha)
+    size: _Size  # how many different values the pool holds
+    # How many of the requests take theirs from it; the others get fresh ones.
+    share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    alpha: _Alpha = 1.0
 
 
 class _Source(
@@ -180,15 +173,13 @@ class Choice(_Source, frozen=True, kw_only=True, tag="list"):
     items: tuple[Any, ...]  # the values, at least one
     # One after the other, at random, or by Zipf's law in the order of the list.
     pick: Literal["cycle", "random", "zipf"] = "cycle"
-    alpha: float = 1.0
+    alpha: _Alpha = 1.0
 
-    def problem(self) -> str:
-        """Return what is wrong with it; empty when nothing is."""
-        if not self.items:
-            return "items is empty"
+    def __post_init__(self) -> None:
+        if not self.items and type(self) is Choice:
+            raise ValueError("items is empty")
         if self.pick != "zipf" and self.alpha != 1:
-            return f"alpha means nothing to pick '{self.pick}'"
-        return _alpha_problem(self.alpha)
+            raise ValueError(f"alpha means nothing to pick '{self.pick}'")
 
 
 class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
@@ -196,28 +187,25 @@ class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
 
     # With doc values: a keyword, a number, a date. Of a list of them, a value is `{FIELD: TERM}`, as a term
     # query takes it.
-    field: str | tuple[str, ...]
+    field: _FieldName | Annotated[tuple[_FieldName, ...], msgspec.Meta(min_length=1)]
     # `least`, `below`: documents that a term hits, from so many on and fewer than so many; under 1 a share
     # of all.
     least: float
     below: float
     # How many terms at most, drawn at random, the same for the same documents. Of a list of fields, so many
     # of every order of magnitude of their hits, which come equally often, however few terms one has.
-    size: int = 100
+    size: _Size = 100
     items: tuple[Any, ...] = ()  # those; none before the index was asked
     pick: Literal["cycle", "random", "zipf"] = "random"
 
-    def problem(self) -> str:
-        """Return what is wrong with it; empty when nothing is."""
-        if not (self.fields and all(self.fields)):
-            return "field is empty"
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if len(set(self.fields)) < len(self.fields):
-            return f"field names a duplicate: {', '.join(self.fields)}"
+            raise ValueError(f"field names a duplicate: {', '.join(self.fields)}")
         if not 0 < self.least < self.below or (self.least < 1) != (self.below < 1):
-            return f"least {self.least:g} and below {self.below:g} are not a range of documents or shares"
-        if not 1 <= self.size <= POOL_LIMIT:
-            return f"size {self.size} is not from 1 to {POOL_LIMIT}"
-        return _alpha_problem(self.alpha)
+            raise ValueError(
+                f"least {self.least:g} and below {self.below:g} are not a range of documents or shares"
+            )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -237,6 +225,11 @@ class _Drawn(_Source, frozen=True, kw_only=True):
     max_width: float | None = None
     min_width: float = 0.0
     pool: Pool | None = None  # lets values come again; None makes every value a fresh one
+
+    def __post_init__(self) -> None:
+        possible = self.grid.possible
+        if self.pool is not None and self.pool.size > possible:
+            raise ValueError(f"pool: size {self.pool.size} is more than the {possible} values that there are")
 
     @property
     def ends(self) -> tuple[End, ...]:
@@ -271,28 +264,14 @@ class _Drawn(_Source, frozen=True, kw_only=True):
             )
         return grid._replace(narrowest=narrowest, widest=widest)
 
-    def problem(self) -> str:
-        """Return what is wrong with it; empty when nothing is."""
-        try:
-            grid = self.grid
-        except ValueError as err:
-            return str(err)
-        if grid.steps >= _MOST_VALUES:
-            return "min and max are more than 2^64 - 1 steps apart"
-        wrong = "" if self.pool is None else self.pool.problem(grid.possible)
-        return f"pool: {wrong}" if wrong else ""
-
 
 class Integer(_Drawn, frozen=True, kw_only=True, tag="integer"):
     """A whole number from `min` to `max`, both included; the grid is in ones."""
 
-    min: int
-    max: int
+    min: _Int64
+    max: _Int64
 
     def _bounds(self) -> tuple[int, int, int, int]:
-        for key, value in (("min", self.min), ("max", self.max)):
-            if not -(2**63) <= value < 2**64:
-                raise ValueError(f"{key} {value} has more than 64 bits")
         return self.min, self.max, 1, 0
 
 
@@ -301,11 +280,9 @@ class Number(_Drawn, frozen=True, kw_only=True, tag="number"):
 
     min: float
     max: float
-    decimals: int = 6  # digits behind the point
+    decimals: Annotated[int, msgspec.Meta(ge=0, le=_NUMBER_DIGITS)] = 6  # digits behind the point
 
     def _bounds(self) -> tuple[int, int, int, int]:
-        if not 0 <= self.decimals <= _NUMBER_DIGITS:
-            raise ValueError(f"decimals {self.decimals} is not from 0 to {_NUMBER_DIGITS}")
         first, last = _scaled("min", self.min, self.decimals), _scaled("max", self.max, self.decimals)
         if max(abs(first), abs(last)) >= 10**_NUMBER_DIGITS:
             raise ValueError(f"min or max has more than {_NUMBER_DIGITS} digits with its decimals")
@@ -343,11 +320,9 @@ def check_values(values: Mapping[str, ValueSource], texts: Any) -> str:
         One sentence without a final full stop that names the value or the placeholder; empty when nothing is
         wrong.
     """
-    for name, source in values.items():
+    for name in values:
         if not _NAME.fullmatch(name):
             return f"values: '{name}' is not a name: write letters, digits, '_' and '-'"
-        if problem := source.problem():
-            return f"values.{name}: {problem}"
     used = set()
     try:
         for placeholder in placeholders(texts):
@@ -372,7 +347,3 @@ def _check_placeholder(found: Placeholder, values: Mapping[str, ValueSource]) ->
 
 def _how_to_use(name: str, source: ValueSource) -> str:
     return "write " + " or ".join(str(Placeholder(name, end)) for end in source.ends)
-
-
-def _alpha_problem(alpha: float) -> str:
-    return "" if alpha >= 0 and math.isfinite(alpha) else f"alpha {alpha} is not 0 or more"
