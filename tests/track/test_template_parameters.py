@@ -80,7 +80,7 @@ def test_rallys_parameters_may_be_a_file(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clients=3", "'clients=3': expected NAME:VALUE"),
+        ("clients=3", "clients=3: expected NAME:VALUE"),
         (":3", "expected NAME:VALUE"),
         ("{", "--track-params.*not YAML"),
         ("a:1, b:2, a:3", "--track-params a is duplicated"),

@@ -11,10 +11,11 @@ import resource
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
@@ -98,16 +99,22 @@ def bounded(cpu_s: float = _MOST_CPU_S, more_bytes: int = _MOST_BYTES) -> Iterat
         OutOfTimeError: If the block takes longer. A single step of a C extension is not interrupted.
         MemoryError: If the block takes more.
     """
-    with _cpu_bound(cpu_s), _memory_bound(more_bytes):
-        yield
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bounds = [pages * resource.getpagesize() + more_bytes, soft, hard]
+    bound = min(bound for bound in bounds if bound != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    # Signals only reach the main thread, which loads tracks.
+    is_main = threading.current_thread() is threading.main_thread()
+    try:
+        with _cpu_bound(cpu_s) if is_main else contextlib.nullcontext():
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 @contextmanager
 def _cpu_bound(cpu_s: float) -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        # Signals only reach the main thread, which loads tracks.
-        yield
-        return
     inside = True
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
@@ -126,20 +133,6 @@ def _cpu_bound(cpu_s: float) -> Iterator[None]:
         # A separate block: the signal may come at the very end of the inner one.
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL if before is None else before)
-
-
-@contextmanager
-def _memory_bound(more_bytes: int) -> Iterator[None]:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    bound = pages * resource.getpagesize() + more_bytes
-    for limit in (soft, hard):
-        bound = bound if limit == resource.RLIM_INFINITY else min(bound, limit)
-    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 # Parts.
@@ -271,47 +264,36 @@ HELPER_TEMPLATES: Mapping[str, str] = {"rally.helpers": _HELPERS, "benchmark.hel
 """Name of an import -> its template."""
 
 
-def _moment(value: Any, date_format: str, zone: tzinfo) -> datetime:
-    """A moment from a datetime, seconds since 1970, or a text in a format."""
-    if isinstance(value, datetime):
-        return value if value.tzinfo else value.replace(tzinfo=zone)
+def _moment(value: Any, date_format: str) -> datetime:
+    """A moment from a datetime, seconds since 1970, or a text in a format; UTC unless it says otherwise."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value, tz=zone)
-    instant = datetime.strptime(str(value), date_format)  # noqa: DTZ007 - the next line sees to that
-    return instant if instant.tzinfo else instant.replace(tzinfo=zone)
+        return datetime.fromtimestamp(value, tz=UTC)
+    moment = value if isinstance(value, datetime) else datetime.strptime(str(value), date_format)  # noqa: DTZ007 - the next line sees to that
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y", default_tz: tzinfo = UTC) -> int:
-    """Return the whole days between two moments."""
-    return (_moment(end, date_format, default_tz) - _moment(start, date_format, default_tz)).days
+def _days_ago(start: Any, end: Any, date_format: str = "%d-%m-%Y") -> int:
+    return (_moment(end, date_format) - _moment(start, date_format)).days
 
 
-def get_start_date(moment: Any, date_format: str = "%Y-%m-%d", default_tz: tzinfo = UTC) -> str:
-    """Return a moment as a date."""
-    return _moment(moment, date_format, default_tz).strftime(date_format)
+def _start_date(moment: Any, date_format: str = "%Y-%m-%d") -> str:
+    return _moment(moment, date_format).strftime(date_format)
 
 
-def get_end_date(
-    start: Any,
-    duration_days: int = 1,
-    date_format: str = "%Y-%m-%d",
-    default_tz: tzinfo = UTC,
-) -> str:
-    """Return the date so many days after a moment."""
-    return (_moment(start, date_format, default_tz) + timedelta(days=duration_days)).strftime(date_format)
+def _end_date(start: Any, duration_days: int = 1, date_format: str = "%Y-%m-%d") -> str:
+    return (_moment(start, date_format) + timedelta(days=duration_days)).strftime(date_format)
 
 
-def version_between(version: str, first: str, last: str) -> bool:
-    """Return whether a version such as 2.11.0 is between two others, inclusive."""
+def _version_between(version: str, first: str, last: str) -> bool:
     low, actual, high = (tuple(map(int, text.split("."))) for text in (first, version, last))
     return low <= actual <= high
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    "days_ago": days_ago,
-    "get_start_date": get_start_date,
-    "get_end_date": get_end_date,
-    "version_between": version_between,
+    "days_ago": _days_ago,  # whole days between two moments
+    "get_start_date": _start_date,
+    "get_end_date": _end_date,  # the date some days after a moment
+    "version_between": _version_between,  # inclusive
 }
 """In addition to Jinja2's own."""
 
@@ -435,14 +417,11 @@ def _place(path: Path, line: int, source: str = "") -> str:
 
 def _failed_at(path: Path, source: str, trace: TracebackType | None) -> str:
     """The innermost line of a template in a traceback, where Jinja2 puts them."""
-    place = str(path)
-    while trace is not None:
-        names = trace.tb_frame.f_globals
-        file = Path(names.get("__file__", "")) if "__jinja_exception__" in names else None
-        if file is not None and file.is_file():
-            place = _place(file, trace.tb_lineno, source if file == path else "")
-        trace = trace.tb_next
-    return place
+    for frame, line in reversed(list(traceback.walk_tb(trace))):
+        file = Path(frame.f_globals.get("__file__", ""))
+        if "__jinja_exception__" in frame.f_globals and file.is_file():
+            return _place(file, line, source if file == path else "")
+    return str(path)
 
 
 def _explained(err: Exception, place: str) -> UsageError:
@@ -479,6 +458,19 @@ def read_parameter_files(paths: Iterable[Path]) -> dict[str, Any]:
     return params
 
 
+def _pairs(texts: Iterable[str], sign: str, option: str, hint: str) -> Iterator[tuple[str, str]]:
+    names = set()
+    for text in texts:
+        name, separator, value = text.partition(sign)
+        name = name.strip()
+        if not separator or not name:
+            raise UsageError(f"{option} {text}: expected NAME{sign}VALUE", hint=f"for example {hint}")
+        if name in names:
+            raise UsageError(f"{option} {name} is duplicated")
+        names.add(name)
+        yield name, value
+
+
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     """Parse `NAME=VALUE` or `CHALLENGE.NAME=VALUE`; values are JSON if possible, else text.
 
@@ -486,14 +478,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
         UsageError: If no `=`, or a name is duplicated.
     """
     params: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(
-                f"--param {text}: expected NAME=VALUE", hint="for example --param iterations=300"
-            )
-        if name in params:
-            raise UsageError(f"--param {name} is duplicated")
+    for name, value in _pairs(texts, "=", "--param", "--param iterations=300"):
         try:
             params[name] = msgspec.json.decode(value)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -516,18 +501,9 @@ def parse_rally_params(text: str) -> dict[str, Any]:
     # The last of several values may look like a file, too.
     if text.endswith((".json", ".yml", ".yaml")) and (":" not in text or path.is_file()):
         return read_parameter_files([path])
-    params: dict[str, Any] = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        name, colon, value = (part.strip() for part in pair.partition(":"))
-        if not colon or not name:
-            raise UsageError(
-                f"--track-params '{pair}': expected NAME:VALUE",
-                hint="for example --track-params clients:4,bulk_size:1000, or the path of a .json file",
-            )
-        if name in params:
-            raise UsageError(f"--track-params {name} is duplicated")
-        params[name] = _word(value)
-    return params
+    parts = (part for part in text.split(",") if part.strip())
+    hint = "--track-params clients:4,bulk_size:1000, or the path of a .json file"
+    return {name: _word(value.strip()) for name, value in _pairs(parts, ":", "--track-params", hint)}
 
 
 def _word(text: str) -> str | int | float | bool:
