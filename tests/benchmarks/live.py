@@ -59,8 +59,8 @@ def _bulk_line(setting: Setting, node: Node) -> Line:
     """Two bulk clients: the client's share of the CPU that both take."""
     corpus = setting.corpus()
     track, _ = load_track("big5", {})
-    body = {"settings": track.index_body.settings, "mappings": track.index_body.mappings}
-    node.client.create_index(track.index_name, body)
+    body = {"settings": track.indices[0].body.settings, "mappings": track.indices[0].body.mappings}
+    node.client.create_index(track.indices[0].name, body)
     node_s = node.cpu_seconds()
     done = run_job(
         Job(
@@ -70,11 +70,11 @@ def _bulk_line(setting: Setting, node: Node) -> Line:
             clients=2,
             corpus=str(corpus.root),
             documents=min(setting.size.documents, corpus.documents),
-            index=track.index_name,
+            index=track.indices[0].name,
         )
     )
     node_s = node.cpu_seconds() - node_s
-    node.client.refresh(track.index_name)
+    node.client.refresh(track.indices[0].name)
     share = done.cpu_s / (done.cpu_s + node_s)
     return Line(
         what="real OpenSearch node, 2 bulk clients: client's share of the CPU",

@@ -172,7 +172,7 @@ def test_a_fork_sees_the_same_segments_and_changes_nothing(
 ):
     index = index_of(subject)
     before = contents(index.root)
-    seen = visit(subject, planned[1].index_name, home, scratch)
+    seen = visit(subject, planned[1].indices[0].name, home, scratch)
     assert seen == Visit(index.facts.segments, DOCUMENTS)
     assert contents(index.root) == before
 
@@ -221,7 +221,7 @@ def test_a_build_whose_sender_fails_half_way_leaves_nothing(
     def read(start: int = 0, stop: int | None = None) -> Iterator[bytes]:
         return open_documents(broken, start=start, stop=stop)
 
-    sent = (Parcel(read, DOCUMENTS, 0.0, track.index_name),)
+    sent = (Parcel(read, DOCUMENTS, 0.0, track.indices[0].name),)
     before = sorted(home.indices.iterdir()), sorted(home.scratch.iterdir())
     with pytest.raises(BenchctlError, match="is damaged"):
         prepare_all(plan, track, home, sent)

@@ -65,13 +65,13 @@ def test_a_track_loads_with_all_that_the_index_has(tmp_path: Path):
     track, _ = load_track(str(folder), {})
     assert track.description == "30 of 30 documents of things, from elasticsearch 8.11.0"
     # Settings that no index can be created with are not among them, and a single node has no replicas.
-    assert track.index.body.settings == {
+    assert track.indices[0].body.settings == {
         "index.codec": "best_compression",
         "index.number_of_shards": "3",
         "index.number_of_replicas": 0,
     }
-    assert track.index.body.mappings == MAPPINGS
-    assert track.shards == 3
+    assert track.indices[0].body.mappings == MAPPINGS
+    assert track.indices[0].body.shards == 3
     (documents,) = track.corpora[0].documents
     assert documents.document_count == 30
     assert lines(folder) == DOCUMENTS

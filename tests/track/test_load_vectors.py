@@ -18,7 +18,7 @@ SPACES = {
 
 def bodies(**params: Any) -> tuple[IndexBody, IndexBody]:
     track, _ = load_track("vectors", params)
-    es, os = (track.of(engine).index_body for engine in ENGINES)
+    es, os = (track.of(engine).indices[0].body for engine in ENGINES)
     return es, os
 
 

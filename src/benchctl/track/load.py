@@ -231,14 +231,7 @@ class _Reader:
 
     def _body(self, name: str, where: str) -> IndexBody:
         document, value = self._read_beside(name, where)
-        body = convert(value, IndexBody, document, "$")
-        try:
-            shards = body.shards
-        except ValueError as err:
-            raise document.refuse("$.settings", f"number_of_shards is not a number: {err}") from err
-        if shards < 1:
-            raise document.refuse("$.settings", "number_of_shards must be at least 1")
-        return body
+        return convert(value, IndexBody, document, "$")
 
     def _templates(self, entry: _TrackFile) -> Iterable[Template]:
         kinds: tuple[tuple[TemplateKind, str], ...] = (

@@ -267,20 +267,21 @@ class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     mappings: dict[str, Any] = {}
     aliases: dict[str, Any] = {}
 
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError("number_of_shards must be at least 1")
+
     @property
     def shards(self) -> int:
-        """Primary shards; engines give one where the settings say nothing.
-
-        Raises:
-            ValueError: If the settings say something that is not a number.
-        """
-        nested = self.settings.get("index")
-        own = nested.get("number_of_shards") if isinstance(nested, dict) else None
-        count = self.settings.get("index.number_of_shards", self.settings.get("number_of_shards", own)) or 1
+        """Primary shards; engines give one where the settings say nothing."""
+        nested = mapping_of(self.settings.get("index")).get("number_of_shards")
+        count = (
+            self.settings.get("index.number_of_shards", self.settings.get("number_of_shards", nested)) or 1
+        )
         try:
             return int(count)
-        except TypeError as err:
-            raise ValueError(f"number_of_shards is {count!r}") from err
+        except (TypeError, ValueError) as err:
+            raise ValueError(f"number_of_shards is not a number: {count!r}") from err
 
 
 class Index(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -358,35 +359,6 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """True if a mapping has vectors for searches of nearest neighbours."""
         mappings = msgspec.json.encode((self.indices, self.templates))
         return b'"type":"dense_vector"' in mappings or b'"type":"knn_vector"' in mappings
-
-    @property
-    def index(self) -> Index:
-        """The only index.
-
-        Raises:
-            UsageError: If the track has several, or none.
-        """
-        if len(self.indices) != 1:
-            raise UsageError(
-                f"track '{self.name}' has {len(self.indices)} indices where one is needed",
-                hint="operations that name their index do not need it",
-            )
-        return self.indices[0]
-
-    @property
-    def index_name(self) -> str:
-        """The only index's name; see `index` for errors."""
-        return self.index.name
-
-    @property
-    def index_body(self) -> IndexBody:
-        """The only index's body; see `index` for errors."""
-        return self.index.body
-
-    @property
-    def shards(self) -> int:
-        """Primary shards of the only index."""
-        return self.index_body.shards
 
     @property
     def documents(self) -> int:

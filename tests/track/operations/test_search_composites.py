@@ -16,14 +16,15 @@ BODY: dict[str, Any] = {
         },
     },
 }
+PATH = ("aggregations", "outer", "aggs", "days", "composite")
 
 
-def test_a_composite_aggregation_is_found_with_the_names_around_it():
-    assert list(composites(BODY)) == [("outer", "days")]
-    assert composite_at(BODY, ("outer", "days")) == INNER
+def test_a_composite_aggregation_is_found_by_its_path():
+    assert list(composites(BODY)) == [PATH]
+    assert composite_at(BODY, PATH) == INNER
     assert list(composites({"aggs": {"a": {"composite": INNER}, "b": {"composite": INNER}}})) == [
-        ("a",),
-        ("b",),
+        ("aggs", "a", "composite"),
+        ("aggs", "b", "composite"),
     ]
 
 
@@ -34,9 +35,9 @@ def test_what_is_no_aggregation_is_passed_over():
 
 def test_a_change_comes_behind_its_own_keys_and_leaves_the_original():
     before = deepcopy(BODY)
-    changed = change_composite(BODY, ("outer", "days"), {"size": 9, "after": {"d": 1}})
+    changed = change_composite(BODY, PATH, {"size": 9, "after": {"d": 1}})
     assert before == BODY
-    assert list(composite_at(changed, ("outer", "days")).items()) == [
+    assert list(composite_at(changed, PATH).items()) == [
         ("sources", INNER["sources"]),
         ("size", 9),
         ("after", {"d": 1}),

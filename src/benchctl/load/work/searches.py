@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -43,7 +43,6 @@ from benchctl.track.operations import Asking, Varying, url_param
 from benchctl.track.operations.search import (
     CompositeAgg,
     MultiSearch,
-    Names,
     PaginatedSearch,
     RawRequest,
     ScrollSearch,
@@ -378,10 +377,11 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
 
 def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
     """Open pages of buckets: the next one begins at the `after_key` of the last."""
-    (names,) = composites(operation.body)
+    (path,) = composites(operation.body)
+    names = path[1::2]
     changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
-    body = change_composite(operation.body, names, changes)
-    size = composite_at(body, names).get("size", _HITS)
+    body = change_composite(operation.body, path, changes)
+    size = composite_at(body, path).get("size", _HITS)
     inner = ".".join(("aggregations", *names))
     paged = _Paged(
         request=_page_request(
@@ -390,7 +390,7 @@ def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
             _cache_param(operation.cache),
             reads=(f"{inner}.after_key", f"{inner}.buckets.key"),
         ),
-        bodies=order.bodies(operation, change_composite(body, names, {"after": _AFTER_MARK})),
+        bodies=order.bodies(operation, change_composite(body, path, {"after": _AFTER_MARK})),
         pages=_most(operation.pages),
         begin=lambda template: template.replace(_AFTER, b""),
         proceed=lambda template, after: template.replace(_AFTER, b',"after":' + after),
@@ -399,7 +399,7 @@ def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
     return numbered(paged.script, order.clients)
 
 
-def _after_key(answer: bytes, names: Names, size: object) -> bytes | None:
+def _after_key(answer: bytes, names: Sequence[str], size: object) -> bytes | None:
     """The `after_key` of a full page.
 
     Raises:

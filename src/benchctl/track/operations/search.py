@@ -1,6 +1,8 @@
 """Operations that ask for documents or send them: searches, vectors, query languages, bulk, any request."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -16,48 +18,31 @@ from benchctl.track.operations import (
     demand,
 )
 
-_SUB_AGGREGATIONS = ("aggs", "aggregations")
-
-Names = tuple[str, ...]
-"""Of nested aggregations, from the outermost to the composite one."""
+Path = tuple[str, ...]
+"""The keys to a part of a body; every second of those to a composite aggregation is an aggregation's name."""
 
 
-def composites(body: Mapping[str, Any]) -> Iterator[Names]:
-    """Yield every composite aggregation of a search body, with the names of those around it."""
-    for key in _SUB_AGGREGATIONS:
+def composites(body: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the path of every composite aggregation of a search body."""
+    for key in ("aggs", "aggregations"):
         for name, aggregation in _objects(body.get(key)):
             if isinstance(aggregation.get("composite"), Mapping):
-                yield (name,)
+                yield (key, name, "composite")
             for inner in composites(aggregation):
-                yield (name, *inner)
+                yield (key, name, *inner)
 
 
-def change_composite(body: Mapping[str, Any], names: Names, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a search body whose composite aggregation gets further keys after its own.
-
-    Args:
-        body: of a search; it is left as it is.
-        names: as `composites` gives them.
-        changes: keys and values.
-    """
-    key = next(key for key in _SUB_AGGREGATIONS if names[0] in (body.get(key) or {}))
-    inner = body[key][names[0]]
-    if len(names) > 1:
-        changed = change_composite(inner, names[1:], changes)
-    else:
-        changed = {**inner, "composite": {**inner["composite"], **changes}}
-    return {**body, key: {**body[key], names[0]: changed}}
+def change_composite(body: Mapping[str, Any], path: Path, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy a body whose object at a path gets further keys after its own."""
+    if not path:
+        return {**body, **changes}
+    return {**body, path[0]: change_composite(body[path[0]], path[1:], changes)}
 
 
-def composite_at(body: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
+def composite_at(body: Any, path: Path) -> Mapping[str, Any]:
     """Return the composite aggregation itself: its sources, size and so on."""
-    aggregation: Mapping[str, Any] = body
-    for name in names:
-        aggregation = next(
-            aggregation[key][name] for key in _SUB_AGGREGATIONS if name in (aggregation.get(key) or {})
-        )
-    composite: Mapping[str, Any] = aggregation["composite"]
-    return composite
+    found: Mapping[str, Any] = reduce(getitem, path, body)
+    return found
 
 
 def _objects(found: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -214,17 +199,11 @@ class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        paths = list(composites(self.body))
+        found = [composite_at(self.body, path) for path in composites(self.body)]
+        demand((len(found) == 1, f"body: exactly one composite aggregation is needed, found {len(found)}"))
         demand(
-            (len(paths) == 1, f"body: exactly one composite aggregation is needed, found {len(paths)}"),
-            (
-                all("after" not in composite_at(self.body, names) for names in paths),
-                "body: after is what pages are asked for with",
-            ),
-            (
-                all("sources" in composite_at(self.body, names) for names in paths),
-                "body: a composite aggregation needs sources",
-            ),
+            ("after" not in found[0], "body: after is what pages are asked for with"),
+            ("sources" in found[0], "body: a composite aggregation needs sources"),
         )
 
 
