@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
 
 from benchctl.errors import UsageError, guess, nearest, suggestion
 from benchctl.track.document import LIKE, Document, convert, encoded_names, known_keys, refused
 from benchctl.track.model import MOST_CLIENTS, Challenge, ScheduleName, Task, TrackOperation
-from benchctl.track.operations import MOST_WAIT_S, Cannot, Operation, Varying
+from benchctl.track.operations import MOST_WAIT_S, Cannot, Count, Operation, Varying
 from benchctl.track.operations.catalogue import (
     BUILT_IN_PARAM_SOURCES,
     OPERATION_TYPES,
@@ -91,7 +91,7 @@ def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, whe
 
 
 _TARGET = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?:(?P<unit>[a-z]+)/s)?")
-_NO_RATE = frozenset({"", "none"})  # texts of tracks for an unthrottled task
+_NO_RATE = re.compile(r"\s*(none|0*\.?0*)\s*", re.IGNORECASE)  # texts of tracks for an unthrottled task
 # Units of which every request is one; a bulk request may be several `docs`.
 _REQUEST_UNITS = frozenset({"ops", "requests", "queries"})
 _ANY = "any"
@@ -107,21 +107,23 @@ _TASK_KEYS = tuple(name for name in encoded_names(Task) if name not in _INTERNAL
 _CHALLENGE_KEYS = tuple(name for name in encoded_names(Challenge) if name not in ("operations", "remarks"))
 
 
-class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
-    """Concurrent tasks; its other keys are defaults for them."""
+class _Inherited(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
+    """Keys that a parallel element may have for all of its tasks."""
 
-    tasks: tuple[dict[str, Any], ...]
-    clients: int | None = None
     warmup_iterations: int | None = None
     iterations: int | None = None
     warmup_time_period: float | None = None
     time_period: float | None = None
     ramp_up_time_period: float | None = None
+
+
+class _Parallel(_Inherited, frozen=True, kw_only=True):
+    """Concurrent tasks."""
+
+    tasks: Annotated[tuple[dict[str, Any], ...], msgspec.Meta(min_length=1)]
+    clients: Count | None = None
     completed_by: str | None = None
     mix: bool = False
-
-
-_OF_ELEMENTS = ("tasks", "clients", "completed-by", "mix")
 
 
 @dataclass(frozen=True)
@@ -186,66 +188,50 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
             known_keys(element, ["parallel"], document, here)
             yield from _parallel(element["parallel"], f"{here}.parallel", place, document)
         elif isinstance(element.get("clients_list"), list):
-            yield from _client_counts(element, here)
+            # OpenSearch Benchmark's way to run a task with several numbers of clients in turn.
+            plain = {key: value for key, value in element.items() if key != "clients_list"}
+            label = _name(element)
+            for clients in element["clients_list"]:
+                named = {"clients": clients, "name": f"{label}_{clients}_clients"}
+                yield _Entry({**plain, **named}, here, {"swept": label})
         else:
             yield _Entry(element, here)
 
 
-def _client_counts(element: dict[str, Any], where: str) -> Iterator[_Entry]:
-    """OpenSearch Benchmark's way to run a task with several numbers of clients in turn."""
-    plain = {key: value for key, value in element.items() if key != "clients_list"}
-    label = next(iter(_names(element)), "task")
-    for clients in element["clients_list"]:
-        named = {**plain, "clients": clients, "name": f"{label}_{clients}_clients"}
-        yield _Entry(named, where, {"swept": label})
-
-
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
     element = convert(raw, _Parallel, document, where)
-    if not element.tasks:
-        raise document.refuse(f"{where}.tasks", "is empty")
-    if element.clients is not None and element.clients < 1:
-        raise document.refuse(f"{where}.clients", "must be at least 1")
     if element.mix and element.completed_by is not None:
         raise document.refuse(f"{where}.completed-by", "a mix ends with the last request of its last task")
-    inherited = {
-        key: value
-        for key, value in msgspec.to_builtins(element).items()
-        if key not in _OF_ELEMENTS and value is not None
-    }
-    completing = 0
-    for place, task in enumerate(element.tasks):
-        here = f"{where}.tasks[{place}]"
-        if "parallel" in task:
-            raise document.refuse(here, "parallel elements cannot be nested")
-        if element.mix:
-            if "clients" in task:
-                raise document.refuse(
-                    here, "the tasks of a mix share its clients", hint="give `parallel` the clients"
-                )
-            clients = 1 if element.clients is None else element.clients
-            shared: dict[str, Any] = {"group": group, "lanes": clients, "mixed": True}
-            yield _Entry({**inherited, **task, "clients": clients}, here, shared)
-            continue
-        completes = element.completed_by == _ANY or element.completed_by in _names(task)
-        completing += completes
-        shared = {"group": group, "lanes": element.clients, "completes": completes}
-        yield _Entry({**inherited, **task}, here, shared)
-    if element.completed_by is not None and not completing:
-        names = [name for task in element.tasks for name in _names(task)[:1]]
+    own = encoded_names(_Inherited)
+    inherited = {key: value for key, value in msgspec.to_builtins(element).items() if key in own}
+    shared: dict[str, Any] = {"group": group, "lanes": element.clients}
+    if element.mix:
+        inherited["clients"] = element.clients or 1
+        shared |= {"lanes": inherited["clients"], "mixed": True}
+    names = [_name(task) for task in element.tasks]
+    if element.completed_by not in (None, _ANY, *names):
         raise document.refuse(
             f"{where}.completed-by",
             f"no task of it is called '{element.completed_by}'",
             hint=f"its tasks: {', '.join(names)}; or 'any'",
         )
+    for place, (name, task) in enumerate(zip(names, element.tasks, strict=True)):
+        here = f"{where}.tasks[{place}]"
+        if "parallel" in task:
+            raise document.refuse(here, "parallel elements cannot be nested")
+        if element.mix and "clients" in task:
+            hint = "give `parallel` the clients"
+            raise document.refuse(here, "the tasks of a mix share its clients", hint=hint)
+        completes = element.completed_by in (_ANY, name)
+        yield _Entry({**inherited, **task}, here, {**shared, "completes": completes})
 
 
-def _names(task: Mapping[str, Any]) -> list[str]:
-    """A task's possible names: its own, else its operation's."""
+def _name(task: Mapping[str, Any]) -> str:
+    """A task's own name, else its operation's."""
     operation = task.get("operation")
     if isinstance(operation, dict):
         operation = operation.get("name", operation.get("operation-type"))
-    return [str(name) for name in (task.get("name") or operation,) if name]
+    return str(task.get("name") or operation or "task")
 
 
 class _Reader:
@@ -268,12 +254,12 @@ class _Reader:
         raw = known_keys(raw, _TASK_KEYS, document, where)
         operation, called = self._operation(raw.get("operation"), f"{where}.operation")
         target, per_request = self._target(raw.get("target-throughput"), operation, where)
-        tags = raw.get("tags", ())
+        interval, tags = raw.get("target-interval"), raw.get("tags", ())
         made = {
             "operation": operation.name,
             "name": raw.get("name") or called,
             "target-throughput": target,
-            "target-interval": self._interval(raw.get("target-interval"), where),
+            "target-interval": None if self._is_unthrottled(interval) else interval,
             "per-request": per_request,
             "tags": (tags,) if isinstance(tags, str) else tags,
         }
@@ -302,11 +288,7 @@ class _Reader:
         return msgspec.structs.replace(task, warmup_iterations=None, iterations=None)
 
     def _operation(self, named: Any, where: str) -> tuple[TrackOperation, str]:
-        """The operation of a task: one of the track's, an inline one, or a bare type.
-
-        Returns:
-            The operation, and the track's name for it if that differs.
-        """
+        """The operation of a task, and the track's name for it if that differs."""
         context = self._context
         if named is None:
             raise self._document.refuse(
@@ -327,92 +309,65 @@ class _Reader:
         earlier = self.operations.get(operation.name, context.operations.get(operation.name))
         called = ""
         if earlier is not None and earlier != operation:
+            # Some tracks define different operations of one name; reports show that name.
             called = operation.name
-            operation = self._renamed(operation, where)
+            if not self._document.lenient:
+                hint = "give it a unique name"
+                raise self._document.refuse(where, f"another operation is called '{called}'", hint=hint)
+            names = (f"{called} ({number})" for number in count(2))
+            taken = self.operations.keys() | context.operations.keys()
+            operation = msgspec.structs.replace(
+                operation, name=next(name for name in names if name not in taken)
+            )
         self.operations[operation.name] = operation
         return operation, called
 
-    def _renamed(self, operation: TrackOperation, where: str) -> TrackOperation:
-        """A different operation of a taken name, as in some tracks; reports show the original name."""
-        if not self._document.lenient:
-            raise self._document.refuse(
-                where, f"another operation is called '{operation.name}'", hint="give it a unique name"
-            )
-        names = (f"{operation.name} ({number})" for number in count(2))
-        taken = self.operations.keys() | self._context.operations.keys()
-        return msgspec.structs.replace(operation, name=next(name for name in names if name not in taken))
-
     def _may_be_custom(self, name: str) -> bool:
         """Return whether a bare name is a plug-in's type, as in Rally, and no typo."""
-        if not self._document.lenient:
-            return False
         names = (*self._context.operations, *OPERATION_TYPES)
-        return self._context.plugin is not None or nearest(name, names, alike=LIKE) is None
+        is_typo = self._context.plugin is None and nearest(name, names, alike=LIKE) is not None
+        return self._document.lenient and not is_typo
 
     def _unknown_operation(self, name: str, where: str) -> UsageError:
         known = sorted(self._context.operations) or sorted(OPERATION_TYPES)
-        return self._document.refuse(
-            where,
-            f"track '{self._context.track}' has no operation '{name}'",
-            hint=guess(name, [*known, *OPERATION_TYPES]) or f"known: {', '.join(known)}",
-        )
+        hint = guess(name, [*known, *OPERATION_TYPES]) or f"known: {', '.join(known)}"
+        message = f"track '{self._context.track}' has no operation '{name}'"
+        return self._document.refuse(where, message, hint=hint)
 
     def _target(self, value: Any, operation: TrackOperation, where: str) -> tuple[Any, float]:
         """A target in its unit, and how many of that unit a request has."""
-        if self._is_unthrottled(value):
-            return None, 1.0
-        if not isinstance(value, str):
-            return value, 1.0
+        if self._is_unthrottled(value) or not isinstance(value, str):
+            return (None if self._is_unthrottled(value) else value), 1.0
         where = f"{where}.target-throughput"
         match = _TARGET.fullmatch(value.strip())
         if match is None:
-            raise self._document.refuse(
-                where,
-                f"cannot read '{value}'",
-                hint="write a number of requests a second, or one with a unit such as '5000 docs/s'",
-            )
+            hint = "write a number of requests a second, or one with a unit such as '5000 docs/s'"
+            raise self._document.refuse(where, f"cannot read '{value}'", hint=hint)
         unit, number = match["unit"] or "ops", float(match["number"])
         if self._is_unthrottled(number):
             return None, 1.0
-        if unit == "docs" and isinstance(operation, Bulk | BulkVectors | Cannot | PluginOperation):
-            documents = _documents(operation)
-            if documents is None:
-                self._document.note(
-                    where, f"has no bulk-size: {number:g} docs/s are as many requests a second"
-                )
-            return number, documents or 1.0
-        if unit not in _REQUEST_UNITS and not isinstance(operation, Cannot | PluginOperation):
-            raise self._document.refuse(
-                where,
-                f"'{unit}/s' is not a unit of a {operation.type_name} operation",
-                hint="bulk operations count docs/s or ops/s, all others ops/s",
-            )
+        is_foreign = isinstance(operation, Cannot | PluginOperation)
+        if unit == "docs" and (is_foreign or isinstance(operation, Bulk | BulkVectors)):
+            return number, self._documents(operation, where)
+        if unit not in _REQUEST_UNITS and not is_foreign:
+            message = f"'{unit}/s' is not a unit of a {operation.type_name} operation"
+            hint = "bulk operations count docs/s or ops/s, all others ops/s"
+            raise self._document.refuse(where, message, hint=hint)
         return number, 1.0
 
-    def _interval(self, value: Any, where: str) -> float | None:
-        """An interval in seconds, from a number or a text of one."""
-        try:
-            seconds = None if self._is_unthrottled(value) or value is None else float(value)
-        except (ValueError, TypeError) as err:
-            raise self._document.refuse(
-                f"{where}.target-interval", f"'{value}' is not a number of seconds"
-            ) from err
-        return None if self._is_unthrottled(seconds) else seconds
+    def _documents(self, operation: TrackOperation, where: str) -> float:
+        if isinstance(operation, Bulk | BulkVectors):
+            return float(operation.bulk_size)
+        size = operation.params.get("bulk-size") if isinstance(operation, PluginOperation) else 1
+        if isinstance(size, int | float) and size >= 1:
+            return float(int(size))
+        self._document.note(where, "docs/s are as many requests a second: it has no bulk-size")
+        return 1.0
 
     def _is_unthrottled(self, value: Any) -> bool:
         """Return whether a target means none: to Rally, so do 0 and an empty text."""
-        is_none = isinstance(value, str) and value.strip().lower() in _NO_RATE
+        is_none = isinstance(value, str) and _NO_RATE.fullmatch(value) is not None
         return self._document.lenient and (is_none or value in (0, None))
-
-
-def _documents(operation: Bulk | BulkVectors | Cannot | PluginOperation) -> float | None:
-    """Documents per request; None where the track does not tell."""
-    if isinstance(operation, Bulk | BulkVectors):
-        return float(operation.bulk_size)
-    if isinstance(operation, Cannot):
-        return 1.0
-    size = operation.params.get("bulk-size")
-    return float(int(size)) if isinstance(size, int | float) and size >= 1 else None
 
 
 # Rally's rules for schedules, which files and parameters can break.
@@ -446,57 +401,39 @@ def check_challenge(
         for inner, task in enumerate(tasks):
             # Besides a task that completes them all, a task may be endless.
             ends = completing > task.completes or operations[task.operation].ends
-            problem = _task_problem(task, ends=ends) or _rate_problem(task)
+            problem = next((text for broken, text in _rules(task, ends=ends) if broken), "")
             if problem:
                 inside = f".parallel.tasks[{inner}]" if task.group is not None else ""
                 raise document.refuse(f"{where}.schedule[{element}]{inside}", problem)
 
 
-def _rate_problem(task: Task) -> str:
-    """A rate too high for any clock, or too low to wait for the second request."""
-    least = 1 / MOST_WAIT_S
-    if task.rate_per_s is None or least <= task.rate_per_s <= MOST_PER_S:
-        return ""
-    return f"the target is {task.rate_per_s:g} requests a second: not from {least:g} to {MOST_PER_S:,}"
+def _rules(task: Task, *, ends: bool) -> Iterator[tuple[bool, str]]:
+    """Rally's rules for several keys of a task: whether one is broken, and its text.
 
-
-def _task_problem(task: Task, *, ends: bool) -> str:
-    """The rule of Rally's that a task breaks; empty for none.
-
-    `ends` tells whether it ends even without iterations or a time period.
+    `ends` tells whether the task ends even without iterations or a time period.
     """
-    has_counts = task.iterations is not None or task.warmup_iterations is not None
-    has_periods = task.time_period is not None or task.warmup_time_period is not None
-    throughput, interval = task.target_throughput, task.target_interval
-    rated = throughput is not None or interval is not None
-    rules = (
-        (
-            task.warmup_time_period is not None and task.time_period is None and not ends,
-            "a warmup-time-period needs a time-period",
-        ),
-        (has_counts and has_periods, "iterations and time periods do not mix"),
-        (
-            throughput is not None and interval is not None,
-            "target-throughput and target-interval exclude each other: give one",
-        ),
-        (
-            task.schedule == "poisson" and not rated,
-            "a poisson schedule needs target-throughput or target-interval",
-        ),
-        (
-            task.schedule == "unthrottled" and rated,
-            "an unthrottled schedule has no target-throughput and no target-interval",
-        ),
-        (
-            (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0),
-            "a ramp-up-time-period needs a warmup-time-period that is at least as long",
-        ),
-        (
-            task.mixed and (task.iterations is None or task.throttled),
-            "a task of a mix needs iterations, and has no rate: requests take their turns at random",
-        ),
+    counted = task.iterations is not None or task.warmup_iterations is not None
+    timed = task.time_period is not None or task.warmup_time_period is not None
+    is_open = task.warmup_time_period is not None and task.time_period is None and not ends
+    yield is_open, "a warmup-time-period needs a time-period"
+    yield counted and timed, "iterations and time periods do not mix"
+    both = task.target_throughput is not None and task.target_interval is not None
+    yield both, "target-throughput and target-interval exclude each other: give one"
+    rated = task.rate_per_s is not None
+    lacks_rate = task.schedule == "poisson" and not rated
+    yield lacks_rate, "a poisson schedule needs target-throughput or target-interval"
+    has_rate = task.schedule == "unthrottled" and rated
+    yield has_rate, "an unthrottled schedule has no target-throughput and no target-interval"
+    is_steep = (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0)
+    yield is_steep, "a ramp-up-time-period needs a warmup-time-period that is at least as long"
+    unmixable = task.mixed and (task.iterations is None or task.throttled)
+    yield unmixable, "a task of a mix needs iterations, and has no rate: requests take their turns at random"
+    # Too high for any clock, or too low to wait for the second request.
+    least, rate = 1 / MOST_WAIT_S, task.rate_per_s or 1
+    yield (
+        not least <= rate <= MOST_PER_S,
+        f"the target is {rate:g} requests a second: not from {least:g} to {MOST_PER_S:,}",
     )
-    return next((text for broken, text in rules if broken), "")
 
 
 def challenge_text(challenge: Challenge) -> str:
