@@ -29,12 +29,7 @@ from benchctl.track.operations.admin import CreateTemplate
 from benchctl.track.operations.catalogue import OpenPointInTime, SubmitAsyncSearch, find_plugin
 from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
-from benchctl.track.schedule import (
-    Context,
-    check_challenge,
-    read_challenge,
-    read_operation,
-)
+from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
 from benchctl.track.template import Renderer
 
 _VERSION = 2
@@ -43,6 +38,11 @@ MOST_NAMES = 10
 _SEVERAL = ("challenges", "test_procedures")
 _ONE = ("challenge", "test_procedure")
 _IN_PLACE = "schedule"
+_TEMPLATES: Mapping[TemplateKind, str] = {
+    "index": "templates",
+    "composable": "composable-templates",
+    "component": "component-templates",
+}
 
 
 class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
@@ -89,16 +89,6 @@ class _TemplateEntry(msgspec.Struct, frozen=True, rename="kebab"):
     delete_matching_indices: bool = True
 
 
-def _read_track(path: Path, renderer: Renderer) -> Track:
-    document, raw = read_document(renderer.render(path), lenient=True)
-    if not isinstance(raw, Mapping):
-        raise document.refuse("$", "a track is an object")
-    try:
-        return _Reader(path, renderer, document).track(raw)
-    except RecursionError as err:
-        raise UsageError(f"{path}: something in it is nested too deeply") from err
-
-
 class _Reader:
     def __init__(self, path: Path, renderer: Renderer, document: Document) -> None:
         self._path = path
@@ -112,18 +102,16 @@ class _Reader:
     def track(self, raw: Mapping[str, Any]) -> Track:
         entry = convert(raw, _TrackFile, self._document, "$")
         if str(entry.version) != str(_VERSION):
-            raise self._document.refuse(
-                "$.version", f"the track is of version {entry.version}; benchctl reads version {_VERSION}"
-            )
+            message = f"the track is of version {entry.version}; benchctl reads version {_VERSION}"
+            raise self._document.refuse("$.version", message)
         indices = tuple(self._index(one, f"$.indices[{place}]") for place, one in enumerate(entry.indices))
         data_streams = tuple(
             convert(one, _DataStreamEntry, self._document, f"$.data-streams[{place}]").name
             for place, one in enumerate(entry.data_streams)
         )
         if indices and data_streams:
-            raise self._document.refuse(
-                "$", "indices and data-streams exclude each other", key="data-streams"
-            )
+            message = "indices and data-streams exclude each other"
+            raise self._document.refuse("$", message, key="data-streams")
         types = tuple(kind for index in indices for kind in index.types)
         targets = Targets(tuple(index.name for index in indices), types, data_streams)
         track = Track(
@@ -177,47 +165,33 @@ class _Reader:
         return operations
 
     def _challenges(self, entry: _TrackFile, track: Track) -> dict[str, Challenge]:
-        given = [name for name in (*_SEVERAL, *_ONE, _IN_PLACE) if getattr(entry, name) is not None]
-        if len(given) > 1:
-            raise self._document.refuse("$", f"{' and '.join(given)} exclude each other", key=given[1])
-        challenges = self._sound_challenges(entry, given[0], track) if given else {}
-        if self._faults and not challenges:
-            raise self._faults[0].error
-        defaults = [challenge.name for challenge in challenges.values() if challenge.default]
-        if len(defaults) > 1:
-            raise self._document.refuse(
-                f"$.{given[0]}", f"{' and '.join(defaults)} are both the default: only one can be"
-            )
-        return challenges
-
-    def _sound_challenges(self, entry: _TrackFile, given: str, track: Track) -> dict[str, Challenge]:
         """Challenges that can be run; errors of the others are kept for those who ask for them."""
-        value = getattr(entry, given)
-        places: list[tuple[str, Any]] = [(f"$.{given}", value)]
-        if given in _SEVERAL:
-            places = [(f"$.{given}[{place}]", item) for place, item in enumerate(value)]
-        elif given == _IN_PLACE:
-            places = [("$", {"name": "default", "schedule": list(value)})]
-        context = Context(
-            self._document, self._path.parent.name, track.operations, self._plugin, self._unusable
-        )
+        document = self._document
+        given = [key for key in (*_SEVERAL, *_ONE, _IN_PLACE) if getattr(entry, key) is not None]
+        if len(given) > 1:
+            raise document.refuse("$", f"{' and '.join(given)} exclude each other", key=given[1])
+        context = Context(document, self._path.parent.name, track.operations, self._plugin, self._unusable)
         challenges: dict[str, Challenge] = {}
-        for where, raw in places:
+        for where, raw in _places(given[0], getattr(entry, given[0])) if given else ():
             name = str(raw.get("name") or where)
-            before = len(self._document.remarks)
+            before = len(document.remarks)
             try:
                 challenge = read_challenge(raw, context, where)
-                _check(challenge, track, self._document, where)
+                _check(challenge, track, document, where)
             except UsageError as err:
                 self._faults.append(Fault(err.message, err.hint, name, default=raw.get("default") is True))
                 continue
             finally:
-                self._document.attribute(before, challenge=name)
+                document.attribute(before, challenge=name)
             if challenge.name in challenges:
-                raise self._document.refuse(
-                    where, f"two challenges are called '{challenge.name}'", key="name"
-                )
+                raise document.refuse(where, f"two challenges are called '{name}'", key="name")
             challenges[challenge.name] = challenge
+        if self._faults and not challenges:
+            raise self._faults[0].error
+        defaults = [challenge.name for challenge in challenges.values() if challenge.default]
+        if len(defaults) > 1:
+            message = f"{' and '.join(defaults)} are both the default: only one can be"
+            raise document.refuse(f"$.{given[0]}", message)
         return challenges
 
     def _index(self, raw: Any, where: str) -> Index:
@@ -234,12 +208,7 @@ class _Reader:
         return convert(value, IndexBody, document, "$")
 
     def _templates(self, entry: _TrackFile) -> Iterable[Template]:
-        kinds: tuple[tuple[TemplateKind, str], ...] = (
-            ("index", "templates"),
-            ("composable", "composable-templates"),
-            ("component", "component-templates"),
-        )
-        for kind, key in kinds:
+        for kind, key in _TEMPLATES.items():
             for place, raw in enumerate(getattr(entry, key.replace("-", "_"))):
                 yield self._template(raw, kind, f"$.{key}[{place}]")
 
@@ -251,9 +220,8 @@ class _Reader:
         inner = "$"
         for key in entry.template_path.split(".") if entry.template_path else ():
             if not isinstance(body, Mapping) or key not in body:
-                raise self._document.refuse(
-                    f"{where}.template-path", f"no '{key}' at {inner} of {document.name}"
-                )
+                message = f"no '{key}' at {inner} of {document.name}"
+                raise self._document.refuse(f"{where}.template-path", message)
             body, inner = body[key], f"{inner}.{key}"
         if not isinstance(body, dict):
             raise document.refuse(inner, "a template is an object")
@@ -269,6 +237,13 @@ class _Reader:
         document, value = read_document(self._renderer.render(path), lenient=True)
         self._documents.append(document)
         return document, value
+
+
+def _places(key: str, value: Any) -> Sequence[tuple[str, dict[str, Any]]]:
+    """JSON paths and objects of a track's challenges."""
+    if key in _SEVERAL:
+        return [(f"$.{key}[{place}]", item) for place, item in enumerate(value)]
+    return [("$", {"name": "default", "schedule": value}) if key == _IN_PLACE else (f"$.{key}", value)]
 
 
 def _check(challenge: Challenge, track: Track, document: Document, where: str = "$") -> None:
@@ -338,7 +313,13 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
     """
     path = find_track(name)
     renderer = Renderer(path.parent, params, lenient=True)
-    return _read_track(path, renderer), renderer.known
+    document, raw = read_document(renderer.render(path), lenient=True)
+    if not isinstance(raw, Mapping):
+        raise document.refuse("$", "a track is an object")
+    try:
+        return _Reader(path, renderer, document).track(raw), renderer.known
+    except RecursionError as err:
+        raise UsageError(f"{path}: something in it is nested too deeply") from err
 
 
 def warmup_names() -> tuple[str, ...]:
@@ -371,6 +352,7 @@ def load_challenge(
     if fault is not None:
         raise fault.error
     document = Document(f"challenge {name}")
+    own_remarks: list[str] = []
     if name in track.challenges:
         challenge, param_names = track.challenges[name], set(track.known)
     elif name == POLLUTED:
@@ -385,20 +367,21 @@ def load_challenge(
             challenge, param_names = read_challenge(raw, context), renderer.known
         except RecursionError as err:
             raise UsageError(f"{path}: something in it is nested too deeply") from err
+        own_remarks = [str(remark) for remark in document.remarks]
     overrides = {
         key: value for key, value in params.items() if key in TASK_PARAMETERS and key not in param_names
     }
+    if overrides:
+        written = ", ".join(f"{key}={value}" for key, value in overrides.items())
+        document = Document(f"challenge {challenge.name} with {written}")
     operations = track.operations | challenge.operations
-    written = ", ".join(f"{key}={value}" for key, value in overrides.items())
-    changed = Document(f"challenge {challenge.name} with {written}") if overrides else document
     tasks = tuple(
-        _override(task, _fitting(overrides, task, operations[task.operation]), changed)
+        _override(task, _fitting(overrides, task, operations[task.operation]), document)
         for task in challenge.schedule
     )
-    own = () if name in track.challenges else map(str, document.remarks)
-    remarks = tuple(dict.fromkeys([*own, *track.remarks_on(challenge)]))
+    remarks = tuple(dict.fromkeys([*own_remarks, *track.remarks_on(challenge)]))
     result = msgspec.structs.replace(challenge, schedule=tasks, remarks=remarks)
-    _check(result, track, changed)
+    _check(result, track, document)
     return result, param_names | {key for key in params if key in TASK_PARAMETERS}
 
 

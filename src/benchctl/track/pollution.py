@@ -36,9 +36,7 @@ _KINDS: Final = {
     **dict.fromkeys(("text", "match_only_text"), "text"),
     **{kind: kind for kind in ("ip", "boolean", "geo_point")},
 }
-_FIELDS: Final = {
-    "date": 2, "number": 4, "keyword": 3, "text": 2, "ip": 1, "boolean": 1, "geo_point": 1, "nested": 1,
-}  # fmt: skip
+_FIELDS: Final = {"date": 2, "number": 4, "keyword": 3, "text": 2, "ip": 1, "boolean": 1, "geo_point": 1}
 """Kind -> the most fields of it that are searched, in the order of their requests."""
 _MOST_DEPTH = 20
 _MOST_INDICES = 20
@@ -58,14 +56,13 @@ class _Field:
 
     name: str
     type: str
-    nested: str = ""  # path of the nested objects that it is in
     indices: tuple[str, ...] = ()  # that have it; empty for the track's only one
     uses: int = 0
     literals: tuple[Any, ...] = ()
 
     @property
     def kind(self) -> str:
-        return "nested" if self.nested else _KINDS[self.type]
+        return _KINDS[self.type]
 
 
 def pollution(track: Track, documents: int) -> Challenge:
@@ -78,7 +75,7 @@ def pollution(track: Track, documents: int) -> Challenge:
         track: what its mappings do not have is guessed from its operations.
         documents: that are searched: the more, the fewer iterations.
     """
-    fields, ignored = _fields(track)
+    fields = _fields(track)
     ranks = list(zip_longest(*(_chosen(fields, kind) for kind in _FIELDS)))
     first = [field for field in ranks[0] if field] if ranks else []
     parts = [islice(_of_field(field), _BRIEF) for field in first]
@@ -89,7 +86,6 @@ def pollution(track: Track, documents: int) -> Challenge:
     cost_s = len(operations) * (_REQUEST_S + documents * _DOCUMENT_S)
     iterations = min(max(int(_BUDGET_S / cost_s), LEAST_ITERATIONS), _MOST_ITERATIONS)
     notes = ["searches of every kind of field, derived from the track"]
-    notes += [f"none for {count} of type {kind}" for kind, count in sorted(ignored.items())]
     notes += [f"{len(requests) - MOST_REQUESTS} more left out"] if len(requests) > MOST_REQUESTS else []
     return Challenge(
         name=POLLUTED,
@@ -102,24 +98,20 @@ def pollution(track: Track, documents: int) -> Challenge:
 # Fields: those of mappings, and those that only operations name.
 
 
-def _fields(track: Track) -> tuple[list[_Field], Counter[str]]:
-    """Return the fields that can be searched, and how many there are of other types."""
+def _fields(track: Track) -> list[_Field]:
+    """Return the fields that can be searched."""
     fields: dict[str, dict[str, _Field]] = {}  # by name and type
-    ignored: Counter[str] = Counter()
     names = (*(index.name for index in track.indices), *track.data_streams)
     is_open = not track.indices
     for place, mapping in _mappings(track):
         is_open |= mapping.get("dynamic", True) in (True, "true")
-        for name, kind, nested in _walk(mapping):
-            if kind not in _KINDS or (nested and _KINDS[kind] in ("text", "geo_point")):
-                ignored[kind] += 1
-                # Operations that use it do not tell its type, unless it is another name of a field.
-                if kind != "alias":
-                    fields.setdefault(name, {})
-                continue
-            field = fields.setdefault(name, {}).setdefault(kind, _Field(name, kind, nested))
-            if len(names) != 1 and place and place not in field.indices:
-                field.indices = (*field.indices, place)[:_MOST_INDICES]
+        for name, kind in _walk(mapping):
+            # Operations that use a field do not tell its type, unless it is another name of one.
+            types = fields.setdefault(name, {}) if kind != "alias" else {}
+            if kind in _KINDS:
+                field = types.setdefault(kind, _Field(name, kind))
+                if len(names) != 1 and place and place not in field.indices:
+                    field.indices = (*field.indices, place)[:_MOST_INDICES]
     everywhere = names[:_MOST_INDICES] if len(names) > 1 else ()
     for name, mentions in _mentions(track).items():
         if name not in fields and is_open:
@@ -128,7 +120,7 @@ def _fields(track: Track) -> tuple[list[_Field], Counter[str]]:
         for field in fields.get(name, {}).values():
             field.uses += len(mentions)
             field.literals += tuple(literal for _, literal in mentions if literal is not None)
-    return [field for types in fields.values() for field in types.values()], ignored
+    return [field for types in fields.values() for field in types.values()]
 
 
 def _chosen(fields: Iterable[_Field], kind: str) -> list[_Field]:
@@ -156,25 +148,19 @@ def _mappings(track: Track) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield template.index_pattern or "", mapping_of(inner.get("mappings"))
 
 
-def _walk(
-    mapping: Mapping[str, Any], path: str = "", nested: str = "", depth: int = 0
-) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and nested path of fields; the types of those that cannot be searched say so."""
+def _walk(mapping: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield names and types of fields outside of nested objects; no type where they cannot be searched."""
     for key in ("properties", "fields"):
         for name, body in mapping_of(mapping.get(key)).items():
             kind = body.get("type", "object") if isinstance(body, dict) else None
             if not isinstance(kind, str) or not _is_plain(f"{path}{name}{kind}") or depth > _MOST_DEPTH:
                 continue
-            switches = [
-                key for key in ("enabled", "index", "doc_values") if body.get(key) in (False, "false")
-            ]
-            if switches:
-                yield f"{path}{name}", f"{kind} without {switches[0]}", nested
-                continue
-            if kind not in ("object", "nested"):
-                yield f"{path}{name}", kind, nested
-            inside = f"{path}{name}" if kind == "nested" else nested
-            yield from _walk(body, f"{path}{name}.", inside, depth + 1)
+            if any(body.get(key) in (False, "false") for key in ("enabled", "index", "doc_values")):
+                yield f"{path}{name}", ""
+            elif kind != "nested":
+                if kind != "object":
+                    yield f"{path}{name}", kind
+                yield from _walk(body, f"{path}{name}.", depth + 1)
 
 
 def _mentions(track: Track) -> dict[str, list[tuple[str, Any]]]:
@@ -303,22 +289,17 @@ def _filled(part: Any, values: Mapping[str, Any]) -> Any:
 
 def _values(field: _Field) -> dict[str, Any]:
     """Return what the bodies of a field's searches are filled in with."""
-    name, kind = field.name, _KINDS[field.type]
+    name, kind = field.name, field.kind
     words = [str(literal) for literal in field.literals if not isinstance(literal, bool)]
-    order: dict[str, Any] = {"unmapped_type": "long" if kind == "number" else kind}
-    if field.nested:
-        order["nested"] = {"path": field.nested}
+    order = {"unmapped_type": "long" if kind == "number" else kind}
     values: dict[str, Any] = {
         "field": name,
         "all": _ALL,
         "desc": [{name: {"order": "desc", **order}}],
         "asc": [{name: {"order": "asc", **order}}],
         "exists": {"exists": {"field": name}},
-        "path": field.nested,
     }
-    if field.nested:
-        values["query"] = {"nested": {"path": field.nested, "query": values["exists"]}}
-    elif kind == "keyword":
+    if kind == "keyword":
         words = list(dict.fromkeys(words))[:5] or ["a", "b"]
         values |= {
             "query": {"term": {name: words[0]}},
