@@ -22,11 +22,11 @@ from benchctl.load.work.openers import open_workload
 from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.track.document import Document
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.schedule import read_operation
+from benchctl.track.template import Document
 from load.stub_server import Received, Reply, Serve, StubServer
 from plugins import code_in
 from waiting import eventually

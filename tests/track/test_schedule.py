@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Track
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from benchctl.track.schedule import MOST_CLIENTS, Context, check_challenge, read_challenge
+from benchctl.track.template import Document
 from golden import Cases
 
 

@@ -36,11 +36,11 @@ from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamS
 from benchctl.plugin.rally_track import task_of
 from benchctl.plugin.session import Loaded, PluginError, PluginNeedsError, blaming, loaded_plugin
 from benchctl.results.samples import Outcome
-from benchctl.track.document import encoded_names
 from benchctl.track.model import Task
 from benchctl.track.operations import Operation
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
 from benchctl.track.operations.search import Bulk
+from benchctl.track.template import encoded_names
 
 if TYPE_CHECKING:
     from benchctl.load.plugin_runner import RunnerWork

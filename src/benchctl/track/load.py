@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from benchctl.errors import UsageError, suggestion
-from benchctl.track.document import Document, convert, read_document
 from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
@@ -30,7 +29,7 @@ from benchctl.track.operations.catalogue import OpenPointInTime, SubmitAsyncSear
 from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
-from benchctl.track.template import Renderer
+from benchctl.track.template import Document, Renderer, convert, read_document
 
 _VERSION = 2
 MOST_NAMES = 10

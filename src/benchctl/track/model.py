@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document, Remark, convert, encoded_names
 from benchctl.track.operations import MOST_WAIT_S, PositiveSeconds
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
+from benchctl.track.template import Document, Remark, convert, encoded_names
 
 SourceFormat = Literal["bulk", "hdf5", "big-ann"]
 

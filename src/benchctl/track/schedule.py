@@ -10,7 +10,6 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from benchctl.errors import UsageError, guess, nearest, suggestion
-from benchctl.track.document import LIKE, Document, convert, encoded_names, known_keys, refused
 from benchctl.track.model import MOST_CLIENTS, Challenge, ScheduleName, Task, TrackOperation
 from benchctl.track.operations import MOST_WAIT_S, Cannot, Count, Operation, Varying
 from benchctl.track.operations.catalogue import (
@@ -21,6 +20,7 @@ from benchctl.track.operations.catalogue import (
     operation_keys,
 )
 from benchctl.track.operations.search import Bulk, BulkVectors
+from benchctl.track.template import LIKE, Document, convert, encoded_names, known_keys, refused
 from benchctl.track.values import check_values
 
 _TYPE = "operation-type"

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.track.document import Document, convert, offset_of, read_document, repeated_keys
-from benchctl.track.template import Renderer
+from benchctl.track.template import Document, Renderer, convert, offset_of, read_document, repeated_keys
 from foreign_tracks import write_files
 
 
