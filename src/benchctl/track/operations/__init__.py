@@ -1,8 +1,9 @@
 """Operations, what a task repeats: the keys that every type has, and the kinds of types."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
@@ -32,15 +33,8 @@ class _LibraryParams(msgspec.Struct):
     ignore: Codes = ()
 
 
-def demand(*rules: tuple[bool, str]) -> None:
-    """Refuse an operation that breaks a rule; msgspec puts the place in the file behind it.
-
-    Raises:
-        ValueError: If a rule is broken, with the text of the first one.
-    """
-    for holds, text in rules:
-        if not holds:
-            raise ValueError(text)
+Rules = Iterator[tuple[bool, str]]
+"""Whether rules for several keys hold, and what to say of one that does not."""
 
 
 class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -124,10 +118,19 @@ class Operation(
     tags: tuple[str, ...] | str = ()
 
     def __post_init__(self) -> None:
+        for holds, text in chain(self._exclusive(), self._rules()):
+            if not holds:
+                # Msgspec puts the place in the file behind it.
+                raise ValueError(text)
+        self._library_params()
+
+    def _exclusive(self) -> Rules:
         for key, other in _EXCLUSIVE:
             both = getattr(self, key, None) is not None and getattr(self, other, None) is not None
-            demand((not both, f"{key} and {other} do not mix".replace("_", "-")))
-        self._library_params()
+            yield not both, f"{key} and {other} do not mix".replace("_", "-")
+
+    def _rules(self) -> Rules:
+        yield from ()
 
     def _library_params(self) -> _LibraryParams:
         try:
@@ -290,11 +293,8 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     value: int | float | str | None = None  # to compare with
 
     def __post_init__(self) -> None:
-        existence = self.operator in {"exists", "not_exists"}
-        demand(
-            (existence or self.value is not None, f"operator {self.operator} needs a value"),
-            (existence or is_number(self.value), f"operator {self.operator} compares numbers"),
-        )
+        if self.operator not in {"exists", "not_exists"} and not is_number(self.value):
+            raise ValueError(f"operator {self.operator} needs a number as its value")
 
 
 def is_number(value: object) -> bool:

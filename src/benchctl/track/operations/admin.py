@@ -16,8 +16,8 @@ from benchctl.track.operations import (
     Operation,
     PositiveSeconds,
     Retried,
+    Rules,
     UrlPath,
-    demand,
     url_param,
 )
 
@@ -93,9 +93,8 @@ class CreateTemplate(Retried, frozen=True, kw_only=True):
     # Laid over the settings of those that it does.
     settings: dict[str, Any] = msgspec.field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand((self.body is None or self.template is not None, "body: a template needs a name, too"))
+    def _rules(self) -> Rules:
+        yield self.body is None or self.template is not None, "body: a template needs a name, too"
 
 
 class DeleteTemplate(Retried, frozen=True, kw_only=True):
@@ -107,14 +106,9 @@ class DeleteTemplate(Retried, frozen=True, kw_only=True):
     delete_matching_indices: bool | None = None
     index_pattern: str | None = None  # of these indices
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (
-                not self.delete_matching_indices or self.template is None or bool(self.index_pattern),
-                "delete-matching-indices needs an index-pattern",
-            ),
-        )
+    def _rules(self) -> Rules:
+        lacks_pattern = self.delete_matching_indices and self.template is not None and not self.index_pattern
+        yield not lacks_pattern, "delete-matching-indices needs an index-pattern"
 
 
 class WaitForTransform(Retried, frozen=True, kw_only=True, tag="wait-for-transform"):

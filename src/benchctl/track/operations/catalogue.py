@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
-from benchctl.track.operations import Count, Operation, Retried, Varying, admin, demand
+from benchctl.track.operations import Count, Operation, Retried, Rules, Varying, admin
 from benchctl.track.operations.search import (
     CompositeAgg,
     PaginatedSearch,
@@ -137,17 +137,15 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
     # How many requests are on their way at the same time; None sets no bound.
     max_connections: Count | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _rules(self) -> Rules:
         streams = sum(1 for _ in _streams_of(self.requests))
-        demand((streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"))
+        yield streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"
         given: set[str] = set()
         for step in steps_of(self.requests):
-            if isinstance(step, Varying):
-                wrong = check_values(step.values, step.templates)
-                demand((not wrong, f"{step.name}: {wrong}"))
+            wrong = check_values(step.values, step.templates) if isinstance(step, Varying) else ""
+            yield not wrong, f"{step.name}: {wrong}"
             missing = [name for name in _needs(step) if name not in given]
-            demand((not missing, f"{step.name}: no operation before it is called '{', '.join(missing)}'"))
+            yield not missing, f"{step.name}: no operation before it is called '{', '.join(missing)}'"
             if isinstance(step, OpenPointInTime | SubmitAsyncSearch):
                 given.add(step.name)
 

@@ -13,9 +13,9 @@ from benchctl.track.operations import (
     Codes,
     Count,
     Operation,
+    Rules,
     UrlPath,
     Varying,
-    demand,
 )
 
 Path = tuple[str, ...]
@@ -75,9 +75,8 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     shares_work: ClassVar[bool] = True
 
     bulk_size: _Documents  # a request
-    ingest_percentage: Annotated[float, msgspec.Meta(gt=0, le=100)] = (
-        100.0  # how much of the corpus to send, in whole requests, rounded up
-    )
+    # How much of the corpus to send, in whole requests, rounded up.
+    ingest_percentage: Annotated[float, msgspec.Meta(gt=0, le=100)] = 100.0
     ingest_from_percentage: _Percent = 0.0  # how much of the corpus to leave out before that
     # How many documents of the corpus to send; not together with a percentage.
     ingest_doc_count: Count | None = None
@@ -96,28 +95,17 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
     conflicts: Literal["sequential", "random"] | None = None
     conflict_probability: _Percent = 25.0  # of documents that get the id of an earlier one
     on_conflict: Literal["index", "update"] = "index"  # what is sent for them
-    recency: Annotated[float, msgspec.Meta(ge=0, le=1)] = (
-        0.0  # how much ids that are new are preferred to repeat, 0 for not at all
-    )
+    # How much ids that are new are preferred to repeat, 0 for not at all.
+    recency: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     timeout: str | None = None  # the request's timeout parameter
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (
-                self.ingest_from_percentage + self.ingest_percentage <= _ALL,
-                "ingest-from-percentage and ingest-percentage must not exceed 100 together",
-            ),
-            (
-                self.ingest_doc_count is None
-                or (self.ingest_percentage == _ALL and not self.ingest_from_percentage),
-                "ingest-doc-count and ingest-percentage do not mix",
-            ),
-            (
-                self.conflicts is None or (self.data_stream is None and self.data_streams is None),
-                "conflicts: a data stream has none, since its documents are only ever created",
-            ),
-        )
+    def _rules(self) -> Rules:
+        sent = self.ingest_from_percentage + self.ingest_percentage
+        yield sent <= _ALL, "ingest-from-percentage and ingest-percentage must not exceed 100 together"
+        is_whole = self.ingest_percentage == _ALL and not self.ingest_from_percentage
+        yield self.ingest_doc_count is None or is_whole, "ingest-doc-count and ingest-percentage do not mix"
+        streams = self.data_stream is not None or self.data_streams is not None
+        yield self.conflicts is None or not streams, "conflicts: documents of a data stream are only created"
 
     @property
     def ends(self) -> bool:
@@ -125,17 +113,12 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         return not self.looped
 
 
-class _WithBody(Asking, frozen=True, kw_only=True):
+class _Paging(Asking, frozen=True, kw_only=True):
     """Operations that ask one thing, perhaps in several pages."""
 
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     # Name of the operation whose point in time is searched; within a composite only.
     with_point_in_time_from: str | None = None
-
-
-class _Paging(_WithBody, frozen=True, kw_only=True):
-    """Operations that read an answer page by page."""
-
     pages: Count | Literal["all"] | None = "all"  # how many pages at most; `all` reads to the end
     results_per_page: Count | None = None  # hits or buckets a page; None leaves it to the body
     # Whether the node may answer from its request cache; None leaves it to the index.
@@ -151,14 +134,9 @@ class Search(_Paging, frozen=True, kw_only=True, tag="search"):
     pages: Count | Literal["all"] | None = None  # how many pages to scroll through; None asks once
     profile_query: bool = False  # OpenSearch Benchmark's word for `profile` in the body
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (
-                self.pages is None or self.with_point_in_time_from is None,
-                "with-point-in-time-from and pages do not mix: a scroll has its own point in time",
-            ),
-        )
+    def _rules(self) -> Rules:
+        both = self.pages is not None and self.with_point_in_time_from is not None
+        yield not both, "with-point-in-time-from and pages do not mix: a scroll has its own point in time"
 
 
 class PaginatedSearch(_Paging, frozen=True, kw_only=True, tag="paginated-search"):
@@ -168,13 +146,10 @@ class PaginatedSearch(_Paging, frozen=True, kw_only=True, tag="paginated-search"
     fit on a page are on none.
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            ("sort" in self.body, "body: a paginated-search needs a sort"),
-            ("search_after" not in self.body, "body: search_after is what pages are asked for with"),
-            (not self.body.get("from"), "body: search_after and from do not mix"),
-        )
+    def _rules(self) -> Rules:
+        yield "sort" in self.body, "body: a paginated-search needs a sort"
+        yield "search_after" not in self.body, "body: search_after is what pages are asked for with"
+        yield not self.body.get("from"), "body: search_after and from do not mix"
 
 
 class ScrollSearch(_Paging, frozen=True, kw_only=True, tag="scroll-search"):
@@ -184,27 +159,19 @@ class ScrollSearch(_Paging, frozen=True, kw_only=True, tag="scroll-search"):
     from page to page unless the request parameters say `scroll`.
     """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (
-                self.with_point_in_time_from is None,
-                "with-point-in-time-from cannot be used with a scroll, which has its own point in time",
-            )
-        )
+    def _rules(self) -> Rules:
+        given = self.with_point_in_time_from is not None
+        yield not given, "with-point-in-time-from: a scroll has its own point in time"
 
 
 class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
     """A composite aggregation that goes on with its `after_key`; it may stand inside of others."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _rules(self) -> Rules:
         found = [composite_at(self.body, path) for path in composites(self.body)]
-        demand((len(found) == 1, f"body: exactly one composite aggregation is needed, found {len(found)}"))
-        demand(
-            ("after" not in found[0], "body: after is what pages are asked for with"),
-            ("sources" in found[0], "body: a composite aggregation needs sources"),
-        )
+        yield len(found) == 1, f"body: exactly one composite aggregation is needed, found {len(found)}"
+        yield "after" not in found[0], "body: after is what pages are asked for with"
+        yield "sources" in found[0], "body: a composite aggregation needs sources"
 
 
 class OneSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
@@ -282,14 +249,9 @@ class _OfDataSet(Varying, frozen=True, kw_only=True, rename=_SPELLED):
     # What stands for the id of a document, which is the number of its vector; None means the `_id`.
     id_field_name: str | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (
-                not (self.data_set_path and self.data_set_corpus),
-                "data_set_path and data_set_corpus exclude each other",
-            ),
-        )
+    def _rules(self) -> Rules:
+        both = self.data_set_path and self.data_set_corpus
+        yield not both, "data_set_path and data_set_corpus exclude each other"
 
     @property
     def takes_all(self) -> bool:
@@ -355,18 +317,12 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="
     min_score: float | None = None
     max_distance: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        demand(
-            (
-                self.k is None or self.candidates is None or self.candidates >= self.k,
-                "candidates must be at least k",
-            ),
-            (
-                self._has_file or not self._has_neighbours,
-                "neighbors_data_set_path and neighbors_data_set_corpus require a data set",
-            ),
-        )
+    def _rules(self) -> Rules:
+        yield from super()._rules()
+        few = self.k is not None and self.candidates is not None and self.candidates < self.k
+        yield not few, "candidates must be at least k"
+        lacks_file = self._has_neighbours and not self._has_file
+        yield not lacks_file, "neighbors_data_set_path and neighbors_data_set_corpus require a data set"
 
     @property
     def _has_file(self) -> bool:
