@@ -92,58 +92,47 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
         UsageError: If something is wrong or contradictory; the message names file and JSON path.
     """
     corpora: dict[str, Corpus] = {}
+    only = (("target-index", targets.indices), ("target-data-stream", targets.data_streams))
+    defaults = {key: names[0] for key, names in only if len(names) == 1}
+    if len(targets.indices) == len(targets.types) == 1:
+        defaults["target-type"] = targets.types[0]
     for place, raw in enumerate(entries):
         where = f"$.corpora[{place}]"
         entry = convert(raw, _CorpusEntry, document, where)
         if entry.name in corpora:
             raise document.refuse(f"{where}.name", f"two corpora are called '{entry.name}'")
-        documents = tuple(_documents(entry, document, where, targets))
-        corpora[entry.name] = Corpus(entry.name, documents, entry.streaming_ingestion, entry.meta)
+        shared = encoded_names(_Destination)
+        own = {key: value for key, value in msgspec.to_builtins(entry).items() if key in shared}
+        documents = []
+        for number, item in enumerate(entry.documents):
+            here = f"{where}.documents[{number}]"
+            found = convert({**defaults, **own, **item}, Documents, document, here)
+            if found.includes_action_and_meta_data:
+                # The documents say themselves where they go.
+                nowhere = {"target_index": None, "target_data_stream": None, "target_type": None}
+                found = msgspec.structs.replace(found, **nowhere)
+            rules = _rules(found, targets, streams=bool(entry.streaming_ingestion))
+            for broken, text in rules:
+                if broken:
+                    raise document.refuse(here, text)
+            documents.append(found)
+        corpora[entry.name] = Corpus(entry.name, tuple(documents), entry.streaming_ingestion, entry.meta)
     return tuple(corpora.values())
 
 
-def _documents(entry: _CorpusEntry, document: Document, where: str, targets: Targets) -> Iterator[Documents]:
-    shared = encoded_names(_Destination)
-    inherited = {key: value for key, value in msgspec.to_builtins(entry).items() if key in shared}
-    for key, names in (("target-index", targets.indices), ("target-data-stream", targets.data_streams)):
-        if len(names) == 1:
-            inherited.setdefault(key, names[0])
-    if len(targets.indices) == len(targets.types) == 1:
-        inherited.setdefault("target-type", targets.types[0])
-    for place, raw in enumerate(entry.documents):
-        here = f"{where}.documents[{place}]"
-        documents = convert({**inherited, **raw}, Documents, document, here)
-        if documents.includes_action_and_meta_data:
-            # The documents say themselves where they go.
-            documents = msgspec.structs.replace(
-                documents, target_index=None, target_data_stream=None, target_type=None
-            )
-        problem = _problem(documents, targets, streams=bool(entry.streaming_ingestion))
-        if problem:
-            raise document.refuse(here, problem)
-        yield documents
-
-
-def _problem(found: Documents, targets: Targets, *, streams: bool) -> str:
-    """Return what is wrong with a file of documents; empty when nothing is."""
-    parts, published = sum(part.size for part in found.source_file_parts), found.published_bytes
+def _rules(found: Documents, targets: Targets, *, streams: bool) -> Iterator[tuple[bool, str]]:
+    """Whether a file of documents breaks a rule, and its text."""
+    yield found.document_count is None and not streams, "document-count is missing"
+    parts, size = sum(part.size for part in found.source_file_parts), found.published_bytes
+    is_other = bool(parts) and size is not None and parts != size
+    yield is_other, f"its source-file-parts have {parts:,} bytes together, the file {size or 0:,}"
     index, stream = found.target_index is not None, found.target_data_stream is not None
-    rules = (
-        (found.document_count is None and not streams, "document-count is missing"),
-        (
-            bool(parts) and published is not None and parts != published,
-            f"its source-file-parts have {parts:,} bytes together, the file {published or 0:,}",
-        ),
-        (index and stream, "target-index and target-data-stream exclude each other"),
-        (index and bool(targets.data_streams), "target-index in a track with data streams"),
-        (stream and bool(targets.indices), "target-data-stream in a track with indices"),
-        (stream and found.target_type is not None, "documents of a data stream have no target-type"),
-        (
-            not (index or stream or found.includes_action_and_meta_data),
-            f"a {'target-data-stream' if targets.data_streams else 'target-index'} is needed for them",
-        ),
-    )
-    return next((text for broken, text in rules if broken), "")
+    yield index and stream, "target-index and target-data-stream exclude each other"
+    yield index and bool(targets.data_streams), "target-index in a track with data streams"
+    yield stream and bool(targets.indices), "target-data-stream in a track with indices"
+    yield stream and found.target_type is not None, "documents of a data stream have no target-type"
+    kind = "target-data-stream" if targets.data_streams else "target-index"
+    yield not (index or stream or found.includes_action_and_meta_data), f"a {kind} is needed for them"
 
 
 TrackOperation = AnyOperation | PluginOperation
