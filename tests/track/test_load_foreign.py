@@ -11,7 +11,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.track.library import find_track
 from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
-from benchctl.track.model import Template, Track
+from benchctl.track.model import Track
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.schedule import challenge_text
 from foreign_tracks import BOOKS, SHOP, write_files
@@ -187,135 +187,27 @@ def test_folders_and_files_and_checkouts_name_a_track(tmp_path: Path, shop: Path
         find_track(str(tmp_path / "common"))
 
 
-def test_templates_of_all_kinds_are_templates_themselves(tmp_path: Path):
-    entry = {"name": "t", "template": "t.json"}
-    track = small(
-        tmp_path,
-        {
-            "data-streams": [{"name": "d"}],
-            "templates": [{**entry, "index-pattern": "a-*"}],
-            "composable-templates": [{**entry, "index-pattern": "b-*", "delete-matching-indices": False}],
-            "component-templates": [{**entry, "template-path": "template.inner"}],
-            "dependencies": ["numpy"],
-        },
-        t_json='{"template": {"inner": {"x": {{ y | default(1) }} }}}',
-    )
-    body = {"template": {"inner": {"x": 1}}}
-    assert track.templates == (
-        Template("t", "index", body, "a-*"),
-        Template("t", "composable", body, "b-*", delete_matching_indices=False),
-        Template("t", "component", {"x": 1}),
-    )
-    assert (track.data_streams, track.dependencies) == (("d",), ("numpy",))
-
-
-def test_an_index_without_a_body_is_created_with_none(tmp_path: Path):
-    track = small(tmp_path, {"indices": [{"name": "i", "body": ""}, {"name": "j"}]})
-    assert [msgspec.json.encode(index.body) for index in track.indices] == [b"{}", b"{}"]
-
-
-def test_an_only_index_is_where_documents_go(tmp_path: Path):
-    documents = {"source-file": "d.json.gz", "document-count": 3}
-    corpora = [{"name": "c", "documents": [documents, {**documents, "includes-action-and-meta-data": True}]}]
-    (corpus,) = small(tmp_path, {"indices": [{"name": "i", "types": ["t"]}], "corpora": corpora}).corpora
-    assert [one.target_type for one in corpus.documents] == ["t", None]
-    assert [one.target_index for one in corpus.documents] == ["i", None]
-    (corpus,) = small(tmp_path, {"data-streams": [{"name": "d"}], "corpora": corpora}).corpora
-    assert [one.target_data_stream for one in corpus.documents] == ["d", None]
-
-
-def test_an_unknown_type_is_a_plug_ins_unless_it_is_a_typing_mistake(tmp_path: Path):
-    operation = {"operation-type": "serch", "name": "x"}
-    text = refused(tmp_path, {"operations": [operation]})
-    assert "$.operations[0].operation-type: benchctl has no operation type 'serch'" in text
-    assert "did you mean 'search'" in text
-    track = small(tmp_path, {"operations": [operation]}, track_py='registry.register_runner("serch", f)')
-    assert (track.operations["x"].type_name, track.plugin) == ("serch", "track.py")
-    for kind in ("warm-the-moon", "eql", "create-pipeline"):
-        track = small(tmp_path, {"operations": [{**operation, "operation-type": kind}]}, track_py="")
-        assert isinstance(track.operations["x"], PluginOperation)
-
-
-def test_parameter_sources_of_the_types_themselves_are_no_plug_ins(tmp_path: Path):
-    for kind, source in (("search", "search"), ("search", "file-reader"), ("refresh", "refresh")):
-        operation = {"name": "o", "operation-type": kind, "param-source": source}
-        track = small(tmp_path, {"operations": [operation]})
-        assert not isinstance(track.operations["o"], PluginOperation)
-
-
-def test_inline_operations_may_share_a_name_as_in_rally(tmp_path: Path):
-    merges = [
-        {
-            "name": f"merge-{segments}",
-            "operation": {"operation-type": "force-merge", "max-num-segments": segments},
-        }
-        for segments in (5, 1)
-    ]
-    track = small(tmp_path, with_schedule(*merges, {"operation": {**SEARCH, "cache": True}}))
-    challenge = track.challenges["default"]
-    assert [(task.label, task.operation) for task in challenge.schedule] == [
-        ("merge-5", "force-merge"),
-        ("merge-1", "force-merge (2)"),
-        ("s", "s (2)"),
-    ]
-    assert len(challenge.operations) == 3
-
-
-def test_a_task_beside_one_that_completes_all_needs_no_end_of_its_own(tmp_path: Path):
-    bulk = {"operation-type": "bulk", "bulk-size": 5}
-    parallel = {
-        "warmup-time-period": 10,
-        "completed-by": "send",
-        "tasks": [{"name": "send", "operation": bulk}, {"operation": "s"}],
+def summary(folder: Path, main: str, plugin: str = "") -> str:
+    """A line for each thing that a track of one file has, whose `description` says what it is a case of."""
+    (folder / "small" / "track.py").unlink(missing_ok=True)
+    files = {
+        "t_json": '{"settings": {"x": {{ y | default(1) }} }}',
+        "i_json": '{"settings": {"number_of_shards": "many"}}',
+        **({"track_py": plugin} if plugin else {}),
     }
-    small(tmp_path, with_schedule({"name": "all", "parallel": parallel}))
-    del parallel["completed-by"]
-    assert "tasks[1]: a warmup-time-period needs" in refused(tmp_path, with_schedule({"parallel": parallel}))
+    track = small(folder, json.loads(main), **files)
+    parts: list[Any] = [*track.indices, *track.templates, *track.corpora, *track.operations.values()]
+    for challenge in track.challenges.values():
+        parts += [*challenge.schedule, *challenge.operations.values()]
+    lines = [f"{type(part).__name__} {msgspec.json.encode(part).decode()}" for part in parts]
+    lines += [f"lacks {text}" for challenge in track.challenges.values() for text in track.lacking(challenge)]
+    lines += [f"remark {remark}" for remark in track.remarks]
+    lines += [f"fault {fault.challenge or fault.operation}: {fault.message}" for fault in track.faults]
+    return "\n".join([*lines, f"default {track.default_name}"])
 
 
-def test_an_operation_that_lacks_something_matters_to_those_who_name_it(tmp_path: Path):
-    lacking = {"name": "forget", "operation-type": "delete-knn-model"}
-    track = small(tmp_path, {"operations": [lacking, SEARCH], "schedule": [{"operation": "s"}]})
-    assert list(track.operations) == ["s"]
-    assert any("$.operations[0]: 'model_id' is missing" in str(remark) for remark in track.remarks)
-    own = {**lacking, "model_id": "m"}
-    track = small(tmp_path, {"operations": [lacking], "schedule": [{"operation": own}]})
-    assert track.challenges["default"].operations["forget"].type_name == "delete-knn-model"
-    text = refused(tmp_path, {"operations": [lacking], "schedule": [{"operation": "forget"}]})
-    assert "track.json, line 1 of the rendered text: $.operations[0]: 'model_id' is missing" in text
-
-
-def test_parameters_that_say_nothing_are_empty_objects_and_texts(tmp_path: Path):
-    asked = {"operation-type": "vector-search", "filter_type": {}, "filter_body": {}, "data_set_path": ""}
-    operation: Any = small(tmp_path, with_schedule({"operation": asked})).challenges["default"].operations
-    assert operation["vector-search"].reads_data_set
-
-
-def test_null_says_nothing(tmp_path: Path):
-    asked = {"operation-type": "raw-request", "path": "/x", "body": None, "request-timeout": None}
-    track = small(tmp_path, with_schedule({"operation": asked}))
-    plain = {"operation-type": "raw-request", "path": "/x"}
-    assert track.challenges == small(tmp_path, with_schedule({"operation": plain})).challenges
-
-
-def test_keys_that_belong_elsewhere_are_noted(tmp_path: Path):
-    task = {"operation": "s", "request-params": {}, "#COMMENT": "x", "include-in-reporting": True}
-    notes = small(tmp_path, with_schedule(task, default=True)).remarks
-    assert len(notes) == 3
-    assert all("means nothing here" in note.message for note in notes)
-    assert "$.schedule[0]: 'request-params'" in "".join(map(str, notes))
-    mistyped = with_schedule({"operation": "s", "iteratons": 3})
-    assert "did you mean 'iterations'" in refused(tmp_path, mistyped)
-
-
-def test_what_is_wrong_is_named_with_file_line_and_path(cases: Cases, tmp_path: Path):
-    cases(
-        "foreign",
-        lambda main: refused(
-            tmp_path, json.loads(main), i_json='{"settings": {"index.number_of_shards": "many"}}'
-        ),
-        tmp_path,
-    )
+def test_tracks_of_one_file_load_as_in_rally_and_mistakes_are_named(cases: Cases, tmp_path: Path):
+    cases("foreign", lambda *files: summary(tmp_path, *files), tmp_path)
 
 
 def test_a_mistake_in_a_part_is_named_by_line_and_path_of_the_rendered_track(books: Path):
@@ -343,23 +235,6 @@ def in_challenges(**schedules: list[Any]) -> dict[str, Any]:
 SOUND = {"operation": "s"}
 
 
-def test_a_fault_in_one_challenge_leaves_the_others(tmp_path: Path):
-    main = in_challenges(sound=[SOUND], slow=[{**SOUND, "clients": 0}], typo=[{"operation": "srch"}])
-    track = small(tmp_path, main)
-    assert list(track.challenges) == ["sound"]
-    assert [fault.challenge for fault in track.faults] == ["slow", "typo"]
-    with pytest.raises(UsageError, match=r"\[0\]\.clients: "):
-        load_challenge("slow", track, {})
-
-
-def test_a_faulty_default_is_not_replaced_by_another_challenge(tmp_path: Path):
-    main = in_challenges(sound=[SOUND], slow=[{**SOUND, "clients": 0}])
-    assert small(tmp_path, main).default_name is None
-    main["challenges"][1]["default"] = True
-    track = small(tmp_path, main)
-    assert (track.default_name, track.default_challenge) == ("slow", None)
-
-
 def test_a_challenge_of_its_own_file_is_told_what_is_wrong_with_the_operation_that_it_names(tmp_path: Path):
     main = in_challenges(sound=[SOUND])
     main["operations"].append({"name": "deep", "operation-type": "search", "bdy": {}})
@@ -370,131 +245,6 @@ def test_a_challenge_of_its_own_file_is_told_what_is_wrong_with_the_operation_th
     )
     with pytest.raises(UsageError, match="unknown key 'bdy'"):
         load_challenge(str(own), track, {})
-
-
-def test_a_bare_name_that_nothing_defines_is_a_type_for_a_plug_in(tmp_path: Path):
-    track = small(tmp_path, in_challenges(sound=[SOUND], moon=[{"operation": "warm-the-moon"}]))
-    assert track.faults == ()
-    assert track.lacking(track.challenges["moon"]) == (
-        "task 'warm-the-moon': operation type 'warm-the-moon'",
-    )
-    reject_lacking(track, track.challenges["sound"])
-
-
-@pytest.mark.parametrize(("size", "read"), [(2500.0, 2500), ("2500", 2500), (1, 1)])
-def test_a_bulk_size_that_a_template_computes_is_a_whole_number(tmp_path: Path, size: Any, read: int):
-    operation = {"name": "b", "operation-type": "bulk", "bulk-size": size}
-    assert small(tmp_path, {"operations": [operation]}).operations["b"].bulk_size == read  # type: ignore[union-attr]
-
-
-def test_half_a_document_is_cut_off_as_in_rally_and_remarked(tmp_path: Path):
-    operation = {"name": "b", "operation-type": "bulk", "bulk-size": 10_000 / 3}
-    track = small(tmp_path, {"operations": [operation], "schedule": [{"operation": "b"}]})
-    assert track.operations["b"].bulk_size == 3333  # type: ignore[union-attr]
-    (remark,) = track.remarks
-    assert (remark.place.partition(": ")[2], remark.operation) == ("$.operations[0]", "b")
-    assert "3,333" in remark.message
-
-
-def test_documents_a_request_of_a_plug_ins_operation_may_be_computed(tmp_path: Path):
-    operation = {"operation-type": "my-bulk", "bulk-size": 2500.0}
-    main = with_schedule({"operation": operation, "target-throughput": "5000 docs/s"})
-    (task,) = small(tmp_path, main, track_py='f("my-bulk")').challenges["default"].schedule
-    assert task.rate_per_s == 2
-    main["schedule"][0]["operation"].pop("bulk-size")
-    track = small(tmp_path, main, track_py='f("my-bulk")')
-    assert track.challenges["default"].schedule[0].rate_per_s == 5000
-    assert [remark.place.rpartition(": ")[2] for remark in track.remarks] == [
-        "$.schedule[0].target-throughput"
-    ]
-
-
-@pytest.mark.parametrize("kind", ["bulk", "proto-bulk", "my-bulk"])
-def test_a_bulk_ends_a_task_that_has_a_warm_up_only(tmp_path: Path, kind: str):
-    task = {"operation": {"operation-type": kind, "bulk-size": 5}, "warmup-time-period": 120}
-    track = small(tmp_path, with_schedule(task), track_py='f("my-bulk")')
-    assert (track.faults, track.challenges["default"].schedule[0].warmup_time_period) == ((), 120)
-
-
-@pytest.mark.parametrize("key", ["target-interval", "target-throughput"])
-@pytest.mark.parametrize("value", [0, "", "0", "none", " None ", "0.0"])
-@pytest.mark.parametrize("spacing", ["deterministic", "poisson"])
-def test_no_rate_is_unthrottled(tmp_path: Path, key: str, value: float | str, spacing: str):
-    track = small(tmp_path, with_schedule({"operation": "s", key: value, "schedule": spacing}))
-    (task,) = track.challenges["default"].schedule
-    assert (task.rate_per_s, task.schedule) == (None, "deterministic")
-    assert [remark.place[-13:] for remark in track.remarks] == ["$.schedule[0]"] * (spacing == "poisson")
-
-
-@pytest.mark.parametrize(
-    ("keys", "read"),
-    [
-        *(({"target-interval": interval}, {"rate_per_s": rate})
-          for interval, rate in (("0.1", 10), (2, 0.5), ("4", 0.25))),
-        ({"iterations": 5, "time-period": 9}, {"iterations": None, "time_period": 9}),
-        ({"clients": 4.0, "iterations": 100.0, "warmup-iterations": 2.0},
-         {"clients": 4, "iterations": 100, "warmup_iterations": 2}),
-    ],
-)  # fmt: skip
-def test_keys_of_tasks_are_read_as_rally_reads_them(
-    tmp_path: Path, keys: dict[str, Any], read: dict[str, Any]
-):
-    (task,) = small(tmp_path, with_schedule({"operation": "s", **keys})).challenges["default"].schedule
-    assert {name: getattr(task, name) for name in read} == pytest.approx(read)
-
-
-@pytest.mark.parametrize("unit", ["pages", "searches", "docs"])
-def test_a_rate_in_anything_but_requests_is_refused(tmp_path: Path, unit: str):
-    operation = {"operation-type": "scroll-search", "pages": 25}
-    text = refused(tmp_path, with_schedule({"operation": operation, "target-throughput": f"10 {unit}/s"}))
-    assert f"$.schedule[0].target-throughput: '{unit}/s' is not a unit" in text
-
-
-TWO_INDICES = {"indices": [{"name": "shop"}, {"name": "logs"}]}
-
-
-@pytest.mark.parametrize(
-    "operation",
-    [
-        {"operation-type": "search"},
-        {"operation-type": "scroll-search"},
-        {"operation-type": "vector-search", "body": {"size": 1}},
-        {"operation-type": "multi-search", "searches": [{"body": {}, "index": "shop"}, {"body": {}}]},
-    ],
-)
-def test_a_search_names_its_index_where_the_track_has_several(tmp_path: Path, operation: dict[str, Any]):
-    task = {"name": "q", "operation": {"name": "q", **operation}}
-    text = refused(tmp_path, {**with_schedule({"operation": "refresh"}, task), **TWO_INDICES})
-    assert "$.schedule[1]: task 'q'" in text
-    assert "shop, logs" in text
-    named = {**task, "operation": {**task["operation"], "index": "logs"}}  # type: ignore[dict-item]
-    assert small(tmp_path, {**with_schedule(named), **TWO_INDICES}).faults == ()
-    assert small(tmp_path, {**with_schedule(task), "indices": [{"name": "shop"}]}).faults == ()
-
-
-@pytest.mark.parametrize("kind", ["index", "composable", "component"])
-def test_a_template_that_is_created_is_declared_or_has_a_body(tmp_path: Path, kind: str):
-    create = {"name": "t", "operation-type": f"create-{kind}-template", "template": "metrics"}
-    text = refused(tmp_path, with_schedule({"operation": create}))
-    assert f"$.schedule[0]: task 't': the track declares no {kind} template 'metrics'" in text
-    every = {"name": "t", "operation-type": f"create-{kind}-template"}
-    assert f"declares no {kind} template" in refused(tmp_path, with_schedule({"operation": every}))
-    assert small(tmp_path, with_schedule({"operation": {**create, "body": {}}})).faults == ()
-    key = "templates" if kind == "index" else f"{kind}-templates"
-    declared = {key: [{"name": "metrics", "template": "t.json", "index-pattern": "m*"}]}
-    for task in (create, every):
-        track = small(tmp_path, {**with_schedule({"operation": task}), **declared}, t_json="{}")
-        assert track.faults == ()
-
-
-def test_tasks_of_one_name_are_numbered(tmp_path: Path):
-    tasks = [
-        {"operation": "s"}, {"operation": "s"}, {"name": "s#2", "operation": "s"},
-        {"parallel": {"tasks": [{"operation": "s"}, {"name": "t", "operation": "s"}]}},
-    ]  # fmt: skip
-    schedule = small(tmp_path, with_schedule(*tasks)).challenges["default"].schedule
-    assert [task.label for task in schedule] == ["s#1", "s#3", "s#2", "s#4", "t"]
-    assert {task.operation for task in schedule} == {"s"}
 
 
 def test_a_variable_that_came_out_as_nothing_is_remarked(tmp_path: Path):
@@ -531,22 +281,3 @@ def test_remarks_are_of_the_challenges_and_operations_that_are_run(tmp_path: Pat
     loaded, _ = load_challenge("first", track, {})
     assert loaded.remarks == first
     assert '"remarks"' not in challenge_text(loaded)
-
-
-@pytest.mark.parametrize(
-    ("element", "own", "left"),
-    [
-        ({"time-period": 9}, {"iterations": 5}, (None, None, None, 9)),
-        ({"warmup-time-period": 3, "time-period": 9}, {"warmup-iterations": 5}, (None, None, 3, 9)),
-        ({"warmup-time-period": 3}, {"iterations": 5}, (None, 5, None, None)),
-        ({"warmup-iterations": 2, "iterations": 5}, {"time-period": 9}, (None, None, None, 9)),
-    ],
-)
-def test_iterations_and_a_time_period_that_meet_in_a_parallel_task_are_one_kind(
-    tmp_path: Path, element: dict[str, Any], own: dict[str, Any], left: tuple[Any, ...]
-):
-    track = small(tmp_path, with_schedule({"parallel": {**element, "tasks": [{**SOUND, **own}]}}))
-    (task,) = track.challenges["default"].schedule
-    found = (task.warmup_iterations, task.iterations, task.warmup_time_period, task.time_period)
-    assert found == left
-    assert any("iterations and a" in str(remark) for remark in track.remarks)
