@@ -5,12 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies as st
 
 from benchctl.errors import ExitCode, UsageError
 from benchctl.track.library import challenge_names, shipped, track_names
 from benchctl.track.load import load_challenge, load_track, reject_unused
-from benchctl.track.model import IndexBody, Task, Track
+from benchctl.track.model import IndexBody, Track
 from golden import Cases
 
 BLOG = {
@@ -74,28 +73,15 @@ def test_parameters_set_the_key_of_every_task(track: Track):
 
 
 def test_parameters_leave_alone_what_they_mean_nothing_for(track: Track, tmp_path: Path):
-    path = write(
-        tmp_path,
-        json.dumps(
-            {
-                "name": "t",
-                "schedule": [
-                    {"operation": "force-merge"},
-                    {"operation": {"name": "all", "operation-type": "bulk", "bulk-size": 10}},
-                    {
-                        "operation": {"name": "some", "operation-type": "bulk", "bulk-size": 10},
-                        "iterations": 5,
-                    },
-                    {
-                        "operation": "range",
-                        "warmup-time-period": 5,
-                        "time-period": 5,
-                        "ramp-up-time-period": 3,
-                    },
-                ],
-            }
-        ),
-    )
+    bulk = {"operation-type": "bulk", "bulk-size": 10}
+    periods = {"warmup-time-period": 5, "time-period": 5, "ramp-up-time-period": 3}
+    schedule = [
+        {"operation": "force-merge"},
+        {"operation": {"name": "all", **bulk}},
+        {"operation": {"name": "some", **bulk}, "iterations": 5},
+        {"operation": "range", **periods},
+    ]
+    path = write(tmp_path, json.dumps({"name": "t", "schedule": schedule}))
     tasks = load_challenge(path, track, {"iterations": 7, "clients": 3})[0].schedule
     assert [task.iterations for task in tasks] == [None, None, 7, 7]
     assert [task.clients for task in tasks] == [1, 3, 3, 3]
@@ -189,14 +175,3 @@ def test_the_digest_follows_the_meaning_not_the_white_space(tmp_path: Path):
     assert load_track(str(tmp_path), {})[0].digest == original
     path.write_text(text.replace("2023-01-03", "2023-01-04"), encoding="utf-8")
     assert load_track(str(tmp_path), {})[0].digest != original
-
-
-names = st.text(min_size=1, max_size=20)
-tasks = st.builds(
-    Task,
-    operation=names,
-    name=names,
-    clients=st.integers(1, 64),
-    iterations=st.none() | st.integers(1, 10**9),
-    target_throughput=st.none() | st.floats(0.01, 1e6),
-)

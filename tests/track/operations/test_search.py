@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from benchctl.track.operations import url_param
-from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.operations.catalogue import decode_operation
 from benchctl.track.operations.search import Search
 from golden import Cases
 
@@ -22,31 +22,11 @@ def test_an_operation_without_a_type_is_a_search():
     assert isinstance(decode_operation({"name": "x", "body": {}}), Search)
 
 
-def test_types_are_called_as_in_rally():
-    assert {
-        "search",
-        "paginated-search",
-        "scroll-search",
-        "composite-agg",
-        "bulk",
-        "raw-request",
-        "force-merge",
-        "put-settings",
-        "create-composable-template",
-        "wait-for-snapshot-create",
-        "esql",
-    } <= set(OPERATION_TYPES)
-    assert all(kind.__struct_config__.tag == name for name, kind in OPERATION_TYPES.items())
-
-
 def test_searches_and_documents_are_shown_and_chores_are_not():
     kinds = {
-        "search": {},
-        "raw-request": {"path": "/"},
-        "bulk": {"bulk-size": 1},
-        "refresh": {},
+        "search": {}, "raw-request": {"path": "/"}, "bulk": {"bulk-size": 1}, "refresh": {},
         "sleep": {"duration": 1},
-    }
+    }  # fmt: skip
     shown = [kind for kind, keys in kinds.items() if read(kind, **keys).reported]
     assert shown == ["search", "raw-request", "bulk"]
     assert read("refresh", **{"include-in-reporting": True}).reported
@@ -78,14 +58,8 @@ def test_placeholders_may_stand_in_all_that_is_sent():
 
 
 def test_query_parameters_are_written_as_engines_read_them():
-    assert [url_param(value) for value in (True, False, None, 1.5, ["a", 1, True], "x")] == [
-        "true",
-        "false",
-        "",
-        "1.5",
-        "a,1,true",
-        "x",
-    ]
+    found = [url_param(value) for value in (True, False, None, 1.5, ["a", 1, True], "x")]
+    assert found == ["true", "false", "", "1.5", "a,1,true", "x"]
 
 
 def test_numbers_may_stand_as_texts_of_digits_where_templates_made_them_so():
