@@ -138,7 +138,7 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
     max_connections: Count | None = None
 
     def _rules(self) -> Rules:
-        streams = sum(1 for _ in _streams_of(self.requests))
+        streams = sum(isinstance(step, Stream) for step in _walk(self.requests))
         yield streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"
         given: set[str] = set()
         for step in steps_of(self.requests):
@@ -150,37 +150,27 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
                 given.add(step.name)
 
 
-def _streams_of(steps: tuple[Step, ...]) -> Iterator[Stream]:
+def _walk(steps: tuple[Step, ...]) -> Iterator[Step]:
     for step in steps:
-        if isinstance(step, Stream):
-            yield step
-            yield from _streams_of(step.stream)
+        yield step
+        yield from _walk(step.stream) if isinstance(step, Stream) else ()
 
 
 def steps_of(steps: tuple[Step, ...]) -> Iterator[Operation]:
     """Yield all operations of a composite, in the order of the file."""
-    for step in steps:
-        if isinstance(step, Stream):
-            yield from steps_of(step.stream)
-        else:
-            yield step
+    yield from (step for step in _walk(steps) if not isinstance(step, Stream))
 
 
 def _needs(step: Operation) -> tuple[str, ...]:
     """Names of the operations whose results it works on."""
-    match step:
-        case GetAsyncSearch(retrieve_results_for=names) | DeleteAsyncSearch(delete_results_for=names):
-            return (names,) if isinstance(names, str) else names
-        case _:
-            name = getattr(step, "with_point_in_time_from", None)
-            return () if name is None else (name,)
+    keys = ("retrieve_results_for", "delete_results_for", "with_point_in_time_from")
+    found = [getattr(step, key, None) or () for key in keys]
+    return tuple(name for names in found for name in ((names,) if isinstance(names, str) else names))
 
 
 def stands_alone(operation: Operation) -> bool:
     """Return whether an operation makes sense outside of a composite."""
-    if isinstance(operation, OpenPointInTime | SubmitAsyncSearch | Composite):
-        return isinstance(operation, Composite)
-    return not _needs(operation)
+    return not (isinstance(operation, OpenPointInTime | SubmitAsyncSearch) or _needs(operation))
 
 
 # All types.
