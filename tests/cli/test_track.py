@@ -129,7 +129,7 @@ def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):
         "challenge 'empty' cannot be run",
     ]
     assert "small, challenge sound" in call("show", folder, "--challenge", "sound").output
-    with pytest.raises(UsageError, match="clients must be at least 1"):
+    with pytest.raises(UsageError, match="clients: must be at least 1"):
         call("show", folder)
 
 

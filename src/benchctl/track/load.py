@@ -29,7 +29,7 @@ from benchctl.track.operations.catalogue import OpenPointInTime, SubmitAsyncSear
 from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
-from benchctl.track.template import Document, Renderer, convert, read_document
+from benchctl.track.template import Document, Renderer, convert, in_words, read_document
 
 _VERSION = 2
 MOST_NAMES = 10
@@ -411,7 +411,7 @@ def _override(task: Task, overrides: Mapping[str, Any], document: Document) -> T
         try:
             converted[key] = msgspec.convert(value, types[key])
         except msgspec.ValidationError as err:
-            raise UsageError(f"{document.name}: parameter {key}: {err}", hint=f"give {key} a number") from err
+            raise UsageError(f"{document.name}: parameter {key}: {in_words(err)}") from err
     if "target_throughput" in converted:
         converted["target_interval"] = None
     if converted.get("iterations") is not None:

@@ -121,7 +121,7 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
 
 
 def _rules(found: Documents, targets: Targets, *, streams: bool) -> Iterator[tuple[bool, str]]:
-    """Whether a file of documents breaks a rule, and its text."""
+    """Yield rules of a file of documents: true if broken, and the text."""
     yield found.document_count is None and not streams, "document-count is missing"
     parts, size = sum(part.size for part in found.source_file_parts), found.published_bytes
     is_other = bool(parts) and size is not None and parts != size

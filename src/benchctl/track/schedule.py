@@ -372,7 +372,7 @@ class _Reader:
 
 # Rally's rules for schedules, which files and parameters can break.
 MOST_PER_S = 10**9
-"""One per nanosecond, the resolution of all clocks here."""
+"""Requests a second at most: one per nanosecond, the resolution of all clocks here."""
 
 
 def check_challenge(
@@ -408,7 +408,7 @@ def check_challenge(
 
 
 def _rules(task: Task, *, ends: bool) -> Iterator[tuple[bool, str]]:
-    """Rally's rules for several keys of a task: whether one is broken, and its text.
+    """Yield Rally's rules for several keys of a task: true if broken, and the text.
 
     `ends` tells whether the task ends even without iterations or a time period.
     """

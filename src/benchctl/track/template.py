@@ -447,6 +447,8 @@ def _explained(err: Exception, place: str) -> UsageError:
 
 _BYTE = re.compile(r" \(byte (\d+)\)")
 _LACKING = re.compile(r"Object missing required field `(.*)`")
+_BOUND = re.compile(r"Expected `\w+`(?P<length> of length)? (?P<sign>[<>]=?) (?P<limit>-?\d+)(\.0)?")
+_SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
 _COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
 _AROUND = 60  # characters shown before and after an error
 LIKE = 0.8
@@ -648,8 +650,15 @@ def refused(err: msgspec.ValidationError, document: Document, where: str) -> Usa
     """Return the error for a complaint of msgspec, with its place in the file."""
     match = COMPLAINT_PLACE.search(str(err))
     inner = match["path"].removeprefix("$") if match else ""
+    return document.refuse(f"{where}{inner}", in_words(err))
+
+
+def in_words(err: msgspec.ValidationError) -> str:
+    """Return a complaint of msgspec without its place, bounds in words."""
     complaint = COMPLAINT_PLACE.sub("", str(err))
-    return document.refuse(f"{where}{inner}", _LACKING.sub(r"'\1' is missing", complaint))
+    if bound := _BOUND.fullmatch(complaint):
+        return "is empty" if bound["length"] else f"must be {_SIGNS[bound['sign']]} {bound['limit']}"
+    return _LACKING.sub(r"'\1' is missing", complaint)
 
 
 @cache  # slower than parsing a task

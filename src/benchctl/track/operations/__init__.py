@@ -34,7 +34,7 @@ class _LibraryParams(msgspec.Struct):
 
 
 Rules = Iterator[tuple[bool, str]]
-"""Whether rules for several keys hold, and what to say of one that does not."""
+"""Rules for several keys: true if one holds, and the text for one that does not."""
 
 
 class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

@@ -64,7 +64,7 @@ def _keys(content: object) -> Iterator[str]:
 _ALL = 100  # per cent
 _Percent = Annotated[float, msgspec.Meta(ge=0, le=_ALL)]
 _Documents = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-"""As many documents as a sample counts."""
+"""The documents that a sample can count."""
 
 
 class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
@@ -194,7 +194,7 @@ class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
 
 
 class RawRequest(Varying, frozen=True, kw_only=True, tag="raw-request"):
-    """Any request."""
+    """A request of any kind."""
 
     path: UrlPath
     method: Literal["GET", "POST", "PUT", "DELETE", "HEAD"] = "GET"
