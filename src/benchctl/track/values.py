@@ -131,6 +131,10 @@ def _scaled(key: str, value: float, digits: int) -> int:
     return int(units)
 
 
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+    """The base of what tracks declare: unknown keys are errors, and words are joined by hyphens."""
+
+
 POOL_LIMIT = 100_000
 _Size = Annotated[int, msgspec.Meta(ge=1, le=POOL_LIMIT)]
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -138,7 +142,7 @@ _FieldName = Annotated[str, msgspec.Meta(min_length=1)]
 _Alpha = Annotated[float, msgspec.Meta(ge=0, le=1000)]  # of Zipf's law; 0 is uniform
 
 
-class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+class Pool(Entry, frozen=True):
     """Values that come again, as users' do: some of the requests take one of `size` fixed values, by Zipf.
 
     OpenSearch Benchmark's words for the same are N (`size`), repeat frequency (`share`) and alpha.
@@ -150,15 +154,7 @@ class Pool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     alpha: _Alpha = 1.0
 
 
-class _Source(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    rename="kebab",
-    omit_defaults=True,
-    kw_only=True,
-    tag_field="kind",
-):
+class _Source(Entry, frozen=True, kw_only=True, tag_field="kind"):
     """The base of all sources."""
 
     @property

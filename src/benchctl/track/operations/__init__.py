@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
-from benchctl.track.values import ValueSource
+from benchctl.track.values import Entry, ValueSource
 
 _SETTLES_AFTER: Final = "settles-after"
 _ALONE: Final = 1.6  # so many times as many
@@ -37,7 +37,7 @@ Rules = Iterator[tuple[bool, str]]
 """Rules for several keys: true if one holds, and the text for one that does not."""
 
 
-class Assertion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Assertion(Entry, frozen=True):
     """A condition on a response, checked where assertions are on."""
 
     property: str  # of what is known of the answer, such as `hits`
@@ -74,15 +74,7 @@ class Form:
     slow: bool = False  # whether it takes as long as it takes, and its time is what is measured
 
 
-class Operation(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    rename="kebab",
-    omit_defaults=True,
-    kw_only=True,
-    tag_field="operation-type",
-):
+class Operation(Entry, frozen=True, kw_only=True, tag_field="operation-type"):
     """The keys and traits of every operation."""
 
     shown: ClassVar[bool] = False
@@ -103,10 +95,10 @@ class Operation(
     name: Annotated[str, msgspec.Meta(min_length=1)]
     # Query parameters of the URL. Two of them are Rally's client's own, and stay out of it: `request_timeout`
     # (as the key of the operation) and `ignore` (status codes that count as success).
-    request_params: dict[str, Any] = {}
+    request_params: dict[str, Any] = msgspec.field(default_factory=dict)
     # Seconds until a request counts as timed out; None means the driver's default.
     request_timeout: PositiveSeconds | None = None
-    headers: dict[_HeaderText, _HeaderText] = {}
+    headers: dict[_HeaderText, _HeaderText] = msgspec.field(default_factory=dict)
     opaque_id: _HeaderText | None = None  # sent as X-Opaque-Id
     # How often a request that the node rejects as too many is sent again.
     retry_on_429: Annotated[int, msgspec.Meta(ge=0, le=100)] = msgspec.field(default=0, name="retry-on-429")
@@ -114,7 +106,7 @@ class Operation(
     # What its answers have to be like; checked where the run says so, as in Rally.
     assertions: tuple[Assertion, ...] = ()
     # The user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up.
-    meta: dict[str, Any] = {}
+    meta: dict[str, Any] = msgspec.field(default_factory=dict)
     tags: tuple[str, ...] | str = ()
 
     def __post_init__(self) -> None:
@@ -278,14 +270,14 @@ class OnIndex(Retried, frozen=True, kw_only=True):
     data_stream: str | None = None  # the same, for those that are data streams
 
 
-class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+class Condition(Entry, frozen=True):
     """A value at one place of an answer."""
 
     path: str  # keys into the answer with dots between them, such as `_all.total.merges.current`
     expected_value: Any  # what has to stand there
 
 
-class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+class Criterion(Entry, frozen=True):
     """A comparison of a value at one place of an answer with another."""
 
     # Numbers are compared; `exists` and `not_exists` ask for any value.

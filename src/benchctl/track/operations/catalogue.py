@@ -18,7 +18,7 @@ from benchctl.track.operations.search import (
     Sleep,
     VectorSearch,
 )
-from benchctl.track.values import check_values
+from benchctl.track.values import Entry, check_values
 
 # Operations that hand on to one another what they opened, and the composite that holds them together.
 
@@ -85,15 +85,7 @@ class DeleteAsyncSearch(Operation, frozen=True, kw_only=True, tag="delete-async-
     delete_results_for: Subjects  # names of the operations that started them
 
 
-class Stream(
-    msgspec.Struct,
-    frozen=True,
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    kw_only=True,
-    tag_field="operation-type",
-    tag="stream",
-):
+class Stream(Entry, frozen=True, kw_only=True, tag_field="operation-type", tag="stream"):
     """Operations one after the other, beside the streams that stand next to it."""
 
     stream: "tuple[Step, ...]"

@@ -17,6 +17,7 @@ from benchctl.track.operations import (
     UrlPath,
     Varying,
 )
+from benchctl.track.values import Entry
 
 Path = tuple[str, ...]
 """The keys to a part of a body; every second of those to a composite aggregation is an aggregation's name."""
@@ -174,12 +175,13 @@ class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
         yield "sources" in found[0], "body: a composite aggregation needs sources"
 
 
-class OneSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
+class OneSearch(Entry, frozen=True):
     """A search of a batch."""
 
     body: dict[str, Any]
     index: str | None = None  # what it searches; None means the operation's
-    header: dict[str, Any] = {}  # further keys of its header line
+    # Further keys of its header line.
+    header: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class MultiSearch(Asking, frozen=True, kw_only=True, tag="multi-search"):
