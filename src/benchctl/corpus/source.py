@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
@@ -396,48 +396,31 @@ def find_documents(
             if path is not None and path.name == Path(documents.source_file).name:
                 # Before reading it, which may take long.
                 _check(corpus, path, "bytes", path.stat().st_size, documents.published_bytes)
+            destination: dict[str, Any] = {
+                "corpus": corpus.name,
+                "index": documents.target_index,
+                "data_stream": documents.target_data_stream,
+                "type": documents.target_type,
+            }
+            has_actions = documents.includes_action_and_meta_data
             if looking:
                 url = "" if path else fetch.url(corpus, documents).rpartition("/")[0]
-                file = _as_declared(documents, str(path or f"{url}/{documents.source_file}"))
+                count = documents.document_count or 0
+                file = CorpusFile(
+                    path=str(path or f"{url}/{documents.source_file}"),
+                    documents=count,
+                    held=count,
+                    raw_bytes=documents.uncompressed_bytes or 0,
+                    sha256="",
+                    has_actions=has_actions,
+                )
             else:
-                file = _checked(corpus, documents, path or fetch.get(corpus, documents), home, progress)
-            placed = msgspec.structs.replace(
-                file,
-                corpus=corpus.name,
-                index=documents.target_index,
-                data_stream=documents.target_data_stream,
-                type=documents.target_type,
-            )
-            available.append(placed)
+                path = path or fetch.get(corpus, documents)
+                file = local_file(path, index="", home=home, has_actions=has_actions, progress=progress)
+                _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
+                _check(corpus, path, "documents", file.held, documents.document_count)
+            available.append(msgspec.structs.replace(file, **destination))
     return _shares(available, docs)
-
-
-def _checked(
-    corpus: Corpus,
-    documents: Documents,
-    path: Path,
-    home: Home,
-    progress: Callable[[int], None] | None,
-) -> CorpusFile:
-    """Return a file that a track declares, checked against the declaration."""
-    has_actions = documents.includes_action_and_meta_data
-    file = local_file(path, index="", home=home, has_actions=has_actions, progress=progress)
-    _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
-    _check(corpus, path, "documents", file.held, documents.document_count)
-    return file
-
-
-def _as_declared(documents: Documents, path: str) -> CorpusFile:
-    """Return a file that was not read, as its track declares it."""
-    count = documents.document_count or 0
-    return CorpusFile(
-        path=path,
-        documents=count,
-        held=count,
-        raw_bytes=documents.uncompressed_bytes or 0,
-        sha256="",
-        has_actions=documents.includes_action_and_meta_data,
-    )
 
 
 def is_elsewhere(file: CorpusFile) -> bool:
