@@ -129,16 +129,6 @@ def test_a_broken_challenge_is_named_by_file_and_place(cases: Cases, track: Trac
     cases("challenges", lambda text: load_challenge(write(tmp_path, text), track, {}), tmp_path)
 
 
-def test_an_index_body_outside_the_track_is_not_read(tmp_path: Path):
-    (tmp_path / "secret.json").write_text("{}", encoding="utf-8")
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    text = '{"operations": [], "indices": [{"name": "i", "body": "../secret.json"}]}'
-    (folder / "track.json").write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match="outside the track"):
-        load_track(str(folder), {})
-
-
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "mine.json/x"])
 def test_a_name_that_no_file_can_have_is_a_usage_error(track: Track, name: str):
     with pytest.raises(UsageError, match="challenge"):

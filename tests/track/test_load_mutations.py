@@ -186,21 +186,6 @@ def test_a_byte_order_mark_and_other_line_ends_are_nothing_wrong(tmp_path: Path)
     _load_all(tmp_path)
 
 
-def test_a_cycle_is_shown_by_its_files(tmp_path: Path):
-    text = refusal(
-        tmp_path,
-        {
-            "track.json": '{{ rally.collect(parts="a/default.json") }}',
-            "a/default.json": '\n{{ rally.collect(parts="../b/default.json") }}',
-            "b/default.json": '{{ rally.collect(parts="../a/default.json") }}',
-        },
-    )
-    assert (
-        "b/default.json collects itself: track.json > a/default.json > b/default.json > a/default.json"
-        in text
-    )
-
-
 def test_mutations_without_any_change_load(tmp_path: Path):
     for name, files in TRACKS:
         write_files(tmp_path / name, files)

@@ -1,7 +1,7 @@
 """Every operation type that benchctl knows, by the name that Rally and OpenSearch Benchmark give it."""
 
 from collections.abc import Iterator, Mapping
-from functools import reduce
+from functools import cache, reduce
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -196,6 +196,7 @@ MEANINGLESS = frozenset(
 _TYPE = "operation-type"
 
 
+@cache
 def operation_keys(kind: str) -> tuple[str, ...]:
     """Return the keys that operations of a type may have."""
     own = (field.encode_name for field in msgspec.structs.fields(OPERATION_TYPES[kind]))
