@@ -144,10 +144,11 @@ class _Reader:
             where = f"$.operations[{place}]"
             # A bare name is a type without parameters.
             named = {"operation-type": raw} if isinstance(raw, str) else raw
-            before = len(self._document.remarks)
+            self._document.operation = _name_of(named)
             try:
                 operation = read_operation(named, self._document, where, plugin=self._plugin)
             except UsageError as err:
+                self._document.operation = ""
                 # Only challenges that refer to it cannot be run.
                 self._unusable[_name_of(named)] = err
                 missing = err.message.rpartition(": ")[2]
@@ -160,7 +161,7 @@ class _Reader:
             if operation.name in operations:
                 raise self._document.refuse(where, f"two operations are called '{operation.name}'")
             operations[operation.name] = operation
-            self._document.attribute(before, operation=operation.name)
+        self._document.operation = ""
         return operations
 
     def _challenges(self, entry: _TrackFile, track: Track) -> dict[str, Challenge]:
@@ -173,7 +174,7 @@ class _Reader:
         challenges: dict[str, Challenge] = {}
         for where, raw in _places(given[0], getattr(entry, given[0])) if given else ():
             name = str(raw.get("name") or where)
-            before = len(document.remarks)
+            document.challenge = name
             try:
                 challenge = read_challenge(raw, context, where)
                 _check(challenge, track, document, where)
@@ -181,7 +182,7 @@ class _Reader:
                 self._faults.append(Fault(err.message, err.hint, name, default=raw.get("default") is True))
                 continue
             finally:
-                document.attribute(before, challenge=name)
+                document.challenge = ""
             if challenge.name in challenges:
                 raise document.refuse(where, f"two challenges are called '{name}'", key="name")
             challenges[challenge.name] = challenge

@@ -138,13 +138,8 @@ class Context:
     unusable: Mapping[str, UsageError] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A task's object in the file, and its place."""
-
-    raw: dict[str, Any]
-    where: str
-    shared: Mapping[str, Any] = field(default_factory=dict)  # what its element gives the task
+_Entry = tuple[dict[str, Any], str, dict[str, Any]]
+"""A task's object in the file, its JSON path, and what its element gives the task."""
 
 
 def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
@@ -162,7 +157,7 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
         raise document.refuse(where, "'schedule' is missing")
     schedule = convert(keys["schedule"], tuple[dict[str, Any], ...], document, f"{where}.schedule")
     reader = _Reader(context)
-    tasks = tuple(reader.task(item) for item in _entries(schedule, document, f"{where}.schedule"))
+    tasks = tuple(reader.task(*entry) for entry in _entries(schedule, document, f"{where}.schedule"))
     return msgspec.structs.replace(challenge, schedule=_numbered(tasks), operations=reader.operations)
 
 
@@ -193,9 +188,9 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
             label = _name(element)
             for clients in element["clients_list"]:
                 named = {"clients": clients, "name": f"{label}_{clients}_clients"}
-                yield _Entry({**plain, **named}, here, {"swept": label})
+                yield {**plain, **named}, here, {"swept": label}
         else:
-            yield _Entry(element, here)
+            yield element, here, {}
 
 
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
@@ -223,7 +218,7 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
             hint = "give `parallel` the clients"
             raise document.refuse(here, "the tasks of a mix share its clients", hint=hint)
         completes = element.completed_by in (_ANY, name)
-        yield _Entry({**inherited, **task}, here, {**shared, "completes": completes})
+        yield {**inherited, **task}, here, {**shared, "completes": completes}
 
 
 def _name(task: Mapping[str, Any]) -> str:
@@ -242,14 +237,13 @@ class _Reader:
         self._context = context
         self._document = context.document
 
-    def task(self, found: _Entry) -> Task:
-        document, where = self._document, found.where
-        raw, shared = found.raw, dict(found.shared)
+    def task(self, raw: dict[str, Any], where: str, shared: dict[str, Any]) -> Task:
+        document = self._document
         schedule = raw.get("schedule")
         if document.lenient and isinstance(schedule, str) and schedule not in _SCHEDULES:
             # A plug-in's scheduler, which has the other keys for parameters.
-            shared["scheduler"] = schedule
-            shared["scheduler-params"] = {key: value for key, value in raw.items() if key not in _TASK_KEYS}
+            params = {key: value for key, value in raw.items() if key not in _TASK_KEYS}
+            shared = {**shared, "scheduler": schedule, "scheduler-params": params}
             raw = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
         raw = known_keys(raw, _TASK_KEYS, document, where)
         operation, called = self._operation(raw.get("operation"), f"{where}.operation")

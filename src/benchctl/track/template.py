@@ -538,12 +538,14 @@ class Document:
 
     Attributes:
         remarks: what was ignored, or is probably not what was meant.
+        challenge, operation: the only one that remarks bear on for now; empty for all.
     """
 
     def __init__(self, name: str, text: str = "", *, lenient: bool = False) -> None:
         self.name = name
         self.lenient = lenient
         self.remarks: list[Remark] = []
+        self.challenge = self.operation = ""
         self._text = text
 
     def refuse(self, where: str, message: str, *, hint: str = "", key: str | None = None) -> UsageError:
@@ -563,14 +565,8 @@ class Document:
 
     def note(self, where: str, message: str) -> None:
         """Add a remark on a value."""
-        self.remarks.append(Remark(f"{self.name}: {cut(where)}", cut(message)))
-
-    def attribute(self, start: int, *, challenge: str = "", operation: str = "") -> None:
-        """Attribute the remarks from number `start` on to a challenge or an operation of the track."""
-        self.remarks[start:] = [
-            msgspec.structs.replace(remark, challenge=challenge, operation=operation)
-            for remark in self.remarks[start:]
-        ]
+        place = f"{self.name}: {cut(where)}"
+        self.remarks.append(Remark(place, cut(message), self.challenge, self.operation))
 
 
 def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Document, Any]:
