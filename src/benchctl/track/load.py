@@ -205,7 +205,14 @@ class _Reader:
 
     def _body(self, name: str, where: str) -> IndexBody:
         document, value = self._read_beside(name, where)
-        return convert(value, IndexBody, document, "$")
+        body = convert(value, IndexBody, document, "$")
+        try:
+            problem = "number_of_shards must be at least 1" if body.shards < 1 else ""
+        except ValueError as err:
+            problem = str(err)
+        if problem:
+            raise document.refuse("$.settings", problem)
+        return body
 
     def _templates(self, entry: _TrackFile) -> Iterable[Template]:
         for kind, key in _TEMPLATES.items():

@@ -256,13 +256,13 @@ class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     mappings: dict[str, Any] = {}
     aliases: dict[str, Any] = {}
 
-    def __post_init__(self) -> None:
-        if self.shards < 1:
-            raise ValueError("number_of_shards must be at least 1")
-
     @property
     def shards(self) -> int:
-        """Primary shards; engines give one where the settings say nothing."""
+        """Primary shards; engines give one where the settings say nothing.
+
+        Raises:
+            ValueError: If the settings say something that is not a number.
+        """
         nested = mapping_of(self.settings.get("index")).get("number_of_shards")
         count = (
             self.settings.get("index.number_of_shards", self.settings.get("number_of_shards", nested)) or 1
