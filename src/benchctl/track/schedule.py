@@ -107,17 +107,13 @@ _TASK_KEYS = tuple(name for name in encoded_names(Task) if name not in _INTERNAL
 _CHALLENGE_KEYS = tuple(name for name in encoded_names(Challenge) if name not in ("operations", "remarks"))
 
 
-class _Inherited(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
-    """Keys that a parallel element may have for all of its tasks."""
-
-    warmup_iterations: int | None = None
-    iterations: int | None = None
-    warmup_time_period: float | None = None
-    time_period: float | None = None
-    ramp_up_time_period: float | None = None
+# Keys that a parallel element may have for all of its tasks.
+_INHERITED = (
+    "warmup-iterations", "iterations", "warmup-time-period", "time-period", "ramp-up-time-period",
+)  # fmt: skip
 
 
-class _Parallel(_Inherited, frozen=True, kw_only=True):
+class _Parallel(msgspec.Struct, frozen=True, rename="kebab"):
     """Concurrent tasks."""
 
     tasks: Annotated[tuple[dict[str, Any], ...], msgspec.Meta(min_length=1)]
@@ -194,11 +190,13 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
 
 
 def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
-    element = convert(raw, _Parallel, document, where)
+    if not isinstance(raw, Mapping):
+        raise document.refuse(where, "a parallel element is an object")
+    raw = known_keys(raw, (*_INHERITED, *encoded_names(_Parallel)), document, where)
+    inherited = {key: raw[key] for key in _INHERITED if key in raw}
+    element = convert({key: raw[key] for key in raw if key not in inherited}, _Parallel, document, where)
     if element.mix and element.completed_by is not None:
         raise document.refuse(f"{where}.completed-by", "a mix ends with the last request of its last task")
-    own = encoded_names(_Inherited)
-    inherited = {key: value for key, value in msgspec.to_builtins(element).items() if key in own}
     shared: dict[str, Any] = {"group": group, "lanes": element.clients}
     if element.mix:
         inherited["clients"] = element.clients or 1
