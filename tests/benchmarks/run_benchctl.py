@@ -11,12 +11,11 @@ from jobs import Done, Job
 from loops import QUERY, do_job, peak_bytes
 
 from benchctl.endpoint import Auth, Endpoint
-from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load.executor import Job as Step
+from benchctl.load.executor import Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.ingest import ingest
-from benchctl.load.task_clients import Job as Step
-from benchctl.load.task_clients import Stage, TaskResult
 from benchctl.load.transport import WireClient, open_client
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import SampleSpool
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task

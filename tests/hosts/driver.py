@@ -18,10 +18,9 @@ from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
 from benchctl.hosts.file import load_hosts
 from benchctl.hosts.pool import HostPool
-from benchctl.load.executor import WorkerPool, run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.transport import open_client
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.figures import HostFigures
 from benchctl.results.samples import Columns, SampleSpool
 from benchctl.run.steps import host_figures

@@ -9,7 +9,7 @@ from benchctl.errors import BenchctlError
 pytest.importorskip("distributed")
 
 from benchctl.hosts.pool import checked_clock
-from benchctl.load.task_clients import HostClock
+from benchctl.load.executor import HostClock
 
 SECOND_NS = 1_000_000_000
 

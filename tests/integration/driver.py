@@ -5,10 +5,16 @@ from typing import Any
 
 from benchctl.engine.node import Node
 from benchctl.load.client import first_failure
-from benchctl.load.request import Answer, Exchange, Request, is_unsupported
-from benchctl.load.transport import WireClient
+from benchctl.load.transport import Answer, Exchange, Request, WireClient
+from benchctl.load.work import (
+    Driven,
+    Reply,
+    Script,
+    Together,
+    WorkContext,
+)
+from benchctl.load.work.judges import is_unsupported
 from benchctl.load.work.openers import open_workload
-from benchctl.load.workload import Driven, Reply, Script, Together, WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Template

@@ -11,8 +11,7 @@ import pytest
 from benchctl.engine.answers import ask
 from benchctl.engine.declared import stand_ins
 from benchctl.engine.node import Node
-from benchctl.load.request import Request
-from benchctl.load.transport import WireClient
+from benchctl.load.transport import Request, WireClient
 from benchctl.load.work.openers import open_workload
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome

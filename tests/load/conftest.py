@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.transport import WireClient
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.track.model import Task
 from benchctl.track.operations import Operation
 from benchctl.track.operations.search import Search

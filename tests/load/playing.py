@@ -7,9 +7,15 @@ from typing import Any
 import msgspec
 
 from benchctl.load.client import first_failure
-from benchctl.load.request import Answer, Exchange, Request
+from benchctl.load.transport import Answer, Exchange, Request
+from benchctl.load.work import (
+    Reply,
+    Script,
+    Together,
+    WorkContext,
+    Workload,
+)
 from benchctl.load.work.openers import open_workload
-from benchctl.load.workload import Reply, Script, Together, WorkContext, Workload
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import decode_operation
 

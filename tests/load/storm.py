@@ -12,11 +12,9 @@ import psutil
 
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import run_step
-from benchctl.load.request import Exchange, Request
-from benchctl.load.task_clients import Job, Stage, TaskResult
-from benchctl.load.transport import open_client
-from benchctl.load.workload import WorkContext
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load.transport import Exchange, Request, open_client
+from benchctl.load.work import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import SharedObserver, SilentObserver

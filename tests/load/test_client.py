@@ -10,10 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.client import Client, NodeGone, Recorder, Tally, TaskAborted
-from benchctl.load.pace import Waiter, arrivals, cues
-from benchctl.load.request import Answer, Exchange, Request, judge_multi_search, judge_search
-from benchctl.load.workload import Script
+from benchctl.load.client import (
+    Client,
+    NodeGone,
+    Recorder,
+    Tally,
+    TaskAborted,
+    Waiter,
+    arrivals,
+    cues,
+    extent,
+)
+from benchctl.load.transport import Answer, Exchange, Request
+from benchctl.load.work import Script
+from benchctl.load.work.judges import judge_multi_search, judge_search
 from benchctl.results.samples import Outcome, RowOwner
 from benchctl.track.model import Task
 from load.stub_server import SEARCH_BODY
@@ -105,7 +115,10 @@ def run(task: Task, *served: Served, client: int = 0, seed: int = 1, work: Any =
     program = work if callable(work) else lambda: work
     one = Client(program, wire, timer, Recorder(), label=task.label, **job)
     made = Run(one, wire)
-    one.run(cues(task, client=client, seed=seed, start_ns=START_NS, timer=timer, ramp_up_ns=ramp_up_ns))
+    bounds = extent(task)
+    one.run(
+        cues(task, bounds, client=client, seed=seed, start_ns=START_NS, timer=timer, ramp_up_ns=ramp_up_ns)
+    )
     return made
 
 

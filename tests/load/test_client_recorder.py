@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from benchctl.errors import BenchctlError
 from benchctl.load import client as recorder_module
 from benchctl.load.client import Failure, Recorder, Tally, count_tooks, merge_failures, merge_tooks
-from benchctl.load.request import Answer, Exchange
+from benchctl.load.transport import Answer, Exchange
 from benchctl.results.samples import (
     ROW_DTYPE,
     SAMPLE_DTYPES,

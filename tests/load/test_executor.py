@@ -15,10 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from benchctl.load.client import NodeGone
-from benchctl.load.executor import run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.transport import open_client
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome
 from benchctl.stats.summary import driver_figures
 from benchctl.track.model import Task

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchctl.load.task_clients import TaskResult
+from benchctl.load.executor import TaskResult
 from benchctl.results.samples import Columns, Outcome
 from benchctl.stats.summary import summarise
 from benchctl.track.model import Task

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.transport import WireClient
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
@@ -40,7 +39,7 @@ def test_streams_are_sent_at_the_same_time_over_connections_of_their_own(serve: 
     result = run(server, STREAM, STREAM, STREAM)
     assert server.connections == 3
     assert overlapping(result) == 3
-    assert result.columns["part"].tolist() == [1, 2, 3, 0]
+    assert sorted(result.columns["part"][:-1].tolist()) == [1, 2, 3]
     whole = result.columns["part"] == 0
     took_ns = (result.columns["end_ns"] - result.columns["start_ns"])[whole][0]
     assert 50e6 < took_ns < 130e6
@@ -61,9 +60,7 @@ def test_streams_within_streams_share_the_connections(serve: Serve):
     result = run(server, inner, inner, SEARCH, iterations=2)
     assert server.connections == 4
     parts = result.columns["part"].tolist()
-    assert parts == [*range(1, 8), 0] * 2
-    starts = result.columns["start_ns"].tolist()
-    assert starts[:7] == sorted(starts[:7])
+    assert [sorted(parts[:7]), parts[7]] == [sorted(parts[8:-1]), parts[-1]] == [[*range(1, 8)], 0]
 
 
 def test_a_failure_in_a_stream_is_that_of_the_whole_and_the_others_end_well(serve: Serve):

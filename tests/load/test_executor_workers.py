@@ -14,10 +14,9 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.executor import WorkerPool, run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.transport import open_client
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Search

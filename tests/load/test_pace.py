@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
-from benchctl.load.pace import NS_PER_S, Waiter, arrivals, cues, endless_cues, extent
+from benchctl.load.client import NS_PER_S, Waiter, arrivals, cues, extent, open_ended
 from benchctl.track.model import ScheduleName, Task
 
 SCHEDULES = st.sampled_from(["deterministic", "poisson"])
@@ -216,12 +216,13 @@ def test_a_moment_that_has_passed_is_not_waited_for():
     ],
 )
 def test_no_turn_comes_after_halting(bounds: dict[str, Any]):
+    task = Task(operation="x", **bounds)
     halt = threading.Event()
     halt.set()
-    assert list(cues(Task(operation="x", **bounds), client=0, seed=1, start_ns=0, timer=Waiter(halt))) == []
+    assert list(cues(task, extent(task), client=0, seed=1, start_ns=0, timer=Waiter(halt))) == []
     halt.clear()
     late = time.monotonic_ns() - 100 * 10**9
-    pending = cues(Task(operation="x", **bounds), client=0, seed=1, start_ns=late, timer=Waiter(halt))
+    pending = cues(task, extent(task), client=0, seed=1, start_ns=late, timer=Waiter(halt))
     next(pending)
     halt.set()
     assert list(pending) == []
@@ -229,8 +230,10 @@ def test_no_turn_comes_after_halting(bounds: dict[str, Any]):
 
 def test_work_that_ends_by_itself_warms_up_for_a_time():
     moments = itertools.count(10**9, 10**8)
-    pending = endless_cues(
-        Task(operation="x", warmup_time_period=0.25),
+    task = Task(operation="x", warmup_time_period=0.25)
+    pending = cues(
+        task,
+        open_ended(task),
         client=0,
         seed=1,
         start_ns=10**9,

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import run_step
-from benchctl.load.pace import Extent, Waiter
+from benchctl.load.client import Extent, Waiter
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.plugin_work import PluginPace
-from benchctl.load.task_clients import Job, Stage, TaskResult
 from benchctl.load.transport import open_client
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.stats.summary import driver_figures
 from benchctl.track.load import load_track

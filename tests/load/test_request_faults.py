@@ -16,19 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.client import Client, NodeGone, Recorder, TaskAborted
-from benchctl.load.pace import Waiter
-from benchctl.load.request import (
-    Exchange,
-    Request,
+from benchctl.load.client import Client, NodeGone, Recorder, TaskAborted, Waiter
+from benchctl.load.executor import TaskResult
+from benchctl.load.transport import Exchange, Request, WireClient
+from benchctl.load.work import Script
+from benchctl.load.work.judges import (
     is_unsupported,
     judge_multi_search,
     judge_plain,
     judge_search,
 )
-from benchctl.load.task_clients import TaskResult
-from benchctl.load.transport import WireClient
-from benchctl.load.workload import Script
 from benchctl.results.samples import Outcome, RowOwner
 from benchctl.track.model import Task
 from benchctl.track.operations import Operation

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.request import answerable, judge_health, judge_of, judge_plain
+from benchctl.load.work.judges import (
+    answerable,
+    judge_health,
+    judge_of,
+    judge_plain,
+)
 from benchctl.results.samples import Outcome
 from golden import Cases
 

@@ -8,24 +8,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchctl.load.request import (
-    Answer,
-    Judge,
+from benchctl.load.transport import Answer, Judge
+from benchctl.load.work.judges import (
     accepting,
     is_unsupported,
     judge_bulk,
-    judge_by_query,
     judge_health,
     judge_multi_search,
+    judge_of,
     judge_plain,
     judge_profiled,
     judge_search,
-    judge_shards,
-    judge_snapshot,
 )
 from benchctl.results.samples import Outcome
 from golden import Cases
 from load.playing import request_of
+
+judge_shards = judge_of("POST", "/_refresh")
+judge_snapshot = judge_of("PUT", "/_snapshot/r/s")
+judge_by_query = judge_of("POST", "/a/_update_by_query")
 
 
 def search_body(**changes: object) -> bytes:

@@ -6,12 +6,11 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.executor import deal
-from benchctl.load.pace import arrivals
-from benchctl.load.request import Request
-from benchctl.load.task_clients import ClientDone, Completion, Job, Lane, lanes_of
+from benchctl.load.client import arrivals
+from benchctl.load.executor import Completion, Event, Job, Lane, deal, lanes_of
+from benchctl.load.transport import Request
+from benchctl.load.work import WorkContext
 from benchctl.load.work.openers import open_workload
-from benchctl.load.workload import WorkContext
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 
@@ -100,8 +99,8 @@ def test_several_hosts_send_together_exactly_what_one_would(
 def test_a_task_that_completes_its_group_ends_it_with_its_last_client():
     finished = []
     completion = Completion([Task("a", clients=2, completes=True), Task("b")], lambda: finished.append(True))
-    completion(ClientDone(1))
-    completion(ClientDone(0))
+    completion(Event("done", 1))
+    completion(Event("done", 0))
     assert not finished
-    completion(ClientDone(0))
+    completion(Event("done", 0))
     assert finished == [True]

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-import benchctl.load.task_clients
-from benchctl.load.executor import WorkerPool
-from benchctl.load.task_clients import Pulse, suspended_ns
+import benchctl.load.executor
+from benchctl.load.executor import Pulse, WorkerPool, suspended_ns
 from benchctl.results.samples import SampleSpool
 from load.storm import ask_one
 from load.stub_server import Reply, Serve
@@ -43,7 +42,7 @@ def test_a_wait_that_ends_late_is_a_stop_unless_the_process_was_busy(
 def test_no_load_is_made_by_the_wall_clock():
     """That clock may be set, forward or back, while tasks run."""
     wall = re.compile(r"\btime\.(time|time_ns|ctime|localtime|gmtime)\b|\.(now|utcnow|today)\(")
-    folder = Path(benchctl.load.task_clients.__file__).parent
+    folder = Path(benchctl.load.executor.__file__).parent
     assert [path.name for path in folder.rglob("*.py") if wall.search(path.read_text(encoding="utf-8"))] == []
 
 

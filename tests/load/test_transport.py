@@ -15,8 +15,8 @@ from authority import certificate_file, server_context
 from aws_signature import refusal, signature
 from benchctl.endpoint import Auth, Endpoint, Signing
 from benchctl.engine.client import SearchClient
-from benchctl.load.request import Request, judge_plain
-from benchctl.load.transport import WireClient, open_client
+from benchctl.load.transport import Request, WireClient, open_client
+from benchctl.load.work.judges import judge_plain
 from benchctl.results.samples import Outcome
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually

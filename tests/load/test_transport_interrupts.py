@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from benchctl.load.executor import WorkerPool
-from benchctl.load.request import Exchange
-from benchctl.load.transport import WireClient
+from benchctl.load.transport import Exchange, WireClient
 from benchctl.results.samples import SampleSpool
 from benchctl.track.operations.search import Search, Sleep
 from load.hostile_acts import BUSY, STALLED

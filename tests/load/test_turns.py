@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.endpoint import Endpoint
-from benchctl.load.executor import run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult, lanes_of
+from benchctl.load.executor import Job, Stage, TaskResult, lanes_of, run_step
 from benchctl.load.transport import open_client
 from benchctl.load.turns import LEAST_REQUESTS, TURN_NS, Member, OwnClock, Turn, Turnstile, spans_on_own_clock
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
 from benchctl.stats.summary import driver_figures, summarise
 from benchctl.track.model import Task

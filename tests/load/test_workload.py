@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Answer, Request
-from benchctl.load.workload import WorkContext
+from benchctl.load.transport import Answer, Request
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome
 from load.playing import Node, found, outcome, play_operation, request_of, workload
 

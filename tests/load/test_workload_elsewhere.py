@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import run_step
-from benchctl.load.task_clients import Job, Stage
+from benchctl.load.executor import Job, Stage, run_step
 from benchctl.load.transport import WireClient
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation

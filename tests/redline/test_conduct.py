@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from benchctl.errors import UsageError
-from benchctl.load.client import Failure
-from benchctl.load.pace import Waiter, cues
-from benchctl.load.task_clients import Job, TaskResult
+from benchctl.load.client import Failure, Waiter, cues, extent
+from benchctl.load.executor import Job, TaskResult
 from benchctl.redline.commands import plan_redline
 from benchctl.redline.search import MOST_STEPS, capacity_per_s, search_redline
 from benchctl.results.figures import CurvePoint, TaskSummary
@@ -97,7 +96,9 @@ class Queue:
         arrivals = sorted(
             (due_ns, client, warmup)
             for client in range(task.clients)
-            for due_ns, warmup, _ in cues(task, client=client, seed=seed, start_ns=0, timer=Instant())
+            for due_ns, warmup, _ in cues(
+                task, extent(task), client=client, seed=seed, start_ns=0, timer=Instant()
+            )
             if due_ns is not None
         )
         columns = empty_columns(len(arrivals))

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from benchctl.home import Home
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult
 from benchctl.results.plan import boots
 from benchctl.run.bench import SharedObserver, SilentObserver
 from benchctl.run.fork import with_kept_logs

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.engine.process import GcPause, Reading
-from benchctl.load.task_clients import Job, TaskResult
+from benchctl.load.executor import Job, TaskResult
 from benchctl.results.figures import DriverFigures
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import SegmentFacts

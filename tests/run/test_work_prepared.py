@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.client import Failure
-from benchctl.load.task_clients import Job, TaskResult
+from benchctl.load.executor import Job, TaskResult
 from benchctl.results.samples import Outcome
 from benchctl.run.work import check_prepared, tasks_before_searches
 from benchctl.track.model import Challenge, Task, Track

@@ -25,15 +25,15 @@ from benchctl.hosts.file import Hosts
 from benchctl.hosts.remote import NEEDED, HostFacts, LoadHost, versions
 from benchctl.load.executor import (
     Assigned,
-    Failed,
+    HostClock,
     LocalWorker,
     Message,
+    Parts,
     Start,
     Worker,
     WorkerPool,
     died,
 )
-from benchctl.load.task_clients import HostClock, Parts
 from benchctl.results.figures import Calibration
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Chunks, RowFile
@@ -215,8 +215,8 @@ class HostWorker:
             message: Message = pickle.loads(self.line.recv_bytes())  # noqa: S301 - from hosts that our authority vouches for
         except (EOFError, OSError) as err:
             raise (self._link.failure or self._link.lose("its processes have ended")) from err
-        if isinstance(message, Failed):
-            return replace(message, message=f"host {self._link.name}: {message.message}")
+        if isinstance(message, BenchctlError):
+            message.message = f"host {self._link.name}: {message.message}"
         return message
 
     def settle(self, parts: Parts, folder: Path) -> Parts:

@@ -1,21 +1,24 @@
-"""The client of a task: its request loop, concurrent scripts, and the samples and totals it keeps."""
+"""The client of a task: when its requests are due, its loop, and the samples and totals that it keeps."""
 
 import queue
 import struct
+import threading
+import time
+import zlib
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import NamedTuple
+from functools import partial
+from itertools import count, dropwhile, islice, takewhile, zip_longest
+from typing import Any
 
 import numpy as np
 
-from benchctl.errors import BenchctlError
-from benchctl.load.pace import Cue, Waiter
-from benchctl.load.request import Answer, Exchange, Request, is_unsupported
-from benchctl.load.transport import MeasuredClient, SeveralWires
-from benchctl.load.workload import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.load.transport import Answer, Exchange, MeasuredClient, Request, SeveralWires
+from benchctl.load.work import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
+from benchctl.load.work.judges import is_unsupported
 from benchctl.results.samples import (
     ROW_DTYPE,
     ROW_FIELDS,
@@ -26,7 +29,226 @@ from benchctl.results.samples import (
     Rows,
     columns_of,
 )
+from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import MOST_STREAMS
+
+# Arrivals: pure and seeded, the same for every variant, with no clock in it.
+
+NS_PER_S = 1_000_000_000
+
+# Poisson arrivals are drawn in blocks: large enough that numpy's cost per call does not show, small enough
+# that drawing one between two requests does not delay the second.
+_BLOCK_PER_CLIENT = 64
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The extent of one client's work: a number of requests, or a period."""
+
+    requests: int | None  # of one client, warm-up included; None when something else ends the task
+    warmup_requests: int  # how many of these are warm-up
+    # Nanoseconds from the task's start, warm-up included; None when requests bound the task.
+    period_ns: int | None
+    warmup_ns: int  # what falls before this offset is warm-up
+    least_ns: int = 0  # for how long it measures at least, however many requests that takes
+
+    def is_warmup(self, position: int, offset_ns: int) -> bool:
+        """Return whether a client's request number `position` (from 0), due at `offset_ns`, is warm-up."""
+        return position < self.warmup_requests or offset_ns < self.warmup_ns
+
+
+def extent(task: Task) -> Extent:
+    """Return the bounds of a task; one that names none runs once, as in Rally.
+
+    Raises:
+        UsageError: If the task has a warm-up period and nothing that ends it.
+    """
+    if task.time_period is not None:
+        warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
+        return Extent(None, 0, warmup_ns + round(task.time_period * NS_PER_S), warmup_ns)
+    if task.warmup_time_period is not None:
+        raise UsageError(
+            f"task '{task.label}' has a warmup-time-period but no time-period",
+            hint="give it a time-period, or use warmup-iterations with iterations",
+        )
+    warmup = task.warmup_iterations or 0
+    measured = 1 if task.iterations is None else task.iterations
+    return Extent(warmup + measured, warmup, None, 0, round((task.least_time or 0) * NS_PER_S))
+
+
+def arrivals(
+    task: Task, *, client: int, seed: int, from_ns: int = 0, bounds: Extent | None = None
+) -> Iterator[int]:
+    """Yield when one client's requests are due in an open loop: ns from the task's start, non-decreasing.
+
+    All clients share one arrival process, of which client i of n takes arrivals i, i + n and so on: clients
+    are staggered, the total rate is the target, and the first request is throttled like every other.
+
+    Deterministic arrival k is due at k / rate. Poisson arrivals are sums of exponential gaps, by inversion of
+    the raw output of `PCG64`, the stream that numpy promises never to change; the task's label is part of the
+    seed, so that two tasks of a schedule don't share their pattern.
+
+    Args:
+        task: a task with a target.
+        client: its number, from 0.
+        seed: the run's seed.
+        from_ns: a client that ramps up later skips earlier arrivals; nobody else takes them.
+        bounds: overrides the task's own bounds.
+
+    Raises:
+        ValueError: If the task has no target: a closed loop has no arrivals.
+    """
+    rate_per_s = task.rate_per_s
+    if rate_per_s is None:
+        raise ValueError(f"task '{task.label}' is a closed loop")
+    if task.schedule == "poisson":
+        entropy = np.random.SeedSequence([seed, zlib.crc32(task.label.encode())])
+        due = _poisson(rate_per_s, task.clients, client, entropy)
+    else:
+        # From each arrival's number, not from its predecessor: rounding does not accumulate.
+        due = (round(number * NS_PER_S / rate_per_s) for number in count(client, task.clients))
+    bounds = extent(task) if bounds is None else bounds
+    if from_ns:
+        due = dropwhile(lambda offset_ns: offset_ns < from_ns, due)
+    period_ns = bounds.period_ns
+    if period_ns is None:
+        return islice(due, bounds.requests)
+    return takewhile(lambda offset_ns: offset_ns < period_ns, due)
+
+
+def _poisson(rate_per_s: float, clients: int, client: int, seed: np.random.SeedSequence) -> Iterator[int]:
+    """Clients draw the whole process and keeps its share: cheaper than a lock between them."""
+    bits = np.random.PCG64(seed)
+    mean_ns = NS_PER_S / rate_per_s
+    block = _BLOCK_PER_CLIENT * clients
+    now_ns = 0
+    while True:
+        uniform = (bits.random_raw(block) >> np.uint64(11)) * 2.0**-53
+        # Gaps are whole nanoseconds before they are added, so the sum is exact however long it grows.
+        gaps_ns = np.rint(-np.log1p(-uniform) * mean_ns).astype(np.int64)
+        due_ns = now_ns + np.cumsum(gaps_ns)
+        now_ns = int(due_ns[-1])
+        yield from due_ns[client::clients].tolist()
+
+
+# A wake-up later than this was a hiccup of the host, not its usual latency, and is not planned for.
+_MAX_LEAD_NS = 300_000
+_LEAD_MEMORY = 8
+
+Clock = Callable[[], int]  # nanoseconds, monotonic
+Cue = tuple[int | None, bool, int]
+"""Due time of a request on the monotonic clock, None for at once; whether it is warm-up; its turn."""
+_CUE: Cue = (None, False, 0)
+_WARMUP_CUE: Cue = (None, True, 0)
+
+
+class Waiter:
+    """A client's clock, which waits for a moment as precisely as the host wakes a thread.
+
+    A sleeping thread wakes late, by 0.1 ms on a busy core and more on an idle one. The waiter learns by how
+    much and sleeps that much less. It spins only for what remains when it wakes earlier than usual, some
+    microseconds: a driver that spins takes the core from the node it measures. Setting `halt` ends every wait
+    at once.
+    """
+
+    def __init__(self, halt: threading.Event, clock: Clock = time.monotonic_ns) -> None:
+        self._halt = halt
+        self._clock = clock
+        self._lead_ns = 0
+        self.now_ns = clock
+        self.halted = halt.is_set
+
+    def wait_until(self, moment_ns: int) -> bool:
+        """Return at `moment_ns`, never before; immediately when it has passed. False when halted."""
+        clock = self._clock
+        wake_ns = moment_ns - self._lead_ns
+        sleep_ns = wake_ns - clock()
+        if sleep_ns > 0:
+            if self._halt.wait(sleep_ns / 1e9):
+                return False
+            late_ns = min(max(clock() - wake_ns, 0), _MAX_LEAD_NS)
+            self._lead_ns += (late_ns - self._lead_ns) // _LEAD_MEMORY
+        while clock() < moment_ns:
+            pass
+        return not self._halt.is_set()
+
+    def cue(self, due_ns: int | None, *, warmup: bool) -> Cue | None:
+        """Return the cue of a request when it is time: at once, or when it is due; None when halted."""
+        if due_ns is not None:
+            return (due_ns, warmup, 0) if self.wait_until(due_ns) else None
+        if self.halted():
+            return None
+        return _WARMUP_CUE if warmup else _CUE
+
+
+def cues(
+    task: Task,
+    bounds: Extent,
+    *,
+    client: int,
+    seed: int,
+    start_ns: int,
+    timer: Waiter,
+    ramp_up_ns: int = 0,
+) -> Iterator[Cue]:
+    """Yield once per request of a client, when it is time to send it.
+
+    The task starts at `start_ns` of the timer's clock, this client (from 0) `ramp_up_ns` later. Arrivals that
+    fell due while the client was busy follow immediately; none is skipped.
+    """
+    if not timer.wait_until(start_ns + ramp_up_ns):
+        return
+    if task.rate_per_s is not None:
+        due = arrivals(task, client=client, seed=seed, from_ns=ramp_up_ns, bounds=bounds)
+        yield from _open_loop(due, bounds, start_ns, timer)
+    elif bounds.requests is not None:
+        yield from _counted(bounds, bounds.requests, timer)
+    else:
+        yield from _timed(bounds, start_ns, timer)
+
+
+def open_ended(task: Task) -> Extent:
+    """Return the extent of a task that runs until its work is exhausted; all but its warm-up is measured."""
+    warmup_ns = round((task.warmup_time_period or 0) * NS_PER_S)
+    return Extent(None, task.warmup_iterations or 0, None, warmup_ns)
+
+
+def _open_loop(due: Iterator[int], bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Cue]:
+    for position, offset_ns in enumerate(due):
+        cue = timer.cue(start_ns + offset_ns, warmup=bounds.is_warmup(position, offset_ns))
+        if cue is None:
+            return
+        yield cue
+
+
+def _counted(bounds: Extent, requests: int, timer: Waiter) -> Iterator[Cue]:
+    cue_of, now_ns = timer.cue, timer.now_ns
+    for _ in range(bounds.warmup_requests):
+        if (cue := cue_of(None, warmup=True)) is None:
+            return
+        yield cue
+    left, ends_ns = requests - bounds.warmup_requests, 0
+    while (left > 0 or (bounds.least_ns and now_ns() < ends_ns)) and (
+        (cue := cue_of(None, warmup=False)) is not None
+    ):
+        ends_ns = ends_ns or now_ns() + bounds.least_ns
+        left -= 1
+        yield cue
+
+
+def _timed(bounds: Extent, start_ns: int, timer: Waiter) -> Iterator[Cue]:
+    now_ns, ends_ns = timer.now_ns, bounds.period_ns
+    for position in count():
+        elapsed_ns = now_ns() - start_ns
+        if ends_ns is not None and elapsed_ns >= ends_ns:
+            return
+        cue = timer.cue(None, warmup=bounds.is_warmup(position, elapsed_ns))
+        if cue is None:
+            return
+        yield cue
+
+
+# What a client keeps: samples, and totals beyond them.
 
 _DETAILS_KEPT = 3
 
@@ -254,58 +476,18 @@ _MOST_WAITING_BYTES = 16 * 1024
 _LEFT_OPEN = Answer(Outcome.OK)
 
 
-class Note(NamedTuple):
-    """A sample that is not recorded yet; `stands` is False once its request has been sent again."""
-
-    exchange: Exchange
-    answer: Answer
-    intended_ns: int
-    part: int
-    attempt: int
-    weight: int
-    processing_ns: int
-    stands: bool = True
+_Append = Callable[..., None]  # `Recorder.append`
 
 
-class Notes:
-    """Buffers the samples of a script that runs beside others, until all can be put in order."""
+def _locked(append: _Append) -> _Append:
+    """Return what keeps samples of several threads, one at a time."""
+    lock = threading.Lock()
 
-    def __init__(self) -> None:
-        self.rows: list[Note] = []
+    def append_locked(*sample: Any, **more: Any) -> None:
+        with lock:
+            append(*sample, **more)
 
-    @property
-    def count(self) -> int:
-        """Samples so far."""
-        return len(self.rows)
-
-    def append(
-        self,
-        exchange: Exchange,
-        answer: Answer,
-        intended_ns: int,
-        *,
-        warmup: bool,  # noqa: ARG002 - all of an operation is, or nothing
-        turn: int = 0,  # noqa: ARG002 - as that
-        part: int = 0,
-        attempt: int = 0,
-        weight: int = 1,
-        processing_ns: int = 0,
-    ) -> None:
-        """Buffer the sample of one request."""
-        if attempt:
-            before = max(place for place, row in enumerate(self.rows) if row.part == part)
-            self.rows[before] = self.rows[before]._replace(stands=False)
-        self.rows.append(Note(exchange, answer, intended_ns, part, attempt, weight, processing_ns))
-
-
-def in_order(branches: Sequence[Sequence[Note]], first: int) -> list[Note]:
-    """Return the notes of all branches, ordered by start; their parts are renumbered from `first`."""
-    rows = [(number, row) for number, rows in enumerate(branches) for row in rows]
-    rows.sort(key=lambda found: found[1].exchange.start_ns)
-    parts: dict[tuple[int, int], int] = {}
-    for number, row in rows:
-        parts.setdefault((number, row.part), first + len(parts))
-    return [row._replace(part=parts[number, row.part]) for number, row in rows]
+    return append_locked
 
 
 class SharedWires(SeveralWires):
@@ -390,7 +572,7 @@ class Client:
         program: Program,
         wire: Wire,
         timer: Waiter,
-        recorder: Recorder | Notes,
+        recorder: Recorder,
         *,
         label: str = "",
         number: int = 0,
@@ -399,6 +581,7 @@ class Client:
         spares: Sequence[Wire] = (),
     ) -> None:
         self.recorder = recorder
+        self._append: _Append = recorder.append
         self.number = number
         self.tally = Tally()  # so far
         self._program = program
@@ -486,7 +669,7 @@ class Client:
         waiting = self._waiting
         if not waiting:
             return
-        append, now_ns, tally = self.recorder.append, self._timer.now_ns, self.tally
+        append, now_ns, tally = self._append, self._timer.now_ns, self.tally
         began_ns = now_ns()
         for request, exchange, warmup, turn in waiting:
             answer = request.judge(_HTTP_OK, exchange.body)
@@ -544,7 +727,7 @@ class Client:
             start_ns = exchange.start_ns
             if due_ns is None:
                 due_ns = start_ns
-            self.recorder.append(
+            self._append(
                 exchange,
                 answer,
                 due_ns,
@@ -585,40 +768,9 @@ class Client:
     def _follow(self, script: Script, due_ns: int | None, *, warmup: bool) -> Reply:
         """Run an operation of several requests: one sample for each, and one for the total."""
         total = ScriptTotal(self._timer.now_ns())
-        reply: Reply | None = None
-        parts = 0
-        try:
-            while not (self._wire.interrupted or (reply and reply.answer.outcome is Outcome.CANCELLED)):
-                item = script.send(reply)
-                if isinstance(item, Request):
-                    parts += 1
-                    reply = self._ask(item, None, parts, warmup=warmup)
-                    total.add(reply)
-                elif isinstance(item, Together):
-                    reply, notes = self._branch(item.scripts, parts + 1, warmup=warmup)
-                    for note in notes:
-                        parts = max(parts, note.part)
-                        self._keep(note, warmup=warmup)
-                        if note.stands:
-                            total.add(Reply(note.exchange, note.answer))
-                elif isinstance(item, Driven):
-                    reply = None
-                    total.begin(self._timer.now_ns())
-                    parts = self._drive(item, total, parts, warmup=warmup)
-                else:
-                    reply = None
-                    if not self._pause(round(item * 1e9)):
-                        total.cancel()
-                        break
-            else:
-                # What it had asked went well, but it had not come to its end.
-                total.cancel()
-        except StopIteration as end:
-            total.conclude(end.value)
-        finally:
-            script.close()
+        self._play(script, total, count(1), warmup=warmup)
         exchange = total.exchange(self._timer.now_ns())
-        self.recorder.append(
+        self._append(
             exchange,
             total.answer,
             exchange.start_ns if due_ns is None else due_ns,
@@ -632,22 +784,47 @@ class Client:
             count_tooks(self._tooks, total.answer.tooks_ms)
         return Reply(exchange, total.answer)
 
-    def _drive(self, driven: Driven, total: ScriptTotal, parts: int, *, warmup: bool) -> int:
-        """Let plug-in code send requests over this client's connection; returns the new number of parts."""
+    def _play(self, script: Script, total: ScriptTotal, parts: Iterator[int], *, warmup: bool) -> None:
+        """Do what a script yields, and add its replies to the total; `parts` numbers its requests."""
+        reply: Reply | None = None
+        try:
+            while not (self._wire.interrupted or (reply and reply.answer.outcome is Outcome.CANCELLED)):
+                item = script.send(reply)
+                if isinstance(item, Request):
+                    reply = self._ask(item, None, next(parts), warmup=warmup)
+                    total.add(reply)
+                elif isinstance(item, Together):
+                    reply = self._branch(item.scripts, total, parts, warmup=warmup)
+                elif isinstance(item, Driven):
+                    reply = None
+                    total.begin(self._timer.now_ns())
+                    item.run(partial(self._send_driven, total, parts, warmup=warmup), self._timer.halted)
+                else:
+                    reply = None
+                    if not self._pause(round(item * 1e9)):
+                        total.cancel()
+                        break
+            else:
+                # What it had asked went well, but it had not come to its end.
+                total.cancel()
+        except StopIteration as end:
+            total.conclude(end.value)
+        finally:
+            script.close()
 
-        def send(request: Request) -> Reply:
-            nonlocal parts
-            parts += 1
-            reply = self._ask(request, None, parts, warmup=warmup)
-            cancelled = reply.answer.outcome is Outcome.CANCELLED
-            total.add(reply if cancelled else Reply(reply.exchange, _LEFT_OPEN))
-            return reply
+    def _send_driven(
+        self, total: ScriptTotal, parts: Iterator[int], request: Request, *, warmup: bool
+    ) -> Reply:
+        """Send a request of plug-in code, which judges it."""
+        reply = self._ask(request, None, next(parts), warmup=warmup)
+        cancelled = reply.answer.outcome is Outcome.CANCELLED
+        total.add(reply if cancelled else Reply(reply.exchange, _LEFT_OPEN))
+        return reply
 
-        driven.run(send, self._timer.halted)
-        return parts
-
-    def _branch(self, scripts: Sequence[Script], part: int, *, warmup: bool) -> tuple[Reply, list[Note]]:
-        """Run scripts concurrently; returns one combined reply, and the samples with parts from `part` on.
+    def _branch(
+        self, scripts: Sequence[Script], total: ScriptTotal, parts: Iterator[int], *, warmup: bool
+    ) -> Reply:
+        """Run scripts concurrently; returns one combined reply.
 
         Raises:
             NodeGone: If a script loses the node.
@@ -655,40 +832,29 @@ class Client:
         # A stream that waits for the streams inside it keeps its thread.
         pool = self._pool or ThreadPoolExecutor(MOST_STREAMS, thread_name_prefix="stream")
         self._pool = pool
+        append = _locked(self._append)
+        totals = [ScriptTotal(self._timer.now_ns()) for _ in scripts]
         branches = [
-            Client(self._program, self._shared, self._timer, Notes(), label=self._label) for _ in scripts
+            Client(self._program, self._shared, self._timer, self.recorder, label=self._label)
+            for _ in scripts
         ]
         for branch in branches:
             # Those that a branch has itself take their connections and threads from the same ones.
             branch._shared, branch._pool = self._shared, pool  # noqa: SLF001 - of the same class
+            branch._append, branch._turn = append, self._turn  # noqa: SLF001 - of the same class
         began_ns = self._timer.now_ns()
         running = [
-            pool.submit(branch._follow, script, None, warmup=warmup)  # noqa: SLF001 - of the same class
-            for branch, script in zip(branches, scripts, strict=True)
+            pool.submit(branch._play, script, own, parts, warmup=warmup)  # noqa: SLF001 - of the same class
+            for branch, script, own in zip(branches, scripts, totals, strict=True)
         ]
-        answers = [future.result().answer for future in running]
-        notes: list[Sequence[Note]] = []
+        for future in running:
+            future.result()
         for branch in branches:
             self.tally.searches_sent += branch.tally.searches_sent
             self.tally.failures = merge_failures((self.tally.failures, branch.tally.failures))
-            if isinstance(branch.recorder, Notes):
-                # The last sample is the branch's total.
-                notes.append(branch.recorder.rows[:-1])
+        total.join(totals)
         exchange = Exchange(began_ns, 0, self._timer.now_ns(), 0, b"", 0)
-        return Reply(exchange, first_failure(answers)), in_order(notes, part)
-
-    def _keep(self, note: Note, *, warmup: bool) -> None:
-        self.recorder.append(
-            note.exchange,
-            note.answer,
-            note.intended_ns,
-            warmup=warmup,
-            turn=self._turn,
-            part=note.part,
-            attempt=note.attempt,
-            weight=note.weight,
-            processing_ns=note.processing_ns,
-        )
+        return Reply(exchange, first_failure([own.answer for own in totals]))
 
     def _pause(self, pause_ns: int) -> bool:
         return self._timer.wait_until(self._timer.now_ns() + pause_ns)

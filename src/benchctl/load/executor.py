@@ -1,46 +1,707 @@
-"""Runs the tasks of one step of a schedule against a cluster, by clients in this process or in several."""
+"""Runs the tasks of one step of a schedule: clients in threads of one process, of several, or of hosts."""
 
+import ctypes
+import gc
+import random
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from queue import SimpleQueue
-from time import monotonic_ns
-from typing import Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self
 
 from benchctl.child import follow_parent
 from benchctl.errors import BenchctlError
-from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.task_clients import (
-    THIS_HOST,
-    ClientDone,
-    Completion,
-    Event,
-    HaltTask,
-    HostClock,
-    Job,
-    Lane,
-    Listener,
-    Mark,
-    Measured,
-    OnProgress,
-    Parts,
-    Stage,
-    StartLine,
-    TaskResult,
-    Unsupported,
-    lanes_of,
-    work,
+from benchctl.load.client import (
+    NS_PER_S,
+    Client,
+    Cue,
+    Extent,
+    NodeGone,
+    Recorder,
+    Tally,
+    TaskAborted,
+    Waiter,
+    Wire,
+    cues,
+    extent,
+    greet,
+    open_ended,
 )
-from benchctl.load.turns import OwnClock, Turns, spans_on_own_clock
+from benchctl.load.plugin_work import PluginPace, plugin_paces
+from benchctl.load.turns import OwnClock, Seat, Turn, Turns, TurnWaiter, spans_on_own_clock
+from benchctl.load.work import Program, WorkContext
+from benchctl.load.work.openers import open_workload
 from benchctl.results.model import LoadHostFacts
-from benchctl.results.samples import RowFile, RowOwner, SampleSpool
+from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
+from benchctl.track.model import Task
+from benchctl.track.operations import Operation
+
+
+class Lane(NamedTuple):
+    """The use of one connection."""
+
+    number: int
+    of: int
+    posts: tuple[tuple[int, int], ...]  # (task of the step, client of the task), one after the other
+
+
+Mark = Callable[[], None]
+"""Called where a task begins to be measured, and where its last client has ended."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened to a client of a task of the step."""
+
+    # It is about to send its first measured request, or has done all of its assignment, or the node cannot do
+    # its operation, which ends the task.
+    what: Literal["measured", "done", "unsupported"]
+    task: int
+
+
+Listener = Callable[[Event], None]
+"""Told what happens while the clients work, in their threads."""
+
+
+class Completion:
+    """Counts the clients that are done, and knows when that ends the step.
+
+    Args:
+        tasks: of the step.
+        finish: called once, when a task that completes the step has ended.
+        mark: of the only task; what several use at a time cannot be told apart.
+    """
+
+    def __init__(self, tasks: Sequence[Task], finish: Callable[[], None], mark: Mark | None = None) -> None:
+        self._tasks = tasks
+        self._left = [task.clients for task in tasks]
+        self._finish = finish
+        self._mark = mark if len(tasks) == 1 else None
+        self._measured = False
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Take note of what happened."""
+        with self._lock:
+            if event.what == "measured":
+                first, self._measured = not self._measured, True
+                if first and self._mark is not None:
+                    self._mark()
+            if event.what != "done":
+                return
+            self._left[event.task] -= 1
+            ended = self._left[event.task] == 0
+            if ended and self._mark is not None and self._measured:
+                self._mark()
+        if ended and self._tasks[event.task].completes:
+            self._finish()
+
+
+def lanes_of(tasks: Sequence[Task]) -> tuple[Lane, ...]:
+    """Assign client after client to lane after lane, from the first again when all are taken.
+
+    Each client has a lane of its own, unless a parallel element has fewer clients than its tasks together:
+    then a lane works for several, one after the other, as in Rally.
+    """
+    posts = [(place, number) for place, task in enumerate(tasks) for number in range(task.clients)]
+    of = min((task.lanes for task in tasks if task.lanes is not None), default=len(posts))
+    of = min(of, len(posts))
+    return tuple(Lane(number, of, tuple(posts[number::of])) for number in range(of))
+
+
+OnProgress = Callable[[int], None]
+OpenWire = Callable[[int], Wire]
+"""Makes the wire of a client, by its number; nothing is sent before it is told to connect."""
+
+NewFile = Callable[[RowOwner], RowFile]
+"""Makes the file that takes the samples of one client."""
+
+
+HaltTask = Callable[[int | None], None]
+"""Ends the clients of a task of the step, or with None of all."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A task of a step."""
+
+    task: Task  # clients, bounds, target
+    operation: Operation
+    schedule: int  # which of the fork's schedules it belongs to, for the samples
+    position: int  # which task of that schedule, for the samples
+    measured: bool = True  # False marks every sample as warm-up, for warm-up challenges
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The place where jobs run; without a spool, it can be sent to another process."""
+
+    open_wire: OpenWire  # makes the connection of a client, by its number
+    context: WorkContext
+    origin_ns: int  # the fork's origin on the monotonic clock; samples are counted from it
+    boot: int  # which node start of the fork, for the samples
+    spool: SampleSpool | None = None  # takes the samples; without one they stay in memory
+    # A failed request ends the step with an error, unless its task says otherwise.
+    abort_on_failure: bool = False
+    turns: Turns | None = None  # of the node, if it shares the time with others; only for this process
+
+
+@dataclass(frozen=True)
+class HostClock:
+    """Load host of several, and the offset of its monotonic clock."""
+
+    name: str
+    offset_ns: int = 0  # its clock less that of the host that collects samples
+    error_ns: int = 0  # by how much that may be wrong at any time of the step
+
+
+THIS_HOST = HostClock("")
+"""The host of load that comes from no others."""
+
+
+@dataclass(kw_only=True)
+class TaskResult(Tally):
+    """The samples and counts of a task, or of a process's or a host's part of it."""
+
+    # Client after client, each in the order of its requests, in chunks; every iteration reads them anew.
+    samples: Iterable[Columns]
+    # The common start on the monotonic clock, of a host's part on the clock of the samples; 0 when not all
+    # clients could connect.
+    start_ns: int = 0
+    driver_cpu_s: float = 0.0  # CPU time of the driver's processes over the step, from the start on
+    wall_s: float = 0.0  # of the step, as that CPU time: from the common start to the end of its last client
+    processes: int = 1  # that its clients worked in
+    # When one of the driver's processes did not run, on the clock of the samples; of a process's part, on the
+    # monotonic clock.
+    stops: tuple[Span, ...] = ()
+    suspended_ns: int = 0  # for how long the host was suspended during the step
+    host: HostClock = THIS_HOST  # of a part, where the load comes from hosts that have names
+    hosts: tuple["TaskResult", ...] = ()  # the parts of these hosts
+    turns: tuple[Turn, ...] = ()  # of its node, from the fork's origin on; none if it had all the time
+
+    @property
+    def columns(self) -> Columns:
+        """Return the samples as one batch."""
+        return concatenate(list(self.samples))
+
+    @classmethod
+    def joined(cls, parts: Sequence["TaskResult"]) -> "TaskResult":
+        """Join the parts of several processes, of which several have their samples in files.
+
+        Raises:
+            TypeError: If they do not.
+        """
+        (first, *others) = parts
+        samples = first.samples
+        for other in others:
+            if not (isinstance(samples, Chunks) and isinstance(other.samples, Chunks)):
+                raise TypeError("only samples in files can be joined")
+            samples = Chunks(samples.files + other.samples.files)
+        whole = cls(
+            samples=samples,
+            start_ns=max(part.start_ns for part in parts),
+            driver_cpu_s=sum(part.driver_cpu_s for part in parts),
+            processes=len(parts),
+            stops=tuple(stop for part in parts for stop in part.stops),
+            suspended_ns=max(part.suspended_ns for part in parts),
+            host=first.host,
+        )
+        for part in parts:
+            whole.add(part)
+        return whole
+
+
+Parts = tuple[TaskResult, ...]
+"""Parts of a process: one of each task of a step, in order."""
+
+
+class TaskRun:
+    """A task while it runs in this process.
+
+    Args:
+        job: the task.
+        stage: where.
+        new_file: makes the files of the samples; without it they stay in memory.
+    """
+
+    def __init__(self, job: Job, stage: Stage, new_file: NewFile | None = None) -> None:
+        self.task = task = job.task
+        context = stage.context
+        self.workload = open_workload(job.operation, context, clients=task.clients, key=task.label)
+        self.seed = context.seed
+        self.halt = threading.Event()  # ends its clients
+        self.clients: list[Client] = []  # those that have begun, in any order
+        self._job = job
+        self._stage = stage
+        self._new_file = new_file
+        self._new_pace = plugin_paces(task, job.operation, context)
+        self._paces: dict[int, PluginPace] = {}
+        self._recorders: dict[int, tuple[Recorder, RowOwner, RowFile | None]] = {}
+        # Work that ends by itself is done to its end, unless the task says how much of it.
+        self._until_exhausted = (
+            not self.workload.endless and task.iterations is None and task.time_period is None
+        )
+        self._bounds: Extent = open_ended(task) if self._until_exhausted else extent(task)
+        self._expected = None if task.least_time else self._bounds.requests
+
+    def client(self, number: int, wires: Sequence[Wire]) -> Client:
+        """Make one of its clients, with its connections."""
+        client = Client(
+            self._program(number),
+            wires[0],
+            Waiter(self.halt),
+            self._recorder(number),
+            label=self.task.label,
+            number=number,
+            measured=self._job.measured,
+            abort_on_failure=self._stage.abort_on_failure
+            and self.task.ignore_response_error_level != "non-fatal",
+            spares=wires[1:],
+        )
+        self.clients.append(client)
+        return client
+
+    def cues(self, number: int, start_ns: int, ramp_up_ns: int, seat: Seat | None) -> Iterator[Cue]:
+        """Yield when that client sends; with a seat, in its node's turns."""
+        timer = Waiter(self.halt) if seat is None else TurnWaiter(self.halt, seat)
+        if number in self._paces:
+            return self._paces[number].cues(self._bounds, start_ns + ramp_up_ns, timer)
+        return cues(
+            self.task,
+            self._bounds,
+            client=number,
+            seed=self.seed,
+            start_ns=start_ns,
+            timer=timer,
+            ramp_up_ns=ramp_up_ns,
+        )
+
+    def result(self) -> TaskResult:
+        """Return the samples in order of clients, and what they came to."""
+        made = [self._recorders[client] for client in sorted(self._recorders)]
+        for recorder, _, _ in made:
+            recorder.finish()
+        files = tuple(file for _, _, file in made if file is not None)
+        kept = [] if self._new_file is not None else [one.columns(place) for one, place, _ in made]
+        whole = TaskResult(samples=kept if self._new_file is None else Chunks(files))
+        for client in sorted(self.clients, key=lambda client: client.number):
+            whole.add(client.tally)
+        whole.disk_waits = sum(file.waits for file in files)
+        return whole
+
+    def _recorder(self, client: int) -> Recorder:
+        place = RowOwner(
+            origin_ns=self._stage.origin_ns,
+            schedule=self._job.schedule,
+            task=self._job.position,
+            boot=self._stage.boot,
+            client=client,
+        )
+        file = None if self._new_file is None else self._new_file(place)
+        recorder = Recorder(self._expected, file, clients=self.task.clients)
+        self._recorders[client] = (recorder, place, file)
+        return recorder
+
+    def _program(self, number: int) -> Program:
+        """Return what a client asks; of work that all share, it takes no more than it sends."""
+        program, most = self.workload.program(number), self._expected
+        if self._new_pace is not None:
+            self._paces[number] = self._new_pace(program)
+            program = self._paces[number].paced(program)
+        if most is None and self.workload.requests is not None and self._until_exhausted:
+            most = len(range(number, self.workload.requests, self.task.clients))
+        if self.workload.endless or most is None:
+            return program
+        left = iter(range(most))
+        return lambda: None if next(left, None) is None else program()
+
+
+# Clients leave the barrier one after the other; the tasks start when the last of them has surely left it.
+_START_LEAD_NS = 2_000_000
+_STOP_POLL_S = 0.05
+_PROGRESS_EVERY_S = 0.25
+# A request in flight may end by itself when a task is stopped, but a hanging node must not delay the user.
+_GRACE_S = 0.5
+# Longer than an interrupted wire takes: whoever still works then is in code that knows nothing of wires.
+_OWN_CODE_S = 2.0
+
+
+def _at_once() -> int:
+    """Return the start of clients of this process alone."""
+    return time.monotonic_ns() + _START_LEAD_NS
+
+
+class StartLine:
+    """Holds all clients until every one is connected, and gives them one start.
+
+    Args:
+        clients: how many.
+        decide: called when all are there; returns the start, None for none.
+    """
+
+    def __init__(self, clients: int, decide: Callable[[], int | None] = _at_once) -> None:
+        self._barrier = threading.Barrier(clients, action=self._all_ready)
+        self._decide = decide
+        self.start_ns = 0  # the start on the monotonic clock; 0 before
+        self.cpu_s = 0.0  # CPU time of this process at the start
+        self.suspended_ns = 0  # for how long the host had been suspended by then
+
+    def _all_ready(self) -> None:
+        self.cpu_s = time.process_time()
+        self.suspended_ns = suspended_ns()
+        start_ns = self._decide()
+        if start_ns is None:
+            raise threading.BrokenBarrierError
+        self.start_ns = start_ns
+
+    def wait(self) -> int | None:
+        """Return the start; None when a client could not come."""
+        try:
+            self._barrier.wait()
+        except threading.BrokenBarrierError:
+            return None
+        return self.start_ns
+
+    def abort(self) -> None:
+        """Let nobody start any more."""
+        self._barrier.abort()
+
+
+# Threads on a busy machine wake up some ten milliseconds late; what is longer is not their usual wait.
+_LEAST_STOP_NS = 250_000_000
+
+
+class Pulse:
+    """Detects stops of the process from the waits of an otherwise idle thread.
+
+    A wait that ends much later than planned is a stop, unless the process used CPU meanwhile: then other
+    threads held the interpreter. Costs three clock readings per wait. Both clocks count nanoseconds:
+    monotonic, and CPU time of the process.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], int] = time.monotonic_ns,
+        cpu_clock: Callable[[], int] = time.process_time_ns,
+    ) -> None:
+        self._clock = clock
+        self._cpu_clock = cpu_clock
+        self.stops: list[Span] = []  # so far; each may have begun up to one wait earlier
+
+    @contextmanager
+    def wait(self, most_s: float) -> Iterator[None]:
+        """Watch the block, which takes no longer than `most_s` unless the process is stopped."""
+        begun_ns, begun_cpu_ns = self._clock(), self._cpu_clock()
+        yield
+        ended_ns = self._clock()
+        late_ns = ended_ns - begun_ns - round(most_s * NS_PER_S)
+        if late_ns >= _LEAST_STOP_NS and 2 * (self._cpu_clock() - begun_cpu_ns) < late_ns:
+            self.stops.append((ended_ns - late_ns, ended_ns))
+
+
+def suspended_ns() -> int:
+    """Return for how long the host was suspended since boot, in ns; the monotonic clock excludes that."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+
+
+class Crew:
+    """Clients of a step of the schedule, each lane of them a thread.
+
+    Even a single client has a thread: the caller's one stays free for signals, for `stop` and for progress,
+    and never waits inside libcurl.
+
+    Args:
+        runs: the tasks of the step.
+        lanes: who works where.
+        open_wire: makes a lane's wire.
+        line: gives the start.
+        turns: of their node, if it shares the time with others.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[TaskRun],
+        lanes: Sequence[Lane],
+        open_wire: OpenWire,
+        line: StartLine,
+        turns: Turns | None = None,
+    ) -> None:
+        self._runs = runs
+        self._lanes = lanes
+        self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
+        self._line = line
+        self._seats = [None if turns is None else turns.seat() for _ in lanes]
+        self.pulse = Pulse()  # knows when this process did not run
+        self._done = threading.Event()
+        self._threads: dict[int, int] = {}  # lane -> thread, while it works
+
+    def run(self, listener: Listener, stop: threading.Event, on_progress: OnProgress | None) -> None:
+        """Run to the end, to `stop`, or to the first error of a client, which is raised.
+
+        Args:
+            listener: told what happens.
+            stop: ends it when set.
+            on_progress: called with the number of requests so far, in this thread.
+        """
+        with ThreadPoolExecutor(len(self._lanes), thread_name_prefix="client") as pool:
+            working: list[Future[None]] = []
+            try:
+                for lane, wires, seat in zip(self._lanes, self._wires, self._seats, strict=True):
+                    working.append(pool.submit(self._work, lane, wires, seat, listener))
+                self._watch(working, stop, on_progress)
+            finally:
+                try:
+                    self._let_end(working)
+                finally:
+                    # A second Ctrl-C takes the grace away, and no further one leaves a client at work.
+                    interrupted: KeyboardInterrupt | None = None
+                    while True:
+                        try:
+                            self._cut_off(working)
+                            break
+                        except KeyboardInterrupt as err:
+                            interrupted = err
+                    if interrupted is not None:
+                        raise interrupted
+        for future in working:
+            future.result()
+
+    def halt(self, task: int | None = None) -> None:
+        """End the clients of a task, or all of them: each after the request that it is at."""
+        if task is not None:
+            self._runs[task].halt.set()
+            return
+        self._done.set()
+        for run in self._runs:
+            run.halt.set()
+
+    def _work(self, lane: Lane, wires: Sequence[Wire], seat: Seat | None, listener: Listener) -> None:
+        wire = wires[0]
+        try:
+            self._threads[lane.number] = threading.get_ident()
+            for own_wire in wires:
+                greet(own_wire)
+            if self._runs[lane.posts[0][0]].task.mixed:
+                self._mix(lane, wires, seat, listener)
+                return
+            # Its buffers are there before the start.
+            task, number = lane.posts[0]
+            client = self._runs[task].client(number, wires)
+            start_ns = self._line.wait()
+            if start_ns is None:
+                return
+            ramp_up_ns = _ramp_up_ns(self._runs[task].task, lane)
+            self._serve(task, client, self._runs[task].cues(number, start_ns, ramp_up_ns, seat), listener)
+            # Behind another client of its lane, a client starts when that one is done.
+            for task, number in lane.posts[1:]:
+                if not wire.interrupted:
+                    client = self._runs[task].client(number, wires)
+                    now_ns = time.monotonic_ns() if seat is None else seat.turns.now_ns()
+                    self._serve(task, client, self._runs[task].cues(number, now_ns, 0, seat), listener)
+        except BaseException:
+            self.halt()
+            raise
+        finally:
+            self._threads.pop(lane.number, None)
+            if seat is not None:
+                seat.end()
+            for own_wire in wires:
+                own_wire.close()
+
+    def _mix(self, lane: Lane, wires: Sequence[Wire], seat: Seat | None, listener: Listener) -> None:
+        """Serve all posts of a lane in one order, in an order that the seed decides, all orders alike."""
+        runs = [self._runs[task] for task, _ in lane.posts]
+        clients = [run.client(number, wires) for run, (_, number) in zip(runs, lane.posts, strict=True)]
+        order = [place for place, run in enumerate(runs) for _ in range(extent(run.task).requests or 0)]
+        random.Random(f"{runs[0].seed} {lane.number}").shuffle(order)  # noqa: S311 - has to be repeatable
+        start_ns = self._line.wait()
+        if start_ns is None:
+            return
+        steps = [
+            client.steps(_telling(run.cues(number, start_ns, 0, seat), listener, task))
+            for client, run, (task, number) in zip(clients, runs, lane.posts, strict=True)
+        ]
+        # One more of each: it sees that there is nothing left.
+        for place in chain(order, range(len(steps))):
+            if wires[0].interrupted:
+                break
+            next(steps[place], None)
+            if clients[place].tally.unsupported is not None:
+                self.halt(lane.posts[place][0])
+        for place, (task, _) in enumerate(lane.posts):
+            steps[place].close()
+            self._ended(task, clients[place], listener)
+
+    def _serve(self, task: int, client: Client, cues: Iterator[Cue], listener: Listener) -> None:
+        client.run(_telling(cues, listener, task))
+        self._ended(task, client, listener)
+
+    def _ended(self, task: int, client: Client, listener: Listener) -> None:
+        client.tally.ended_ns = time.monotonic_ns()
+        if client.tally.unsupported is not None:
+            self.halt(task)
+            listener(Event("unsupported", task))
+        listener(Event("done", task))
+
+    def _watch(
+        self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None
+    ) -> None:
+        report_at = time.monotonic() + _PROGRESS_EVERY_S
+        while self._goes_on(working):
+            if stop.is_set() or self._done.is_set():
+                return
+            if on_progress is not None and time.monotonic() >= report_at:
+                on_progress(self._requests())
+                report_at = time.monotonic() + _PROGRESS_EVERY_S
+        if on_progress is not None:
+            on_progress(self._requests())
+
+    def _goes_on(self, working: list[Future[None]]) -> bool:
+        with self.pulse.wait(_STOP_POLL_S):
+            return bool(wait_for(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done)
+
+    def _let_end(self, working: list[Future[None]]) -> None:
+        self.halt()
+        if not self._all_ended(working):
+            self._line.abort()
+            wait_for(working, timeout=_GRACE_S)
+
+    def _cut_off(self, working: list[Future[None]]) -> None:
+        if self._all_ended(working):
+            return
+        self.halt()
+        self._line.abort()
+        patience = time.monotonic() + _OWN_CODE_S
+        while True:
+            # The first Ctrl-C may have come while clients were being started, and one that is just connecting
+            # may miss an interruption.
+            for wire in chain.from_iterable(self._wires):
+                wire.interrupt()
+            if time.monotonic() > patience:
+                self._interrupt_code()
+                patience = time.monotonic() + _OWN_CODE_S
+            # A client that was just being started is not among the futures yet.
+            if not wait_for(working, timeout=_STOP_POLL_S).not_done and not self._threads:
+                return
+            time.sleep(_STOP_POLL_S / 10)
+
+    def _all_ended(self, working: list[Future[None]]) -> bool:
+        return len(working) == len(self._lanes) and not wait_for(working, timeout=0).not_done
+
+    def _interrupt_code(self) -> None:
+        """End what a track's plug-in does in a client's thread, as soon as it executes Python again."""
+        for thread in list(self._threads.values()):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
+            )
+
+    def _requests(self) -> int:
+        return sum(client.recorder.count for run in self._runs for client in run.clients)
+
+
+def _telling(cues: Iterator[Cue], listener: Listener, task: int) -> Iterator[Cue]:
+    """The cues, and word of the first one that is measured."""
+    for cue in cues:
+        if not cue[1]:
+            listener(Event("measured", task))
+            yield cue
+            break
+        yield cue
+    yield from cues
+
+
+def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
+    """Return how many the clients of a lane need; they take turns."""
+    return max(runs[task].workload.connections for task, _ in lane.posts)
+
+
+def _ramp_up_ns(task: Task, lane: Lane) -> int:
+    """Return how much later than the task a client starts: client i of n after i/n of the ramp-up."""
+    return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
+
+
+def work(
+    jobs: Sequence[Job],
+    lanes: Sequence[Lane],
+    stage: Stage,
+    *,
+    line: StartLine,
+    listen: Callable[[HaltTask], Listener],
+    new_file: NewFile | None,
+    stop: threading.Event,
+    on_progress: OnProgress | None,
+) -> Parts:
+    """Run clients of a step in this process.
+
+    Args:
+        jobs: the tasks of the step, all of them.
+        lanes: the clients of this process.
+        stage: where.
+        line: gives the start to as many clients as there are lanes.
+        listen: makes who is told what happens; gets the function that ends clients.
+        new_file: makes the files of the samples; without it they stay in memory.
+        stop: ends it when set.
+        on_progress: called with the number of requests so far, in this thread.
+
+    Raises:
+        NodeGone: If the node does not answer any more.
+        TaskAborted: If a request fails that is to end the step.
+        UsageError: If a task's bounds make no sense, or an operation cannot be sent here.
+    """
+    with ExitStack() as stack:
+        runs = []
+        for job in jobs:
+            runs.append(TaskRun(job, stage, new_file))
+            stack.callback(runs[-1].workload.close)
+        crew = Crew(runs, lanes, stage.open_wire, line, stage.turns)
+        stack.enter_context(_collector_paused())
+        crew.run(listen(crew.halt), stop, on_progress)
+        began = line.start_ns != 0
+        cpu_s = time.process_time() - line.cpu_s if began else 0.0
+        suspended = suspended_ns() - line.suspended_ns if began else 0
+        return tuple(
+            replace(
+                run.result(),
+                start_ns=line.start_ns,
+                driver_cpu_s=cpu_s,
+                stops=tuple(crew.pulse.stops),
+                suspended_ns=suspended,
+            )
+            for run in runs
+        )
+
+
+_pausing = threading.Lock()
+_paused: list[bool] = []
+"""State of the collector before each step that is at work, of which several may be."""
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Keep Python's cycle collector out of the measurement; a request leaves no cycles behind."""
+    with _pausing:
+        _paused.append(gc.isenabled())
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _pausing:
+            # The first of them knows how it was before all.
+            if _paused.pop() and not _paused:
+                gc.enable()
+
+
+# Clients in several processes: what these and the one that watches them tell each other.
 
 
 @dataclass(frozen=True)
@@ -80,21 +741,8 @@ class Progress:
     requests: int
 
 
-@dataclass(frozen=True)
-class Failed:
-    """Message from a worker: an error; `kind` is its class."""
-
-    kind: str
-    message: str
-    hint: str
-
-    def error(self) -> BenchctlError:
-        """Return the error as it would have been raised in the reading process."""
-        kinds: dict[str, type[BenchctlError]] = {"NodeGone": NodeGone, "TaskAborted": TaskAborted}
-        return kinds.get(self.kind, BenchctlError)(self.message, hint=self.hint)
-
-
-Message = Assigned | Start | Halt | Ready | Event | Progress | Parts | Failed
+Message = Assigned | Start | Halt | Ready | Event | Progress | Parts | BenchctlError
+"""An error ends a worker's part of a step."""
 
 
 def serve(line: Connection) -> None:
@@ -125,26 +773,6 @@ def _hear(line: Connection, sessions: "SimpleQueue[_Session | None]") -> None:
             current.hear(message)
 
 
-class _RemoteLine(StartLine):
-    """A start that another process gives, when the clients of all processes are connected."""
-
-    def __init__(self, clients: int, ready: Callable[[], None]) -> None:
-        super().__init__(clients)
-        self._tell_ready = ready
-        self._given: SimpleQueue[int | None] = SimpleQueue()
-
-    def give(self, start_ns: int | None) -> None:
-        """Pass on the start; None when there will be none."""
-        self._given.put(start_ns)
-
-    def _start_ns(self) -> int:
-        self._tell_ready()
-        start_ns = self._given.get()
-        if start_ns is None:
-            raise threading.BrokenBarrierError
-        return start_ns
-
-
 class _Session:
     """An order while it is done."""
 
@@ -153,17 +781,17 @@ class _Session:
         self._line = line
         self._sending = threading.Lock()
         self._stop = threading.Event()
-        self._start = _RemoteLine(len(assigned.lanes), lambda: self._tell(Ready()))
+        self._given: SimpleQueue[int | None] = SimpleQueue()  # the start; None when there will be none
         self._halt_task: HaltTask | None = None
 
     def hear(self, message: Message) -> None:
         """Take a message while the order is done; called by the thread that listens."""
         match message:
             case Start(start_ns=start_ns):
-                self._start.give(start_ns)
+                self._given.put(start_ns)
             case Halt(task=None):
                 self._stop.set()
-                self._start.give(None)
+                self._given.put(None)
             case Halt(task=task):
                 if self._halt_task is not None:
                     self._halt_task(task)
@@ -182,19 +810,24 @@ class _Session:
                 self._assigned.jobs,
                 self._assigned.lanes,
                 self._assigned.stage,
-                line=self._start,
+                line=StartLine(len(self._assigned.lanes), self._start_ns),
                 listen=self._listen,
                 new_file=new_file,
                 stop=self._stop,
                 on_progress=lambda requests: self._tell(Progress(requests)),
             )
         except BenchctlError as err:
-            self._tell(Failed(type(err).__name__, err.message, err.hint))
+            self._tell(err.with_traceback(None))
             for file in files:
                 # Behind what is still being written of it.
                 disk.submit(file.close)
         else:
             self._tell(done)
+
+    def _start_ns(self) -> int | None:
+        """Return the start that is given when the clients of all processes are connected."""
+        self._tell(Ready())
+        return self._given.get()
 
     def _listen(self, halt_task: HaltTask) -> Listener:
         self._halt_task = halt_task
@@ -421,7 +1054,7 @@ class _Step:
         self._ready = 0
         self._requests = [0] * len(posts)
         self._finished: dict[int, Parts | None] = {}
-        self._failed: Failed | None = None
+        self._failed: BenchctlError | None = None
 
     def run(self, stage: Stage, folder: Path, prefix: str) -> list[tuple[Worker, Parts]]:
         """Run it to its end; what each worker did."""
@@ -439,7 +1072,7 @@ class _Step:
             if self._on_progress is not None:
                 self._on_progress(sum(self._requests))
         if self._failed is not None:
-            raise self._failed.error()
+            raise self._failed
         return [
             (self._workers[number], done)
             for number, done in sorted(self._finished.items())
@@ -451,13 +1084,13 @@ class _Step:
             case Ready():
                 self._ready += 1
                 if self._ready == len(self._workers):
-                    start_ns = monotonic_ns() + self._lead_ns
+                    start_ns = time.monotonic_ns() + self._lead_ns
                     self._tell_all(Start(start_ns))
-            case Measured() | ClientDone():
-                self._completion(message)
-            case Unsupported(task=task):
+            case Event(what="unsupported", task=task):
                 self._tell_all(Halt(task))
-            case Failed():
+            case Event():
+                self._completion(message)
+            case BenchctlError():
                 self._failed = self._failed or message
                 self._finished[number] = None
                 self._stop_all()

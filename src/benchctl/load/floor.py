@@ -10,10 +10,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, run_step
 from benchctl.load.transport import WireClient
-from benchctl.load.workload import WorkContext
+from benchctl.load.work import WorkContext
 from benchctl.results.figures import Calibration, DriverFigures, PacedLag
 from benchctl.results.samples import Columns, Outcome, select
 from benchctl.track.model import Task

@@ -19,8 +19,8 @@ import opensearchpy.helpers
 
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Request, judge_bulk
-from benchctl.load.transport import MeasuredClient, open_client
+from benchctl.load.transport import MeasuredClient, Request, open_client
+from benchctl.load.work.judges import judge_bulk
 from benchctl.network import Answer, Courier
 from benchctl.official import elasticsearch_over, header_items, opensearch_over
 from benchctl.results.plan import EngineName

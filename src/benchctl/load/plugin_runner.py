@@ -16,9 +16,8 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from benchctl import network
 from benchctl.load.plugin_work import OwnOperations, bulk_body
-from benchctl.load.request import Answer, Exchange, Request, answerable, judge_of, shorten
-from benchctl.load.work.searches import searches_in
-from benchctl.load.workload import (
+from benchctl.load.transport import Answer, Exchange, Request
+from benchctl.load.work import (
     CANCELLED,
     Driven,
     Reply,
@@ -27,6 +26,8 @@ from benchctl.load.workload import (
     Together,
     WorkOrder,
 )
+from benchctl.load.work.judges import answerable, judge_of, shorten
+from benchctl.load.work.searches import searches_in
 from benchctl.official import JSON, Carry, elasticsearch_over, opensearch_over
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import Unsupported

@@ -17,10 +17,9 @@ import msgspec
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.pace import NS_PER_S, Clock, Cue, Extent, Waiter
-from benchctl.load.request import Answer, Request
-from benchctl.load.work.bulk import bulk_request
-from benchctl.load.workload import (
+from benchctl.load.client import NS_PER_S, Clock, Cue, Extent, Waiter
+from benchctl.load.transport import Answer, Request
+from benchctl.load.work import (
     Program,
     Script,
     WorkContext,
@@ -31,6 +30,7 @@ from benchctl.load.workload import (
     lacking,
     with_body,
 )
+from benchctl.load.work.bulk import bulk_request
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_classes import BulkIndexParamSource, DelegatingParamSource
 from benchctl.plugin.rally_track import task_of

@@ -1,4 +1,4 @@
-"""The measured wire client: libcurl over kept-alive connections, timed by libcurl's own clocks."""
+"""Requests, and the measured wire client: libcurl over kept-alive connections, timed by its own clocks."""
 
 import contextlib
 import itertools
@@ -7,14 +7,68 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
+import msgspec
 import pycurl
 
 from benchctl.endpoint import Endpoint, system_trust
-from benchctl.load.request import Exchange, Request, judge_plain
 from benchctl.results.samples import Outcome
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """The meaning of a response."""
+
+    outcome: Outcome
+    took_ms: int = -1  # the engine's own time; -1 unknown
+    hits: int = -1  # total hits; -1 when the engine was told not to count, or did not say
+    hits_exact: bool = False  # whether it counted them all
+    failed_shards: int = 0
+    reason: str = ""  # the engine's words about a failure, shortened; else empty
+    # Why the operation cannot be sent at all, where the driver knows that without the node; else empty.
+    lacking: str = ""
+    weight: int = 1  # units of throughput of an operation of several requests, known only at its end
+    unit: str = ""  # of the weight, where the operation says so; else empty
+    # The engine's own time of every search of a batch or composite, in order; else empty.
+    tooks_ms: tuple[int, ...] = ()
+    # Of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of these as
+    # `aggs.NAME`; else None.
+    profile_ns: Mapping[str, int] | None = None
+    recall: float | None = None  # of nearest vectors; None where unknown
+
+
+Judge = Callable[[int, bytes], Answer]
+"""Reads an answer: HTTP status and whole body."""
+
+
+class Request(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A request, ready for the wire."""
+
+    method: str
+    path: str  # path and query, percent-encoded
+    body: bytes  # encoded; empty for none
+    headers: tuple[str, ...]  # whole header lines
+    timeout_s: float  # seconds until it counts as timed out
+    judge: Judge
+    searches: int = 0  # by how much the node's own count of searches grows
+    weight: int = 1  # units of throughput
+    retries: int = 0  # how often it is resent when the node rejects it with 429
+
+
+class Exchange(msgspec.Struct, frozen=True, gc=False):
+    """A request on the wire, whatever came of it."""
+
+    start_ns: int  # just before it was handed to libcurl, on the monotonic clock
+    connect_ns: int  # time to connect; 0 on the kept-alive connection
+    end_ns: int  # the last byte of the body, or the failure
+    status: int  # HTTP status; 0 when there was no response
+    body: bytes  # as far as it came
+    response_bytes: int
+    # What went wrong on the wire; None for a complete response, HTTP errors included.
+    failure: Outcome | None = None
+    detail: str = ""  # libcurl's words about the failure
+
 
 MOST_ANSWER_BYTES = 256 << 20
 """Limit of a measured answer, decompressed; a larger one is a failure, and would exhaust the run's memory."""
@@ -55,7 +109,9 @@ _FAILURES = {
 }
 
 # Opens the connection and warms nothing that a search uses; engines count it apart from searches.
-_GREETING = Request("GET", "/_cluster/health?local=true", b"", (), 10.0, judge_plain)
+_GREETING = Request(
+    "GET", "/_cluster/health?local=true", b"", (), 10.0, lambda _status, _body: Answer(Outcome.OK)
+)
 
 
 class _Closing:

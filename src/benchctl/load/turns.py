@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from benchctl.load.pace import NS_PER_S, Clock, Cue, Waiter
+from benchctl.load.client import NS_PER_S, Clock, Cue, Waiter
 from benchctl.results.samples import Columns, Span
 from benchctl.track.model import Task
 

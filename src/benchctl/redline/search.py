@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.task_clients import Job, TaskResult
+from benchctl.load.executor import Job, TaskResult
 from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict, TaskSummary, rate_text
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select

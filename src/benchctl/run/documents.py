@@ -29,7 +29,7 @@ from benchctl.disk import disk_errors, expanded, replacing
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.load.workload import Source
+from benchctl.load.work import Source
 from benchctl.results.plan import CorpusFile, CorpusSpec, DataOrigin, Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.track.library import find_track, track_names

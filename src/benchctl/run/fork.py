@@ -22,8 +22,7 @@ from benchctl.engine.prepared_index import prepare_page_cache, resident_share, s
 from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import WorkerPool
-from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool
 from benchctl.load.turns import ALONE, Member
 from benchctl.results.figures import CurvePoint, TaskSummary
 from benchctl.results.model import (

@@ -12,10 +12,10 @@ import msgspec
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.load.task_clients import Job, TaskResult
+from benchctl.load.executor import Job, TaskResult
+from benchctl.load.work import WorkContext
 from benchctl.load.work.openers import open_workload
 from benchctl.load.work.vectors import check_data_sets
-from benchctl.load.workload import WorkContext
 from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.plugin.code import refusal as plugin_refusal
 from benchctl.plugin.session import PluginError, PluginUse, check_registered

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.load.request import Answer, Request
+from benchctl.load.transport import Answer, Request
+from benchctl.load.work import WorkContext
 from benchctl.load.work.openers import open_workload
-from benchctl.load.workload import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
 from golden import Cases

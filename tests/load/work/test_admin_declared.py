@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Request
-from benchctl.load.workload import WorkContext
+from benchctl.load.transport import Request
+from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.model import Template
 from load.playing import outcome, play_operation, request_of, workload

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.request import Request
-from benchctl.load.workload import WorkContext
+from benchctl.load.transport import Request
+from benchctl.load.work import WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from golden import Cases

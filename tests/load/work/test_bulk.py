@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Request
-from benchctl.load.workload import Source, WorkContext
+from benchctl.load.transport import Request
+from benchctl.load.work import Source, WorkContext
 from load.playing import workload
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.load.request import Request
+from benchctl.load.transport import Request
+from benchctl.load.work import Envelope, WorkContext
 from benchctl.load.work.composite import Held, within_point
-from benchctl.load.workload import Envelope, WorkContext
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.search import Search
 from load.playing import found, outcome, play, play_operation, request_of, scripted, workload

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.load.request import Request
-from benchctl.load.workload import WorkContext
+from benchctl.load.transport import Request
+from benchctl.load.work import WorkContext
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from load.playing import found, outcome, play, play_operation, request_of, workload

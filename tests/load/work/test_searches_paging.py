@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.load.request import Answer, Request
+from benchctl.load.transport import Answer, Request
 from benchctl.results.samples import Outcome
 from load.playing import Node, found, outcome, play, play_operation, request_of, scripted, workload
 

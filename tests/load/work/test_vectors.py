@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from benchctl.corpus.vectors import generated_groups, generated_queries, generated_vectors
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.request import Answer, Request
+from benchctl.load.transport import Answer, Request
+from benchctl.load.work import WorkContext
 from benchctl.load.work.vectors import check_data_sets, encode, recall
-from benchctl.load.workload import WorkContext
 from benchctl.results.plan import CorpusSpec, EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations.catalogue import decode_operation

@@ -8,18 +8,8 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.errors import BenchctlError
-from benchctl.load.request import (
-    UNDECODABLE,
-    Answer,
-    Judge,
-    Request,
-    is_unsupported,
-    judge_plain,
-    judging,
-    shorten,
-)
-from benchctl.load.work.searches import PATH_SAFE, searches_in
-from benchctl.load.workload import (
+from benchctl.load.transport import Answer, Judge, Request
+from benchctl.load.work import (
     LONG_TIMEOUT_S,
     Envelope,
     Reply,
@@ -34,6 +24,14 @@ from benchctl.load.workload import (
     repeated,
     scripted,
 )
+from benchctl.load.work.judges import (
+    UNDECODABLE,
+    is_unsupported,
+    judge_plain,
+    judging,
+    shorten,
+)
+from benchctl.load.work.searches import PATH_SAFE, searches_in
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template

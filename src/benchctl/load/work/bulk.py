@@ -19,8 +19,8 @@ from benchctl.corpus.bulk import (
 )
 from benchctl.corpus.tables import key as mix_key
 from benchctl.errors import BenchctlError
-from benchctl.load.request import Request
-from benchctl.load.workload import (
+from benchctl.load.transport import Request
+from benchctl.load.work import (
     NDJSON,
     Envelope,
     Program,

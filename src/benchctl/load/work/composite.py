@@ -9,9 +9,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from benchctl.load.request import RUNNING, UNDECODABLE, Answer, Request
-from benchctl.load.work.searches import searches_of
-from benchctl.load.workload import (
+from benchctl.load.transport import Answer, Request
+from benchctl.load.work import (
     Envelope,
     Item,
     Program,
@@ -26,6 +25,8 @@ from benchctl.load.workload import (
     scripted,
     with_body,
 )
+from benchctl.load.work.judges import RUNNING, UNDECODABLE
+from benchctl.load.work.searches import searches_of
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations import Operation

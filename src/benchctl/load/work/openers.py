@@ -13,7 +13,26 @@ import msgspec
 
 from benchctl.errors import BenchctlError
 from benchctl.load.plugin_work import as_processed, open_plugin
-from benchctl.load.request import Answer, Judge, Request
+from benchctl.load.transport import Answer, Judge, Request
+from benchctl.load.work import (
+    DEFAULT_TIMEOUT_S,
+    LONG_TIMEOUT_S,
+    Envelope,
+    Item,
+    Program,
+    Reply,
+    Script,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    ask,
+    cannot,
+    follow,
+    lacking,
+    own_query,
+    repeated,
+    scripted,
+)
 from benchctl.load.work.admin import (
     DECLARED,
     PROGRESS,
@@ -40,25 +59,6 @@ from benchctl.load.work.searches import (
     searches_in,
 )
 from benchctl.load.work.vectors import open_bulk_vectors
-from benchctl.load.workload import (
-    DEFAULT_TIMEOUT_S,
-    LONG_TIMEOUT_S,
-    Envelope,
-    Item,
-    Program,
-    Reply,
-    Script,
-    WorkContext,
-    Workload,
-    WorkOrder,
-    ask,
-    cannot,
-    follow,
-    lacking,
-    own_query,
-    repeated,
-    scripted,
-)
 from benchctl.plugin.session import PluginNeedsError
 from benchctl.results.samples import Outcome
 from benchctl.track.operations import (

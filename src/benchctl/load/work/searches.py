@@ -2,26 +2,16 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
-from benchctl.load.request import (
-    UNDECODABLE,
-    Answer,
-    Judge,
-    Request,
-    judge_multi_search,
-    judge_of,
-    judge_profiled,
-    shorten,
-)
-from benchctl.load.work.vectors import open_data_set
-from benchctl.load.workload import (
+from benchctl.load.transport import Answer, Judge, Request
+from benchctl.load.work import (
     JSON,
     NDJSON,
     Bodies,
@@ -37,12 +27,21 @@ from benchctl.load.workload import (
     scripted,
     with_body,
 )
+from benchctl.load.work.judges import (
+    UNDECODABLE,
+    judge_multi_search,
+    judge_of,
+    judge_profiled,
+    shorten,
+)
+from benchctl.load.work.vectors import open_data_set
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations import Asking, Varying, url_param
 from benchctl.track.operations.search import (
     CompositeAgg,
     MultiSearch,
+    Names,
     PaginatedSearch,
     RawRequest,
     ScrollSearch,
@@ -53,6 +52,8 @@ from benchctl.track.operations.search import (
     composite_at,
     composites,
 )
+
+_Asking = Search | VectorSearch | ScrollSearch | PaginatedSearch | CompositeAgg
 
 # Allowed in a path besides letters and digits; `%` since it may be encoded already.
 PATH_SAFE = "/%?&=,*:+;@!$'()~<>{}"
@@ -76,7 +77,9 @@ def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
     """Open searches for the nearest vectors: of a data set, or of the body as given."""
     path = f"/{order.index(operation.index)}/_search"
     if operation.reads_data_set:
-        return open_data_set(operation, order, lambda body: _request(operation, order, path, body, _IDS))
+        return open_data_set(
+            operation, order, lambda body: _request(operation, order, path, body, reads=_IDS)
+        )
     body = {**operation.body, "profile": True} if operation.profile_query else operation.body
     return _single_search(operation, order, path, body)
 
@@ -89,30 +92,35 @@ def _single_search(
 
 
 def _request(
-    operation: Search | VectorSearch,
+    operation: _Asking,
     order: WorkOrder,
     path: str,
     body: Mapping[str, Any],
+    *,
+    params: Mapping[str, str] | None = None,
     reads: Collection[str] = (),
 ) -> Request:
+    """What all requests of a search have in common."""
+    own = {} if operation.cache is None else {"request_cache": url_param(operation.cache)}
     return _envelope(operation).request(
         "POST",
         path,
-        params={**operation.url_params, **_cache_param(operation.cache)},
+        params={**(params or {}), **operation.url_params, **own},
         judge=judge_profiled if body.get("profile") else None,
         reads=reads,
         searches=searches_of(body, order.context),
     )
 
 
+def _envelope(operation: _Asking) -> Envelope:
+    headers = {"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
+    return Envelope(operation, headers=headers)
+
+
 def _search_path(operation: Asking, order: WorkOrder) -> str:
     """The search path; nodes too new for types reject one."""
     kind = "" if operation.type is None else f"/{quote(operation.type, safe='')}"
     return f"/{order.index(operation.target)}{kind}/_search"
-
-
-def _cache_param(cache: bool | None) -> dict[str, str]:  # noqa: FBT001 - three values, by a key of the track
-    return {} if cache is None else {"request_cache": url_param(cache)}
 
 
 def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
@@ -137,19 +145,19 @@ def open_multi_search(operation: MultiSearch, order: WorkOrder) -> Workload:
 
 def open_raw_request(operation: RawRequest, order: WorkOrder) -> Workload:
     """Open any request, judged by what its path says it is."""
-    path = order.bodies(operation, operation.path)
-    content: _Content
+    path = order.bodies(operation, operation.path, plain=True)
+    content: Bodies | _Lines
     if isinstance(operation.body, list):
         content = _Lines([order.bodies(operation, line) for line in operation.body])
-    elif isinstance(operation.body, str):
-        content = _Text(order.bodies(operation, operation.body))
+    elif operation.body:
+        content = order.bodies(operation, operation.body, plain=isinstance(operation.body, str))
     else:
-        content = order.bodies(operation, operation.body) if operation.body else _Lines([])
+        content = _Lines([])
     has_lines = isinstance(operation.body, list) or str(operation.body).endswith("\n")
     envelope = Envelope(operation, content_type=NDJSON if has_lines else JSON)
 
     def make(number: int) -> Request:
-        text = path.text(number)
+        text = path.encode(number).decode()
         body = content.encode(number)
         return envelope.request(
             operation.method,
@@ -232,34 +240,21 @@ class _Lines:
         return b"".join([line.encode(number) + b"\n" for line in self._lines])
 
 
-class _Text:
-    """A plain text body."""
-
-    def __init__(self, text: Bodies) -> None:
-        self._text = text
-
-    def encode(self, number: int) -> bytes:
-        """Return the body of a request."""
-        return self._text.text(number).encode()
-
-
-_Content = Bodies | _Lines | _Text
-
-
-def filled(request: Request, content: _Content, operation: Varying, order: WorkOrder) -> Workload:
+def filled(request: Request, content: Bodies | _Lines, operation: Varying, order: WorkOrder) -> Workload:
     """Return the request with its body; a single one if no value changes in it."""
     if not operation.values:
         return repeated(with_body(request, content.encode(0)))
     return numbered(lambda number: with_body(request, content.encode(number)), order.clients)
 
 
-_Pages = Search | ScrollSearch | PaginatedSearch | CompositeAgg
+# Operations that read page after page; what tells a page where it begins, the response to the one before has.
 
 _HITS = 10  # both engines' default number of hits, and of buckets of a composite aggregation
 _KEEP_ALIVE = "10s"
 # Marks the place of the after_key in the template; unlikely to occur in a user's JSON.
 _AFTER_MARK = "benchctl puts the after_key of the page before here"
 _AFTER = b',"after":' + msgspec.json.encode(_AFTER_MARK)
+_NOTHING = (b"", b"null", b'""')
 
 
 class _Hit(msgspec.Struct, gc=False):
@@ -279,7 +274,7 @@ class _Hits(msgspec.Struct, gc=False):
 
 
 class _ScrollPage(msgspec.Struct, gc=False):
-    scroll_id: str = msgspec.field(name="_scroll_id")
+    scroll_id: msgspec.Raw = msgspec.field(name="_scroll_id")
     hits: _Hits = msgspec.field(default_factory=_Hits)
 
 
@@ -292,202 +287,76 @@ class _Composite(msgspec.Struct, gc=False):
     after_key: msgspec.Raw = msgspec.Raw()  # an empty page has none
 
 
+class _SqlPage(msgspec.Struct, gc=False):
+    cursor: msgspec.Raw = msgspec.Raw()
+
+
 _decode_sorted = msgspec.json.Decoder(_SortedPage).decode
 _decode_scroll = msgspec.json.Decoder(_ScrollPage).decode
 _decode_aggregations = msgspec.json.Decoder(_Aggregations).decode
 _decode_named = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_composite = msgspec.json.Decoder(_Composite).decode
+_decode_rows = msgspec.json.Decoder(_SqlPage).decode
 
 
-@dataclass
-class _Total:
-    """The operation's answer: the hits of its first page, the engine's time of all pages."""
+class _Page(NamedTuple):
+    """What a response says of its place among the pages."""
 
-    first: Answer | None = None
-    took_ms: int = 0
-
-    def add(self, answer: Answer) -> None:
-        self.first = self.first or answer
-        self.took_ms += max(answer.took_ms, 0)
-
-    def lacking(self, hits: int) -> Answer | None:
-        """Return the failure of pages that end before all hits came; None if that many are all."""
-        first = self.first
-        if first is None or not first.hits_exact or hits >= first.hits:
-            return None
-        return Answer(Outcome.PARTIAL, reason=f"the pages ended after {hits:,} of {first.hits:,} hits")
-
-    def answer(self) -> Answer:
-        """Return the answer of all pages so far, every one of them OK."""
-        first = self.first or Answer(Outcome.OK)
-        return Answer(Outcome.OK, self.took_ms, first.hits, first.hits_exact)
+    position: bytes  # JSON of what the next page needs; empty for none
+    hits: int = 0  # on it, where all of them are to come
+    full: bool = True  # False: no page follows, and all hits should have come
 
 
 @dataclass(frozen=True)
-class _Paged:
-    """An operation that reads its pages one after the other, with no clean-up."""
+class _Pages:
+    """The pages of an operation, and what has to be closed behind them."""
 
-    request: Request  # what all pages have in common
-    bodies: Bodies  # of the first page, perhaps with marks for what later pages need
-    pages: int
-    begin: Callable[[bytes], bytes]  # body -> that of the first page
-    proceed: Callable[[bytes, bytes], bytes]  # body, what `find_next` found -> that of the next page
-    # Body of an answer -> where the next page begins; None when this one was not full.
-    find_next: Callable[[bytes], bytes | None]
+    most: int
+    read: Callable[[bytes], _Page]
+    close: Callable[[bytes], Request] | None = None  # position -> what lets go of it
 
-    def script(self, number: int) -> Script:
-        """Ask page after page, until one is not full or there are enough."""
-        template = self.bodies.encode(number)
-        body = self.begin(template)
-        total = _Total()
-        for _ in range(self.pages):
-            reply = yield from ask(with_body(self.request, body))
-            if reply.answer.outcome is not Outcome.OK:
-                return reply.answer
-            total.add(reply.answer)
-            try:
-                after = self.find_next(reply.exchange.body)
-            except UNDECODABLE as err:
-                return _unreadable(err)
-            if after is None:
-                break
-            body = self.proceed(template, after)
-        return total.answer()
+    def script(self, first: Request, proceed: Callable[[bytes], Request]) -> Script:
+        """Ask page after page, until one is not full or there are enough.
 
-
-def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workload:
-    """Open pages by `search_after`: the next one begins at the sort values of the last hit."""
-    body, size = _sized(operation)
-
-    def find_next(answer: bytes) -> bytes | None:
-        hits = _decode_sorted(answer).hits.hits
-        return bytes(hits[-1].sort) if len(hits) >= size > 0 else None
-
-    paged = _Paged(
-        request=_page_request(operation, order, _cache_param(operation.cache), reads=("hits.hits.sort",)),
-        bodies=order.bodies(operation, body),
-        pages=_most(operation.pages),
-        begin=lambda template: template,
-        # The body is a non-empty object: another key goes before its end.
-        proceed=lambda template, after: template[:-1] + b',"search_after":' + after + b"}",
-        find_next=find_next,
-    )
-    return numbered(paged.script, order.clients)
-
-
-def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
-    """Open pages of buckets: the next one begins at the `after_key` of the last."""
-    (path,) = composites(operation.body)
-    names = path[1::2]
-    changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
-    body = change_composite(operation.body, path, changes)
-    size = composite_at(body, path).get("size", _HITS)
-    inner = ".".join(("aggregations", *names))
-    paged = _Paged(
-        request=_page_request(
-            operation,
-            order,
-            _cache_param(operation.cache),
-            reads=(f"{inner}.after_key", f"{inner}.buckets.key"),
-        ),
-        bodies=order.bodies(operation, change_composite(body, path, {"after": _AFTER_MARK})),
-        pages=_most(operation.pages),
-        begin=lambda template: template.replace(_AFTER, b""),
-        proceed=lambda template, after: template.replace(_AFTER, b',"after":' + after),
-        find_next=lambda answer: _after_key(answer, names, size),
-    )
-    return numbered(paged.script, order.clients)
-
-
-def _after_key(answer: bytes, names: Sequence[str], size: object) -> bytes | None:
-    """The `after_key` of a full page.
-
-    Raises:
-        msgspec.ValidationError: If the aggregation is missing.
-    """
-    raw = _decode_aggregations(answer).aggregations
-    for name in names:
-        inner = _decode_named(raw)
-        if name not in inner:
-            raise msgspec.ValidationError(f"it has no aggregation '{name}'")
-        raw = inner[name]
-    composite = _decode_composite(raw)
-    full = not isinstance(size, int) or len(composite.buckets) >= size > 0
-    if full and composite.buckets and not bytes(composite.after_key):
-        raise msgspec.ValidationError("a full page has no after_key")
-    return bytes(composite.after_key) or None if full else None
-
-
-def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
-    """Open pages by a scroll, which is cleared whatever happens."""
-    body, size = _sized(operation)
-    params = {"scroll": _KEEP_ALIVE, **operation.url_params, **_cache_param(operation.cache)}
-    if "sort" not in body and "sort" not in params:
-        params["sort"] = "_doc"
-    envelope = _envelope(operation)
-    scroll = _Scroll(
-        first=_page_request(operation, order, params, envelope, reads=("_scroll_id", "hits.hits._id")),
-        more=envelope.request("POST", "/_search/scroll", searches=1),
-        # An exhausted scroll is gone already.
-        clear=envelope.request("DELETE", "/_search/scroll", accepted={HTTPStatus.NOT_FOUND}),
-        bodies=order.bodies(operation, body),
-        keep_alive=params["scroll"],
-        size=size,
-        pages=_most(operation.pages),
-    )
-    return numbered(scroll.script, order.clients)
-
-
-@dataclass(frozen=True)
-class _Scroll:
-    """The requests of a scroll."""
-
-    first: Request  # alone has a body
-    more: Request
-    clear: Request
-    bodies: Bodies  # of the first page
-    keep_alive: str  # how long the node keeps the scroll between pages
-    size: int  # hits of a full page
-    pages: int
-
-    def script(self, number: int) -> Script:
-        """Ask page after page, then clear the scroll."""
-        total, hits = _Total(), 0
-        request = with_body(self.first, self.bodies.encode(number))
-        scroll_id = ""
+        The answer has the hits of the first page, and the engine's time of all.
+        """
+        request, position, hits = first, b"", 0
+        answers: list[Answer] = []
         failed: Answer | None = None
-        for _ in range(self.pages):
+        for _ in range(self.most):
             reply = yield from ask(request)
-            total.add(reply.answer)
+            answers.append(reply.answer)
             failed = _failure(reply)
             try:
-                page = _decode_scroll(reply.exchange.body)
+                page = self.read(reply.exchange.body)
             except UNDECODABLE as err:
-                failed = failed or _unreadable(err)
+                reason = shorten(f"no position of the next page in the response: {err}")
+                failed = failed or Answer(Outcome.BAD_BODY, reason=reason)
                 break
-            # Even a page with failed shards has an open scroll.
-            scroll_id = page.scroll_id
-            hits += len(page.hits.hits)
-            if failed is not None:
+            # Even a page with failed shards has an open scroll; an error has no position.
+            position = page.position or (position if failed is not None else b"")
+            hits += page.hits
+            if failed is None and not page.full and answers[0].hits_exact and hits < answers[0].hits:
+                reason = f"the pages ended after {hits:,} of {answers[0].hits:,} hits"
+                failed = Answer(Outcome.PARTIAL, reason=reason)
+            if failed is not None or not page.full or not position:
                 break
-            if len(page.hits.hits) < self.size:
-                failed = total.lacking(hits)
-                break
-            request = with_body(
-                self.more, msgspec.json.encode({"scroll_id": scroll_id, "scroll": self.keep_alive})
-            )
-        if scroll_id:
-            cleared = yield from ask(with_body(self.clear, msgspec.json.encode({"scroll_id": [scroll_id]})))
-            failed = failed or _failure(cleared)
-        return failed or total.answer()
+            request = proceed(position)
+        if position and self.close is not None:
+            closed = yield from ask(self.close(position))
+            failed = failed or _failure(closed)
+        if failed is not None:
+            return failed
+        took_ms = sum(answer.took_ms for answer in answers) if answers[0].took_ms >= 0 else -1
+        return Answer(Outcome.OK, took_ms, answers[0].hits, answers[0].hits_exact)
 
 
 def _failure(reply: Reply) -> Answer | None:
     return None if reply.answer.outcome is Outcome.OK else reply.answer
 
 
-def _unreadable(err: Exception) -> Answer:
-    return Answer(Outcome.BAD_BODY, reason=shorten(f"no position of the next page in the response: {err}"))
+def _raw(value: msgspec.Raw) -> bytes:
+    return b"" if bytes(value) in _NOTHING else bytes(value)
 
 
 def _most(pages: int | str | None) -> int:
@@ -503,37 +372,105 @@ def _sized(operation: Search | ScrollSearch | PaginatedSearch) -> tuple[dict[str
     return body, chosen if isinstance(chosen, int) else _HITS
 
 
-def _envelope(operation: _Pages | VectorSearch) -> Envelope:
-    return Envelope(
-        operation, headers={"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
-    )
+def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workload:
+    """Open pages by `search_after`: the next one begins at the sort values of the last hit."""
+    body, size = _sized(operation)
+    request = _request(operation, order, _search_path(operation, order), body, reads=("hits.hits.sort",))
+    bodies = order.bodies(operation, body)
+
+    def read(answer: bytes) -> _Page:
+        hits = _decode_sorted(answer).hits.hits
+        return _Page(bytes(hits[-1].sort) if len(hits) >= size > 0 else b"")
+
+    pages = _Pages(_most(operation.pages), read)
+
+    def script(number: int) -> Script:
+        # The body is a non-empty object: another key goes before its end.
+        template = bodies.encode(number)
+        begun = template[:-1] + b',"search_after":'
+        return pages.script(
+            with_body(request, template), lambda after: with_body(request, begun + after + b"}")
+        )
+
+    return numbered(script, order.clients)
 
 
-def _page_request(
-    operation: _Pages,
-    order: WorkOrder,
-    params: Mapping[str, str],
-    envelope: Envelope | None = None,
-    *,
-    reads: Collection[str],
-) -> Request:
-    return (envelope or _envelope(operation)).request(
-        "POST",
-        _search_path(operation, order),
-        params={**operation.url_params, **params},
-        reads=reads,
-        searches=searches_of(operation.body, order.context),
+def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
+    """Open pages of buckets: the next one begins at the `after_key` of the last."""
+    (names,) = composites(operation.body)
+    changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
+    body = change_composite(operation.body, names, changes)
+    size = composite_at(body, names).get("size", _HITS)
+    inner = ".".join(("aggregations", *names))
+    reads = (f"{inner}.after_key", f"{inner}.buckets.key")
+    request = _request(operation, order, _search_path(operation, order), body, reads=reads)
+    bodies = order.bodies(operation, change_composite(body, names, {"after": _AFTER_MARK}))
+    pages = _Pages(_most(operation.pages), lambda answer: _Page(_after_key(answer, names, size)))
+
+    def script(number: int) -> Script:
+        template = bodies.encode(number)
+        return pages.script(
+            with_body(request, template.replace(_AFTER, b"")),
+            lambda after: with_body(request, template.replace(_AFTER, b',"after":' + after)),
+        )
+
+    return numbered(script, order.clients)
+
+
+def _after_key(answer: bytes, names: Names, size: object) -> bytes:
+    """The `after_key` of a full page; empty for any other.
+
+    Raises:
+        msgspec.ValidationError: If the aggregation is missing.
+    """
+    raw = _decode_aggregations(answer).aggregations
+    for name in names:
+        inner = _decode_named(raw)
+        if name not in inner:
+            raise msgspec.ValidationError(f"it has no aggregation '{name}'")
+        raw = inner[name]
+    composite = _decode_composite(raw)
+    full = not isinstance(size, int) or len(composite.buckets) >= size > 0
+    if full and composite.buckets and not bytes(composite.after_key):
+        raise msgspec.ValidationError("a full page has no after_key")
+    return bytes(composite.after_key) if full else b""
+
+
+def open_scroll(operation: Search | ScrollSearch, order: WorkOrder) -> Workload:
+    """Open pages by a scroll, which is cleared whatever happens."""
+    body, size = _sized(operation)
+    params = {"scroll": _KEEP_ALIVE, **operation.url_params}
+    if "sort" not in body and "sort" not in params:
+        params["sort"] = "_doc"
+    path, reads = _search_path(operation, order), ("_scroll_id", "hits.hits._id")
+    first = _request(operation, order, path, body, params=params, reads=reads)
+    bodies = order.bodies(operation, body)
+    more = _envelope(operation).request("POST", "/_search/scroll", searches=1)
+    # An exhausted scroll is gone already.
+    clear = _envelope(operation).request("DELETE", "/_search/scroll", accepted={HTTPStatus.NOT_FOUND})
+    kept = msgspec.json.encode(params["scroll"])
+
+    def read(answer: bytes) -> _Page:
+        page = _decode_scroll(answer)
+        hits = len(page.hits.hits)
+        return _Page(_raw(page.scroll_id), hits, full=hits >= size)
+
+    pages = _Pages(
+        _most(operation.pages),
+        read,
+        lambda scroll_id: with_body(clear, b'{"scroll_id":[%b]}' % scroll_id),
     )
+
+    def script(number: int) -> Script:
+        return pages.script(
+            with_body(first, bodies.encode(number)),
+            lambda scroll_id: with_body(more, b'{"scroll_id":%b,"scroll":%b}' % (scroll_id, kept)),
+        )
+
+    return numbered(script, order.clients)
 
 
 _SQL_PATHS: Mapping[EngineName, str] = {"elasticsearch": "/_sql", "opensearch": "/_plugins/_sql"}
-
-
-class _SqlPage(msgspec.Struct, gc=False):
-    cursor: str = ""
-
-
-_decode_page = msgspec.json.Decoder(_SqlPage).decode
 
 
 def open_sql(operation: Sql, order: WorkOrder) -> Workload:
@@ -541,41 +478,15 @@ def open_sql(operation: Sql, order: WorkOrder) -> Workload:
 
     The engines run these queries as searches; how often they count them depends on the query.
     """
-    envelope = Envelope(operation)
-    path = _SQL_PATHS[order.context.engine]
-    query = envelope.request(
-        "POST",
-        path,
-        msgspec.json.encode(operation.body),
-        params=operation.url_params,
-        reads=("cursor",),
-        searches=1,
-    )
+    envelope, path = Envelope(operation), _SQL_PATHS[order.context.engine]
+    more = envelope.request("POST", path, params=operation.url_params, reads=("cursor",), searches=1)
+    query = with_body(more, msgspec.json.encode(operation.body))
     if operation.pages == 1 and "fetch_size" not in operation.body:
         return repeated(query)
-    more = envelope.request("POST", path, params=operation.url_params, reads=("cursor",), searches=1)
     close = envelope.request("POST", f"{path}/close")
 
-    def script() -> Script:
-        request, cursor = query, b""
-        answer = Answer(Outcome.OK)
-        for _ in range(operation.pages):
-            reply = yield from ask(request)
-            answer = reply.answer
-            if answer.outcome is not Outcome.OK:
-                break
-            try:
-                next_cursor = _decode_page(reply.exchange.body).cursor
-            except UNDECODABLE as err:
-                answer = Answer(Outcome.BAD_BODY, reason=shorten(f"not a page of rows: {err}"))
-                break
-            cursor = msgspec.json.encode({"cursor": next_cursor}) if next_cursor else b""
-            if not cursor:
-                break
-            request = with_body(more, cursor)
-        if cursor:
-            closed = yield from ask(with_body(close, cursor))
-            answer = answer if answer.outcome is not Outcome.OK else closed.answer
-        return answer
+    def at(request: Request) -> Callable[[bytes], Request]:
+        return lambda cursor: with_body(request, b'{"cursor":%b}' % cursor)
 
-    return scripted(script)
+    pages = _Pages(operation.pages, lambda answer: _Page(_raw(_decode_rows(answer).cursor)), at(close))
+    return scripted(lambda: pages.script(query, at(more)))

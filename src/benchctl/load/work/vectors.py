@@ -22,9 +22,18 @@ from benchctl.corpus.neighbours import (
 )
 from benchctl.corpus.vectors import Space, Vectors, generated_groups, generated_queries, generated_vectors
 from benchctl.errors import BenchctlError
-from benchctl.load.request import UNDECODABLE, Answer, Judge, Request, shorten
+from benchctl.load.transport import Answer, Judge, Request
+from benchctl.load.work import (
+    Source,
+    WorkContext,
+    Workload,
+    WorkOrder,
+    cannot,
+    numbered,
+    with_body,
+)
 from benchctl.load.work.bulk import open_sources
-from benchctl.load.workload import Source, WorkContext, Workload, WorkOrder, cannot, numbered, with_body
+from benchctl.load.work.judges import UNDECODABLE, shorten
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import TrackOperation

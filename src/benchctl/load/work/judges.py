@@ -1,69 +1,17 @@
-"""Requests, exchanges and answers; a response is judged after its clock has stopped, by the path asked."""
+"""Judges, which read responses after the clock has stopped: which one, the path that was asked says."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote, unquote_plus
 
 import msgspec
 
+from benchctl.load.transport import Answer, Judge
 from benchctl.results.samples import Outcome
 from benchctl.track.operations import UNKNOWN_TYPE, names_unknown
-
-
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """The meaning of a response."""
-
-    outcome: Outcome
-    took_ms: int = -1  # the engine's own time; -1 unknown
-    hits: int = -1  # total hits; -1 when the engine was told not to count, or did not say
-    hits_exact: bool = False  # whether it counted them all
-    failed_shards: int = 0
-    reason: str = ""  # the engine's words about a failure, shortened; else empty
-    # Why the operation cannot be sent at all, where the driver knows that without the node; else empty.
-    lacking: str = ""
-    weight: int = 1  # units of throughput of an operation of several requests, known only at its end
-    unit: str = ""  # of the weight, where the operation says so; else empty
-    # The engine's own time of every search of a batch or composite, in order; else empty.
-    tooks_ms: tuple[int, ...] = ()
-    # Of a profiled search, nanoseconds over all shards: its `query`, its `aggs`, and each of these as
-    # `aggs.NAME`; else None.
-    profile_ns: Mapping[str, int] | None = None
-    recall: float | None = None  # of nearest vectors; None where unknown
-
-
-Judge = Callable[[int, bytes], Answer]
-"""Reads an answer: HTTP status and whole body."""
-
-
-class Request(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A request, ready for the wire."""
-
-    method: str
-    path: str  # path and query, percent-encoded
-    body: bytes  # encoded; empty for none
-    headers: tuple[str, ...]  # whole header lines
-    timeout_s: float  # seconds until it counts as timed out
-    judge: Judge
-    searches: int = 0  # by how much the node's own count of searches grows
-    weight: int = 1  # units of throughput
-    retries: int = 0  # how often it is resent when the node rejects it with 429
-
-
-class Exchange(msgspec.Struct, frozen=True, gc=False):
-    """A request on the wire, whatever came of it."""
-
-    start_ns: int  # just before it was handed to libcurl, on the monotonic clock
-    connect_ns: int  # time to connect; 0 on the kept-alive connection
-    end_ns: int  # the last byte of the body, or the failure
-    status: int  # HTTP status; 0 when there was no response
-    body: bytes  # as far as it came
-    response_bytes: int
-    # What went wrong on the wire; None for a complete response, HTTP errors included.
-    failure: Outcome | None = None
-    detail: str = ""  # libcurl's words about the failure
-
 
 # Judges: they decode only what a sample keeps, and never raise.
 
@@ -192,16 +140,6 @@ class _Parts(msgspec.Struct):
             yield self.error
 
 
-class _ShardsResponse(msgspec.Struct, gc=False):
-    shards: _Shards | None = msgspec.field(name="_shards", default=None)
-    task: str = ""  # instead of them, when it goes on behind the answer
-
-
-class _CountResponse(msgspec.Struct, gc=False):
-    count: _Int64
-    shards: _Shards = msgspec.field(name="_shards")
-
-
 class _HealthResponse(msgspec.Struct, gc=False):
     status: str
     timed_out: bool = False
@@ -212,32 +150,24 @@ class _Snapshot(msgspec.Struct, gc=False):
     state: str = "SUCCESS"  # a restored one has none
 
 
-class _SnapshotResponse(msgspec.Struct, gc=False):
-    snapshot: _Snapshot | None = None
-    accepted: bool = False  # instead of it, when it goes on behind the answer
-
-
-class _RowsResponse(msgspec.Struct, gc=False):
-    is_partial: bool = False
-    timed_out: bool = False
-    took: int = -1
-
-
-class _ByQueryResponse(msgspec.Struct, gc=False):
-    took: _Int32 = -1
-    timed_out: bool = False
-    failures: list[msgspec.Raw] = []
-    canceled: str = ""  # who or what ended it before it was done
-    task: str = ""  # instead of these, when it goes on behind the answer
-
-
-class _ListedResponse(msgspec.Struct, gc=False):
-    failures: list[msgspec.Raw] = []  # of field capabilities, by index
-    docs: list["_Document"] = []  # of several documents, by id
-
-
 class _Document(msgspec.Struct, gc=False):
     error: msgspec.Raw = msgspec.Raw()
+
+
+class _Stated(msgspec.Struct, gc=False):
+    """The keys by which responses other than those of searches state how it went."""
+
+    count: _Int64 | None = None
+    shards: _Shards | None = msgspec.field(name="_shards", default=None)
+    task: str | None = None  # instead of them, when it goes on behind the answer
+    snapshot: _Snapshot | None = None
+    accepted: bool | None = None  # instead of it, when it goes on behind the answer
+    took: _Int32 = -1
+    timed_out: bool = False
+    canceled: str = ""  # who or what ended it before it was done
+    is_partial: bool = False
+    failures: list[msgspec.Raw] = []
+    docs: list[_Document] = []  # of several documents, by id
 
 
 class _BegunResponse(msgspec.Struct, gc=False):
@@ -407,49 +337,38 @@ def _judge_documents(found: _BulkResponse) -> Answer:
     return Answer(Outcome.PARTIAL, found.took, reason=shorten(reason))
 
 
-def _judge_shards(found: _ShardsResponse) -> Answer:
-    if found.shards is not None:
-        return _of_shards(found.shards.failed)
-    if found.task:
-        return Answer(Outcome.OK)
-    return Answer(Outcome.BAD_BODY, reason="no shard counts in the response")
+def _judge_stated(stated: _Stated) -> Answer:
+    snapshot = stated.snapshot or _Snapshot()
+    shards = stated.shards or snapshot.shards
+    failed = stated.failures or [document.error for document in stated.docs if bytes(document.error)]
+    reason = ""
+    if stated.canceled:
+        reason = f"it was cancelled: {stated.canceled}"
+    elif failed:
+        first = bytes(failed[0])[:_REASON_LENGTH].decode(errors="replace")
+        reason = f"{len(failed)} parts failed, the first with {first}"
+    elif stated.is_partial:
+        reason = _NOT_ALL
+    elif snapshot.state != "SUCCESS":
+        reason = f"the snapshot is {snapshot.state}, {shards.failed} shards failed"
+    if stated.timed_out:
+        return Answer(Outcome.TIMEOUT, stated.took, reason=_GAVE_UP)
+    if reason:
+        return Answer(Outcome.PARTIAL, stated.took, failed_shards=shards.failed, reason=shorten(reason))
+    if stated.count is not None:
+        return msgspec.structs.replace(_searched(shards), hits=stated.count, hits_exact=True)
+    return msgspec.structs.replace(_of_shards(shards.failed), took_ms=stated.took)
 
 
-def _judge_snapshot(response: _SnapshotResponse) -> Answer:
-    snapshot = response.snapshot
-    if snapshot is None and response.accepted:
-        return Answer(Outcome.OK)
-    if snapshot is None:
-        return Answer(Outcome.BAD_BODY, reason="no snapshot state in the response")
-    failed = snapshot.shards.failed
-    if snapshot.state != "SUCCESS":
-        reason = f"the snapshot is {snapshot.state}, {failed} shards failed"
-        return Answer(Outcome.PARTIAL, failed_shards=failed, reason=reason)
-    return _of_shards(failed)
+def _stating(*required: str) -> Judge:
+    """Return a judge of the keys of `_Stated`, of which a response must have one of those required."""
 
+    def verdict(stated: _Stated) -> Answer:
+        if required and all(getattr(stated, name) is None for name in required):
+            return Answer(Outcome.BAD_BODY, reason=f"no {' or '.join(required)} in the response")
+        return _judge_stated(stated)
 
-def _judge_count(found: _CountResponse) -> Answer:
-    answer = _searched(found.shards)
-    return msgspec.structs.replace(answer, hits=found.count, hits_exact=True)
-
-
-def _judge_stated_shards(found: _ShardsResponse) -> Answer:
-    return Answer(Outcome.OK) if found.shards is None else _of_shards(found.shards.failed)
-
-
-def _judge_by_query(found: _ByQueryResponse) -> Answer:
-    if found.timed_out:
-        return Answer(Outcome.TIMEOUT, found.took, reason=_GAVE_UP)
-    if found.canceled:
-        return Answer(Outcome.PARTIAL, found.took, reason=shorten(f"it was cancelled: {found.canceled}"))
-    if found.failures:
-        return Answer(Outcome.PARTIAL, found.took, reason=_first_of(found.failures, "documents"))
-    return Answer(Outcome.OK, found.took)
-
-
-def _judge_listed(found: _ListedResponse) -> Answer:
-    failed = found.failures or [doc.error for doc in found.docs if bytes(doc.error)]
-    return Answer(Outcome.PARTIAL, reason=_first_of(failed, "parts")) if failed else Answer(Outcome.OK)
+    return judging(_Stated, "a response of the engine", verdict)
 
 
 def _judge_begun(found: _BegunResponse) -> Answer:
@@ -463,19 +382,6 @@ def _judge_begun(found: _BegunResponse) -> Answer:
     return answer
 
 
-def _first_of(failures: list[msgspec.Raw], what: str) -> str:
-    first = bytes(failures[0])[:_REASON_LENGTH].decode(errors="replace")
-    return shorten(f"{len(failures)} {what} failed, the first with {first}")
-
-
-def _judge_rows(found: _RowsResponse) -> Answer:
-    if found.timed_out:
-        return Answer(Outcome.TIMEOUT, found.took, reason=_GAVE_UP)
-    if found.is_partial:
-        return Answer(Outcome.PARTIAL, found.took, reason=_NOT_ALL)
-    return Answer(Outcome.OK, found.took)
-
-
 def _of_shards(failed: int) -> Answer:
     if not failed:
         return Answer(Outcome.OK)
@@ -487,15 +393,6 @@ judge_multi_search = judging(_BatchResponse, "a response to several searches", _
 
 judge_bulk = judging(_BulkResponse, "a bulk response", _judge_documents)
 """Judges a bulk request: a single refused document makes it partial."""
-
-judge_shards = judging(_ShardsResponse, "an answer of shards", _judge_shards)
-"""Judges a request that all shards of an index take part in, such as a refresh."""
-
-judge_snapshot = judging(_SnapshotResponse, "a snapshot response", _judge_snapshot)
-"""Judges taking or restoring a snapshot, whether or not it was waited for."""
-
-judge_by_query = judging(_ByQueryResponse, "an answer of documents changed", _judge_by_query)
-"""Judges what changes all documents of a query."""
 
 
 def refusal(status: int, body: bytes) -> Answer:
@@ -604,108 +501,65 @@ _FILTER = "filter_path="
 
 
 class _Kind(NamedTuple):
-    methods: frozenset[str]
-    path: re.Pattern[str]  # of the whole path, without slashes at its ends
+    methods: str
+    path: str  # pattern of the whole path, without slashes at its ends
     judge: Judge
-    needs: tuple[str, ...]  # fields of a response, as `filter_path` writes them
+    needs: str  # fields of a response, as `filter_path` writes them
 
 
-def _kind(methods: str, path: str, judge: Judge, *needs: str) -> _Kind:
-    return _Kind(frozenset(methods.split()), re.compile(path), judge, needs)
-
-
-_SHARDS = ("_shards.total", "_shards.failed")
-_SEARCH = ("took", "timed_out", *_SHARDS)
+_SHARDS = "_shards.total _shards.failed"
+_SEARCH = f"took timed_out {_SHARDS}"
+_OF_SEARCHES = " ".join(f"responses.{name}" for name in f"status error {_SEARCH}".split())
+_OF_BEGUN = " ".join(f"response.{name}" for name in _SEARCH.split())
 
 _KINDS = (
-    _kind(
+    _Kind(
         "GET POST",
         r"(.+/)?(_search(/scroll(/[^/]+)?|/template)?|_knn_search|_rollup_search|_fleet_search)",
         judge_search,
-        *_SEARCH,
+        _SEARCH,
     ),
-    _kind(
-        "GET POST",
-        r"(.+/)?(_msearch(/template)?|_fleet_msearch)",
-        judge_multi_search,
-        "took",
-        "responses.status",
-        "responses.error",
-        *(f"responses.{name}" for name in _SEARCH),
+    _Kind(
+        "GET POST", r"(.+/)?(_msearch(/template)?|_fleet_msearch)", judge_multi_search, f"took {_OF_SEARCHES}"
     ),
-    _kind("POST PUT", r"(.+/)?_bulk", judge_bulk, "took", "errors", "items.*.error"),
-    _kind("GET POST", r"(.+/)?_count", judging(_CountResponse, "a count", _judge_count), "count", *_SHARDS),
-    _kind(
+    _Kind("POST PUT", r"(.+/)?_bulk", judge_bulk, "took errors items.*.error"),
+    _Kind("GET POST", r"(.+/)?_count", _stating("count"), f"count {_SHARDS}"),
+    _Kind(
         "GET POST",
         r"(.+/)?(_refresh|_flush|_forcemerge|_cache/clear)",
-        judge_shards,
-        "task",
-        *_SHARDS,
+        _stating("shards", "task"),
+        f"task {_SHARDS}",
     ),
-    _kind(
-        "POST",
-        r"(.+/)?(_pit|_search/point_in_time)",
-        judging(_ShardsResponse, "a response of shards", _judge_stated_shards),
-        "id",
-        "pit_id",
-        *_SHARDS,
-    ),
-    _kind(
-        "POST PUT DELETE",
-        r"[^/]+/(_doc|_create|_update)(/[^/]+)?",
-        judging(_ShardsResponse, "a response of shards", _judge_stated_shards),
-        *_SHARDS,
-    ),
-    _kind(
+    _Kind("POST", r"(.+/)?(_pit|_search/point_in_time)", _stating(), f"id pit_id {_SHARDS}"),
+    _Kind("POST PUT DELETE", r"[^/]+/(_doc|_create|_update)(/[^/]+)?", _stating(), _SHARDS),
+    _Kind(
         "GET POST",
         r"(.+/)?(_async_search|_plugins/_asynchronous_search)(/[^/]+)?",
         judging(_BegunResponse, "an asynchronous search", _judge_begun),
-        "id",
-        "is_running",
-        "is_partial",
-        "state",
-        "error",
-        *(f"response.{name}" for name in _SEARCH),
+        f"id is_running is_partial state error {_OF_BEGUN}",
     ),
-    _kind(
+    _Kind(
         "POST",
         r"(.+/)?(_update_by_query|_delete_by_query|_reindex)",
-        judge_by_query,
-        "took",
-        "timed_out",
-        "failures",
-        "task",
+        _stating(),
+        "took timed_out canceled failures task",
     ),
-    _kind(
-        "GET POST",
-        r"(.+/)?(_field_caps|_mget)",
-        judging(_ListedResponse, "a list of results", _judge_listed),
-        "failures",
-        "docs.error",
-    ),
-    _kind(
-        "POST",
-        r"_query|(.+/)?_eql/search",
-        judging(_RowsResponse, "an answer of rows", _judge_rows),
-        "took",
-        "is_partial",
-        "timed_out",
-    ),
-    _kind("GET", r"_cluster/health(/.+)?", judge_health, "status", "timed_out"),
-    _kind(
+    _Kind("GET POST", r"(.+/)?(_field_caps|_mget)", _stating(), "failures docs.error"),
+    _Kind("POST", r"_query|(.+/)?_eql/search", _stating(), "took is_partial timed_out"),
+    _Kind("GET", r"_cluster/health(/.+)?", judge_health, "status timed_out"),
+    _Kind(
         "PUT POST",
         r"_snapshot/[^/]+/[^_/][^/]*(/_restore)?",
-        judge_snapshot,
-        "accepted",
-        "snapshot.state",
-        "snapshot.shards.failed",
+        _stating("snapshot", "accepted"),
+        "accepted snapshot.state snapshot.shards.failed",
     ),
 )
 
 
 def _kind_of(method: str, path: str) -> _Kind | None:
     plain = path.partition("?")[0].strip("/")
-    return next((kind for kind in _KINDS if method in kind.methods and kind.path.fullmatch(plain)), None)
+    kinds = (kind for kind in _KINDS if method in kind.methods.split() and re.fullmatch(kind.path, plain))
+    return next(kinds, None)
 
 
 def judge_of(method: str, path: str) -> Judge:
@@ -726,7 +580,7 @@ def answerable(method: str, path: str, reads: Collection[str] = ()) -> str:
     if _FILTER not in query:
         return path
     kind = _kind_of(method, path)
-    needs = (*(() if kind is None else kind.needs), *reads)
+    needs = (*(() if kind is None else kind.needs.split()), *reads)
     parts = [_widened(part, needs) if part.startswith(_FILTER) else part for part in query.split("&")]
     return plain + mark + "&".join(part for part in parts if part != _FILTER)
 
@@ -743,7 +597,4 @@ def _widened(parameter: str, needs: Iterable[str]) -> str:
 
 def _hides(pattern: str, needs: Iterable[str]) -> bool:
     """Return whether an exclusion takes one of these fields, or what they are in, away."""
-    texts = {"**": ".+", "*": r"[^.]+"}
-    keys = [texts.get(key) or re.escape(key).replace(r"\*", r"[^.]*") for key in pattern.split(".")]
-    hidden = re.compile(r"\.".join(keys) + r"(\..+)?")
-    return any(hidden.fullmatch(name) for name in needs)
+    return any(fnmatchcase(name, hidden) for name in needs for hidden in (pattern, f"{pattern}.*"))
