@@ -21,11 +21,6 @@ def answers(*given: Any) -> Node:
     return node
 
 
-def reason(played: Played) -> str:
-    assert played.answer is not None
-    return played.answer.reason
-
-
 def test_a_sleep_sends_nothing():
     played = play_operation(answers({}), operation_type="sleep", duration=2.5)
     assert (played.requests, played.pauses, outcome(played)) == ([], [2.5], Outcome.OK)
@@ -79,51 +74,9 @@ def test_a_condition_that_does_not_hold_is_a_failure(body: bytes, said: str):
     assert judge(404, b"").outcome is Outcome.HTTP_ERROR
 
 
-MERGE: dict[str, Any] = {
-    "operation_type": "force-merge",
-    "mode": "polling",
-    "max_num_segments": 1,
-    "poll_period": 3,
-}
-
-
-def test_a_polled_merge_is_started_and_asked_after():
-    played = play_operation(
-        answers(
-            {"task": "node:12"},
-            {"completed": False, "task": {}},
-            {"completed": True, "task": {}, "response": {"_shards": {"failed": 0}}},
-        ),
-        **MERGE,
-    )
-    assert played.lines == [
-        "POST /big5/_forcemerge?max_num_segments=1&wait_for_completion=false",
-        "GET /_tasks/node:12",
-        "GET /_tasks/node:12",
-    ]
-    assert (played.pauses, outcome(played)) == ([3], Outcome.OK)
-
-
-@pytest.mark.parametrize(
-    ("state", "expected", "said"),
-    [
-        ({"completed": True, "error": {"type": "io", "reason": "disk"}}, Outcome.HTTP_ERROR, "disk"),
-        ({"completed": True, "response": {"_shards": {"failed": 2}}}, Outcome.PARTIAL, "2 shards"),
-        ({"done": True}, Outcome.BAD_BODY, "no progress"),
-        ((404, {"error": {"type": "resource_not_found_exception"}}), Outcome.HTTP_ERROR, "not_found"),
-    ],
-)
-def test_a_merge_that_failed_says_why(state: Any, expected: Outcome, said: str):
-    played = play_operation(answers({"task": "node:12"}, state), **MERGE)
-    assert outcome(played) is expected
-    assert said in reason(played)
-
-
-def test_a_merge_that_cannot_be_started_is_not_asked_after():
-    refused = (400, {"error": {"type": "illegal_argument_exception", "reason": "unrecognized parameter"}})
-    played = play_operation(answers(refused), **MERGE)
-    assert (len(played.requests), outcome(played)) == (1, Outcome.HTTP_ERROR)
-    assert outcome(play_operation(answers({}), **MERGE)) is Outcome.BAD_BODY
+def test_a_polled_merge_is_waited_for_in_one_request():
+    keys = {"operation_type": "force-merge", "mode": "polling", "max_num_segments": 1, "poll_period": 3}
+    assert request_of(**keys).path == "/big5/_forcemerge?max_num_segments=1"
 
 
 def snapshots(*states: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Administrative operations of several requests: polling, creating and deleting what a track declares."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -10,7 +10,6 @@ import msgspec
 from benchctl.errors import BenchctlError
 from benchctl.load.transport import Answer, Judge, Request
 from benchctl.load.work import (
-    LONG_TIMEOUT_S,
     Envelope,
     Reply,
     Script,
@@ -19,7 +18,6 @@ from benchctl.load.work import (
     Workload,
     WorkOrder,
     ask,
-    own_query,
     poll,
     repeated,
     scripted,
@@ -32,10 +30,9 @@ from benchctl.load.work.judges import (
     shorten,
 )
 from benchctl.load.work.searches import PATH_SAFE, searches_in
-from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import DATA_STREAM, DATA_STREAMS, Template, TemplateKind, as_plain_template
-from benchctl.track.operations import Condition, Criterion, Operation, Progress, is_number, url_param
+from benchctl.track.operations import Condition, Criterion, Operation, Progress, is_number
 from benchctl.track.operations.admin import (
     CreateDataStream,
     CreateIndex,
@@ -43,33 +40,12 @@ from benchctl.track.operations.admin import (
     DeleteDataStream,
     DeleteIndex,
     DeleteTemplate,
-    Downsample,
-    ForceMerge,
     RunUntil,
-    WaitForTransform,
     names_of,
 )
 from benchctl.track.operations.search import Sleep
 
 _OK = Answer(Outcome.OK)
-
-
-class _Task(msgspec.Struct):
-    task: str
-
-
-class _TaskState(msgspec.Struct):
-    completed: bool
-    error: msgspec.Raw = msgspec.Raw()
-    response: "_TaskResponse | None" = None
-
-
-class _Shards(msgspec.Struct):
-    failed: int = 0
-
-
-class _TaskResponse(msgspec.Struct):
-    shards: _Shards = msgspec.field(name="_shards", default_factory=_Shards)
 
 
 class _SnapshotState(msgspec.Struct):
@@ -158,54 +134,12 @@ def _meets(criterion: Criterion, found: object) -> bool:
     }[criterion.operator]
 
 
-def open_polled_force_merge(operation: ForceMerge, order: WorkOrder) -> Workload:
-    """Open a force merge in the background, polled until it is done."""
-    envelope = Envelope(operation)
-    start = envelope.request(
-        "POST",
-        f"/{order.index(operation.target)}/_forcemerge",
-        params={
-            **operation.url_params,
-            **own_query(operation, ForceMerge.wire),
-            "wait_for_completion": "false",
-        },
-    )
-
-    def script() -> Script:
-        started = yield from ask(start)
-        if started.answer.outcome is not Outcome.OK:
-            return started.answer
-        try:
-            task = msgspec.json.decode(started.exchange.body, type=_Task).task
-        except UNDECODABLE as err:
-            return Answer(Outcome.BAD_BODY, reason=shorten(f"the merge has no task to ask after: {err}"))
-        question = envelope.request("GET", f"/_tasks/{quote(task, safe=':')}")
-        return (yield from poll(question, _merge_verdict, operation.poll_period))
-
-    return scripted(script)
-
-
-def _merge_verdict(reply: Reply) -> Answer | None:
-    state = msgspec.json.decode(reply.exchange.body, type=_TaskState)
-    if not state.completed:
-        return None
-    if error := bytes(state.error).decode(errors="replace"):
-        return Answer(Outcome.HTTP_ERROR, reason=shorten(f"the merge failed: {error}"))
-    failed = state.response.shards.failed if state.response is not None else 0
-    if failed:
-        return Answer(Outcome.PARTIAL, failed_shards=failed, reason=f"{failed} shards failed")
-    return _OK
-
-
 def _snapshots(reply: Reply) -> list[_SnapshotState]:
     return msgspec.json.decode(reply.exchange.body, type=_SnapshotStates).snapshots
 
 
 def _snapshot_verdict(reply: Reply) -> Answer | None:
-    states = {
-        snapshot.state
-        for snapshot in msgspec.json.decode(reply.exchange.body, type=_SnapshotStates).snapshots
-    }
+    states = {snapshot.state for snapshot in _snapshots(reply)}
     if not states:
         return Answer(Outcome.HTTP_ERROR, reason="no such snapshot")
     if states & {"FAILED", "PARTIAL", "ABORTED"}:
@@ -242,11 +176,6 @@ _PATHS: Mapping[TemplateKind, str] = {
 }
 
 
-def _kind_of(operation: CreateTemplate | DeleteTemplate) -> TemplateKind:
-    """The kind of templates that an operation's name names."""
-    return next(kind for kind in _PATHS if f"-{kind}-" in operation.type_name)
-
-
 def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
     """Indices, with the bodies that the track declares unless the operation has one."""
     context = order.context
@@ -254,12 +183,8 @@ def _open_create_index(operation: CreateIndex, order: WorkOrder) -> Workload:
 
     def request(name: str) -> Request:
         body = context.indices.get(name, context.index_body) if operation.body is None else operation.body
-        return envelope.request(
-            "PUT",
-            f"/{quote(name, safe='')}",
-            _encoded(_with_mark(_with_settings(body, operation.settings), context.mark)),
-            params=operation.url_params,
-        )
+        marked = _with_mark(_with_settings(body, operation.settings), context.mark)
+        return _put(envelope, operation, f"/{quote(name, safe='')}", marked)
 
     return _each([request(name) for name in names_of(operation.index) or _indices(operation, context)])
 
@@ -271,7 +196,9 @@ def _open_delete_index(operation: DeleteIndex, order: WorkOrder) -> Workload:
     if any("*" in name for name in names):
         return scripted(lambda: _delete_matching(operation, envelope, names))
     missing = operation.only_if_exists
-    return _each([_delete(operation, envelope, f"/{quote(name, safe=',')}", missing) for name in names])
+    return _each(
+        [_delete(operation, envelope, f"/{quote(name, safe=',')}", missing=missing) for name in names]
+    )
 
 
 def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: WorkOrder) -> Workload:
@@ -287,22 +214,17 @@ def _open_data_streams(operation: CreateDataStream | DeleteDataStream, order: Wo
     def request(path: str, judge: Judge | None = None) -> Request:
         return envelope.request(method, path, params=operation.url_params, judge=judge, accepted=accepted)
 
-    pairs = [
-        (
-            request(f"/_data_stream/{quote(name, safe=',*')}", _judge_unless_lacking),
-            request(f"/{quote(name, safe=',*')}"),
-        )
-        for name in names
-    ]
+    paths = [quote(name, safe=",*") for name in names]
+    pairs = [(request(f"/_data_stream/{path}", _judge_unless_lacking), request(f"/{path}")) for path in paths]
 
     def script() -> Script:
-        for request, plain in pairs:
-            reply = yield from ask(request)
+        for stream, plain in pairs:
+            reply = yield from ask(stream)
             if _lacks(reply):
                 reply = yield from ask(plain)
             if reply.answer.outcome is not Outcome.OK:
                 return reply.answer
-        return Answer(Outcome.OK)
+        return _OK
 
     return scripted(script)
 
@@ -311,74 +233,71 @@ def _open_create_template(operation: CreateTemplate, order: WorkOrder) -> Worklo
     """Templates, by name or all of their kind that the track declares."""
     kind = _kind_of(operation)
     if operation.body is not None and operation.template is not None:
-        templates = {operation.template: operation.body}
+        bodies = {operation.template: operation.body}
     else:
-        declared = _templates(operation, kind, operation.template, order.context)
-        templates = {template.name: template.body for template in declared}
-    # The newer kinds nest settings one level deeper.
-    settle = _with_settings if kind == "index" else _with_inner_settings
+        bodies = {template.name: template.body for template in _templates(operation, kind, order.context)}
     envelope = Envelope(operation)
 
     def request(name: str, body: Mapping[str, Any]) -> Request:
-        return envelope.request(
-            "PUT",
-            f"/{_PATHS[kind]}/{quote(name, safe='')}",
-            _encoded(settle(body, operation.settings)),
-            params=operation.url_params,
-        )
+        settings = operation.settings
+        if kind == "index":
+            body = _with_settings(body, settings)
+        elif settings:  # the newer kinds nest settings one level deeper
+            body = {**body, "template": _with_settings(body.get("template") or {}, settings)}
+        return _put(envelope, operation, f"/{_PATHS[kind]}/{quote(name, safe='')}", body)
 
-    requests = [request(name, body) for name, body in templates.items()]
-    if not any(DATA_STREAM in body for body in templates.values()):
+    requests = [request(name, body) for name, body in bodies.items()]
+    if not any(DATA_STREAM in body for body in bodies.values()):
         return _each(requests)
-    plain = [
-        request(name, as_plain_template(body, order.context.templates)) for name, body in templates.items()
-    ]
+    declared = order.context.templates
+    plain = [request(name, as_plain_template(body, declared)) for name, body in bodies.items()]
     question = envelope.request("GET", DATA_STREAMS, judge=_judge_unless_lacking)
 
     def script() -> Script:
         reply = yield from ask(question)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        return (yield from _send_all(plain if _lacks(reply) else requests)) or Answer(Outcome.OK)
+        return (yield from _send_all(plain if _lacks(reply) else requests))
 
     return scripted(script)
 
 
 def _open_delete_template(operation: DeleteTemplate, order: WorkOrder) -> Workload:
     """Templates, by name or all of their kind, with their matching indices where asked for."""
-    kind = _kind_of(operation)
-    if operation.template is not None:
-        names = [operation.template]
-        patterns = [operation.index_pattern] if operation.delete_matching_indices else []
+    kind, named, deletes = _kind_of(operation), operation.template, operation.delete_matching_indices
+    if named is not None:
+        patterns = {named: operation.index_pattern if deletes else None}
     else:
-        declared = _templates(operation, kind, None, order.context)
-        names = [template.name for template in declared]
-        patterns = [
-            template.index_pattern
-            for template in declared
-            if template.delete_matching_indices and operation.delete_matching_indices is not False
-        ]
-    envelope = Envelope(operation)
-    requests = [
-        _delete(operation, envelope, f"/{_PATHS[kind]}/{quote(name, safe='*')}", operation.only_if_exists)
-        for name in names
-    ]
-    matching = [pattern for pattern in patterns if pattern]
+        patterns = {
+            template.name: template.index_pattern
+            if template.delete_matching_indices and deletes is not False
+            else None
+            for template in _templates(operation, kind, order.context)
+        }
+    envelope, missing = Envelope(operation), operation.only_if_exists
+    paths = [f"/{_PATHS[kind]}/{quote(name, safe='*')}" for name in patterns]
+    requests = [_delete(operation, envelope, path, missing=missing) for path in paths]
+    matching = [pattern for pattern in patterns.values() if pattern]
     if not matching:
         return _each(requests)
 
     def script() -> Script:
-        failed = yield from _send_all(requests)
-        if failed is not None:
-            return failed
+        answer = yield from _send_all(requests)
+        if answer is not _OK:
+            return answer
         return (yield from _delete_matching(operation, envelope, matching))
 
     return scripted(script)
 
 
+def _kind_of(operation: CreateTemplate | DeleteTemplate) -> TemplateKind:
+    """The kind of templates that an operation's name names."""
+    return next(kind for kind in _PATHS if f"-{kind}-" in operation.type_name)
+
+
 def _judge_unless_lacking(status: int, body: bytes) -> Answer:
     """Accept that a node has no data streams: a substitute request follows."""
-    return Answer(Outcome.OK) if is_unsupported(status, body) else judge_plain(status, body)
+    return _OK if is_unsupported(status, body) else judge_plain(status, body)
 
 
 def _lacks(reply: Reply) -> bool:
@@ -394,13 +313,12 @@ def _indices(operation: Operation, context: WorkContext) -> tuple[str, ...]:
 
 
 def _templates(
-    operation: Operation, kind: TemplateKind, name: str | None, context: WorkContext
+    operation: CreateTemplate | DeleteTemplate, kind: TemplateKind, context: WorkContext
 ) -> list[Template]:
-    templates = [
-        template
-        for template in context.templates
-        if template.kind == kind and name in (None, template.name)
-    ]  # fmt: skip
+    """The declared templates of a kind, or the one that the operation names."""
+    name = operation.template
+    of_kind = [template for template in context.templates if template.kind == kind]
+    templates = [template for template in of_kind if name in (None, template.name)]
     if not templates:
         raise _nothing(operation, "template", f"{kind} templates" if name is None else f"template '{name}'")
     return templates
@@ -413,13 +331,15 @@ def _nothing(operation: Operation, key: str, what: str) -> BenchctlError:
     )
 
 
-def _delete(operation: Operation, envelope: Envelope, path: str, missing: bool) -> Request:  # noqa: FBT001 - of its key
-    return envelope.request(
-        "DELETE",
-        path,
-        params=operation.url_params,
-        accepted={HTTPStatus.NOT_FOUND} if missing else (),
-    )
+def _put(envelope: Envelope, operation: Operation, path: str, body: Mapping[str, Any]) -> Request:
+    # No body and an empty one are the same to both engines, and fewer bytes.
+    encoded = msgspec.json.encode(body) if body else b""
+    return envelope.request("PUT", path, encoded, params=operation.url_params)
+
+
+def _delete(operation: Operation, envelope: Envelope, path: str, *, missing: bool) -> Request:
+    accepted = {HTTPStatus.NOT_FOUND} if missing else ()
+    return envelope.request("DELETE", path, params=operation.url_params, accepted=accepted)
 
 
 def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterable[str]) -> Script:
@@ -440,32 +360,21 @@ def _delete_matching(operation: Operation, envelope: Envelope, patterns: Iterabl
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a list of indices: {err}"))
     # Another client may have deleted one meanwhile.
     requests = [_delete(operation, envelope, f"/{quote(name, safe='')}", missing=True) for name in names]
-    return (yield from _send_all(requests)) or reply.answer
+    return (yield from _send_all(requests))
 
 
 def _send_all(requests: Iterable[Request]) -> Script:
-    """Send one after the other; the first failed answer, or None."""
+    """Send one after the other; the first failed answer, or `_OK`."""
     for request in requests:
         reply = yield from ask(request)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-    return None
+    return _OK
 
 
 def _each(requests: Sequence[Request]) -> Workload:
     """Requests, one per name; a single one is the same object every time."""
-    if len(requests) == 1:
-        return repeated(requests[0])
-
-    def script() -> Script:
-        return (yield from _send_all(requests)) or _OK
-
-    return scripted(script)
-
-
-def _encoded(body: Mapping[str, Any]) -> bytes:
-    # No body and an empty one are the same to both engines, and fewer bytes.
-    return msgspec.json.encode(body) if body else b""
+    return repeated(requests[0]) if len(requests) == 1 else scripted(lambda: _send_all(requests))
 
 
 def _with_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -481,98 +390,16 @@ def _with_mark(body: Mapping[str, Any], mark: Mapping[str, str]) -> Mapping[str,
     return {**body, "mappings": {**mappings, "_meta": {**mappings.get("_meta", {}), **mark}}}
 
 
-def _with_inner_settings(body: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not settings:
-        return body
-    return {**body, "template": _with_settings(body.get("template") or {}, settings)}
-
-
-def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Index settings by their full names, so that one set can override another."""
-    return {
-        name if name.startswith("index.") else f"index.{name}": value for name, value in _dotted(settings, "")
-    }
-
-
-def _dotted(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    flat: dict[str, Any] = {}
     for name, value in settings.items():
+        full = prefix + name
         if isinstance(value, Mapping):
-            yield from _dotted(value, f"{prefix}{name}.")
+            flat |= _flat(value, f"{full}.")
         else:
-            yield prefix + name, value
-
-
-_TRANSFORMS: Mapping[EngineName, str] = {
-    "elasticsearch": "/_transform",
-    "opensearch": "/_plugins/_transform",
-}
-
-
-def open_wait_for_transform(operation: WaitForTransform, order: WorkOrder) -> Workload:
-    """Open the wait until a transform has stopped."""
-    envelope = Envelope(operation)
-    path = f"{_TRANSFORMS[order.context.engine]}/{quote(operation.transform_id, safe='')}"
-    return scripted(lambda: _stop(operation, envelope, path, order))
-
-
-def _stop(operation: WaitForTransform, envelope: Envelope, path: str, order: WorkOrder) -> Script:
-    """Stop at the next checkpoint, and poll until it has stopped or the time is up."""
-    engine = order.context.engine
-    own = {
-        "wait_for_completion": "false",
-        **({"force": "true"} if operation.force else {}),
-        **({} if operation.timeout is None else {"timeout": operation.timeout}),
-        "wait_for_checkpoint": url_param(operation.wait_for_checkpoint),
-    }
-    # OpenSearch's transforms know none of these.
-    params = {**(own if engine == "elasticsearch" else {}), **operation.url_params}
-    stopped = yield from ask(envelope.request("POST", f"{path}/_stop", params=params))
-    if stopped.answer.outcome is not Outcome.OK or not operation.wait_for_completion:
-        return stopped.answer
-
-    def verdict(reply: Reply) -> Answer | None:
-        state, reason = _state(msgspec.json.decode(reply.exchange.body), operation.transform_id, engine)
-        if not state:
-            return Answer(Outcome.BAD_BODY, reason="no transform state in the response")
-        if state == "failed":
-            return Answer(Outcome.PARTIAL, reason=shorten(f"the transform failed: {reason}"))
-        if state in {"stopped", "finished"}:
-            return _OK
-        if reply.exchange.end_ns - stopped.exchange.start_ns <= operation.transform_timeout * 1e9:
-            return None
-        return Answer(
-            Outcome.TIMEOUT, reason=f"the transform continues after {operation.transform_timeout:g} s"
-        )
-
-    stats = "_stats" if engine == "elasticsearch" else "_explain"
-    return (yield from poll(envelope.request("GET", f"{path}/{stats}"), verdict, operation.poll_interval))
-
-
-def _state(found: Any, name: str, engine: EngineName) -> tuple[str, str]:
-    """A transform's state and the reason for it, in either engine's format."""
-    if engine == "elasticsearch":
-        first = at_path(found, "transforms.0")
-        return str(at_path(first, "state") or ""), str(at_path(first, "reason"))
-    about = found.get(name) if isinstance(found, dict) else None
-    state = at_path(about, "transform_metadata.status")
-    return str(state or ""), str(at_path(about, "transform_metadata.failure_reason"))
-
-
-def open_downsample(operation: Downsample, order: WorkOrder) -> Workload:
-    """Open the making of a coarser index, in one synchronous request."""
-    source = operation.source_index or order.context.index_name
-    target = operation.target_index or f"{source}-{operation.fixed_interval}"
-    body = {"fixed_interval": operation.fixed_interval}
-    if operation.sampling_method is not None:
-        body["sampling_method"] = operation.sampling_method
-    return repeated(
-        Envelope(operation, timeout_s=LONG_TIMEOUT_S).request(
-            "POST",
-            f"/{quote(source, safe='')}/_downsample/{quote(target, safe='')}",
-            msgspec.json.encode(body),
-            params=operation.url_params,
-        )
-    )
+            flat[full if full.startswith("index.") else f"index.{full}"] = value
+    return flat
 
 
 DECLARED: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {

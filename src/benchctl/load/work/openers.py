@@ -13,7 +13,7 @@ import msgspec
 
 from benchctl.errors import BenchctlError
 from benchctl.load.plugin_work import as_processed, open_plugin
-from benchctl.load.transport import Answer, Judge, Request
+from benchctl.load.transport import Answer, Request
 from benchctl.load.work import (
     DEFAULT_TIMEOUT_S,
     LONG_TIMEOUT_S,
@@ -38,11 +38,8 @@ from benchctl.load.work.admin import (
     PROGRESS,
     asked_until,
     judge_condition,
-    open_downsample,
-    open_polled_force_merge,
     open_run_until,
     open_sleep,
-    open_wait_for_transform,
 )
 from benchctl.load.work.bulk import open_bulk
 from benchctl.load.work.composite import open_composite, open_standalone
@@ -109,7 +106,8 @@ def _path(operation: Operation, form: Form, order: WorkOrder) -> str:
     def value(match: re.Match[str]) -> str:
         slash, key = match.groups()
         if key != "index":
-            return slash + quote(getattr(operation, key), safe=",*")
+            name = getattr(operation, key).replace("{index}", order.context.index_name)
+            return slash + quote(name, safe=",*")
         target = getattr(operation, "target", None)
         return "" if slash and target is None else slash + order.index(target)
 
@@ -130,19 +128,15 @@ def with_retries(operation: Retried, workload: Workload) -> Workload:
 
     def program(client: int) -> Program:
         inner = workload.program(client)
-
-        def again() -> Script | None:
-            first = inner()
-            return None if first is None else _tries(operation, first, inner)
-
-        return again
+        return lambda: _tries(operation, inner)
 
     return replace(workload, program=program)
 
 
-def _tries(operation: Retried, work: Request | Script, inner: Program) -> Script:
+def _tries(operation: Retried, inner: Program) -> Script:
     left = sys.maxsize if operation.retry_until_success else operation.retries
-    while True:
+    answer: Answer | None = None
+    while (work := inner()) is not None:
         last: Reply | None = None
 
         def send(request: Request) -> Generator[Item, Reply | None, Reply]:
@@ -153,13 +147,10 @@ def _tries(operation: Retried, work: Request | Script, inner: Program) -> Script
         answer = (yield from follow(work, send)) or (Answer(Outcome.OK) if last is None else last.answer)
         status = 0 if last is None else last.exchange.status
         if answer.outcome is Outcome.OK or not left or not _is_worth_it(operation, status, answer):
-            return answer
+            break
         left -= 1
         yield operation.retry_wait_period
-        following = inner()
-        if following is None:
-            return answer
-        work = following
+    return answer
 
 
 def _is_worth_it(operation: Retried, status: int, answer: Answer) -> bool:
@@ -213,13 +204,6 @@ def with_assertions(operation: Operation, workload: Workload) -> Workload:
                 hint=f"properties are {', '.join(_PROPERTIES)}; to skip all assertions: --no-assertions",
             )
 
-    def judged(judge: Judge) -> Judge:
-        return lambda status, body: _checked(operation.assertions, judge(status, body))
-
-    def script(work: Script) -> Script:
-        answer = yield from work
-        return None if answer is None else _checked(operation.assertions, answer)
-
     def program(client: int) -> Program:
         inner = workload.program(client)
         # The same request stays the same object: the wire need not load it again.
@@ -229,14 +213,26 @@ def with_assertions(operation: Operation, workload: Workload) -> Workload:
             nonlocal before
             work = inner()
             if not isinstance(work, Request):
-                return None if work is None else script(work)
+                return None if work is None else _asserted(work, operation.assertions)
             if before is None or before[0] is not work:
-                before = (work, msgspec.structs.replace(work, judge=judged(work.judge)))
+                before = (work, _asserting(work, operation.assertions))
             return before[1]
 
         return next_one
 
     return replace(workload, program=program)
+
+
+def _asserting(request: Request, assertions: Sequence[Assertion]) -> Request:
+    def judge(status: int, body: bytes) -> Answer:
+        return _checked(assertions, request.judge(status, body))
+
+    return msgspec.structs.replace(request, judge=judge)
+
+
+def _asserted(work: Script, assertions: Sequence[Assertion]) -> Script:
+    answer = yield from work
+    return None if answer is None else _checked(assertions, answer)
 
 
 def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
@@ -278,10 +274,6 @@ def open_cannot(operation: Cannot, _order: WorkOrder) -> Workload:
 # Operations of several requests, and those that depend on more than they declare, have an opener each.
 
 
-def _open_force_merge(operation: admin.ForceMerge, order: WorkOrder) -> Workload:
-    return (open_polled_force_merge if operation.mode == "polling" else _open_form)(operation, order)
-
-
 _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     search.Search: open_search,
     search.PaginatedSearch: open_paginated_search,
@@ -297,10 +289,7 @@ _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     catalogue.Composite: open_composite,
     catalogue.DeletePointInTime: open_standalone,
     admin.RunUntil: open_run_until,
-    admin.ForceMerge: _open_force_merge,
     **DECLARED,
-    admin.WaitForTransform: open_wait_for_transform,
-    admin.Downsample: open_downsample,
     PluginOperation: open_plugin,
     Cannot: open_cannot,
     Operation: _open_form,

@@ -28,10 +28,9 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     wire: ClassVar[Form] = Form("POST", "/{index}/_forcemerge", query=("max_num_segments",), slow=True)
 
     max_num_segments: int | None = None  # down to how many; None leaves it to the node
-    # Wait in one request, or start the merge and ask until it is done. The node keeps the outcome of a
-    # merge that was started so in an index of its own, `.tasks`.
+    # Either is one request that the node answers when it is done: `polling` is Rally's way around deadlines.
     mode: Literal["blocking", "polling"] = "blocking"
-    poll_period: PositiveSeconds = 10.0  # seconds between questions
+    poll_period: PositiveSeconds = 10.0  # has no effect
 
 
 class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
@@ -111,25 +110,33 @@ class DeleteTemplate(Retried, frozen=True, kw_only=True):
         yield not lacks_pattern, "delete-matching-indices needs an index-pattern"
 
 
-class WaitForTransform(Retried, frozen=True, kw_only=True, tag="wait-for-transform"):
-    """Stop a transform at its next checkpoint, and ask until it has stopped."""
-
-    transform_id: str
-    force: bool = False  # stop it even when it has failed
-    timeout: str | None = None  # of the request that stops it
-    wait_for_completion: bool = True  # False does not wait
-    wait_for_checkpoint: bool = True  # False stops it at once
-    transform_timeout: PositiveSeconds = 3600.0
-    poll_interval: PositiveSeconds = 0.5  # seconds between questions
-
-
 class Downsample(Operation, frozen=True, kw_only=True, tag="downsample"):
     """Make a coarser index of a time series."""
+
+    wire: ClassVar[Form] = Form(
+        "POST",
+        "/{index}/_downsample/{made_index}",
+        body=lambda operation: {
+            "fixed_interval": operation.fixed_interval,
+            **_given(sampling_method=operation.sampling_method),
+        },
+        slow=True,
+    )
 
     source_index: str | None = None  # from which; None means the track's own
     target_index: str | None = None  # to which; None means the source's name with the interval behind it
     fixed_interval: str = "1h"
     sampling_method: Literal["aggregate", "last_value"] | None = None  # how values become one
+
+    @property
+    def target(self) -> str | None:
+        """The index to read; None means the track's own."""
+        return self.source_index
+
+    @property
+    def made_index(self) -> str:
+        """The index to make, where `{index}` is the track's own."""
+        return self.target_index or f"{self.source_index or '{index}'}-{self.fixed_interval}"
 
 
 # Operations of one request, and those that benchctl cannot do: a row each.
@@ -268,6 +275,18 @@ _TRANSFORM, _PLUGIN = "/_transform/{transform_id}", "/_plugins/_transform/{trans
 _POLICY = ("/_ilm/policy/{policy_name}", "/_plugins/_ism/policies/{policy_name}")
 _row("create-transform", Form("PUT", _TRANSFORM, _PLUGIN, query=("defer_validation",)), _BODY)
 _row("start-transform", Form("POST", f"{_TRANSFORM}/_start", f"{_PLUGIN}/_start", query=("timeout",)))
+_stop = Form(
+    "POST",
+    f"{_TRANSFORM}/_stop",
+    query=("timeout",),
+    flags=("force", "wait_for_completion", "wait_for_checkpoint"),
+    slow=True,
+)
+_row(
+    "wait-for-transform",
+    _stop,
+    {"timeout": (str, "4h"), "wait-for-completion": (bool, True), "wait-for-checkpoint": (bool, True)},
+)
 _row("delete-transform", Form("DELETE", _TRANSFORM, _PLUGIN, query=("force",), missing=True))
 _stats = Form("GET", f"{_TRANSFORM}/_stats", f"{_PLUGIN}/_explain", condition_at="transforms.0.")
 _row("transform-stats", _stats, _CONDITION, reads=True)

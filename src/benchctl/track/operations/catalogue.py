@@ -189,8 +189,8 @@ else:
 # Rally reads these, too, for keys that its documentation writes otherwise.
 _OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
 MEANINGLESS = frozenset(
-    {"batch-size", "detailed-results", "profile-metrics", "profile-metrics-sample-size", "run-on-serverless",
-     "radial_engine", "radial_search_type"}
+    {"batch-size", "detailed-results", "poll-interval", "profile-metrics", "profile-metrics-sample-size",
+     "radial_engine", "radial_search_type", "run-on-serverless", "transform-timeout"}
 )  # fmt: skip
 """Keys of Rally and its kin about what benchctl decides itself, or does not do: passed over in silence."""
 _TYPE = "operation-type"
