@@ -1,11 +1,9 @@
 """The built-in server answers like an engine and ends with its parent; the driver measures itself on it."""
 
 import http.client
+import multiprocessing
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -13,19 +11,9 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load import floor
-from benchctl.load import floor_stub as program
 from benchctl.load.floor import CLIENTS, PACED, floor_stub, measure_floor
 from benchctl.results.samples import Outcome, empty_columns
 from load.stub_server import Reply, Serve
-
-COMMAND = [sys.executable, "-P", "-m", "benchctl.load.floor_stub"]
-
-
-@pytest.fixture
-def stub() -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        process.kill()
 
 
 def test_answers_are_as_long_as_a_search_s_and_hold_their_own_service_time():
@@ -67,32 +55,15 @@ def test_requests_that_come_in_pieces_are_answered_once_they_are_whole():
     ],
 )
 def test_the_length_of_a_request_is_in_its_head(data: bytes, expected: int):
-    assert program.request_bytes(data) == expected
+    assert floor.request_bytes(data) == expected
 
 
-def test_the_server_ends_with_its_standard_input(stub: subprocess.Popen[str]):
-    assert int(stub.stdout.readline()) > 0
-    assert stub.poll() is None
-    stub.stdin.close()
-    assert stub.wait(10) == 0
-
-
-def test_the_server_ends_with_a_parent_that_is_killed():
-    script = (
-        "import subprocess, sys, time\n"
-        f"child = subprocess.Popen({COMMAND!r}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
-        "child.stdout.readline()\n"
-        "print('up', flush=True)\n"
-        "time.sleep(60)\n"
-    )
-    # The write end of this pipe is the stub's alone once its parent is gone: end of file says that it went.
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as parent:
-        assert parent.stdout.readline() == b"up\n"
-        parent.kill()
-        assert parent.stderr.read() == b""
-        parent.wait(10)
+def test_the_server_ends_with_what_it_was_started_for():
+    with floor_stub() as url:
+        (process,) = multiprocessing.active_children()
+    assert not process.is_alive()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])))
 
 
 def test_a_calibration_holds_this_machine_s_floor():
@@ -140,10 +111,3 @@ class StopsLater(threading.Event):
 def test_a_calibration_that_is_stopped_half_way_is_none():
     with floor_stub() as url, pytest.raises(BenchctlError, match="was ended before"):
         floor._run(floor._closed(1, 1.0), url, StopsLater())
-
-
-def test_a_calibration_that_is_stopped_says_so():
-    stop = threading.Event()
-    stop.set()
-    with floor_stub() as url, pytest.raises(BenchctlError, match="was ended before"):
-        measure_floor(url, stop=stop)

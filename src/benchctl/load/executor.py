@@ -891,12 +891,12 @@ class LocalWorker:
         return tuple(replace(part, host=self._host) for part in parts)
 
 
-def spawn() -> tuple[Connection, BaseProcess]:
-    """Start a process that serves, with the line to it; the end of the line is its end."""
+def spawn(target: Callable[[Connection], None] = serve) -> tuple[Connection, BaseProcess]:
+    """Start a process that works for us, with the line to it; the end of the line is its end."""
     # Spawned, not forked: the caller has threads.
     context = get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(theirs,), daemon=True)
+    process = context.Process(target=target, args=(theirs,), daemon=True)
     process.start()
     theirs.close()
     return ours, process

@@ -1,16 +1,18 @@
 """The driver's own cost on this machine: its executor against a server that does nothing."""
 
-import subprocess
-import sys
+import gc
+import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
 
 import numpy as np
 
+from benchctl.child import follow_parent
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
+from benchctl.load.executor import Job, Stage, TaskResult, end, run_step, spawn
 from benchctl.load.transport import WireClient
 from benchctl.load.work import WorkContext
 from benchctl.results.figures import Calibration, DriverFigures, PacedLag
@@ -25,7 +27,6 @@ PACED = ((100.0, 1.0), (1000.0, 0.5))
 _NS_PER_S = 1e9
 _WARMUP_S = 0.1
 _CLOSED_S = 0.4
-_STUB_GRACE_S = 5.0
 
 # As long as a real one, so that sending it costs what it costs.
 _OPERATION = Search(
@@ -34,29 +35,91 @@ _OPERATION = Search(
 )
 
 
+# The server. An answer is as long as a search's, and states in place of the total number of hits the
+# nanoseconds between reading the request and writing the answer: what a driver measures beyond that is due to
+# the driver and the kernel.
+
+_BODY_BYTES = 1_500
+_RECEIVE_BYTES = 65_536
+_DIGITS = b"%12d"
+_HEAD_END = b"\r\n\r\n"
+
+
 @contextmanager
 def floor_stub() -> Iterator[str]:
-    """Run the built-in server in a process of its own; yields its URL.
+    """Run the built-in server in a process of its own, which ends with this one; yields its URL.
 
     Raises:
         BenchctlError: If the server does not start.
     """
-    # -P: a folder or file called like a module in the current folder is not benchctl's.
-    command = [sys.executable, "-P", "-m", "benchctl.load.floor_stub"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    line, process = spawn(_serve)
+    try:
         try:
-            port = process.stdout.readline().strip() if process.stdout else ""
-            if not port:
-                raise BenchctlError("the built-in server for the calibration did not start")
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            # It ends with its standard input.
-            if process.stdin is not None:
-                process.stdin.close()
-            try:
-                process.wait(_STUB_GRACE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            port = line.recv()
+        except EOFError as err:
+            raise BenchctlError("the built-in server for the calibration did not start") from err
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        end([(line, process)])
+
+
+def _serve(line: Connection) -> None:
+    """Serve on a free port of the loopback interface, until the line ends."""
+    follow_parent()
+    gc.disable()
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener, suppress(EOFError, OSError):
+        threading.Thread(target=_accept, args=(listener,), daemon=True).start()
+        line.send(listener.getsockname()[1])
+        line.recv()
+
+
+def _accept(listener: socket.socket) -> None:
+    """Serve each connection in its own thread, forever."""
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=_answer, args=(connection,), daemon=True).start()
+
+
+def _response() -> tuple[bytes, bytes]:
+    """Return an HTTP response in two parts: before and after the twelve characters of its service time."""
+    before = b'{"took":0,"timed_out":false,"_shards":{"failed":0},"hits":{"total":{"value":'
+    after = b',"relation":"eq"},"hits":["'
+    end = b'"]}}'
+    padding = b"x" * (_BODY_BYTES - len(before) - len(_DIGITS % 0) - len(after) - len(end))
+    head = (
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-elastic-product: Elasticsearch\r\n"
+        b"content-length: %d" % _BODY_BYTES
+    )
+    return head + _HEAD_END + before, after + padding + end
+
+
+def request_bytes(data: bytes) -> int:
+    """Length of the request that `data` begins with; more than `data` has while its head is incomplete."""
+    head_bytes = data.find(_HEAD_END)
+    if head_bytes < 0:
+        return len(data) + 1
+    _, header, after = data[:head_bytes].lower().partition(b"content-length:")
+    return head_bytes + len(_HEAD_END) + (int(after.split(b"\r\n", 1)[0]) if header else 0)
+
+
+def _answer(connection: socket.socket) -> None:
+    """Answer one request after the other until the client closes; it never pipelines."""
+    before, after = _response()
+    clock = time.monotonic_ns
+    with connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            while data := connection.recv(_RECEIVE_BYTES):
+                arrived_ns = clock()
+                while len(data) < request_bytes(data):
+                    more = connection.recv(_RECEIVE_BYTES)
+                    if not more:
+                        return
+                    data += more
+                    arrived_ns = clock()
+                connection.sendall(b"%s%12d%s" % (before, clock() - arrived_ns, after))
+        except ConnectionError:
+            return
 
 
 def measure_floor(base_url: str, *, stop: threading.Event, time_scale: float = 1.0) -> Calibration:
