@@ -5,10 +5,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from queue import Queue
-from typing import Any, Self
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import elasticsearch
@@ -43,10 +44,14 @@ class Body:
     target: str  # index or data stream; empty when the action lines name it
     documents: int
     payload: bytes
-    took_s: float = 0.0  # the engine's own time, once it is acknowledged; 0 where it says none
-    answered_s: float = 0.0  # the client's
-    # What the client itself spent beyond that: on framing it, or on encoding and decoding.
-    client_s: float = 0.0
+
+
+class Spent(NamedTuple):
+    """Seconds that a body took."""
+
+    took_s: float  # the engine's own time; 0 where it says none
+    answered_s: float  # from sending it to the end of the answer
+    client_s: float  # what the client itself spent beyond that: on framing it, or on encoding and decoding
 
 
 # Bulk requests by the helpers of elasticsearch-py and opensearch-py, as applications send them.
@@ -82,8 +87,8 @@ class BulkHelper:
         self._client = (elasticsearch_over if engine == "elasticsearch" else opensearch_over)(self._carry)
         self._answers: list[tuple[int, bytes]] = []
 
-    def index(self, body: Body, timeout_s: float) -> Body:
-        """Send a body as one request, and return it with its times.
+    def index(self, body: Body) -> Spent:
+        """Send a body as one request.
 
         The library gets documents as objects, as an application has them: decoding them is nobody's time.
 
@@ -92,27 +97,16 @@ class BulkHelper:
         """
         lines = [msgspec.json.decode(line) for line in body.payload.splitlines()]
         pairs: list[Action] = list(zip(lines[::2], lines[1::2], strict=True))
-        target = body.target or None
         self._answers.clear()
         start_ns = time.monotonic_ns()
         try:
+            keys: dict[str, Any] = {"expand_action_callback": _as_it_is, "chunk_size": len(pairs)}
+            keys["index"] = body.target or None
             if self._engine == "elasticsearch":
-                elasticsearch.helpers.bulk(
-                    self._client.options(request_timeout=timeout_s),
-                    pairs,  # type: ignore[arg-type]  # declared for what the usual callback takes
-                    expand_action_callback=_as_it_is,
-                    chunk_size=len(pairs),
-                    index=target,
-                )
+                client = self._client.options(request_timeout=BULK_TIMEOUT_S)
+                elasticsearch.helpers.bulk(client, pairs, **keys)  # type: ignore[arg-type]  # of the callback
             else:
-                opensearchpy.helpers.bulk(
-                    self._client,
-                    pairs,
-                    expand_action_callback=_as_it_is,
-                    chunk_size=len(pairs),
-                    index=target,
-                    request_timeout=timeout_s,
-                )
+                opensearchpy.helpers.bulk(self._client, pairs, **keys, request_timeout=BULK_TIMEOUT_S)
         except _ERRORS as err:
             raise BenchctlError(
                 f"a bulk request of the ingest failed: {str(err)[:300]}", hint="see the node's log"
@@ -120,12 +114,7 @@ class BulkHelper:
         whole_ns = time.monotonic_ns() - start_ns
         answered_ns = sum(spent_ns for spent_ns, _ in self._answers)
         took_ms = sum(msgspec.json.decode(body, type=_Took).took for _, body in self._answers)
-        return replace(
-            body,
-            took_s=took_ms / 1e3,
-            answered_s=answered_ns / 1e9,
-            client_s=(whole_ns - answered_ns) / 1e9,
-        )
+        return Spent(took_ms / 1e3, answered_ns / 1e9, (whole_ns - answered_ns) / 1e9)
 
     def interrupt(self) -> None:
         """End a request in flight from another thread."""
@@ -158,100 +147,14 @@ def _as_it_is(pair: Action) -> Action:
 IngestWire = MeasuredClient | BulkHelper
 
 
-class Senders:
-    """A sending thread per connection; a context manager that leaves none behind.
+def _send(client: IngestWire, body: Body) -> Spent:
+    """Send a body.
 
-    Each thread closes its wire. `on_acknowledged` is called by the sender of every body the node accepted, in
-    any order.
+    Raises:
+        BenchctlError: If the node refuses documents or gives no whole answer.
     """
-
-    def __init__(self, wires: Sequence[IngestWire], on_acknowledged: Callable[[Body], None]) -> None:
-        self._wires = wires
-        self._on_acknowledged = on_acknowledged
-        self._waiting: Queue[Body | None] = Queue(maxsize=len(wires) + BODIES_AHEAD)
-        self._threads = [threading.Thread(target=self._send_all, args=(wire,), daemon=True) for wire in wires]
-        # Guards the three below, and tells of changes to them.
-        self._changed = threading.Condition()
-        self._failure: BaseException | None = None
-        self._unanswered = 0
-        self._in_flight = 0
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        if self._in_flight:
-            # Whoever pressed Ctrl-C does not wait for the answer of a node that hangs.
-            for wire in self._wires:
-                wire.interrupt()
-        for _ in self._threads:
-            self._waiting.put(None)
-        for thread in self._threads:
-            thread.join()
-
-    def put(self, body: Body) -> None:
-        """Queue a body for the next free sender; blocks while the queue is full.
-
-        Raises:
-            BaseException: If an earlier body failed: its error.
-        """
-        with self._changed:
-            self._raise_failure()
-            self._unanswered += 1
-        self._waiting.put(body)
-
-    def wait_answered(self) -> None:
-        """Wait until every queued body is answered.
-
-        Raises:
-            BaseException: If a body failed: its error.
-        """
-        with self._changed:
-            self._changed.wait_for(lambda: self._unanswered == 0 or self._failure is not None)
-            self._raise_failure()
-
-    def stop(self, reason: BaseException) -> None:
-        """Send nothing more; requests in flight go on."""
-        with self._changed:
-            self._failure = self._failure or reason
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-    def _send_all(self, client: IngestWire) -> None:
-        """Take bodies until the end mark; after a failure keep taking, so that the reader never blocks."""
-        with closing(client):
-            while (body := self._waiting.get()) is not None:
-                if not self._begin():
-                    continue
-                failure: BaseException | None = None
-                try:
-                    self._on_acknowledged(_send(client, body))
-                except BaseException as err:  # noqa: BLE001 - whatever it is, an interrupt too, the caller raises it
-                    failure = err
-                self._end(failure)
-
-    def _begin(self) -> bool:
-        with self._changed:
-            if self._failure is None:
-                self._in_flight += 1
-            return self._failure is None
-
-    def _end(self, failure: BaseException | None) -> None:
-        with self._changed:
-            self._failure = self._failure or failure
-            self._in_flight -= 1
-            self._unanswered -= 1
-            self._changed.notify_all()
-
-
-def _send(client: IngestWire, body: Body) -> Body:
-    """Send a body, and return it with its times."""
     if isinstance(client, BulkHelper):
-        return client.index(body, BULK_TIMEOUT_S)
+        return client.index(body)
     target = f"/{quote(body.target)}" if body.target else ""
     request = Request(
         method="POST",
@@ -271,23 +174,72 @@ def _send(client: IngestWire, body: Body) -> Body:
     answer = request.judge(exchange.status, exchange.body)
     if answer.outcome is not Outcome.OK:
         raise BenchctlError(f"the node refused a bulk request: {answer.reason}")
-    return replace(
-        body,
-        took_s=max(answer.took_ms, 0) / 1e3,
-        answered_s=(exchange.end_ns - exchange.start_ns) / 1e9,
-    )
+    return Spent(max(answer.took_ms, 0) / 1e3, (exchange.end_ns - exchange.start_ns) / 1e9, 0.0)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ingested:
     """Documents sent and acknowledged, with times."""
 
-    documents: int
-    body_bytes: int  # of the bulk requests
-    seconds: float  # from the first request to the last answer
-    took_s: float  # this and the next two are sums over bodies
-    answered_s: float
-    client_s: float
+    documents: int = 0
+    body_bytes: int = 0  # of the bulk requests
+    seconds: float = 0.0  # from the first request to the last answer
+    took_s: float = 0.0  # this and the next two are sums over bodies, as in `Spent`
+    answered_s: float = 0.0
+    client_s: float = 0.0
+
+    def add(self, body: Body, spent: Spent) -> None:
+        """Count an acknowledged body."""
+        self.documents += body.documents
+        self.body_bytes += len(body.payload)
+        self.took_s += spent.took_s
+        self.answered_s += spent.answered_s
+        self.client_s += spent.client_s
+
+
+class _Senders:
+    """Sends bodies by the next free connection and counts them; the first failure ends it; thread-safe."""
+
+    def __init__(self, wires: Sequence[IngestWire], on_progress: Callable[[int], None]) -> None:
+        self.done = Ingested()
+        self.failures: list[BaseException] = []
+        self._on_progress = on_progress
+        self._most = len(wires) + BODIES_AHEAD
+        self._room = threading.Semaphore(self._most)
+        self._counting = threading.Lock()
+        self._free: SimpleQueue[IngestWire] = SimpleQueue()
+        for wire in wires:
+            self._free.put(wire)
+
+    def send(self, body: Body, framing_s: float) -> None:
+        """Send a body, unless one has failed; every call needs room."""
+        wire = self._free.get()
+        try:
+            if not self.failures:
+                spent = _send(wire, body)
+                with self._counting:
+                    self.done.add(body, spent._replace(client_s=spent.client_s + framing_s))
+                    self._on_progress(self.done.documents)
+        except BaseException as err:  # noqa: BLE001 - whatever it is, who waits raises it
+            self.failures.append(err)
+        finally:
+            self._free.put(wire)
+            self._room.release()
+
+    def wait_for_room(self) -> None:
+        """Wait until another body may be framed ahead.
+
+        Raises:
+            BaseException: If a body failed: its error.
+        """
+        self._room.acquire()
+        if self.failures:
+            raise self.failures[0]
+
+    def wait_answered(self) -> None:
+        """Wait until every body is answered; raises as `wait_for_room` does."""
+        for _ in range(self._most):
+            self.wait_for_room()
 
 
 def ingest(
@@ -316,62 +268,29 @@ def ingest(
     Raises:
         BenchctlError: If the node refuses documents or goes away; nothing is sent after that.
     """
-    tally = _Tally(on_progress)
-    wires: list[IngestWire]
-    if helper is None:
-        wires = [open_client(endpoint, number) for number in range(clients)]
-    else:
-        at = endpoint if isinstance(endpoint, Endpoint) else Endpoint.of(endpoint)
-        wires = [BulkHelper(helper, at) for _ in range(clients)]
-    with Senders(wires, tally.add) as senders:
+    endpoint = Endpoint.of(endpoint)
+    wires: list[IngestWire] = [
+        open_client(endpoint, number) if helper is None else BulkHelper(helper, endpoint)
+        for number in range(clients)
+    ]
+    senders, started = _Senders(wires, on_progress), time.monotonic()
+    with ExitStack() as stack, ThreadPoolExecutor(clients, thread_name_prefix="ingest") as pool:
+        for wire in wires:
+            stack.callback(wire.close)
         try:
             for target, bodies in streams:
-                for documents, payload, framing_s in _timed(bodies):
-                    senders.put(Body(target, documents, payload, client_s=framing_s))
+                begun = time.monotonic()
+                for documents, payload in bodies:
+                    framing_s = time.monotonic() - begun
+                    senders.wait_for_room()
+                    pool.submit(senders.send, Body(target, documents, payload), framing_s)
+                    begun = time.monotonic()
             senders.wait_answered()
         except BaseException as err:
-            senders.stop(err)
+            # Whoever pressed Ctrl-C does not wait for the answer of a node that hangs.
+            senders.failures.append(err)
+            for wire in wires:
+                wire.interrupt()
             raise
-        return tally.sum()
-
-
-def _timed(bodies: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes, float]]:
-    """Bodies with the seconds that each took."""
-    begun = time.monotonic()
-    for documents, payload in bodies:
-        yield documents, payload, time.monotonic() - begun
-        begun = time.monotonic()
-
-
-class _Tally:
-    """The work of all senders together."""
-
-    def __init__(self, on_progress: Callable[[int], None]) -> None:
-        self._documents = 0
-        self._body_bytes = 0
-        self._took_s = self._answered_s = self._client_s = 0.0
-        self._start = time.monotonic()
-        self._on_progress = on_progress
-        self._lock = threading.Lock()
-
-    def add(self, body: Body) -> None:
-        """Count an acknowledged body."""
-        with self._lock:
-            self._documents += body.documents
-            self._body_bytes += len(body.payload)
-            self._took_s += body.took_s
-            self._answered_s += body.answered_s
-            self._client_s += body.client_s
-            self._on_progress(self._documents)
-
-    def sum(self) -> Ingested:
-        """Return everything acknowledged so far."""
-        with self._lock:
-            return Ingested(
-                self._documents,
-                self._body_bytes,
-                time.monotonic() - self._start,
-                self._took_s,
-                self._answered_s,
-                self._client_s,
-            )
+        senders.done.seconds = time.monotonic() - started
+    return senders.done
