@@ -39,7 +39,7 @@ from benchctl.load.client import (
 )
 from benchctl.load.plugin_work import PluginPace, plugin_paces
 from benchctl.load.turns import OwnClock, Seat, Turn, Turns, TurnWaiter, spans_on_own_clock
-from benchctl.load.work import Program, WorkContext
+from benchctl.load.work import Program, WorkContext, Workload
 from benchctl.load.work.openers import open_workload
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
@@ -226,18 +226,12 @@ Parts = tuple[TaskResult, ...]
 
 
 class TaskRun:
-    """A task while it runs in this process.
+    """A task while it runs in this process; without new files, its samples stay in memory."""
 
-    Args:
-        job: the task.
-        stage: where.
-        new_file: makes the files of the samples; without it they stay in memory.
-    """
-
-    def __init__(self, job: Job, stage: Stage, new_file: NewFile | None = None) -> None:
+    def __init__(self, job: Job, stage: Stage, workload: Workload, new_file: NewFile | None = None) -> None:
         self.task = task = job.task
         context = stage.context
-        self.workload = open_workload(job.operation, context, clients=task.clients, key=task.label)
+        self.workload = workload
         self.seed = context.seed
         self.halt = threading.Event()  # ends its clients
         self.clients: list[Client] = []  # those that have begun, in any order
@@ -419,13 +413,6 @@ class Crew:
 
     Even a single client has a thread: the caller's one stays free for signals, for `stop` and for progress,
     and never waits inside libcurl.
-
-    Args:
-        runs: the tasks of the step.
-        lanes: who works where.
-        open_wire: makes a lane's wire.
-        line: gives the start.
-        turns: of their node, if it shares the time with others.
     """
 
     def __init__(
@@ -438,7 +425,11 @@ class Crew:
     ) -> None:
         self._runs = runs
         self._lanes = lanes
-        self._wires = [[open_wire(lane.number) for _ in range(_connections(runs, lane))] for lane in lanes]
+        # Clients of a lane take turns with its connections.
+        widths = [max(runs[task].workload.connections for task, _ in lane.posts) for lane in lanes]
+        self._wires = [
+            [open_wire(lane.number) for _ in range(width)] for lane, width in zip(lanes, widths, strict=True)
+        ]
         self._line = line
         self._seats = [None if turns is None else turns.seat() for _ in lanes]
         self.pulse = Pulse()  # knows when this process did not run
@@ -446,13 +437,7 @@ class Crew:
         self._threads: dict[int, int] = {}  # lane -> thread, while it works
 
     def run(self, listener: Listener, stop: threading.Event, on_progress: OnProgress | None) -> None:
-        """Run to the end, to `stop`, or to the first error of a client, which is raised.
-
-        Args:
-            listener: told what happens.
-            stop: ends it when set.
-            on_progress: called with the number of requests so far, in this thread.
-        """
+        """Run to the end, to `stop`, or to the first error of a client, which is raised."""
         with ThreadPoolExecutor(len(self._lanes), thread_name_prefix="client") as pool:
             working: list[Future[None]] = []
             try:
@@ -461,7 +446,10 @@ class Crew:
                 self._watch(working, stop, on_progress)
             finally:
                 try:
-                    self._let_end(working)
+                    self.halt()
+                    if not self._all_ended(working):
+                        self._line.abort()
+                        wait_for(working, timeout=_GRACE_S)
                 finally:
                     # A second Ctrl-C takes the grace away, and no further one leaves a client at work.
                     interrupted: KeyboardInterrupt | None = None
@@ -500,7 +488,9 @@ class Crew:
             start_ns = self._line.wait()
             if start_ns is None:
                 return
-            ramp_up_ns = _ramp_up_ns(self._runs[task].task, lane)
+            # Client i of n starts after i/n of the ramp-up.
+            ramp_up_s = self._runs[task].task.ramp_up_time_period or 0.0
+            ramp_up_ns = round(ramp_up_s * NS_PER_S * lane.number / lane.of)
             self._serve(task, client, self._runs[task].cues(number, start_ns, ramp_up_ns, seat), listener)
             # Behind another client of its lane, a client starts when that one is done.
             for task, number in lane.posts[1:]:
@@ -557,24 +547,14 @@ class Crew:
         self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None
     ) -> None:
         report_at = time.monotonic() + _PROGRESS_EVERY_S
-        while self._goes_on(working):
-            if stop.is_set() or self._done.is_set():
-                return
-            if on_progress is not None and time.monotonic() >= report_at:
-                on_progress(self._requests())
+        goes_on = True
+        while goes_on and not stop.is_set() and not self._done.is_set():
+            with self.pulse.wait(_STOP_POLL_S):
+                found = wait_for(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION)
+            goes_on = bool(found.not_done)
+            if on_progress is not None and (not goes_on or time.monotonic() >= report_at):
+                on_progress(sum(client.recorder.count for run in self._runs for client in run.clients))
                 report_at = time.monotonic() + _PROGRESS_EVERY_S
-        if on_progress is not None:
-            on_progress(self._requests())
-
-    def _goes_on(self, working: list[Future[None]]) -> bool:
-        with self.pulse.wait(_STOP_POLL_S):
-            return bool(wait_for(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION).not_done)
-
-    def _let_end(self, working: list[Future[None]]) -> None:
-        self.halt()
-        if not self._all_ended(working):
-            self._line.abort()
-            wait_for(working, timeout=_GRACE_S)
 
     def _cut_off(self, working: list[Future[None]]) -> None:
         if self._all_ended(working):
@@ -588,7 +568,10 @@ class Crew:
             for wire in chain.from_iterable(self._wires):
                 wire.interrupt()
             if time.monotonic() > patience:
-                self._interrupt_code()
+                # What a track's plug-in does there ends as soon as it executes Python again.
+                for thread in list(self._threads.values()):
+                    interrupt = ctypes.py_object(KeyboardInterrupt)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), interrupt)
                 patience = time.monotonic() + _OWN_CODE_S
             # A client that was just being started is not among the futures yet.
             if not wait_for(working, timeout=_STOP_POLL_S).not_done and not self._threads:
@@ -597,16 +580,6 @@ class Crew:
 
     def _all_ended(self, working: list[Future[None]]) -> bool:
         return len(working) == len(self._lanes) and not wait_for(working, timeout=0).not_done
-
-    def _interrupt_code(self) -> None:
-        """End what a track's plug-in does in a client's thread, as soon as it executes Python again."""
-        for thread in list(self._threads.values()):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt)
-            )
-
-    def _requests(self) -> int:
-        return sum(client.recorder.count for run in self._runs for client in run.clients)
 
 
 def _telling(cues: Iterator[Cue], listener: Listener, task: int) -> Iterator[Cue]:
@@ -620,17 +593,7 @@ def _telling(cues: Iterator[Cue], listener: Listener, task: int) -> Iterator[Cue
     yield from cues
 
 
-def _connections(runs: Sequence[TaskRun], lane: Lane) -> int:
-    """Return how many the clients of a lane need; they take turns."""
-    return max(runs[task].workload.connections for task, _ in lane.posts)
-
-
-def _ramp_up_ns(task: Task, lane: Lane) -> int:
-    """Return how much later than the task a client starts: client i of n after i/n of the ramp-up."""
-    return round((task.ramp_up_time_period or 0.0) * NS_PER_S * lane.number / lane.of)
-
-
-def work(
+def _work(
     jobs: Sequence[Job],
     lanes: Sequence[Lane],
     stage: Stage,
@@ -641,28 +604,17 @@ def work(
     stop: threading.Event,
     on_progress: OnProgress | None,
 ) -> Parts:
-    """Run clients of a step in this process.
+    """Run those clients of a step that are in these lanes, as `run_step` says.
 
-    Args:
-        jobs: the tasks of the step, all of them.
-        lanes: the clients of this process.
-        stage: where.
-        line: gives the start to as many clients as there are lanes.
-        listen: makes who is told what happens; gets the function that ends clients.
-        new_file: makes the files of the samples; without it they stay in memory.
-        stop: ends it when set.
-        on_progress: called with the number of requests so far, in this thread.
-
-    Raises:
-        NodeGone: If the node does not answer any more.
-        TaskAborted: If a request fails that is to end the step.
-        UsageError: If a task's bounds make no sense, or an operation cannot be sent here.
+    `listen` makes who is told what happens, and gets the function that ends clients.
     """
     with ExitStack() as stack:
         runs = []
         for job in jobs:
-            runs.append(TaskRun(job, stage, new_file))
-            stack.callback(runs[-1].workload.close)
+            task = job.task
+            work = open_workload(job.operation, stage.context, clients=task.clients, key=task.label)
+            stack.callback(work.close)
+            runs.append(TaskRun(job, stage, work, new_file))
         crew = Crew(runs, lanes, stage.open_wire, line, stage.turns)
         stack.enter_context(_collector_paused())
         crew.run(listen(crew.halt), stop, on_progress)
@@ -806,7 +758,7 @@ class _Session:
             return files[-1]
 
         try:
-            done = work(
+            done = _work(
                 self._assigned.jobs,
                 self._assigned.lanes,
                 self._assigned.stage,
@@ -1143,7 +1095,7 @@ def run_step(
     else:
         lanes = lanes_of(tasks)
         done = [
-            work(
+            _work(
                 jobs,
                 lanes,
                 stage,

@@ -47,6 +47,7 @@ _ASYNC: Mapping[EngineName, str] = {
     "elasticsearch": "/_async_search",
     "opensearch": "/_plugins/_asynchronous_search",
 }
+_POINTS: Mapping[EngineName, str] = {"elasticsearch": "/_pit", "opensearch": "/_search/point_in_time"}
 _PIT_KEEP_ALIVE = "1m"  # Rally's, from page to page
 _OK = Answer(Outcome.OK)
 
@@ -80,22 +81,18 @@ Use = Callable[[Held], Script]
 
 
 def _open_point(operation: OpenPointInTime, order: WorkOrder) -> Use:
-    index = order.index(operation.target)
-    path = f"/{index}/_pit" if order.context.engine == "elasticsearch" else f"/{index}/_search/point_in_time"
-    request = Envelope(operation).request(
-        "POST",
-        path,
-        params={"keep_alive": operation.keep_alive, **operation.url_params},
-    )
+    path = f"/{order.index(operation.target)}{_POINTS[order.context.engine]}"
+    params = {"keep_alive": operation.keep_alive, **operation.url_params}
+    request = Envelope(operation).request("POST", path, params=params)
 
     def use(held: Held) -> Script:
         reply = yield from ask(request)
         if reply.answer.outcome is not Outcome.OK:
             return reply.answer
-        point_id = _opened_id(reply)
-        if not point_id:
+        point = _opened_id(reply)
+        if not point:
             return Answer(Outcome.BAD_BODY, reason="no point-in-time id in the response")
-        held.points[operation.name] = point_id
+        held.points[operation.name] = point
         return reply.answer
 
     return use
@@ -128,14 +125,11 @@ def _close_request(
     envelope: Envelope, engine: EngineName, params: Mapping[str, str] | None = None
 ) -> Callable[[str], Request]:
     """Id of a point in time -> the request that closes it."""
-    path = "/_pit" if engine == "elasticsearch" else "/_search/point_in_time"
-    request = envelope.request("DELETE", path, params=params, accepted={HTTPStatus.NOT_FOUND})
-
-    def close(found: str) -> Request:
-        body = {"id": found} if engine == "elasticsearch" else {"pit_id": [found]}
-        return with_body(request, msgspec.json.encode(body))
-
-    return close
+    accepted = {HTTPStatus.NOT_FOUND}
+    request = envelope.request("DELETE", _POINTS[engine], params=params, accepted=accepted)
+    if engine == "elasticsearch":
+        return lambda point: with_body(request, msgspec.json.encode({"id": point}))
+    return lambda point: with_body(request, msgspec.json.encode({"pit_id": [point]}))
 
 
 def within_point(work: Request | Script, name: str, held: Held) -> Script:
@@ -163,21 +157,14 @@ def _ask_within(request: Request, name: str, held: Held) -> Generator[Item, Repl
 
 
 def _submit_search(operation: SubmitAsyncSearch, order: WorkOrder) -> Use:
-    engine = order.context.engine
-    index = order.index(operation.index)
+    engine, index = order.context.engine, order.index(operation.index)
     # As in Rally, even a fast search is not to be answered at once.
     params = {"wait_for_completion_timeout": "0", **operation.url_params}
+    path = f"/{index}{_ASYNC[engine]}"
     if engine == "opensearch":
         path, params = _ASYNC[engine], {"index": index, **params}
-    else:
-        path = f"/{index}{_ASYNC[engine]}"
-    request = Envelope(operation).request(
-        "POST",
-        path,
-        msgspec.json.encode(operation.body),
-        params=params,
-        searches=searches_of(operation.body, order.context),
-    )
+    body, searches = msgspec.json.encode(operation.body), searches_of(operation.body, order.context)
+    request = Envelope(operation).request("POST", path, body, params=params, searches=searches)
 
     def use(held: Held) -> Script:
         reply = yield from ask(request)
@@ -194,20 +181,11 @@ def _get_searches(operation: GetAsyncSearch, order: WorkOrder) -> Use:
     tries = None if operation.retry_until_success else operation.retries + 1
     late = Answer(Outcome.BAD_BODY, reason="the search is still running")
 
-    def use(held: Held) -> Script:
-        last = _OK
-        for name, point_id in _searches(operation.retrieve_results_for, held):
-            if point_id is None:
-                return _not_there(name)
-            request = envelope.request(
-                "GET", f"{path}/{quote(point_id, safe='')}", params=operation.url_params
-            )
-            last = (yield from poll(request, _fetched, operation.retry_wait_period, tries, late)) or _OK
-            if last.outcome is not Outcome.OK:
-                return last
-        return last
+    def fetch(search: str) -> Script:
+        request = envelope.request("GET", f"{path}/{search}", params=operation.url_params)
+        return poll(request, _fetched, operation.retry_wait_period, tries, late)
 
-    return use
+    return lambda held: _each_search(operation.retrieve_results_for, held, fetch)
 
 
 def _fetched(reply: Reply) -> Answer | None:
@@ -218,31 +196,23 @@ def _fetched(reply: Reply) -> Answer | None:
 def _delete_searches(operation: DeleteAsyncSearch, order: WorkOrder) -> Use:
     envelope, path = Envelope(operation), _ASYNC[order.context.engine]
 
-    def use(held: Held) -> Script:
-        for name, point_id in _searches(operation.delete_results_for, held):
-            if point_id is None:
-                return _not_there(name)
-            reply = yield from ask(
-                envelope.request(
-                    "DELETE",
-                    f"{path}/{quote(point_id, safe='')}",
-                    params=operation.url_params,
-                )
-            )
-            if reply.answer.outcome is not Outcome.OK:
-                return reply.answer
-            del held.searches[name]
-        return _OK
+    def delete(search: str) -> Script:
+        return follow(envelope.request("DELETE", f"{path}/{search}", params=operation.url_params))
 
-    return use
+    return lambda held: _each_search(operation.delete_results_for, held, delete)
 
 
-def _searches(names: str | tuple[str, ...], held: Held) -> Iterator[tuple[str, str | None]]:
-    """Names and ids, None for one that was not started; those answered at once are skipped."""
+def _each_search(names: str | tuple[str, ...], held: Held, do: Callable[[str], Script]) -> Script:
+    """Do something with the encoded ids of searches, but not of those that were answered at once."""
+    last = _OK
     for name in (names,) if isinstance(names, str) else names:
-        search_id = held.searches.get(name)
-        if search_id != "":
-            yield name, search_id
+        if name not in held.searches:
+            return _not_there(name)
+        if held.searches[name]:
+            last = (yield from do(quote(held.searches[name], safe=""))) or _OK
+            if last.outcome is not Outcome.OK:
+                break
+    return last
 
 
 def _opened_id(reply: Reply) -> str:
