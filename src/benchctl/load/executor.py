@@ -446,10 +446,7 @@ class Crew:
                 self._watch(working, stop, on_progress)
             finally:
                 try:
-                    self.halt()
-                    if not self._all_ended(working):
-                        self._line.abort()
-                        wait_for(working, timeout=_GRACE_S)
+                    self._let_end(working)
                 finally:
                     # A second Ctrl-C takes the grace away, and no further one leaves a client at work.
                     interrupted: KeyboardInterrupt | None = None
@@ -555,6 +552,12 @@ class Crew:
             if on_progress is not None and (not goes_on or time.monotonic() >= report_at):
                 on_progress(sum(client.recorder.count for run in self._runs for client in run.clients))
                 report_at = time.monotonic() + _PROGRESS_EVERY_S
+
+    def _let_end(self, working: list[Future[None]]) -> None:
+        self.halt()
+        if not self._all_ended(working):
+            self._line.abort()
+            wait_for(working, timeout=_GRACE_S)
 
     def _cut_off(self, working: list[Future[None]]) -> None:
         if self._all_ended(working):

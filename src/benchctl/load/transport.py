@@ -7,7 +7,7 @@ import select
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -366,16 +366,6 @@ def _set_trust(curl: Any, endpoint: Endpoint) -> None:
                 curl.setopt(option, value)
 
 
-def decisive(greetings: Iterable[Exchange]) -> Exchange:
-    """Return the first failure of several hosts, or the last success."""
-    exchanges: list[Exchange] = []
-    for greeting in greetings:
-        exchanges.append(greeting)
-        if greeting.failure is not None:
-            break
-    return exchanges[-1]
-
-
 class SeveralWires(_Closing):
     """Several connections as one."""
 
@@ -410,8 +400,12 @@ class RoundRobinClient(SeveralWires):
         self._turns: Iterator[WireClient] = itertools.cycle(self._wires)
 
     def connect(self) -> Exchange:
-        """Open all connections; returns what is decisive: see `decisive`."""
-        return decisive(wire.connect() for wire in self._wires)
+        """Open all connections; returns the first failure, or the last success."""
+        for wire in self._wires:
+            greeting: Exchange = wire.connect()
+            if greeting.failure is not None:
+                break
+        return greeting
 
     def send(self, request: Request) -> Exchange:
         """Send a request to the next host, whatever became of the previous one."""

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -31,7 +31,7 @@ from benchctl.load.work import (
     with_body,
 )
 from benchctl.track.operations import url_param
-from benchctl.track.operations.admin import Names, names_of
+from benchctl.track.operations.admin import names_of
 from benchctl.track.operations.search import Bulk
 
 
@@ -44,16 +44,23 @@ class Portion:
     start: int = 0
 
 
+# Keys by which an operation chooses among files -> what they say of one.
+_CHOICES = {"corpora": "corpus", "indices": "index", "data_streams": "data_stream"}
+
+
 def _sources_of(operation: Bulk, context: WorkContext) -> list[Source]:
     """The files that an operation takes documents from, in order."""
-    if context.sources:
-        sources = [source for source in context.sources if _is_meant(operation, source)]
-    elif context.documents is not None and operation.corpora is None:
+    chosen = {key: names_of(getattr(operation, key)) for key in _CHOICES}
+    sources = [
+        source
+        for source in context.sources
+        if all(not names or getattr(source, _CHOICES[key]) in names for key, names in chosen.items())
+    ]
+    if not context.sources and context.documents is not None and operation.corpora is None:
         sources = [Source(context.documents, context.document_count)]
-    else:
-        sources = []
     if not sources:
-        selection = _asked(operation)
+        criteria = [f"{key.replace('_', '-')} {', '.join(names)}" for key, names in chosen.items() if names]
+        selection = f" of {' and '.join(criteria)}" if criteria else ""
         raise BenchctlError(
             f"operation '{operation.name}' sends documents{selection}, but no corpus provides any"
         )
@@ -94,38 +101,6 @@ def _share(operation: Bulk, source: Source) -> Portion:
     return Portion(source, last - first, first)
 
 
-def _is_meant(operation: Bulk, source: Source) -> bool:
-    return (
-        _is_among(source.corpus, operation.corpora)
-        and _is_among(source.index, operation.indices)
-        and _is_among(source.data_stream, operation.data_streams)
-    )
-
-
-def _is_among(name: str | None, names: Names) -> bool:
-    chosen: Collection[str] = names_of(names)
-    return not chosen or name in chosen
-
-
-def _asked(operation: Bulk) -> str:
-    keys = {
-        "corpora": operation.corpora,
-        "indices": operation.indices,
-        "data-streams": operation.data_streams,
-    }
-    criteria = [f"{key} {', '.join(names_of(names))}" for key, names in keys.items() if names is not None]
-    return f" of {' and '.join(criteria)}" if criteria else ""
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """The common part of the requests for one source."""
-
-    request: Request  # all but the body and its weight
-    frame: Frame | None  # lines -> body; None where each client has its own
-    lines: int = 1  # per document
-
-
 def open_bulk(operation: Bulk, order: WorkOrder) -> Workload:
     """Open the sending of the corpora's documents, shared among the clients.
 
@@ -149,12 +124,13 @@ def open_sources(operation: Bulk, order: WorkOrder, sources: Sequence[Source]) -
             hint="documents that bring their own actions have their own ids, and those of data streams none",
         )
     reader = _Reader(portions(operation, sources), operation.bulk_size, looped=operation.looped)
+    # Of each source, what its requests have in common, how they are framed, and the lines of a document.
     kinds = [_kind(operation, order, source) for source in sources]
     documents = sum(source.document_count for source in sources)
 
     def program(client: int) -> Program:
         take, own = reader.take, _framing(operation, order, documents, client)
-        chosen = [(kind.request, kind.frame or own, kind.lines) for kind in kinds]
+        chosen = [(request, framing or own, lines) for request, framing, lines in kinds]
 
         def next_body() -> Request | None:
             taken = take()
@@ -178,13 +154,13 @@ def bulk_request(operation: Bulk, path: str) -> Request:
     )
 
 
-def _kind(operation: Bulk, order: WorkOrder, source: Source) -> _Kind:
+def _kind(operation: Bulk, order: WorkOrder, source: Source) -> tuple[Request, Frame | None, int]:
     request = bulk_request(operation, _path(operation, order, source))
     if source.has_actions:
-        return _Kind(request, frame_lines, lines=2)
+        return request, frame_lines, 2
     if source.data_stream or (operation.data_stream and not source.index):
-        return _Kind(request, frame_created)
-    return _Kind(request, frame if operation.conflicts is None else None)
+        return request, frame_created, 1
+    return request, frame if operation.conflicts is None else None, 1
 
 
 def _path(operation: Bulk, order: WorkOrder, source: Source) -> str:
