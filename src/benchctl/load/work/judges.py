@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 from urllib.parse import quote, unquote_plus
 
 import msgspec
@@ -105,39 +105,10 @@ class _Cause(msgspec.Struct):
     type: str | None = None
     reason: str | None = None
     root_cause: list["_Cause"] = []
-    caused_by: "_Cause | None" = None
-    failed_shards: list["_ShardFailure"] = []
-
-
-class _ShardFailure(msgspec.Struct):
-    reason: _Cause | None = None
 
 
 class _ErrorResponse(msgspec.Struct):
     error: _Cause | str
-
-
-class _Part(msgspec.Struct):
-    error: _Cause | str | None = None
-
-
-class _FailedShards(msgspec.Struct):
-    failures: list[_ShardFailure] = []
-
-
-class _Parts(msgspec.Struct):
-    responses: list[_Part] = []
-    items: list[dict[str, _Part]] = []
-    shards: _FailedShards = msgspec.field(name="_shards", default_factory=_FailedShards)
-    error: _Cause | str | None = None
-
-    @property
-    def errors(self) -> Iterator[_Cause | str]:
-        parts = [*self.responses, *(part for item in self.items for part in item.values())]
-        yield from (part.error for part in parts if part.error is not None)
-        yield from (part.reason for part in self.shards.failures if part.reason is not None)
-        if self.error is not None:
-            yield self.error
 
 
 class _HealthResponse(msgspec.Struct, gc=False):
@@ -183,7 +154,6 @@ _decode_profile = msgspec.json.Decoder(_ProfiledResponse).decode
 _decode_status = msgspec.json.Decoder(_Status).decode
 _decode_items = msgspec.json.Decoder(list[dict[str, _Item]]).decode
 _decode_error = msgspec.json.Decoder(_ErrorResponse).decode
-_decode_parts = msgspec.json.Decoder(_Parts).decode
 _decode_health = msgspec.json.Decoder(_HealthResponse).decode
 # Nesting deeper than the interpreter's stack is as undecodable as broken JSON.
 UNDECODABLE: tuple[type[Exception], ...] = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -438,41 +408,45 @@ def is_unsupported(status: int, body: bytes) -> str | None:
 
     None for any other response, other errors included. A status of 200 may hold such errors of its parts.
     """
+    if status not in (_BAD_REQUEST, _METHOD_NOT_ALLOWED, _HTTP_OK[0]):
+        return None
     try:
-        if status in (_BAD_REQUEST, _METHOD_NOT_ALLOWED):
-            errors = [_decode_error(body).error]
-        elif status == _HTTP_OK[0]:
-            errors = list(_decode_parts(body).errors)
-        else:
-            return None
+        causes = list(_causes(msgspec.json.decode(body)))
     except UNDECODABLE:
         return None
-    causes = [
-        cause
-        for error in errors
-        for cause in _causes(_Cause(reason=error) if isinstance(error, str) else error)
-    ]
     # The sentence that names the unknown thing says more than the type that stands beside it.
-    named = [cause for cause in causes if names_unknown(cause.reason or "")]
-    typed = [cause for cause in causes if cause.type == UNKNOWN_TYPE]
-    return next((_describe(cause) for cause in named + typed), None)
+    named = [cause for cause in causes if names_unknown(cause[1])]
+    typed = [cause for cause in causes if cause[0] == UNKNOWN_TYPE]
+    return next((_describe(*cause) for cause in named + typed), None)
 
 
-def _causes(cause: _Cause) -> Iterator[_Cause]:
+# Keys that lead to an error: of the response, of its parts, of shards, and of the error itself; what a query
+# does not say of itself, its shards may: why a script could not be loaded.
+_TO_ERRORS = (
+    "responses", "items", "index", "create", "update", "delete", "_shards", "failures", "error", "root_cause",
+    "caused_by", "failed_shards", "reason",
+)  # fmt: skip
+
+
+def _causes(response: Any) -> Iterator[tuple[str, str]]:
+    """Yield type and reason of every error in a response."""
     # Without recursion: an answer may be nested as deeply as it likes.
-    waiting = [cause]
+    waiting = [response]
     while waiting:
         current = waiting.pop()
-        yield current
-        # What a query does not say of itself, its shards may: why a script could not be loaded.
-        waiting.extend(shard.reason for shard in current.failed_shards if shard.reason is not None)
-        if current.caused_by is not None:
-            waiting.append(current.caused_by)
-        waiting.extend(reversed(current.root_cause))
+        if isinstance(current, list):
+            waiting.extend(reversed(current))
+        elif isinstance(current, dict):
+            error, kind, reason = (current.get(key) for key in ("error", "type", "reason"))
+            if isinstance(error, str):
+                yield "", error
+            if isinstance(kind, str) or isinstance(reason, str):
+                yield kind if isinstance(kind, str) else "", reason if isinstance(reason, str) else ""
+            waiting.extend(current[key] for key in reversed(_TO_ERRORS) if key in current)
 
 
-def _describe(cause: _Cause) -> str:
-    return shorten(": ".join(part for part in (cause.type, cause.reason) if part))
+def _describe(kind: str | None, reason: str | None) -> str:
+    return shorten(": ".join(part for part in (kind, reason) if part))
 
 
 def _error_reason(status: int, body: bytes) -> str:
@@ -486,7 +460,7 @@ def _error_reason(status: int, body: bytes) -> str:
         return shorten(f"HTTP {status}: {error}")
     # The outer error is often no more than "all shards failed".
     cause = error.root_cause[0] if error.root_cause else error
-    return shorten(f"HTTP {status}: {_describe(cause)}")
+    return shorten(f"HTTP {status}: {_describe(cause.type, cause.reason)}")
 
 
 def shorten(text: str) -> str:
