@@ -6,20 +6,15 @@ belongs to where an engine writes the number of hits, so that no answer can pass
 
 import re
 import socket
-import struct
-import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
-from types import TracebackType
-from typing import Self
 
 from benchctl.results.samples import Outcome
+from load.stub_server import Listening, end
 
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _NUMBER = re.compile(rb'"number":(\d+)')
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _GREETING = b"GET /_cluster/health"
@@ -95,8 +90,8 @@ class Received:
     act: Act
 
 
-class HostileServer:
-    """Listens on a free port of the loopback; a context manager that ends all that it began.
+class HostileServer(Listening):
+    """Does to requests what a script says.
 
     Args:
         script: what becomes of the first requests, in order of arrival.
@@ -108,46 +103,22 @@ class HostileServer:
         strays: requests for what only a followed redirection leads to.
         doomed: connections that were reset before anything was read.
         torn: ends that may have left after the bytes before them, because the machine stalled in between.
-        hanging: set when the first request is left without an answer.
     """
 
     def __init__(
         self, script: Iterable[Act] = (), default: Act | None = None, *, greetings: Iterable[Act] = ()
     ) -> None:
+        super().__init__()
         self.received: list[Received] = []
         self.strays = 0
         self.doomed = 0
         self.torn = 0
-        self.connections = 0
-        self.hanging = threading.Event()
         self._greetings = deque(greetings)
         self._script = deque(script)
         self._default = default or PLAIN
         self._seen: Counter[int] = Counter()
         self._to_doom = 0
-        self._closing = threading.Event()
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._closing.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with self._lock:
-            for connection in self._open:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
+        self.url = f"http://127.0.0.1:{self.port}"
 
     @property
     def connected(self) -> int:
@@ -161,41 +132,23 @@ class HostileServer:
             for connection in self._open:
                 connection.sendall(data)
 
-    def _start(self, target: Callable[..., None], *args: object) -> None:
-        thread = threading.Thread(target=target, args=args, name="hostile")
-        self._threads.append(thread)
-        thread.start()
+    def _admit(self) -> bool:
+        doomed = self._to_doom > 0
+        self._to_doom -= doomed
+        self.doomed += doomed
+        return not doomed
 
-    def _accept(self) -> None:
-        while not self._closing.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._lock:
-                self.connections += 1
-                doomed = self._to_doom > 0
-                self._to_doom -= doomed
-                self.doomed += doomed
-                if not doomed:
-                    self._open.add(connection)
-            if doomed:
-                _end(connection, Then.RESET)
-            else:
-                self._start(self._serve, connection)
-
-    def _serve(self, connection: socket.socket) -> None:
-        end: Then | float | None = None
+    def _serve(self, connection: socket.socket, _number: int) -> None:
+        how: Then | float | None = None
         try:
-            while end is None and (request := _read(connection)):
-                end = self._play(connection, self._cast(request))
+            while how is None and (request := _read(connection)):
+                how = self._play(connection, self._cast(request))
         except OSError:
-            end = Then.CLOSE
+            how = Then.CLOSE
         with self._lock:
             self._open.discard(connection)
-            _end(connection, end if isinstance(end, Then) else Then.CLOSE)
-            self.torn += isinstance(end, float) and time.monotonic() - end > _HELD_BACK_S / 2
+            end(connection, resets=how is Then.RESET)
+            self.torn += isinstance(how, float) and time.monotonic() - how > _HELD_BACK_S / 2
 
     def _cast(self, request: bytes) -> Iterable[Step]:
         """Choose what becomes of a request, and write it down."""
@@ -245,13 +198,6 @@ class HostileServer:
                     connection.sendall(bytes([byte]))
                     if pause_s:
                         self._closing.wait(pause_s)
-
-
-def _end(connection: socket.socket, how: Then) -> None:
-    with suppress(OSError):
-        if how is Then.RESET:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        connection.close()
 
 
 def _read(connection: socket.socket) -> bytes:

@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Literal, Self
 
 Fault = Literal["", "reset", "hang", "partial", "garbage"]
@@ -69,8 +68,84 @@ class Received:
         return "/_search" in self.target
 
 
-class StubServer:
-    """Listens on a free port of the loopback; a context manager.
+class Listening:
+    """Listens on a free port of the loopback; a context manager that ends all that it began."""
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self.connections = 0
+        self.hanging = threading.Event()  # set when the first request is left without an answer
+        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._open: set[socket.socket] = set()
+        self._threads: list[threading.Thread] = []
+        self._listener = socket.create_server((address, 0), backlog=128)
+        self.port = self._listener.getsockname()[1]
+
+    def __enter__(self) -> Self:
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.die()
+        for thread in self._threads:
+            thread.join()
+
+    def die(self) -> None:
+        """Refuse new connections and end the open ones."""
+        self._closing.set()
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+        self._listener.close()
+        with self._lock:
+            for connection in self._open:
+                with suppress(OSError):  # the client may have gone first
+                    self._cut(connection)
+
+    def _cut(self, connection: socket.socket) -> None:
+        connection.shutdown(socket.SHUT_RDWR)
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=target, args=args)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while not self._closing.is_set():
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self.connections += 1
+                is_admitted = self._admit()
+                if is_admitted:
+                    self._open.add(connection)
+                number = self.connections
+            if is_admitted:
+                self._start(self._serve, connection, number)
+            else:
+                end(connection, resets=True)
+
+    def _admit(self) -> bool:
+        return True
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        raise NotImplementedError
+
+
+def end(connection: socket.socket, *, resets: bool = False) -> None:
+    """Close a connection, or reset it."""
+    with suppress(OSError):
+        if resets:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _SEND_RESET_ON_CLOSE)
+        connection.close()
+
+
+class StubServer(Listening):
+    """Answers searches by a script.
 
     Args:
         script: replies to the first searches, in order of arrival.
@@ -86,19 +161,12 @@ class StubServer:
         tls: ssl.SSLContext | None = None,
         address: str = "127.0.0.1",
     ) -> None:
+        super().__init__(address)
         self._address = address
         self._tls = tls
         self.received: list[Received] = []
-        self.connections = 0
-        self.hanging = threading.Event()
         self._script = deque(script)
         self._default = default or Reply()
-        self._closing = threading.Event()
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
-        self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server((address, 0), backlog=128)
-        self.port = self._listener.getsockname()[1]
 
     @property
     def url(self) -> str:
@@ -108,48 +176,10 @@ class StubServer:
     def searches(self) -> list[Received]:
         return [request for request in self.received if request.is_search]
 
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.die()
-        for thread in self._threads:
-            thread.join()
-
-    def die(self) -> None:
-        """Refuse new connections and reset the open ones, as a killed process does."""
-        self._closing.set()
-        try:
-            self._listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
-        self._listener.close()
-        with self._lock:
-            for connection in self._open:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _SEND_RESET_ON_CLOSE)
-                with suppress(OSError):  # the client may have gone first
-                    connection.shutdown(socket.SHUT_RDWR)
-
-    def _start(self, target: Callable[..., None], *args: object) -> None:
-        thread = threading.Thread(target=target, args=args)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while not self._closing.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._lock:
-                self._open.add(connection)
-                self.connections += 1
-                number = self.connections
-            self._start(self._serve, connection, number)
+    def _cut(self, connection: socket.socket) -> None:
+        """Reset it, as a killed process does."""
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _SEND_RESET_ON_CLOSE)
+        super()._cut(connection)
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         try:

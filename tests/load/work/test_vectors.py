@@ -374,7 +374,7 @@ def test_a_space_without_exact_neighbours_is_refused(home: Path):
 
 
 def test_other_documents_have_no_vectors_to_search_for():
-    with pytest.raises(BenchctlError, match="has no vectors to search for"):
+    with pytest.raises(BenchctlError, match="no vectors to search for"):
         several(replace(context(), corpus=None), 1)
 
 

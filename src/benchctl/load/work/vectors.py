@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -118,6 +118,10 @@ _SPACES: Mapping[str, Space] = {
 _USUAL_SPACE: Mapping[EngineName, str] = {"elasticsearch": "cosine", "opensearch": "l2"}
 
 
+def _wrong(operation: VectorSearch | BulkVectors, what: str, hint: str = "") -> BenchctlError:
+    return BenchctlError(f"operation '{operation.name}': {what}", hint=hint)
+
+
 def _mapped(operation: VectorSearch | BulkVectors, context: WorkContext) -> tuple[int | None, str | None]:
     """The dimensions and the space of a field, by the mapping of its index, or of any; None where unknown."""
     bodies = context.indices or {context.index_name: context.index_body}
@@ -127,11 +131,8 @@ def _mapped(operation: VectorSearch | BulkVectors, context: WorkContext) -> tupl
         for key in (operation.field or "").split("."):
             entry = entry.get("properties", {}).get(key, {})
             if entry.get("type") == "nested":
-                raise BenchctlError(
-                    f"operation '{operation.name}': field '{operation.field}' is nested, and benchctl "
-                    "searches for one vector a document",
-                    hint="exclude the task, or search with a body of your own",
-                )
+                what = f"field '{operation.field}' is nested, and benchctl searches for one vector a document"
+                raise _wrong(operation, what, "exclude the task, or search with a body of your own")
         if entry.get("type") in ("dense_vector", "knn_vector"):
             method = entry.get("method") or {}
             named = entry.get("similarity") or method.get("space_type") or entry.get("space_type")
@@ -148,17 +149,13 @@ def _file_of(
     path, corpus = getattr(operation, f"{which}_path"), getattr(operation, f"{which}_corpus")
     written = getattr(operation, f"{which}_format") or operation.data_set_format
     if (path or corpus) and written != _FORMAT:
-        raise BenchctlError(
-            f"operation '{operation.name}': benchctl reads vectors of {_FORMAT} files, not of {written}",
-            hint="exclude the task, or convert the file",
-        )
+        what = f"benchctl reads vectors of {_FORMAT} files, not of {written}"
+        raise _wrong(operation, what, "exclude the task, or convert the file")
     if path or not corpus:
         return Path(path) if path else None
     if (corpus, _FORMAT) not in context.data_sets:
-        raise BenchctlError(
-            f"operation '{operation.name}': the track has no corpus '{corpus}' of source-format {_FORMAT}",
-            hint=f"declare it, or give its file as {which}_path",
-        )
+        what = f"the track has no corpus '{corpus}' of source-format {_FORMAT}"
+        raise _wrong(operation, what, f"declare it, or give its file as {which}_path")
     return context.data_sets[corpus, _FORMAT]
 
 
@@ -191,10 +188,8 @@ def _queries(operation: VectorSearch, context: WorkContext, k: int, documents: i
 def _generated(operation: VectorSearch, context: WorkContext, k: int) -> _Queries:
     corpus = context.corpus
     if corpus is None or corpus.generator != "vectors":
-        raise BenchctlError(
-            f"operation '{operation.name}' has no vectors to search for",
-            hint="give data_set_path or data_set_corpus, or use a track whose generator is vectors",
-        )
+        hint = "give data_set_path or data_set_corpus, or use a track whose generator is vectors"
+        raise _wrong(operation, "there are no vectors to search for", hint)
     asked = generated_queries(corpus.seed, _QUERIES if operation.takes_all else operation.num_vectors or 0)
     vectors = _fitting(operation, context, asked)
     exact = None
@@ -202,10 +197,8 @@ def _generated(operation: VectorSearch, context: WorkContext, k: int) -> _Querie
         _, mapped = _mapped(operation, context)
         named = mapped or operation.space_type or "l2"
         if named not in _SPACES:
-            raise BenchctlError(
-                f"operation '{operation.name}': exact neighbours by {named} are unknown",
-                hint=f"use one of {', '.join(_SPACES)}, or calculate-recall: false",
-            )
+            hint = f"use one of {', '.join(_SPACES)}, or calculate-recall: false"
+            raise _wrong(operation, f"exact neighbours by {named} are unknown", hint)
         space = _SPACES[named]
         groups = operation.groups
         numbers = generated_groups(corpus.seed, corpus.documents)
@@ -220,11 +213,8 @@ def _fitting(operation: VectorSearch | BulkVectors, context: WorkContext, vector
     """Return as many vectors as the operation takes, if they have the dimensions of its field."""
     dims, _ = _mapped(operation, context)
     if dims not in (None, vectors.dims):
-        raise BenchctlError(
-            f"operation '{operation.name}': {vectors.name} has {vectors.dims:,} dimensions, and field "
-            f"'{operation.field}' {dims:,}",
-            hint="correct the track's mapping, or name another data set",
-        )
+        what = f"{vectors.name} has {vectors.dims:,} dimensions, and field '{operation.field}' {dims:,}"
+        raise _wrong(operation, what, "correct the track's mapping, or name another data set")
     most = vectors.count if operation.takes_all else operation.num_vectors or 0
     return replace(vectors, count=min(most, vectors.count))
 
@@ -299,7 +289,7 @@ def open_data_set(
         return cannot(reason)
     if operation.field is None or operation.k is None:
         missing = "field" if operation.field is None else "k"
-        raise BenchctlError(f"operation '{operation.name}': vectors of a data set require {missing}")
+        raise _wrong(operation, f"vectors of a data set require {missing}")
     queries = _queries(operation, order.context, operation.k)
     body = _template(operation, order.context.engine, operation.k, queries.id_field)
     plain, bodies = request(body), order.bodies(operation, body)
@@ -333,26 +323,17 @@ def encode(rows: npt.NDArray[np.float32]) -> list[bytes]:
     return [msgspec.json.encode(row) for row in values.tolist()]
 
 
-@dataclass(frozen=True)
-class _Documents:
-    """Opens the bulk lines of vectors."""
-
-    vectors: Vectors
-    field: str
-    id_field: str | None  # that gets their numbers; None for the `_id`
-
-    def __call__(self, start: int = 0) -> Iterator[bytes]:
-        """Yield two lines for each vector, from one of them on."""
-        key = msgspec.json.encode(self.field)
-        own = msgspec.json.encode(self.id_field)
-        for first in range(start, self.vectors.count, _BLOCK):
-            last = min(first + _BLOCK, self.vectors.count)
-            rows = zip(range(first, last), encode(self.vectors.rows(first, last)), strict=True)
-            if self.id_field is None:
-                lines = [b'{"index":{"_id":"%d"}}\n{%b:%b}\n' % (number, key, row) for number, row in rows]
-            else:
-                lines = [b'{"index":{}}\n{%b:%b,%b:%d}\n' % (key, row, own, number) for number, row in rows]
-            yield b"".join(lines)
+def _documents(vectors: Vectors, field: str, id_field: str | None, start: int = 0) -> Iterator[bytes]:
+    """Yield two bulk lines for each vector, from one on; without an id field, its number is the `_id`."""
+    key, own = msgspec.json.encode(field), msgspec.json.encode(id_field)
+    for first in range(start, vectors.count, _BLOCK):
+        last = min(first + _BLOCK, vectors.count)
+        rows = zip(range(first, last), encode(vectors.rows(first, last)), strict=True)
+        if id_field is None:
+            lines = [b'{"index":{"_id":"%d"}}\n{%b:%b}\n' % (number, key, row) for number, row in rows]
+        else:
+            lines = [b'{"index":{}}\n{%b:%b,%b:%d}\n' % (key, row, own, number) for number, row in rows]
+        yield b"".join(lines)
 
 
 def _indexed(operation: BulkVectors, context: WorkContext) -> tuple[Vectors, str]:
@@ -360,13 +341,10 @@ def _indexed(operation: BulkVectors, context: WorkContext) -> tuple[Vectors, str
     file = _file_of(operation, context, "data_set")
     if file is None or operation.field is None:
         missing = "field" if file else "data_set_path or data_set_corpus"
-        raise BenchctlError(f"operation '{operation.name}': vectors of a data set require {missing}")
+        raise _wrong(operation, f"vectors of a data set require {missing}")
     if operation.filter_attributes:
-        raise BenchctlError(
-            f"operation '{operation.name}': filter_attributes: only vectors are indexed, without the "
-            "attributes by which searches filter",
-            hint="remove them, and the filters",
-        )
+        what = "filter_attributes: only vectors are indexed, without the attributes by which searches filter"
+        raise _wrong(operation, what, "remove them, and the filters")
     return _fitting(operation, context, read_vectors(file)), operation.field
 
 
@@ -409,7 +387,7 @@ def open_bulk_vectors(operation: BulkVectors, order: WorkOrder) -> Workload:
     """
     vectors, indexed = _indexed(operation, order.context)
     field = None if operation.id_field_name == _ID else operation.id_field_name or None
-    lines = _Documents(vectors, indexed, field)
+    lines = partial(_documents, vectors, indexed, field)
     index = operation.index or order.context.index_name
     source = Source(lines, vectors.count, index=index, has_actions=True)
     common = {key: getattr(operation, key) for key in ("headers", "opaque_id", "retry_on_429")}
