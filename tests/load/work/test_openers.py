@@ -1,4 +1,4 @@
-"""Administrative requests: every type's line, body and judge."""
+"""Operations as they are opened: every type's line, body and judge."""
 
 import json
 from collections.abc import Mapping
@@ -159,8 +159,7 @@ def test_creating_judges_by_status_alone():
 
 
 def test_opensearch_has_sql_elsewhere():
-    context = WorkContext("big5", engine="opensearch")
-    assert request_of(context, operation_type="sql", body={"query": "x"}).path == "/_plugins/_sql"
+    assert request_of(OPENSEARCH, operation_type="sql", body={"query": "x"}).path == "/_plugins/_sql"
 
 
 SQL: dict[str, Any] = {"operation_type": "sql", "body": {"query": "x", "fetch_size": 2}}
@@ -211,3 +210,35 @@ def test_statuses_to_ignore_count_as_success_for_every_type():
     judge = request_of(operation_type="refresh", request_params={"ignore": [404, "409"]}).judge
     outcomes = [judge(status, b"{}").outcome for status in (404, 409, 410)]
     assert outcomes == [Outcome.OK, Outcome.OK, Outcome.HTTP_ERROR]
+
+
+OPENSEARCH = WorkContext("big5", seed=7, engine="opensearch")
+TRANSFORM: dict[str, Any] = {"transform_id": "t"}
+
+
+def test_each_engine_is_asked_in_its_own_words(cases: Cases):
+    def asked(kind: str, raw: str) -> str:
+        name = {"policy_name": "p"} if "policy" in kind else TRANSFORM
+        contexts = (WorkContext("big5"), OPENSEARCH)
+        requests = [request_of(one, operation_type=kind, **name, **json.loads(raw)) for one in contexts]
+        return "\n".join(f"{request.method} {request.path}" for request in requests)
+
+    cases("transforms", asked)
+
+
+def test_waiting_for_a_transform_is_one_request_that_only_elasticsearch_has():
+    path = "/_transform/t/_stop?timeout=4h&force=false&wait_for_completion=true&wait_for_checkpoint=true"
+    for context in (WorkContext("big5"), OPENSEARCH):
+        keys = {"transform_timeout": 9, "poll_interval": 1, **TRANSFORM}
+        request = request_of(context, operation_type="wait-for-transform", **keys)
+        assert (request.path, request.timeout_s) == (path, 4 * 3600)
+
+
+def test_a_condition_is_about_the_first_transform():
+    judge = request_of(
+        operation_type="transform-stats",
+        condition={"path": "stats.pages_processed", "expected-value": 3},
+        **TRANSFORM,
+    ).judge
+    assert judge(200, b'{"transforms":[{"stats":{"pages_processed":3}}]}').outcome is Outcome.OK
+    assert judge(200, b'{"transforms":[]}').outcome is Outcome.BAD_BODY
