@@ -30,14 +30,19 @@ from load.hostile_server import found
 def ask(url: str, *jobs: tuple[Task, Operation], **stage: Any) -> tuple[TaskResult, ...]:
     """Run tasks as one step."""
     stop, on_progress = stage.pop("stop", threading.Event()), stage.pop("on_progress", None)
-    workers = stage.pop("workers", None)
+    workers, mark = stage.pop("workers", None), stage.pop("mark", None)
     keys = {"open_wire": partial(open_client, url), "context": WorkContext("big5"), "origin_ns": 0, "boot": 0}
     made = [Job(task, operation, 0, place) for place, (task, operation) in enumerate(jobs)]
-    return run_step(made, Stage(**{**keys, **stage}), stop=stop, workers=workers, on_progress=on_progress)
+    return run_step(
+        made, Stage(**{**keys, **stage}), stop=stop, workers=workers, on_progress=on_progress, mark=mark
+    )
+
+
+STAGE = ("stop", "spool", "workers", "open_wire", "context")
 
 
 def ask_one(url: str, operation: Operation | None = None, **task: Any) -> TaskResult:
-    stage = {name: task.pop(name) for name in ("stop", "spool", "workers", "open_wire") if name in task}
+    stage = {name: task.pop(name) for name in STAGE if name in task}
     (result,) = ask(url, (Task("x", **task), operation or Search(name="x", request_timeout=10.0)), **stage)
     return result
 

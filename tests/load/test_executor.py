@@ -6,7 +6,6 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,14 +14,14 @@ import numpy.typing as npt
 import pytest
 
 from benchctl.load.client import NodeGone
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.transport import open_client
+from benchctl.load.executor import TaskResult
 from benchctl.load.work import WorkContext
 from benchctl.results.samples import SAMPLE_DTYPES, Columns, Outcome
 from benchctl.stats.summary import driver_figures
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 from load.conftest import SEARCH
+from load.storm import ask, ask_one
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually
 
@@ -155,11 +154,9 @@ def test_the_drivers_own_cost_is_reported(serve: Serve, run: Run):
     assert result.wall_s > 0
 
 
-def together(server: StubServer, *tasks: Task, stop: threading.Event | None = None) -> tuple[TaskResult, ...]:
+def together(server: StubServer, *tasks: Task) -> tuple[TaskResult, ...]:
     """Run tasks of one step."""
-    stage = Stage(partial(open_client, server.url), WorkContext("big5", seed=1), origin_ns=0, boot=0)
-    jobs = [Job(task, SEARCH, 0, place) for place, task in enumerate(tasks)]
-    return run_step(jobs, stage, stop=stop or threading.Event())
+    return ask(server.url, *((task, SEARCH) for task in tasks), context=WorkContext("big5", seed=1))
 
 
 def test_tasks_of_a_step_run_at_the_same_time_and_keep_apart(serve: Serve):
@@ -254,8 +251,7 @@ def bulk_step(server: StubServer, documents: int, **task: Any) -> TaskResult:
     bulk = decode_operation({"name": "send", "operation-type": "bulk", "bulk-size": 1})
     corpus = b'{"n":1}\n' * documents
     context = WorkContext("big5", documents=lambda: iter([corpus]), document_count=documents)
-    stage = Stage(partial(open_client, server.url), context, origin_ns=0, boot=0)
-    return run_step([Job(Task("send", **task), bulk, 0, 0)], stage, stop=threading.Event())[0]
+    return ask_one(server.url, bulk, context=context, **task)
 
 
 def test_clients_take_no_more_documents_than_they_send(serve: Serve):

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from benchctl.load.executor import Job, Stage, TaskResult, run_step
-from benchctl.load.transport import WireClient
-from benchctl.load.work import WorkContext
+from benchctl.load.executor import TaskResult
 from benchctl.results.samples import Outcome
-from benchctl.track.model import Task
+from benchctl.track.operations import Operation
 from benchctl.track.operations.catalogue import decode_operation
+from load.storm import ask_one
 from load.stub_server import Reply, Serve, StubServer
 
 SEARCH = {"operation-type": "search"}
@@ -18,13 +17,12 @@ STREAM = {"stream": [SEARCH]}
 SLOW = Reply(delay_s=0.05)
 
 
+def composite(*requests: Any, **raw: Any) -> Operation:
+    return decode_operation({"name": "x", "operation-type": "composite", "requests": list(requests), **raw})
+
+
 def run(server: StubServer, *requests: Any, iterations: int = 1, **raw: Any) -> TaskResult:
-    operation = decode_operation(
-        {"name": "x", "operation-type": "composite", "requests": list(requests), **raw}
-    )
-    stage = Stage(lambda _: WireClient(server.url), WorkContext("big5"), origin_ns=0, boot=0)
-    job = Job(Task("x", iterations=iterations), operation, 0, 0)
-    return run_step([job], stage, stop=threading.Event())[0]
+    return ask_one(server.url, composite(*requests, **raw), iterations=iterations)
 
 
 def overlapping(result: TaskResult) -> int:
@@ -87,11 +85,8 @@ def test_a_stop_ends_streams_that_hang(serve: Serve, hanging: int):
     server = serve(default=Reply(fault="hang"))
     stop = threading.Event()
     threading.Thread(target=lambda: (server.hanging.wait(), stop.set())).start()
-    operation = decode_operation(
-        {"name": "x", "operation-type": "composite", "requests": [STREAM] * hanging + [SEARCH]}
-    )
-    stage = Stage(lambda _: WireClient(server.url), WorkContext("big5"), origin_ns=0, boot=0)
-    (result,) = run_step([Job(Task("x", iterations=3), operation, 0, 0)], stage, stop=stop)
+    operation = composite(*[STREAM] * hanging, SEARCH)
+    result = ask_one(server.url, operation, iterations=3, stop=stop)
     assert set(result.columns["outcome"].tolist()) == {Outcome.CANCELLED}
 
 

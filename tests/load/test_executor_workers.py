@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,11 @@ import pytest
 
 from benchctl.errors import BenchctlError
 from benchctl.load.client import NodeGone, TaskAborted
-from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, run_step
-from benchctl.load.transport import open_client
-from benchctl.load.work import WorkContext
+from benchctl.load.executor import TaskResult, WorkerPool
 from benchctl.results.samples import Outcome, SampleSpool, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations.search import Search
+from load.storm import ask
 from load.stub_server import Reply, Serve, StubServer
 from waiting import eventually
 
@@ -39,23 +37,9 @@ def spool(tmp_path: Path) -> Iterator[SampleSpool]:
 
 
 def run(
-    server: StubServer,
-    pool: WorkerPool,
-    spool: SampleSpool,
-    *tasks: Task,
-    stop: threading.Event | None = None,
-    abort: bool = False,
+    server: StubServer, pool: WorkerPool | None, spool: SampleSpool, *tasks: Task, **stage: Any
 ) -> tuple[TaskResult, ...]:
-    stage = Stage(
-        open_wire=partial(open_client, server.url),
-        context=WorkContext("big5", seed=1),
-        origin_ns=0,
-        boot=0,
-        spool=spool,
-        abort_on_failure=abort,
-    )
-    jobs = [Job(task, SEARCH, 0, place) for place, task in enumerate(tasks)]
-    return run_step(jobs, stage, stop=stop or threading.Event(), workers=pool)
+    return ask(server.url, *((task, SEARCH) for task in tasks), workers=pool, spool=spool, **stage)
 
 
 def many(**keys: Any) -> Task:
@@ -126,7 +110,7 @@ def test_a_stop_ends_all_processes(serve: Serve, pool: WorkerPool, spool: Sample
 
 def test_a_failure_in_one_process_is_raised_here(serve: Serve, pool: WorkerPool, spool: SampleSpool):
     with pytest.raises(TaskAborted, match="http_error"):
-        run(serve(default=Reply(status=500, body=b"{}")), pool, spool, many(), abort=True)
+        run(serve(default=Reply(status=500, body=b"{}")), pool, spool, many(), abort_on_failure=True)
     dead = serve()
     dead.die()
     with pytest.raises(NodeGone):
@@ -158,16 +142,8 @@ def test_a_process_that_is_killed_is_an_error_and_leaves_none_behind(serve: Serv
 
 def marked(server: StubServer, pool: WorkerPool | None, spool: SampleSpool, *tasks: Task) -> list[int]:
     """How many searches had arrived at each mark."""
-    stage = Stage(partial(open_client, server.url), WorkContext("big5"), origin_ns=0, boot=0, spool=spool)
-    jobs = [Job(task, SEARCH, 0, place) for place, task in enumerate(tasks)]
     found: list[int] = []
-    run_step(
-        jobs,
-        stage,
-        stop=threading.Event(),
-        workers=pool,
-        mark=lambda: found.append(len(server.searches)),
-    )
+    run(server, pool, spool, *tasks, mark=lambda: found.append(len(server.searches)))
     return found
 
 

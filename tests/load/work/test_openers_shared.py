@@ -1,18 +1,16 @@
 """What operations share: retries, answers that a track asserts, and that some cannot be asked."""
 
-import threading
 from typing import Any
 
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load.executor import Job, Stage, run_step
-from benchctl.load.transport import Answer, Request, WireClient
+from benchctl.load.transport import Answer, Request
 from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome
-from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 from load.playing import Node, found, outcome, play_operation, request_of, workload
+from load.storm import ask_one
 from load.stub_server import Serve
 
 HEALTH: dict[str, Any] = {"operation_type": "cluster-health", "retry_wait_period": 0.25}
@@ -159,15 +157,12 @@ def test_what_is_not_known_of_answers_cannot_be_asserted():
         ),
     ],
 )
-@pytest.mark.parametrize("task", [Task("x", iterations=5), Task("x"), Task("x", warmup_time_period=5.0)])
+@pytest.mark.parametrize("task", [{"iterations": 5}, {}, {"warmup_time_period": 5.0}])
 def test_what_cannot_be_asked_is_unsupported_and_nothing_is_sent(
-    serve: Serve, raw: Any, said: str, task: Task
+    serve: Serve, raw: Any, said: str, task: dict[str, Any]
 ):
     server = serve()
-    operation = decode_operation({"name": "x", **raw})
-    stage = Stage(lambda _: WireClient(server.url), WorkContext("big5"), origin_ns=0, boot=0)
-    job = Job(task, operation, 0, 0)
-    (result,) = run_step([job], stage, stop=threading.Event())
+    result = ask_one(server.url, decode_operation({"name": "x", **raw}), **task)
     assert result.unsupported is not None
     assert said in result.unsupported
     assert len(server.received) == 1  # the greeting
