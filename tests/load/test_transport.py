@@ -139,15 +139,6 @@ def test_a_connection_that_died_while_idle_is_replaced(serve: Serve):
     assert len(server.searches) == 1
 
 
-def test_proxies_of_the_environment_are_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    closed = serve()
-    closed.die()
-    monkeypatch.setenv("http_proxy", closed.url)
-    monkeypatch.setenv("all_proxy", closed.url)
-    with WireClient(serve().url) as wire:
-        assert wire.send(SEARCH).status == 200
-
-
 def test_closing_twice_is_harmless(serve: Serve):
     wire = WireClient(serve().url)
     wire.connect()

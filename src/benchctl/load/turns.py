@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -53,7 +53,7 @@ class Turnstile:
         self._left = set(range(members))
         self._here: set[int] = set()
         self._meetings = 0
-        self._alone = threading.Lock()
+        self.alone = threading.Lock()  # of a member that nobody else works beside
         # Of the step that members met for: who is going to take turns, who does, and in which order.
         self._expected: set[int] = set()
         self._turns: dict[int, Turns] = {}
@@ -82,10 +82,6 @@ class Turnstile:
             self._here.discard(member)
             self._close(member)
             self._release()
-
-    def alone(self) -> AbstractContextManager[object]:
-        """Let nobody else be in such a block meanwhile."""
-        return self._alone
 
     def open(self, member: int, turns: "Turns") -> None:
         """Take part in the step that members have met for."""
@@ -206,7 +202,7 @@ class Member:
             self.meet()
         crowded = clients * self._of > self._cpus
         if not measured or not all(map(_divisible, tasks)):
-            with self._stile.alone() if measured or crowded else nullcontext():
+            with self._stile.alone if measured or crowded else nullcontext():
                 yield None
             return
         rates = [task.rate_per_s / task.clients for task in tasks if task.rate_per_s]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import msgspec
@@ -261,14 +261,11 @@ def open_composite(operation: Composite, order: WorkOrder) -> Workload:
     return Workload(program, connections=connections)
 
 
-@dataclass(frozen=True)
-class _BoundStream:
-    """A stream as one client runs it."""
-
-    steps: "tuple[Use | _BoundStream, ...]"
+_Bound: TypeAlias = "Use | tuple[_Bound, ...]"
+"""A step as one client runs it; a stream is a tuple of such."""
 
 
-def _script(steps: "Sequence[Use | _BoundStream]", close: Callable[[str], Request]) -> Script:
+def _script(steps: Sequence[_Bound], close: Callable[[str], Request]) -> Script:
     held = Held()
     answer = yield from _run(steps, held)
     if answer.outcome is not Outcome.OK:
@@ -278,11 +275,11 @@ def _script(steps: "Sequence[Use | _BoundStream]", close: Callable[[str], Reques
     return answer
 
 
-def _open_step(step: Step, order: WorkOrder, numbers: Iterator[int]) -> Callable[[int], Use | _BoundStream]:
+def _open_step(step: Step, order: WorkOrder, numbers: Iterator[int]) -> Callable[[int], _Bound]:
     """Return what makes a client's part of it."""
     if isinstance(step, Stream):
         steps = [_open_step(inner, order, numbers) for inner in step.stream]
-        return lambda client: _BoundStream(tuple(bind(client) for bind in steps))
+        return lambda client: tuple(bind(client) for bind in steps)
     # Each operation draws its own values.
     own = replace(order, key=f"{order.key}/{next(numbers)}")
     if type(step) in _USES:
@@ -304,16 +301,16 @@ def _plain(program: Program, point: str | None) -> Use:
     return use
 
 
-def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Reply | None, Answer]:
+def _run(steps: Sequence[_Bound], held: Held) -> Generator[Item, Reply | None, Answer]:
     """Run steps in order, neighbouring streams concurrently; without streams, the engine's times are kept."""
-    beside: list[_BoundStream] = []
+    beside: list[tuple[_Bound, ...]] = []
     tooks_ms: list[int] = []
     for step in (*steps, None):
-        if isinstance(step, _BoundStream):
+        if isinstance(step, tuple):
             beside.append(step)
             continue
         if beside:
-            reply = yield Together(tuple(_run(stream.steps, held) for stream in beside))
+            reply = yield Together(tuple(_run(stream, held) for stream in beside))
             beside = []
             if reply is not None and reply.answer.outcome is not Outcome.OK:
                 return reply.answer
@@ -326,7 +323,7 @@ def _run(steps: Sequence[Use | _BoundStream], held: Held) -> Generator[Item, Rep
             return answer
         if answer.took_ms >= 0:
             tooks_ms.append(answer.took_ms)
-    if not tooks_ms or any(isinstance(step, _BoundStream) for step in steps):
+    if not tooks_ms or any(isinstance(step, tuple) for step in steps):
         return _OK
     return msgspec.structs.replace(_OK, took_ms=sum(tooks_ms), tooks_ms=tuple(tooks_ms))
 

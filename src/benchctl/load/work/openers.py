@@ -598,22 +598,16 @@ def _asserted(work: Script, assertions: Sequence[Assertion]) -> Script:
 def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
     if answer.outcome is not Outcome.OK:
         return answer
-    for assertion in assertions:
-        value = _PROPERTIES[assertion.property](answer)
-        if not _holds(value, assertion):
-            reason = (
-                f"expected {assertion.property} {assertion.condition} {assertion.value}, and it is {value}"
-            )
+    for asserted in assertions:
+        value = _PROPERTIES[asserted.property](answer)
+        try:
+            holds = _COMPARE[asserted.condition](value, asserted.value)
+        except TypeError:
+            holds = False  # an unknown value cannot be compared
+        if not holds:
+            reason = f"expected {asserted.property} {asserted.condition} {asserted.value}, and it is {value}"
             return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
     return answer
-
-
-def _holds(found: object, assertion: Assertion) -> bool:
-    try:
-        return _COMPARE[assertion.condition](found, assertion.value)
-    except TypeError:
-        # An unknown value cannot be compared.
-        return False
 
 
 def _open_cannot(operation: Cannot, _order: WorkOrder) -> Workload:
@@ -629,9 +623,6 @@ def _open_cannot(operation: Cannot, _order: WorkOrder) -> Workload:
         return (yield from lacking(operation.reason))
 
     return scripted(script, endless=False)
-
-
-# Operations of several requests, and those that depend on more than they declare, have an opener each.
 
 
 _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
