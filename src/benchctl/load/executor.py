@@ -290,7 +290,6 @@ class TaskRun:
         whole = TaskResult(samples=kept if self._new_file is None else Chunks(files))
         for client in sorted(self.clients, key=lambda client: client.number):
             whole.add(client.tally)
-        whole.disk_waits = sum(file.waits for file in files)
         return whole
 
     def _recorder(self, client: int) -> Recorder:

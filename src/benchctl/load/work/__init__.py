@@ -518,8 +518,6 @@ class Bodies:
         source = self._values.get(found.name)
         if source is None or found.end not in source.ends:
             raise ValueError(f"'{found}' is not a known value")
-        if problem := source.problem():
-            raise ValueError(f"'{found}': {problem}")
         if found.name not in self._order:
             self._order[found.name] = len(self._draws)
             self._draws.append(_draw(source, mix_key(self._root, _digest(found.name))))

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -41,7 +41,6 @@ from benchctl.track.operations import Asking, Varying, url_param
 from benchctl.track.operations.search import (
     CompositeAgg,
     MultiSearch,
-    Names,
     PaginatedSearch,
     RawRequest,
     ScrollSearch,
@@ -397,14 +396,15 @@ def open_paginated_search(operation: PaginatedSearch, order: WorkOrder) -> Workl
 
 def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
     """Open pages of buckets: the next one begins at the `after_key` of the last."""
-    (names,) = composites(operation.body)
+    (path,) = composites(operation.body)
+    names = path[1::2]
     changes = {} if operation.results_per_page is None else {"size": operation.results_per_page}
-    body = change_composite(operation.body, names, changes)
-    size = composite_at(body, names).get("size", _HITS)
+    body = change_composite(operation.body, path, changes)
+    size = composite_at(body, path).get("size", _HITS)
     inner = ".".join(("aggregations", *names))
     reads = (f"{inner}.after_key", f"{inner}.buckets.key")
     request = _request(operation, order, _search_path(operation, order), body, reads=reads)
-    bodies = order.bodies(operation, change_composite(body, names, {"after": _AFTER_MARK}))
+    bodies = order.bodies(operation, change_composite(body, path, {"after": _AFTER_MARK}))
     pages = _Pages(_most(operation.pages), lambda answer: _Page(_after_key(answer, names, size)))
 
     def script(number: int) -> Script:
@@ -417,7 +417,7 @@ def open_composite_agg(operation: CompositeAgg, order: WorkOrder) -> Workload:
     return numbered(script, order.clients)
 
 
-def _after_key(answer: bytes, names: Names, size: object) -> bytes:
+def _after_key(answer: bytes, names: Sequence[str], size: object) -> bytes:
     """The `after_key` of a full page; empty for any other.
 
     Raises:
