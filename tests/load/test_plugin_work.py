@@ -12,19 +12,21 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load import executor, work
-from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, run_step
-from benchctl.load.plugin_work import OwnOperations
-from benchctl.load.transport import Answer, Exchange, open_client
-from benchctl.load.work import WorkContext, WorkOrder
+from benchctl.load import task_clients, workload
+from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load.plugin_runner import OwnOperations
+from benchctl.load.request import Answer, Exchange
+from benchctl.load.task_clients import Job, Stage, TaskResult
+from benchctl.load.transport import open_client
 from benchctl.load.work.openers import open_workload
+from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.session import PluginError, PluginUse
 from benchctl.results.samples import Outcome, SampleSpool
+from benchctl.track.document import Document
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.schedule import read_operation
-from benchctl.track.template import Document
 from load.stub_server import Received, Reply, Serve, StubServer
 from plugins import code_in
 from waiting import eventually
@@ -639,7 +641,7 @@ def test_what_goes_wrong_in_a_plug_in_is_one_line(
 def test_a_runner_that_never_ends_is_ended_with_the_run(
     serve: Serve, play: Play, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(executor, "_OWN_CODE_S", 0.1)
+    monkeypatch.setattr(task_clients, "_OWN_CODE_S", 0.1)
     plugin = runner("""
 import time
 await es.count(index='books')
@@ -817,7 +819,7 @@ def test_the_first_of_a_list_that_fails_ends_it():
     assert next(script).path == "/a"
     refused = Answer(Outcome.HTTP_ERROR)
     with pytest.raises(StopIteration) as ended:
-        script.send(work.Reply(Exchange(0, 0, 0, 400, b"{}", 0), refused))
+        script.send(workload.Reply(Exchange(0, 0, 0, 400, b"{}", 0), refused))
     assert ended.value.value is refused
 
 

@@ -3,50 +3,269 @@
 import asyncio
 import io
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from functools import cached_property
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import cache, cached_property, reduce
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any
 
-import elasticsearch
 import msgspec
-import opensearchpy
+import numpy as np
 from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from benchctl import network
-from benchctl.load.plugin_work import OwnOperations, bulk_body
-from benchctl.load.transport import Answer, Exchange, Request
-from benchctl.load.work import (
+from benchctl.load.request import Answer, Exchange, Request, answerable, judge_of, shorten
+from benchctl.load.work.bulk import bulk_request
+from benchctl.load.work.searches import searches_in
+from benchctl.load.workload import (
     CANCELLED,
     Driven,
+    Program,
     Reply,
     Script,
     Send,
     Together,
     WorkOrder,
+    follow,
+    with_body,
 )
-from benchctl.load.work.judges import answerable, judge_of, shorten
-from benchctl.load.work.searches import searches_in
 from benchctl.official import JSON, Carry, elasticsearch_over, opensearch_over
 from benchctl.plugin.code import Code
-from benchctl.plugin.rally_classes import Unsupported
+from benchctl.plugin.rally_api import Unsupported
 from benchctl.plugin.session import PluginError, blamed
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
+from benchctl.track.document import encoded_names
+from benchctl.track.operations import Operation
+from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.operations.search import Bulk
+
+# Keys that identify the operation; all others come from the plug-in.
+_OURS = frozenset({"name", "operation-type"})
+# Types for which a changed body changes nothing else in the request.
+_BODY_AS_IT_IS = frozenset({"search"})
+_LISTS = frozenset({"index", "data-stream"})
+_TEMPLATES = ("index", "composable", "component")
+
+
+class OwnOperations:
+    """Builds requests of a built-in operation type from dictionaries, for one client.
+
+    As in Rally, keys that the type does not know are ignored, and None counts as absent. A dictionary equal
+    to the previous one yields the same request object, which the wire need not load again; one that differs
+    only in its body yields the same request with that body.
+
+    Raises:
+        PluginError: If there is no such type.
+    """
+
+    def __init__(self, kind: str, name: str, order: WorkOrder, client: int) -> None:
+        if kind not in OPERATION_TYPES:
+            raise PluginError(f"no runner is available for operation type '{kind}'")
+        self._kind = kind
+        self._name = name
+        self._order = order
+        self._client = client
+        self._before = b""
+        self._content = b""
+        self._program: Program | None = None
+        self._template: Request | None = None
+
+    completed = False
+    last: Answer | None = None  # clients judge the answers
+
+    def close(self) -> None:
+        """Nothing: its clients' connections are theirs."""
+
+    def make(self, params: Mapping[str, Any]) -> Request | Script | None:
+        """Return the next request or script for a source's parameters.
+
+        Raises:
+            PluginError: If they are invalid for the type.
+        """
+        if self._kind == "bulk" and params.get("body") is not None:
+            return self._bulk(params)
+        body = params.get("body")
+        rest = {key: value for key, value in params.items() if key != "body"}
+        encoded, content = _encoded(rest), _encoded(body)
+        if encoded == self._before and self._program is not None:
+            if content == self._content:
+                return self._program()
+            if self._template is not None and isinstance(body, dict):
+                return with_body(self._template, content)
+        # A round trip leaves plain JSON, and a copy: the plug-in may go on changing its own.
+        given = msgspec.json.decode(encoded) | (
+            {} if body is None else {"body": msgspec.json.decode(content)}
+        )
+        self._program = self._program_for(given)
+        self._before, self._content, self._template = encoded, content, None
+        work = self._program()
+        if isinstance(work, Request) and work.body == content and self._kind in _BODY_AS_IT_IS:
+            self._template = work
+        return work
+
+    def _program_for(self, params: Mapping[str, Any]) -> Program:
+        """Requests of an operation, or of each that the parameters list, in order."""
+        parts = _listed(params, self._kind)
+        programs = [
+            self._order.open(own_operation(self._kind, self._name, part)).program(self._client)
+            for part in ([params] if parts is None else parts)
+        ]
+        return programs[0] if parts is None else lambda: _in_turn(programs)
+
+    def _bulk(self, params: Mapping[str, Any]) -> Request:
+        """A body that the source made itself."""
+        body, documents = bulk_body(params["body"])
+        rest = {key: value for key, value in params.items() if key not in {"body", "bulk-size"}}
+        encoded = _encoded(rest)
+        if encoded != self._before or self._template is None:
+            self._template = self._bulk_template(msgspec.json.decode(encoded))
+            self._before = encoded
+        template = self._template
+        size = params.get("bulk-size")
+        lines_each = 2 if params.get("action-metadata-present", True) else 1
+        given = int(size) if isinstance(size, int | float) and size > 0 else 0
+        return with_body(template, body, given or max(documents // lines_each, 1))
+
+    def _bulk_template(self, params: Mapping[str, Any]) -> Request:
+        operation = own_operation(self._kind, self._name, {**params, "bulk-size": 1})
+        if not isinstance(operation, Bulk):
+            raise TypeError(f"{self._kind} is not a bulk operation")
+        # Action lines name the index themselves, as in Rally.
+        index = None if params.get("action-metadata-present", True) else operation.index
+        return bulk_request(operation, f"/{self._order.index(index)}/_bulk" if index else "/_bulk")
+
+
+def own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
+    """An operation of a built-in type from a source's parameters."""
+    try:
+        return decode_operation({**_kept(params, kind), "name": name, "operation-type": kind})
+    except msgspec.ValidationError as err:
+        raise PluginError(
+            f"the parameter source of operation '{name}' gave what no {kind} operation can have: {err}"
+        ) from err
+
+
+_MATCHING = ("template", "delete-matching-indices", "index-pattern")
+_LISTED = {
+    "create-index": ("indices", ("index", "body")),
+    "delete-index": ("indices", ("index",)),
+    **dict.fromkeys(("create-data-stream", "delete-data-stream"), ("data-streams", ("data-stream",))),
+    **{f"create-{kind}-template": ("templates", ("template", "body")) for kind in _TEMPLATES},
+    **{f"delete-{kind}-template": ("templates", _MATCHING) for kind in _TEMPLATES},
+}
+"""Operation type -> what Rally's own sources list for it, and the keys that each entry stands for."""
+
+
+def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None:
+    """The parameters of each thing that Rally does in one operation; None where nothing is listed."""
+    key, names = _LISTED.get(kind, ("", ()))
+    if not isinstance(params.get(key), list):
+        return None
+    rest = {name: value for name, value in params.items() if name != key}
+    entries = [param if isinstance(param, list) else [param] for param in params[key]]
+    return [{**rest, **dict(zip(names, entry, strict=False))} for entry in entries]
+
+
+def _in_turn(programs: Iterable[Program]) -> Script:
+    """Several operations as one; the first failure ends it."""
+    answer = Answer(Outcome.OK)
+    for program in programs:
+        work = program()
+        if work is not None:
+            answer = (yield from follow(work)) or answer
+        if answer.outcome is not Outcome.OK:
+            break
+    return answer
+
+
+def _kept(params: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """The parameters that a type knows, in the form that tracks give them."""
+    keys = _known_keys(kind)
+    kept = {
+        key: ",".join(map(str, value)) if key in _LISTS and isinstance(value, list) else value
+        for key, value in params.items()
+        if key in keys and value is not None and value != ""
+    }
+    if isinstance(kept.get("requests"), list):
+        kept["requests"] = [_kept_step(step) for step in kept["requests"]]
+    return kept
+
+
+def _kept_step(step: Any) -> Any:
+    """A part of a composite: a stream of such parts, or an operation."""
+    if not isinstance(step, dict):
+        return step
+    if isinstance(step.get("stream"), list):
+        return {"stream": [_kept_step(inner) for inner in step["stream"]]}
+    kind = step.get("operation-type")
+    if not isinstance(kind, str) or kind not in OPERATION_TYPES:
+        return step
+    return {**_kept(step, kind), **{key: step[key] for key in _OURS if key in step}}
+
+
+@cache
+def _known_keys(kind: str) -> frozenset[str]:
+    return frozenset(encoded_names(OPERATION_TYPES[kind])) - _OURS
+
+
+def bulk_body(body: object) -> tuple[bytes, int]:
+    """Return an encoded bulk body, and its number of lines."""
+    if isinstance(body, bytes | str):
+        raw = body.encode() if isinstance(body, str) else body
+        body = raw if raw.endswith(b"\n") else raw + b"\n"
+        return body, body.count(b"\n")
+    if not isinstance(body, Iterable) or isinstance(body, Mapping):
+        raise PluginError(f"a bulk body of {type(body).__name__}: text, bytes or a list of lines is needed")
+    lines = [_line(line) for line in body]
+    return b"\n".join(lines) + b"\n", len(lines)
+
+
+def _line(line: object) -> bytes:
+    if isinstance(line, str):
+        return line.rstrip("\n").encode()
+    return line.rstrip(b"\n") if isinstance(line, bytes) else _encoded(line)
+
+
+def _encoded(value: object) -> bytes:
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=_plain)
+    except (TypeError, ValueError, RecursionError) as err:
+        raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
+    # msgspec writes NaN and infinities as null, which would change the request.
+    if b"null" in encoded and not _is_finite(value):
+        raise PluginError("a parameter source gave what is not JSON: a number that is not finite")
+    return encoded
+
+
+def _is_finite(value: object) -> bool:
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    if isinstance(value, Mapping):
+        return all(map(_is_finite, value.values()))
+    return not isinstance(value, list | tuple | set | frozenset) or all(map(_is_finite, value))
+
+
+def _plain(value: object) -> object:
+    """Converts the numpy values that plug-ins compute with."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    raise TypeError(f"an object of type {type(value).__name__}")
+
+
+# A runner's client is an engine's official one, over the measured wire.
 
 _TIMEOUT_S = 60.0
 _PRODUCT = {"x-elastic-product": "Elasticsearch"}
 _CHATTY = ("opensearch", "elastic_transport")
 # What they say of themselves and of the connection is the wire's business.
 _OWN_HEADERS = frozenset({"user-agent", "connection", "x-elastic-client-meta", "accept-encoding"})
-
-ENGINE_ERRORS = (
-    elasticsearch.ApiError,
-    elasticsearch.TransportError,
-    opensearchpy.OpenSearchException,
-)
-"""Errors that the clients raise about a request."""
 
 
 class Cancelled(BaseException):
@@ -72,6 +291,11 @@ class Engine:
         self._elastic = engine == "elasticsearch"
         self.title = "elasticsearch-py" if self._elastic else "opensearch-py"
         self.client: Any = (elasticsearch_over if self._elastic else opensearch_over)(carry)
+        package = import_module(type(self.client).__module__.partition(".")[0])
+        # What it raises about a request.
+        self.errors = (
+            (package.ApiError, package.TransportError) if self._elastic else (package.OpenSearchException,)
+        )
         # What all parts of a client derive from, such as the one for indices.
         self._part: type = type(self.client.indices).__bases__[0]
 
@@ -106,26 +330,7 @@ def _content_type(body: bytes) -> str:
 
 _LOOK_S = 0.05
 _MOST_32_BITS, _MOST_64_BITS = 2**31 - 1, 2**63 - 1  # what samples hold
-
-_NOT_DONE = Answer(Outcome.OK)
-_NOTHING = Exchange(0, 0, 0, 0, b"", 0)
-
-
-# What a plug-in's runner gets: an engine's official client, whose methods can be awaited.
-
 _OPTIONS = frozenset({"request_timeout", "ignore", "headers", "opaque_id"})
-
-
-class ClientLacksError(AttributeError):
-    """A runner wants a method that this engine's client does not have."""
-
-
-class ClientRefusesError(TypeError):
-    """A runner gives a method of this engine's client what that does not take."""
-
-
-LACKING = (ClientLacksError, ClientRefusesError)
-"""Attributes that only the other engine's client has: its operations are unsupported on this one."""
 
 
 class RawResponse(io.BytesIO):
@@ -156,14 +361,14 @@ class RunnerClient:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        engine, path = self._work.engine, (*self._path, name)
         try:
-            value = _at(self._work.engine.client, (*self._path, name))
+            value = reduce(getattr, path, engine.client)
         except AttributeError as err:
-            where = ".".join((*self._path, name))
-            raise ClientLacksError(f"{self._work.engine.title} has no '{where}'") from err
-        if self._work.engine.is_part(value):
-            return RunnerClient(self._work, (*self._path, name), self._options)
-        return self._method(name) if callable(value) else value
+            raise Unsupported(f"{engine.title} has no '{'.'.join(path)}'") from err
+        if engine.is_part(value):
+            return RunnerClient(self._work, path, self._options)
+        return self._method(path) if callable(value) else value
 
     def options(self, **options: Any) -> "RunnerClient":
         """Return the same client with options for its requests."""
@@ -174,20 +379,22 @@ class RunnerClient:
         self._work.raw = True
 
     @property
-    def transport(self) -> "_Transport":
-        """The transport that OpenSearch's plug-ins send requests with."""
-        return _Transport(self)
+    def transport(self) -> "RunnerClient":
+        """Itself, by whose `perform_request` OpenSearch's plug-ins send requests."""
+        return self
 
     async def perform_request(
         self,
         method: str,
-        path: str,
-        *,
+        path: str = "",
         params: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
         body: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        url: str = "",
+        **_: object,
     ) -> Any:
-        """Send any request."""
+        """Send any request, in the form of either client or its transport."""
         options = dict(self._options)
         sent_headers = {**(options.pop("headers", None) or {}), **(headers or {})}
         if options.get("opaque_id") is not None:
@@ -201,7 +408,7 @@ class RunnerClient:
         engine = self._work.engine
         client, more = engine.options(options)
         return self._work.response(
-            engine.ask(client, method, path, query | more, headers=sent_headers, body=body)
+            engine.ask(client, method, path or url, query | more, headers=sent_headers, body=body)
         )
 
     async def perform_operation(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,8 +418,8 @@ class RunnerClient:
     def __repr__(self) -> str:
         return f"<{' '.join((self._work.engine.title, *self._path))} of benchctl>"
 
-    def _method(self, name: str) -> Callable[..., Awaitable[Any]]:
-        work, path, options = self._work, (*self._path, name), self._options
+    def _method(self, path: tuple[str, ...]) -> Callable[..., Awaitable[Any]]:
+        work, options = self._work, self._options
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             # Clients of an earlier age took these as arguments, and plug-ins still give them so.
@@ -221,85 +428,36 @@ class RunnerClient:
             client, more = work.engine.options({**options, **own})
             before = work.reply
             try:
-                result = _at(client, path)(*args, **{**kwargs, **more})
+                result = reduce(getattr, path, client)(*args, **{**kwargs, **more})
             except TypeError as err:
                 if work.reply is not before:
                     raise
-                raise ClientRefusesError(f"{work.engine.title}: {err}") from err
+                raise Unsupported(f"{work.engine.title}: {err}") from err
             return work.response(result)
 
         return call
 
 
-class _Transport:
-    """The transport of a client, as far as plug-ins use it."""
-
-    def __init__(self, client: RunnerClient) -> None:
-        self._client = client
-
-    async def perform_request(
-        self,
-        method: str,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        body: object = None,
-        headers: Mapping[str, str] | None = None,
-        **_: object,
-    ) -> Any:
-        """Send any request."""
-        return await self._client.perform_request(method, url, params=params, headers=headers, body=body)
+def _quiet_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop that prints nothing: what ends a task is on its way already."""
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    return loop
 
 
-def _at(value: Any, path: tuple[str, ...]) -> Any:
-    for name in path:
-        value = getattr(value, name)
-    return value
-
-
-class Loop:
-    """An event loop for the thread of one client; made when it is first needed."""
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def run(self, coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:
-        """Run a coroutine to its end, and nothing that it has begun beyond that.
-
-        Args:
-            coroutine: what to run.
-            halted: whether to end it where it waits; looked at now and then.
-
-        Raises:
-            asyncio.CancelledError: If it was ended.
-        """
-        loop = self._loop = self._loop or asyncio.new_event_loop()
-        task = loop.create_task(coroutine)
-        watch = loop.call_later(_LOOK_S, self._look, task, halted)
-        try:
-            return loop.run_until_complete(task)
-        finally:
-            watch.cancel()
-            if task.done() and not task.cancelled():
-                # What ended it is on its way; the loop would print it once more.
-                task.exception()
-            left = asyncio.all_tasks(loop)
-            for pending in left:
-                pending.cancel()
-            if left:
-                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-
-    def close(self) -> None:
-        """Close the loop; harmless when there is none."""
-        if self._loop is not None:
-            self._loop.close()
-        self._loop = None
-
-    def _look(self, task: asyncio.Task[Any], halted: Callable[[], bool]) -> None:
-        if task.done() or self._loop is None:
-            return
-        if halted():
-            task.cancel()
-        self._loop.call_later(_LOOK_S, self._look, task, halted)
+async def _watched(coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:
+    """Run a coroutine to its end, or to where it waits once `halted`; what it has begun ends with it."""
+    task = asyncio.ensure_future(coroutine)
+    try:
+        while not (await asyncio.wait([task], timeout=_LOOK_S))[0]:
+            if halted():
+                task.cancel()
+        return task.result()
+    finally:
+        left = [pending for pending in asyncio.all_tasks() if pending is not asyncio.current_task()]
+        for pending in left:
+            pending.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
 
 class RunnerWork:
@@ -330,7 +488,7 @@ class RunnerWork:
         self._code = code
         self._order = order
         self._client = client
-        self._loop = Loop()
+        self._loop = asyncio.Runner(loop_factory=_quiet_loop)
         self._send: Send | None = None  # sends a request; None between operations
         # Of the operation: what came back last, the first response with status 200 that is no success all the
         # same, and whether the runner wants responses undecoded.
@@ -345,9 +503,9 @@ class RunnerWork:
         """Return whether the runner says that all is done; one that says nothing goes on."""
         return bool(getattr(self._runner, "completed", False))
 
-    def script(self, params: Mapping[str, Any]) -> Script:
+    def make(self, params: Mapping[str, Any]) -> Script:
         """Return the script of one operation."""
-        answer = _NOT_DONE
+        answer = Answer(Outcome.OK)
 
         def run(send: Send, halted: Callable[[], bool]) -> None:
             nonlocal answer
@@ -406,17 +564,17 @@ class RunnerWork:
     def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
         self._send, self.reply, self._partial, self.raw = send, None, None, False
         try:
-            result = self._loop.run(self._operate(params), halted)
+            result = self._loop.run(_watched(self._call(params), halted))
         except (Cancelled, asyncio.CancelledError):
             return CANCELLED
-        except ENGINE_ERRORS as err:
-            # Its frames refer to it, and nobody collects cycles while a task is measured.
-            return self._failure(err.with_traceback(None))
-        except (*LACKING, Unsupported) as err:
+        except Unsupported as err:
             return Answer(Outcome.HTTP_ERROR, reason=shorten(str(err)), lacking=shorten(str(err)))
         except (KeyboardInterrupt, PluginError):
             raise
         except BaseException as err:
+            if isinstance(err, self.engine.errors):
+                # Its frames refer to it, and nobody collects cycles while a task is measured.
+                return self._failure(err.with_traceback(None))
             raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
         finally:
             self._send = None
@@ -426,20 +584,17 @@ class RunnerWork:
             return answer
         return msgspec.structs.replace(answer, outcome=partial.outcome, reason=partial.reason)
 
-    async def _operate(self, params: dict[str, Any]) -> Any:
-        try:
-            return await self._call(params)
-        except SystemExit as err:  # event loops let it pass, and print it
-            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
-
     async def _call(self, params: dict[str, Any]) -> Any:
         client: Any = RunnerClient(self)
         if getattr(self._runner, "multi_cluster", False):
             client = {"default": client}
-        if hasattr(self._runner, "__aenter__") and hasattr(self._runner, "__aexit__"):
-            async with self._runner:
-                return await self._runner(client, params)
-        return await self._runner(client, params)
+        try:
+            if hasattr(self._runner, "__aenter__") and hasattr(self._runner, "__aexit__"):
+                async with self._runner:
+                    return await self._runner(client, params)
+            return await self._runner(client, params)
+        except SystemExit as err:  # event loops let it pass, and print it
+            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
 
     async def perform(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Do an operation of benchctl's own within one of the runner's."""
@@ -483,7 +638,7 @@ class RunnerWork:
             elif isinstance(item, Together):
                 for branch in item.scripts:
                     answer = await self._follow(branch)
-                reply = Reply(_NOTHING, answer)
+                reply = Reply(Exchange(0, 0, 0, 0, b"", 0), answer)
             elif isinstance(item, Driven):
                 raise PluginError("a runner cannot call another plug-in's runner this way")
             else:

@@ -3,10 +3,9 @@
 import ast
 import hashlib
 import json
-import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -87,20 +86,17 @@ def read_code(folder: Path) -> Code | None:
     return Code(folder.parent, folder.name, main.removesuffix(".py"), files, _digest(main, files))
 
 
-def _python_files(root: Path, name: str) -> Iterator[Path]:
-    """Yield the files of a package or module, without hidden folders."""
+def _python_files(root: Path, name: str) -> list[Path]:
+    """Return the files of a package or module, without hidden folders."""
     if (root / f"{name}.py").is_file() and not (root / name).is_dir():
-        yield root / f"{name}.py"
-    for folder, inner, names in os.walk(root / name):
-        inner[:] = sorted(
-            entry_name
-            for entry_name in inner
-            if not entry_name.startswith(".") and entry_name != "__pycache__"
-        )
-        for entry_name in sorted(names):
-            path = Path(folder) / entry_name
-            if entry_name.endswith(".py") and path.is_file():  # reading a pipe or device might never end
-                yield path
+        return [root / f"{name}.py"]
+    folder = root / name
+    return [
+        path
+        for path in sorted(folder.rglob("*.py"))
+        if not any(part.startswith(".") or part == "__pycache__" for part in path.relative_to(folder).parts)
+        and path.is_file()  # reading a pipe or device might never end
+    ]
 
 
 def _content(path: Path, so_far: int) -> bytes:
@@ -184,20 +180,15 @@ class Consent:
         Returns:
             How many there were.
         """
-        forgotten = 0
-        for path in sorted(self.home.trusted.glob("*.json")):
-            if path.stem == code.digest or _main_file(path.read_text(encoding="utf-8")) == str(code.path):
-                path.unlink()
-                forgotten += 1
-        return forgotten
-
-
-def _main_file(text: str) -> str | None:
-    try:
-        content = json.loads(text)
-    except ValueError:
-        return None
-    return content.get("plug-in") if isinstance(content, dict) else None
+        recorded = f'"plug-in": {json.dumps(str(code.path))},'
+        paths = [
+            path
+            for path in self.home.trusted.glob("*.json")
+            if path.stem == code.digest or recorded in path.read_text(encoding="utf-8", errors="replace")
+        ]
+        for path in paths:
+            path.unlink()
+        return len(paths)
 
 
 def refusal(problem: str, code: Code | None) -> UsageError:

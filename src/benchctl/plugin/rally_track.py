@@ -1,6 +1,6 @@
 """The track as plug-ins see it: Rally's classes with the attributes that they read and change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from benchctl.plugin.rally_classes import InvalidName, class_name
+from benchctl.plugin.rally_api import class_name
 from benchctl.track import model
-from benchctl.track.model import Corpus
 from benchctl.track.operations import Operation as AnyOperation
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 
@@ -18,25 +17,8 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 class _OperationType(Enum):
     """Built-in operation types by the names of their classes in Rally."""
 
-    @property
-    def admin_op(self) -> bool:
-        """Return whether reports omit it unless the track says otherwise."""
-        return not OPERATION_TYPES[self.value].shown
-
     def to_hyphenated_string(self) -> str:
         return str(self.value)
-
-    @classmethod
-    def from_hyphenated_string(cls, v: str) -> "_OperationType":
-        """Return the member of that name.
-
-        Raises:
-            KeyError: If there is none.
-        """
-        try:
-            return cls(v)
-        except ValueError as err:
-            raise KeyError(f"No enum value for [{v}]") from err
 
 
 OperationType = _OperationType("OperationType", {class_name(kind): kind for kind in OPERATION_TYPES})  # type: ignore[call-arg]
@@ -54,18 +36,11 @@ class TypeName(str):
 
 @dataclass
 class Index:
-    """An index."""
+    """An index or data stream."""
 
     name: str
     body: dict[str, Any] | None = None
     types: list[TypeName] = field(default_factory=list)
-
-
-@dataclass
-class DataStream:
-    """A data stream."""
-
-    name: str
 
 
 @dataclass
@@ -93,44 +68,25 @@ class Documents:
     """
 
     SOURCE_FORMAT_BULK = "bulk"
+    document_archive: str | None = None
+    base_url: str | None = None
+    includes_action_and_meta_data = False
+    number_of_documents = 0
+    compressed_size_in_bytes: int | None = None
+    uncompressed_size_in_bytes: int | None = None
+    target_index: str | None = None
+    target_data_stream: str | None = None
+    target_type: str | None = None
 
-    def __init__(  # noqa: PLR0913 - Rally's signature
-        self,
-        source_format: str = SOURCE_FORMAT_BULK,
-        document_file: str | None = None,
-        *,
-        document_archive: str | None = None,
-        base_url: str | None = None,
-        includes_action_and_meta_data: bool = False,
-        number_of_documents: int = 0,
-        compressed_size_in_bytes: int | None = None,
-        uncompressed_size_in_bytes: int | None = None,
-        target_index: str | None = None,
-        target_data_stream: str | None = None,
-        target_type: str | None = None,
-        meta_data: dict[str, Any] | None = None,
+    def __init__(
+        self, source_format: str = SOURCE_FORMAT_BULK, document_file: str | None = None, **given: Any
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self"}
-        given["meta_data"] = meta_data or {}
-        for name, value in given.items():
+        self.source_format = source_format
+        self.document_file = document_file
+        for name, value in {"meta_data": {}, **given}.items():
             own = getattr(type(self), name, None)
             if not isinstance(own, property) or own.fset is not None:
                 setattr(self, name, value)
-
-    def has_compressed_corpus(self) -> bool:
-        return self.document_archive is not None  # type: ignore[attr-defined]
-
-    def has_uncompressed_corpus(self) -> bool:
-        return self.document_file is not None  # type: ignore[attr-defined]
-
-    @property
-    def number_of_lines(self) -> int:
-        lines: int = self.number_of_documents * (2 if self.includes_action_and_meta_data else 1)  # type: ignore[attr-defined]
-        return lines
-
-    @property
-    def is_bulk(self) -> bool:
-        return bool(self.source_format == self.SOURCE_FORMAT_BULK)  # type: ignore[attr-defined]
 
 
 @dataclass
@@ -142,30 +98,9 @@ class DocumentCorpus:
     meta_data: dict[str, Any] = field(default_factory=dict)
 
     def number_of_documents(self, source_format: str = Documents.SOURCE_FORMAT_BULK) -> int:
-        return sum(
-            document.number_of_documents  # type: ignore[attr-defined]
-            for document in self.documents
-            if document.source_format == source_format  # type: ignore[attr-defined]
-        )
-
-    def filter(
-        self,
-        source_format: str | None = None,
-        target_indices: Sequence[str] | None = None,
-        target_data_streams: Sequence[str] | None = None,
-    ) -> "DocumentCorpus":
-        """Return the corpus with only the documents for these targets."""
-        wanted = {
-            "source_format": [source_format] if source_format else None,
-            "target_index": target_indices,
-            "target_data_stream": target_data_streams,
-        }
-        documents = [
-            document
-            for document in self.documents
-            if all(not names or getattr(document, key) in names for key, names in wanted.items())
-        ]
-        return DocumentCorpus(self.name, documents, dict(self.meta_data))
+        """Return how many there are in files of a format."""
+        files = [document for document in self.documents if document.source_format == source_format]
+        return sum(document.number_of_documents for document in files)
 
 
 @dataclass
@@ -221,7 +156,6 @@ class Challenge:
     meta_data: dict[str, Any] = field(default_factory=dict)
     parameters: dict[str, Any] = field(default_factory=dict)
     schedule: list[Task] = field(default_factory=list)
-    user_info: str = ""
 
 
 @dataclass
@@ -233,19 +167,12 @@ class Track:
     meta_data: dict[str, Any] = field(default_factory=dict)
     challenges: list[Challenge] = field(default_factory=list)
     indices: list[Index] = field(default_factory=list)
-    data_streams: list[DataStream] = field(default_factory=list)
+    data_streams: list[Index] = field(default_factory=list)
     templates: list[IndexTemplate] = field(default_factory=list)
     composable_templates: list[IndexTemplate] = field(default_factory=list)
     component_templates: list[ComponentTemplate] = field(default_factory=list)
     corpora: list[DocumentCorpus] = field(default_factory=list)
-    dependencies: list[str] = field(default_factory=list)
     root: str | None = None
-    has_plugins: bool = True
-
-    @property
-    def default_challenge(self) -> Challenge | None:
-        marked = [challenge for challenge in self.challenges if challenge.default]
-        return marked[0] if marked else self.challenges[0] if len(self.challenges) == 1 else None
 
     @property
     def selected_challenge(self) -> Challenge | None:
@@ -253,7 +180,10 @@ class Track:
 
     @property
     def selected_challenge_or_default(self) -> Challenge | None:
-        return self.selected_challenge or self.default_challenge
+        marked = [challenge for challenge in self.challenges if challenge.default]
+        if not marked and len(self.challenges) == 1:
+            marked = self.challenges
+        return self.selected_challenge or next(iter(marked), None)
 
     selected_test_procedure = selected_challenge
     selected_test_procedure_or_default = selected_challenge_or_default
@@ -262,28 +192,11 @@ class Track:
     def test_procedures(self) -> list[Challenge]:
         return self.challenges
 
-    def find_challenge_or_default(self, name: str) -> Challenge | None:
-        """Return a challenge by name, or the default.
-
-        Raises:
-            InvalidName: If there is none of that name.
-        """
-        if not name:
-            return self.default_challenge
-        match = next((challenge for challenge in self.challenges if challenge.name == name), None)
-        if match is None:
-            raise InvalidName(f"Unknown challenge [{name}] for track [{self.name}]")
-        return match
-
     def index_names(self) -> list[str]:
         return [index.name for index in self.indices]
 
     def data_stream_names(self) -> list[str]:
         return [stream.name for stream in self.data_streams]
-
-    @property
-    def number_of_documents(self) -> int:
-        return sum(corpus.number_of_documents() for corpus in self.corpora)
 
 
 def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) -> Track:
@@ -303,7 +216,7 @@ def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) 
             Index(index.name, msgspec.to_builtins(index.body), [TypeName(kind) for kind in index.types])
             for index in track.indices
         ],
-        data_streams=[DataStream(name) for name in track.data_streams],
+        data_streams=[Index(name) for name in track.data_streams],
         templates=_templates(track, "index"),
         composable_templates=_templates(track, "composable"),
         component_templates=[
@@ -312,47 +225,33 @@ def track_of(track: model.Track, challenge: model.Challenge | None, root: Path) 
             if template.kind == "component"
         ],
         corpora=[_corpus(corpus, root) for corpus in track.corpora],
-        dependencies=list(track.dependencies),
         root=str(root),
     )
 
 
 def task_of(task: model.Task, operation: AnyOperation) -> Task:
     """Return a task for plug-ins."""
-    throttle = {
-        "clients": task.clients,
-        "target-throughput": task.target_throughput,
-        "target-interval": task.target_interval,
-    }
+    throttle = ("clients", "target_throughput", "target_interval")
+    params = {name.replace("_", "-"): getattr(task, name) for name in throttle}
+    same = ("clients", "warmup_iterations", "iterations", "warmup_time_period", "time_period")
     return Task(
         name=task.label,
         operation=_operation(operation),
-        clients=task.clients,
-        warmup_iterations=task.warmup_iterations,
-        iterations=task.iterations,
-        warmup_time_period=task.warmup_time_period,
-        time_period=task.time_period,
+        **{name: getattr(task, name) for name in same},
         schedule=task.scheduler or task.schedule,
-        params={
-            **{name: value for name, value in throttle.items() if value is not None},
-            **_copy(task.scheduler_params),
-        },
+        params={name: value for name, value in params.items() if value is not None}
+        | _copy(task.scheduler_params),
         tags=list(task.tags),
         meta_data=_copy(task.meta),
     )
 
 
 def _operation(operation: AnyOperation) -> Operation:
+    meta = _copy(operation.meta)
     if isinstance(operation, PluginOperation):
-        return Operation(
-            operation.name,
-            operation.type,
-            _copy(operation.params),
-            operation.param_source,
-            _copy(operation.meta),
-        )
-    params: dict[str, Any] = msgspec.to_builtins(operation)
-    return Operation(operation.name, operation.type_name, params, None, _copy(operation.meta))
+        params = _copy(operation.params)
+        return Operation(operation.name, operation.type, params, operation.param_source, meta)
+    return Operation(operation.name, operation.type_name, msgspec.to_builtins(operation), None, meta)
 
 
 def _challenge(challenge: model.Challenge, track: model.Track, *, selected: bool) -> Challenge:
@@ -365,7 +264,6 @@ def _challenge(challenge: model.Challenge, track: model.Track, *, selected: bool
         meta_data=_copy(challenge.meta),
         parameters=_copy(challenge.parameters),
         schedule=[task_of(task, operations[task.operation]) for task in challenge.schedule],
-        user_info=challenge.user_info,
     )
 
 
@@ -379,29 +277,41 @@ def _templates(track: model.Track, kind: model.TemplateKind) -> list[IndexTempla
     ]
 
 
-def _corpus(corpus: Corpus, root: Path) -> DocumentCorpus:
-    return DocumentCorpus(
-        corpus.name,
-        [
-            Documents(
-                document.source_format,
-                str(root / document.source_file),
-                base_url=document.base_url,
-                includes_action_and_meta_data=document.includes_action_and_meta_data,
-                number_of_documents=document.document_count or 0,
-                compressed_size_in_bytes=document.compressed_bytes,
-                uncompressed_size_in_bytes=document.uncompressed_bytes,
-                target_index=document.target_index,
-                target_data_stream=document.target_data_stream,
-                target_type=document.target_type,
-                meta_data=_copy(document.meta),
-            )
-            for document in corpus.documents
-        ],
-        _copy(corpus.meta),
-    )
+def _corpus(corpus: model.Corpus, root: Path) -> DocumentCorpus:
+    documents = [
+        Documents(
+            document.source_format,
+            str(root / document.source_file),
+            base_url=document.base_url,
+            includes_action_and_meta_data=document.includes_action_and_meta_data,
+            number_of_documents=document.document_count or 0,
+            compressed_size_in_bytes=document.compressed_bytes,
+            uncompressed_size_in_bytes=document.uncompressed_bytes,
+            target_index=document.target_index,
+            target_data_stream=document.target_data_stream,
+            target_type=document.target_type,
+            meta_data=_copy(document.meta),
+        )
+        for document in corpus.documents
+    ]
+    return DocumentCorpus(corpus.name, documents, _copy(corpus.meta))
 
 
 def _copy(value: dict[str, Any]) -> dict[str, Any]:
     copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
     return copied
+
+
+CLASSES: Mapping[str, Any] = {
+    **{
+        kind.__name__: kind
+        for kind in (
+            Index, IndexTemplate, ComponentTemplate, Documents, DocumentCorpus, Operation, Task, Challenge,
+            Track,
+        )
+    },
+    "OperationType": OperationType,
+    "Workload": Track,
+    "TestProcedure": Challenge,
+}  # fmt: skip
+"""Names that plug-ins import -> the track's classes."""

@@ -2,25 +2,23 @@
 
 import builtins
 import fcntl
+import functools
+import itertools
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from pathlib import Path, PurePosixPath
 from types import ModuleType
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
-from benchctl.child import follow_parent
 from benchctl.errors import BenchctlError
-from benchctl.plugin import rally_classes, rally_helpers, rally_track
+from benchctl.plugin import rally_api
 from benchctl.plugin.code import SERVED, Code, read_code
-from benchctl.plugin.rally_classes import Unsupported
-from benchctl.plugin.rally_helpers import Decompressor, Downloader
-from benchctl.plugin.rally_track import Track, track_of
+from benchctl.plugin.rally_api import Decompressor, Downloader, Lacking, Served, Unsupported
+from benchctl.plugin.rally_track import CLASSES, Track, track_of
 from benchctl.track import model
 
 
@@ -64,8 +62,10 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
         return PluginError(f"{doing} of the plug-in {code.path} tried to end benchctl ({err.code})")
     if isinstance(err, Unsupported):
         return PluginNeedsError(" ".join(str(err).split()))
-    where = _place(err, code)
-    text, hint = f"{type(err).__name__}: {_words(err)}", ""
+    try:
+        text, hint = f"{type(err).__name__}: {err}", ""
+    except Exception as second:  # noqa: BLE001 - foreign code
+        text, hint = f"{type(err).__name__}: it gives no reason ({type(second).__name__})", ""
     if isinstance(err, ModuleNotFoundError) and err.name:
         # Python's message names the package.
         text, module = str(err), err.name.partition(".")[0]
@@ -74,15 +74,7 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
             if module in BROUGHT_BY_RALLY
             else f"install the package with '{module}' in benchctl's environment"
         )
-    return PluginError(f"{where}: {doing} failed: {' '.join(text.split())}", hint=hint)
-
-
-def _words(err: BaseException) -> str:
-    """Return an exception's message, whose code may fail, too."""
-    try:
-        return str(err)
-    except Exception as second:  # noqa: BLE001 - foreign code
-        return f"it gives no reason ({type(second).__name__})"
+    return PluginError(f"{_place(err, code)}: {doing} failed: {' '.join(text.split())}", hint=hint)
 
 
 def _place(err: BaseException, code: Code) -> str:
@@ -91,9 +83,7 @@ def _place(err: BaseException, code: Code) -> str:
     if isinstance(err, SyntaxError) and err.filename in own:
         return f"{err.filename}:{err.lineno or 1}"
     frames = [frame for frame in traceback.extract_tb(err.__traceback__) if frame.filename in own]
-    if not frames:
-        return str(code.path)
-    return f"{Path(frames[-1].filename)}:{frames[-1].lineno}"
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(code.path)
 
 
 # Imports of plug-in code: its own modules, from the digested text, under a private name.
@@ -112,20 +102,19 @@ class Importer:
 
     Args:
         code: the plug-in.
-        served: modules that benchctl provides, by full name; they win over installed packages of these names,
-            which would bring a different driver.
+        served: the packages that benchctl provides, by name; they win over installed ones, of other drivers.
         tag: makes the private name unique.
     """
 
-    def __init__(self, code: Code, served: Mapping[str, ModuleType], tag: str) -> None:
+    def __init__(self, code: Code, served: Mapping[str, Served], tag: str) -> None:
         self.prefix = f"benchctl_plugin_{tag}"
         self._code = code
         self._served = served
-        self._sources = dict(_modules(code))
+        self._sources = _modules(code)
         # The standard library wins: a folder `random` beside a track must not replace it.
         self._own = code.names - sys.stdlib_module_names
         # Standard output is for results.
-        own = {"__import__": self._import, "print": _print}
+        own = {"__import__": self._import, "print": functools.partial(print, file=sys.stderr)}
         self._builtins = {**vars(builtins), **own}
         self._loaded: dict[str, ModuleType] = {}
 
@@ -135,9 +124,8 @@ class Importer:
         Raises:
             ModuleNotFoundError: If there is none of that name.
         """
-        loaded = self._loaded.get(name)
-        if loaded is not None:
-            return loaded
+        if name in self._loaded:
+            return self._loaded[name]
         parent, _, last = name.rpartition(".")
         holder = self.load(parent) if parent else None
         if name not in self._sources:
@@ -185,9 +173,10 @@ class Importer:
     ) -> ModuleType:
         """Implements `import` statements of the plug-in's modules; see Python's `__import__`."""
         natural = self._natural(name, globals_ or {}, level)
-        top = natural.partition(".")[0]
+        top, *inner = natural.split(".")
         if top in SERVED:
-            return self._serve(natural, top, fromlist)
+            module: ModuleType = functools.reduce(getattr, inner, self._served[top])
+            return module if fromlist else self._served[top]
         if top not in self._own:
             return builtins.__import__(name, globals_, locals_, fromlist or (), level)
         module = self.load(natural)
@@ -206,43 +195,16 @@ class Importer:
         base = package[: len(package) - level + 1]
         return ".".join([*base, name] if name else base)
 
-    def _serve(self, name: str, top: str, fromlist: tuple[str, ...] | None) -> ModuleType:
-        """Return a module that benchctl provides.
 
-        Raises:
-            ImportError: If it lacks what is asked for, which is named.
-        """
-        module = self._served.get(name)
-        if module is None:
-            raise ImportError(f"benchctl has no '{name}' for plug-ins", name=name)
-        for item in fromlist or ():
-            if item != "*" and not hasattr(module, item):
-                raise ImportError(f"benchctl has no '{item}' of '{name}' for plug-ins", name=name)
-        return module if fromlist else self._served[top]
-
-
-def _print(*values: object, **options: Any) -> None:
-    """Python's own, to standard error by default."""
-    print(*values, **{**options, "file": options.get("file") or sys.stderr})  # noqa: T201 - foreign words
-
-
-def _modules(code: Code) -> Mapping[str, str | None]:
+def _modules(code: Code) -> dict[str, str | None]:
     """Natural name of every module -> path of its file; None for packages without one."""
     modules: dict[str, str | None] = {}
     for path in code.files:
         parts = PurePosixPath(path).with_suffix("").parts
         for depth in range(1, len(parts)):
             modules.setdefault(".".join(parts[:depth]), None)
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        modules[name] = path
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return modules
-
-
-_META_DATA: Mapping[str, Any] = {
-    "async_runner": True,
-    "rally_version": "2.13.0",
-    "benchmark_version": "2.4.0",
-}
 
 
 @dataclass
@@ -255,23 +217,41 @@ class Registry:
     schedulers: dict[str, Any] = field(default_factory=dict)  # name -> function or class
     processors: list[Any] = field(default_factory=list)  # of the track, before it is run
     # About the driver, for plug-ins.
-    meta_data: Mapping[str, Any] = field(default_factory=lambda: dict(_META_DATA))
+    meta_data: Mapping[str, Any] = field(
+        default_factory=lambda: {
+            "async_runner": True,
+            "rally_version": "2.13.0",
+            "benchmark_version": "2.4.0",
+        }
+    )
 
-    def register_param_source(self, name: str, param_source: Any) -> None:
+    def register_param_source(self, name: object, param_source: Any) -> None:
         """Register a parameter source: `f(track, params, **kwargs)`, or a class."""
-        self.param_sources[named(name)] = param_source
+        self.param_sources[_named(name)] = param_source
 
     def register_runner(self, operation_type: object, runner: Any, **kwargs: Any) -> None:
         """Register a runner of an operation type.
 
         One that is not asynchronous is for Rally before version 2: its tasks are n/a.
         """
-        name = named(operation_type)
-        self.runners[name] = runner if kwargs.get("async_runner", False) else _Blocking(name)
+        name = _named(operation_type)
+
+        async def blocking(*_: object) -> NoReturn:
+            raise Unsupported(
+                f"the runner of operation type '{name}' is not asynchronous: it has to be registered with "
+                "async_runner=True, as Rally since version 2 demands"
+            )
+
+        self.runners[name] = runner if kwargs.get("async_runner", False) else blocking
+
+    def runner_for(self, operation_type: object) -> Any:
+        """Return the runner of an operation type, which may be benchctl's own."""
+        name = _named(operation_type)
+        return self.runners.get(name) or rally_api.built_in(name)()
 
     def register_scheduler(self, name: str, scheduler: Any) -> None:
         """Register a scheduler: `f(current)`, or a class."""
-        self.schedulers[named(name)] = scheduler
+        self.schedulers[name] = scheduler
 
     def register_track_processor(self, processor: Any) -> None:
         """Register a track processor; it gets what it has attributes for, as in Rally."""
@@ -282,133 +262,23 @@ class Registry:
 
     register_workload_processor = register_track_processor  # OpenSearch Benchmark's name of the same
 
-    def register_standard_value_source(
-        self, operation_name: str, field_name: str, source: Callable[[], object]
-    ) -> None:
-        """OpenSearch Benchmark's values for optional query randomization; ignored."""
+    def register_standard_value_source(self, *_: object) -> None:
+        """Ignore OpenSearch Benchmark's values for optional query randomization."""
 
-    def register_query_randomization_info(self, operation_name: str, *info: object) -> None:
-        """Ignore where those values go."""
+    register_query_randomization_info = register_standard_value_source
 
 
-class _Blocking:
-    """Replaces a runner that is not asynchronous."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    async def __call__(self, *_: object) -> NoReturn:
-        raise Unsupported(
-            f"the runner of operation type '{self._name}' is not asynchronous: it has to be registered with "
-            "async_runner=True, as Rally since version 2 demands"
-        )
-
-
-def named(name: object) -> str:
+def _named(name: object) -> str:
     """Return a name as in tracks; plug-ins may also use Rally's enumeration."""
     hyphenated = getattr(name, "to_hyphenated_string", None)
     return str(hyphenated() if callable(hyphenated) else name)
 
 
-LOADING_LIMIT_S: Final = 60.0
-_END_S: Final = 10.0
-
-
-# The modules that plug-ins import, by Rally's and OpenSearch Benchmark's names.
-
-_RUNNER = (
-    "BulkIndex", "Delegator", "RequestContextHolder", "Retry", "Runner", "escape", "mandatory",
-    "remove_prefix", "request_context_holder", "time_func", "unwrap",
-)  # fmt: skip
-_SCHEDULER = ("DeterministicScheduler", "Scheduler", "SimpleScheduler", "Unthrottled")
-_PARAMS = (
-    "BulkIndexParamSource", "CreateComponentTemplateParamSource", "CreateComposableTemplateParamSource",
-    "DelegatingParamSource", "IndexIdConflict", "ParamSource", "SearchParamSource", "Slice",
-)  # fmt: skip
-_TRACK = (
-    "Challenge", "ComponentTemplate", "DataStream", "DocumentCorpus", "Documents", "Index", "IndexTemplate",
-    "Operation", "OperationType", "Task", "Track",
-)  # fmt: skip
-_LOADER = (
-    "Decompressor", "DefaultTrackPreparator", "DefaultWorkloadPreparator", "DocumentSetPreparator",
-    "Downloader", "TrackProcessor", "WorkloadProcessor", "render_template_from_file",
-)  # fmt: skip
-_IO = ("FileSource", "basename", "dirname", "ensure_dir", "splitext")
-_PARSE = ("parse_bool_parameter", "parse_float_parameter", "parse_int_parameter", "parse_string_parameter")
-
-
-def served_modules(registry: Registry) -> Mapping[str, ModuleType]:
-    """Return all modules of the two that plug-ins can import, by full name; `registry` is the plug-in's."""
-    modules: dict[str, ModuleType] = {}
-
-    def runner_for(operation_type: object) -> Any:
-        name = named(operation_type)
-        return registry.runners.get(name) or rally_classes.built_in(name)()
-
-    def add(name: str, **members: Any) -> None:
-        module = ModuleType(name)
-        vars(module).update(members)
-        modules[name] = module
-        parent, _, last = name.rpartition(".")
-        if parent:
-            setattr(modules[parent], last, module)
-
-    runners = {
-        **rally_classes.BUILT_IN,
-        **_of(rally_classes, _RUNNER),
-        "runner_for": runner_for,
-        "register_runner": registry.register_runner,
-    }
-    errors = rally_classes.OTHERS | {
-        name: kind
-        for name, kind in vars(rally_classes).items()
-        if isinstance(kind, type) and issubclass(kind, rally_classes.RallyError)
-    }
-    holder = _of(rally_classes, ("RequestContextHolder",))
-    subjects = {
-        **_of(rally_track, _TRACK),
-        "Workload": rally_track.Track,
-        "TestProcedure": rally_track.Challenge,
-    }
-    downloads = {"download": rally_helpers.download, "download_http": rally_helpers.download}
-    for root, track, driver, base in (
-        ("esrally", "track", "driver", rally_classes.Runner),
-        ("osbenchmark", "workload", "worker_coordinator", rally_classes.OpenSearchRunner),
-    ):
-        add(root)
-        add(f"{root}.exceptions", **errors)
-        add(f"{root}.client", **holder, OsClientFactory=_Client)
-        add(f"{root}.client.synchronous", RallySyncElasticsearch=_Client)
-        add(f"{root}.{track}", exceptions=modules[f"{root}.exceptions"], **subjects)
-        add(f"{root}.{track}.{track}", **subjects)
-        add(f"{root}.{track}.params", **_of(rally_classes, _PARAMS))
-        add(f"{root}.{track}.loader", **_of(rally_helpers, _LOADER))
-        add(f"{root}.{driver}")
-        add(f"{root}.{driver}.runner", **{**runners, "Runner": base})
-        add(f"{root}.{driver}.scheduler", **_of(rally_classes, _SCHEDULER))
-        add(f"{root}.utils")
-        add(f"{root}.utils.io", **_of(rally_helpers, _IO), MmapSource=rally_helpers.FileSource)
-        add(f"{root}.utils.net", **downloads)
-        add(f"{root}.utils.opts", to_dict=rally_helpers.to_dict, to_bool=rally_helpers.to_bool)
-        add(f"{root}.utils.convert", to_bool=rally_helpers.to_bool)
-        add(f"{root}.utils.parse", **_of(rally_helpers, _PARSE))
-    add("esrally.paths", rally_confdir=rally_helpers.confdir("rally"))
-    add("osbenchmark.paths", benchmark_confdir=rally_helpers.confdir("benchmark"))
-    return modules
-
-
-class _Client:
-    """A client that a plug-in tries to create."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise rally_classes.Unsupported(
-            "the track's plug-in creates its own client: benchctl asks nodes only over the client that "
-            "runners are given"
-        )
-
-
-def _of(module: ModuleType, names: tuple[str, ...]) -> dict[str, Callable[..., Any]]:
-    return {name: getattr(module, name) for name in names}
+def served_packages(registry: Registry) -> dict[str, Served]:
+    """Return the packages that plug-ins import, by name; `registry` is the plug-in's."""
+    own = {"runner_for": registry.runner_for, "register_runner": registry.register_runner}
+    members = {**rally_api.MEMBERS, **CLASSES, **own}
+    return {name: Served(name, members) for name in SERVED}
 
 
 @dataclass(frozen=True)
@@ -434,7 +304,7 @@ class Loaded:
         self.registry = Registry()
         self._tracks: dict[str, Track] = {}
         self._lock = threading.RLock()
-        self._importer = Importer(code, served_modules(self.registry), tag)
+        self._importer = Importer(code, served_packages(self.registry), tag)
         try:
             self._register()
         except BaseException:
@@ -459,21 +329,37 @@ class Loaded:
                 self._tracks[name] = processed
             return self._tracks[name]
 
+    def missing(self, needed: Mapping[str, frozenset[str]]) -> list[str]:
+        """Return the names that a track needs and the plug-in does not register, one phrase each.
+
+        `needed` maps `param source`, `operation type` and `scheduler` to names.
+        """
+        registered = {
+            "param source": self.registry.param_sources,
+            "operation type": self.registry.runners,
+            "scheduler": self.registry.schedulers,
+        }
+        return [
+            f"{kind} '{name}' (it registers {', '.join(sorted(registered[kind])) or 'none'})"
+            for kind, names in needed.items()
+            for name in sorted(names - registered[kind].keys())
+        ]
+
     def close(self) -> None:
         """Forget its modules."""
         self._importer.close()
 
     def _register(self) -> None:
-        code = self.code
-        with blaming(code, f"loading {code.main}.py"):
-            main = self._importer.load(f"{code.package}.{code.main}")
-            register = getattr(main, "register", None)
+        with blaming(self.code, f"loading {self.code.main}.py"):
+            register = vars(self._importer.load(f"{self.code.package}.{self.code.main}")).get("register")
             if register is None:
-                raise PluginError(f"{code.path} has no function register(registry)")
+                raise PluginError(f"{self.code.path} has no function register(registry)")
             register(self.registry)
 
     def _process(self, processor: Any, track: Track) -> None:
         with blaming(self.code, f"track processor {type(processor).__name__}"):
+            if isinstance(processor, Lacking):
+                Lacking.__call__(processor)
             for kind in ("track", "workload"):
                 change = getattr(processor, f"on_after_load_{kind}", None)
                 if change is not None:
@@ -485,36 +371,24 @@ class Loaded:
                     function(**given)
 
 
-class _Sessions:
-    """The plug-in in use in this process: the last one stays until another session needs one."""
+def check_registered(code: Code, needed: Sequence[Mapping[str, frozenset[str]]]) -> list[list[str]]:
+    """Execute a plug-in to check what it registers.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._key: tuple[Path, str, int] | None = None
-        self._loaded: Loaded | None = None
-        self._count = 0
+    Returns:
+        What it does not register of `needed`, for each challenge; see `Loaded.missing`.
 
-    def get(self, use: PluginUse) -> Loaded:
-        key = (use.folder, use.digest, use.session)
-        with self._lock:
-            if self._key != key or self._loaded is None:
-                self._key = None
-                if self._loaded is not None:
-                    self._loaded.close()
-                self._loaded = None
-                code = read_code(use.folder)
-                if code is None or code.digest != use.digest:
-                    raise BenchctlError(
-                        f"the plug-in in {use.folder} has changed since the run was planned",
-                        hint="start a new run",
-                    )
-                self._count += 1
-                self._loaded = Loaded(code, f"{use.digest[:12]}_{self._count}")
-                self._key = key
-            return self._loaded
+    Raises:
+        PluginError: If its code failed.
+    """
+    loaded = Loaded(code, f"{code.digest[:12]}_check")
+    loaded.close()
+    return [loaded.missing(names) for names in needed]
 
 
-_sessions = _Sessions()
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+# The plug-in in use in this process, by what it was loaded for: it stays until another session needs one.
+_in_use: dict[tuple[Path, str, int], Loaded] = {}
 
 
 def loaded_plugin(use: PluginUse) -> Loaded:
@@ -523,72 +397,16 @@ def loaded_plugin(use: PluginUse) -> Loaded:
     Raises:
         BenchctlError: If it has changed since consent was given, or its code failed.
     """
-    return _sessions.get(use)
-
-
-def check_registered(
-    code: Code, needed: Sequence[Mapping[str, frozenset[str]]], within_s: float = LOADING_LIMIT_S
-) -> list[list[str]]:
-    """Execute a plug-in in a separate process, which it may kill or block, to check what it registers.
-
-    Returns:
-        What it does not register of `needed`, for each challenge; see `missing_names`.
-
-    Raises:
-        PluginError: If its code failed.
-        BenchctlError: If it ended the process, or took longer than `within_s`.
-    """
-    # Spawned, not forked: the caller may have threads.
-    context = get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_check, args=(theirs, code, needed))
-    process.start()
-    theirs.close()
-    loading = f"loading {code.main}.py of the plug-in {code.path}"
-    try:
-        if not ours.poll(within_s):
-            raise BenchctlError(f"{loading} did not come to an end within {within_s:g} s")
-        reply = ours.recv()
-    except EOFError as err:
-        process.join(_END_S)
-        raise BenchctlError(
-            f"{loading} ended the process that executed it (exit status {process.exitcode})",
-            hint="look for os._exit in it, and for libraries that crash",
-        ) from err
-    finally:
-        ours.close()
-        # Its threads may never end.
-        process.kill()
-        process.join()
-    if isinstance(reply, list):
-        return reply
-    message, hint = reply
-    raise PluginError(message, hint=hint)
-
-
-def _check(line: Connection, code: Code, needed: Sequence[Mapping[str, frozenset[str]]]) -> None:
-    follow_parent()
-    try:
-        loaded = Loaded(code, f"{code.digest[:12]}_check")
-        line.send([missing_names(loaded, name) for name in needed])
-    except BenchctlError as err:
-        line.send((err.message, err.hint))
-
-
-def missing_names(loaded: Loaded, needed: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the names that a track needs and a plug-in does not register, one phrase each.
-
-    `needed` maps `param source`, `operation type` and `scheduler` to names.
-    """
-    registry = loaded.registry
-    registered = {
-        "param source": registry.param_sources,
-        "operation type": registry.runners,
-        "scheduler": registry.schedulers,
-    }
-    return [
-        f"{kind} '{name}' (it registers {', '.join(sorted(registered[kind])) or 'none'})"
-        for kind, names in needed.items()
-        for name in sorted(names)
-        if name not in registered[kind]
-    ]
+    key = (use.folder, use.digest, use.session)
+    with _lock:
+        if key not in _in_use:
+            while _in_use:
+                _in_use.popitem()[1].close()
+            code = read_code(use.folder)
+            if code is None or code.digest != use.digest:
+                raise BenchctlError(
+                    f"the plug-in in {use.folder} has changed since the run was planned",
+                    hint="start a new run",
+                )
+            _in_use[key] = Loaded(code, f"{use.digest[:12]}_{next(_numbers)}")
+        return _in_use[key]
