@@ -623,7 +623,7 @@ raise Silent
         (NO_LINES, BULK, "a bulk body of dict: text, bytes or a list of lines is needed"),
         (NO_DICTIONARY, SEARCH, "param source 's' gave list, and not a dictionary"),
         (NO_JSON, SEARCH, "a parameter source gave what is not JSON: an object of type object"),
-        (NOT_FINITE, SEARCH, "a parameter source gave what is not JSON: a number that is not finite"),
+        (NOT_FINITE, SEARCH, "a parameter source gave what is not JSON: Out of range float values"),
         (NO_BODY, BULK, "a bulk body of int: text, bytes or a list of lines is needed"),
         (FUNCTION, {**SEARCH, "param_source": "t"}, "registers no param source 't'"),
         (FUNCTION, RUN, "registers no runner for 'r'"),

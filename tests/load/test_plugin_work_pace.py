@@ -217,7 +217,7 @@ def test_requests_that_fell_due_while_the_client_was_busy_follow_without_a_pause
 
     code = code_in(tmp_path / "books")
     timer = Clockwork()
-    pace = PluginPace("s", Scheduler(), code, "ops", clock=timer.now_ns)
+    pace = PluginPace("scheduler 's'", Scheduler(), code, "ops", timer.now_ns)
     program = pace.paced(lambda: None)
     cues = pace.cues(Extent(3, 0, None, 0), 0, timer)
     due = []

@@ -2,9 +2,10 @@
 
 import asyncio
 import io
+import json
 import logging
-import math
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache, cached_property, reduce
 from http import HTTPStatus
 from importlib import import_module
@@ -39,7 +40,7 @@ from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.document import encoded_names
 from benchctl.track.operations import Operation
-from benchctl.track.operations.catalogue import OPERATION_TYPES, decode_operation
+from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
 from benchctl.track.operations.search import Bulk
 
 # Keys that identify the operation; all others come from the plug-in.
@@ -61,6 +62,9 @@ class OwnOperations:
         PluginError: If there is no such type.
     """
 
+    completed = False
+    last: Answer | None = None  # clients judge the answers
+
     def __init__(self, kind: str, name: str, order: WorkOrder, client: int) -> None:
         if kind not in OPERATION_TYPES:
             raise PluginError(f"no runner is available for operation type '{kind}'")
@@ -72,9 +76,6 @@ class OwnOperations:
         self._content = b""
         self._program: Program | None = None
         self._template: Request | None = None
-
-    completed = False
-    last: Answer | None = None  # clients judge the answers
 
     def close(self) -> None:
         """Nothing: its clients' connections are theirs."""
@@ -108,7 +109,7 @@ class OwnOperations:
 
     def _program_for(self, params: Mapping[str, Any]) -> Program:
         """Requests of an operation, or of each that the parameters list, in order."""
-        parts = _listed(params, self._kind)
+        parts = _parts(params, self._kind)
         programs = [
             self._order.open(own_operation(self._kind, self._name, part)).program(self._client)
             for part in ([params] if parts is None else parts)
@@ -159,7 +160,7 @@ _LISTED = {
 """Operation type -> what Rally's own sources list for it, and the keys that each entry stands for."""
 
 
-def _listed(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None:
+def _parts(params: Mapping[str, Any], kind: str) -> list[dict[str, Any]] | None:
     """The parameters of each thing that Rally does in one operation; None where nothing is listed."""
     key, names = _LISTED.get(kind, ("", ()))
     if not isinstance(params.get(key), list):
@@ -234,29 +235,21 @@ def _encoded(value: object) -> bytes:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError) as err:
         raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
-    # msgspec writes NaN and infinities as null, which would change the request.
-    if b"null" in encoded and not _is_finite(value):
-        raise PluginError("a parameter source gave what is not JSON: a number that is not finite")
+    if b"null" in encoded:  # what msgspec writes NaN and infinities as, which would change the request
+        try:
+            json.dumps(value, allow_nan=False, default=lambda other: _plain(other, str))
+        except ValueError as err:
+            raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
     return encoded
 
 
-def _is_finite(value: object) -> bool:
-    if isinstance(value, float | np.floating):
-        return math.isfinite(value)
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
-    if isinstance(value, Mapping):
-        return all(map(_is_finite, value.values()))
-    return not isinstance(value, list | tuple | set | frozenset) or all(map(_is_finite, value))
-
-
-def _plain(value: object) -> object:
-    """Converts the numpy values that plug-ins compute with."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray):
+def _plain(value: object, other: Callable[[object], object] | None = None) -> object:
+    """Converts the numpy values that plug-ins compute with; `other` converts all else."""
+    if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"an object of type {type(value).__name__}")
+    if other is None:
+        raise TypeError(f"an object of type {type(value).__name__}")
+    return list(value) if isinstance(value, set | frozenset) else other(value)
 
 
 # A runner's client is an engine's official one, over the measured wire.
@@ -297,11 +290,7 @@ class Engine:
             (package.ApiError, package.TransportError) if self._elastic else (package.OpenSearchException,)
         )
         # What all parts of a client derive from, such as the one for indices.
-        self._part: type = type(self.client.indices).__bases__[0]
-
-    def is_part(self, value: object) -> bool:
-        """Return whether a value is a part of the client with methods of its own."""
-        return isinstance(value, self._part)
+        self.part: type = type(self.client.indices).__bases__[0]
 
     def options(self, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the client with options for the next request, and options that must be arguments instead."""
@@ -366,7 +355,7 @@ class RunnerClient:
             value = reduce(getattr, path, engine.client)
         except AttributeError as err:
             raise Unsupported(f"{engine.title} has no '{'.'.join(path)}'") from err
-        if engine.is_part(value):
+        if isinstance(value, engine.part):
             return RunnerClient(self._work, path, self._options)
         return self._method(path) if callable(value) else value
 
@@ -460,43 +449,28 @@ async def _watched(coroutine: Coroutine[Any, Any, Any], halted: Callable[[], boo
         await asyncio.gather(*left, return_exceptions=True)
 
 
+@dataclass
 class RunnerWork:
-    """Does the operations of one client with a runner.
+    """Does the operations of one client with a runner."""
 
-    Args:
-        runner: a coroutine function, or an object with `async __call__`.
-        kind: the operation type that it is registered for.
-        name: of the operation.
-        code: of the plug-in, for messages.
-        order: for whom.
-        client: which client.
-    """
+    _runner: Any  # a coroutine function, or an object with `async __call__`
+    _operation: PluginOperation
+    _code: Code  # of the plug-in, for messages
+    _order: WorkOrder
+    _client: int
+    _send: Send | None = None  # sends a request; None between operations
+    # Of the operation: what came back last, the first response with status 200 that is no success all the
+    # same, and whether the runner wants responses undecoded.
+    reply: Reply | None = None
+    _partial: Answer | None = None
+    raw: bool = False
+    last: Answer | None = None  # what the last operation came to
+    _own: dict[str, OwnOperations] = field(default_factory=dict)
+    _loop: asyncio.Runner = field(default_factory=lambda: asyncio.Runner(loop_factory=_quiet_loop))
 
-    def __init__(
-        self,
-        runner: Any,
-        kind: str,
-        name: str,
-        code: Code,
-        order: WorkOrder,
-        *,
-        client: int,
-    ) -> None:
-        self._runner = runner
-        self._kind = kind
-        self._name = name
-        self._code = code
-        self._order = order
-        self._client = client
-        self._loop = asyncio.Runner(loop_factory=_quiet_loop)
-        self._send: Send | None = None  # sends a request; None between operations
-        # Of the operation: what came back last, the first response with status 200 that is no success all the
-        # same, and whether the runner wants responses undecoded.
-        self.reply: Reply | None = None
-        self._partial: Answer | None = None
-        self.raw = False
-        self._own: dict[str, OwnOperations] = {}
-        self.last: Answer | None = None  # what the last operation came to
+    @property
+    def _doing(self) -> str:
+        return f"the runner of operation '{self._operation.name}'"
 
     @property
     def completed(self) -> bool:
@@ -509,7 +483,8 @@ class RunnerWork:
 
         def run(send: Send, halted: Callable[[], bool]) -> None:
             nonlocal answer
-            answer = self._run({"name": self._name, "operation-type": self._kind, **params}, send, halted)
+            named = {"name": self._operation.name, "operation-type": self._operation.type}
+            answer = self._run({**named, **params}, send, halted)
 
         yield Driven(run)
         self.last = answer
@@ -574,8 +549,8 @@ class RunnerWork:
         except BaseException as err:
             if isinstance(err, self.engine.errors):
                 # Its frames refer to it, and nobody collects cycles while a task is measured.
-                return self._failure(err.with_traceback(None))
-            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+                return self._failed(f"{type(err).__name__}: {err.with_traceback(None)}")
+            raise blamed(err, self._code, self._doing) from err
         finally:
             self._send = None
         answer, partial = self._judged(result), self._partial
@@ -594,15 +569,13 @@ class RunnerWork:
                     return await self._runner(client, params)
             return await self._runner(client, params)
         except SystemExit as err:  # event loops let it pass, and print it
-            raise blamed(err, self._code, f"the runner of operation '{self._name}'") from err
+            raise blamed(err, self._code, self._doing) from err
 
     async def perform(self, kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """Do an operation of benchctl's own within one of the runner's."""
-        own = self._own.get(kind)
-        if own is None:
-            own = OwnOperations(kind, self._name, self._order, self._client)
-            self._own[kind] = own
-        made = own.make(params)
+        if kind not in self._own:
+            self._own[kind] = OwnOperations(kind, self._operation.name, self._order, self._client)
+        made = self._own[kind].make(params)
         if made is None:
             return {"weight": 0, "unit": "ops", "success": True}
         if isinstance(made, Request):
@@ -644,12 +617,12 @@ class RunnerWork:
             else:
                 await asyncio.sleep(item)
 
-    def _failure(self, err: Exception) -> Answer:
-        """Return what the wire saw of a request whose failure the runner did not handle."""
-        last = self.reply
-        if last is not None and last.answer.outcome is not Outcome.OK:
-            return last.answer
-        return Answer(Outcome.BAD_BODY, reason=shorten(f"{type(err).__name__}: {err}"))
+    def _failed(self, reason: str, weight: int = 1, unit: str = "") -> Answer:
+        """Return what the wire saw of a failure that the runner reports, or did not handle."""
+        last = None if self.reply is None else self.reply.answer
+        if last is None or last.outcome is Outcome.OK:
+            return Answer(Outcome.BAD_BODY, reason=shorten(reason), weight=weight, unit=unit)
+        return msgspec.structs.replace(last, weight=weight, unit=unit)
 
     def _judged(self, result: Any) -> Answer:
         """Return what the runner says of its operation, in the forms that Rally understands."""
@@ -659,7 +632,8 @@ class RunnerWork:
             return Answer(Outcome.OK, unit="ops")
         weight, unit = self._weight(result.get("weight", 1)), str(result.get("unit", "ops"))
         if not result.get("success", True):
-            return self._refused(result, weight, unit)
+            description = result.get("error-description") or result.get("error-type") or "nothing more"
+            return self._failed(f"its runner reports a failure, and {description}", weight, unit)
         return Answer(
             Outcome.OK,
             took_ms=_count(result.get("took"), _MOST_32_BITS),
@@ -668,14 +642,6 @@ class RunnerWork:
             weight=weight,
             unit=unit,
         )
-
-    def _refused(self, result: Mapping[str, Any], weight: int, unit: str) -> Answer:
-        last = self.reply
-        description = result.get("error-description") or result.get("error-type") or "nothing more"
-        outcome, reason = Outcome.BAD_BODY, f"its runner reports a failure, and {description}"
-        if last is not None and last.answer.outcome is not Outcome.OK:
-            outcome, reason = last.answer.outcome, last.answer.reason
-        return Answer(outcome, reason=shorten(reason), weight=weight, unit=unit)
 
     def _weight(self, value: object) -> int:
         """Units of throughput as a whole number; what is not a number counts as 1.
@@ -686,9 +652,7 @@ class RunnerWork:
         if not isinstance(value, int | float):
             return 1
         if not -_MOST_32_BITS <= value <= _MOST_32_BITS:  # NaN, too
-            raise PluginError(
-                f"{self._code.path}: the runner of operation '{self._name}' gave weight {value}"
-            )
+            raise PluginError(f"{self._code.path}: {self._doing} gave weight {value}")
         return max(round(value), 0)
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing import current_process
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -125,10 +125,11 @@ def _plugin_work(
         if runner is None:
             work = OwnOperations(operation.type, operation.name, order, client)
         else:
-            work = RunnerWork(runner, operation.type, operation.name, loaded.code, order, client=client)
+            work = RunnerWork(runner, operation, loaded.code, order, client)
         with lock, blaming(loaded.code, doing):
             own = source.partition(client, order.clients) if hasattr(source, "partition") else source
-            programs.append(PluginProgram(operation, loaded.code, own, lock, work))
+            fixed = deepcopy(operation.params)
+            programs.append(PluginProgram(own, work, loaded.code, doing, fixed, lock, _size(own)))
             return programs[-1]
 
     def close() -> None:
@@ -144,24 +145,17 @@ def _plugin_work(
     )
 
 
+@dataclass
 class PluginProgram:
     """A client's operations; schedulers look at `source`, the plug-in's object."""
 
-    def __init__(
-        self,
-        operation: PluginOperation,
-        code: Code,
-        source: Any,
-        lock: threading.Lock,
-        work: OwnOperations | RunnerWork,
-    ) -> None:
-        self.source = source
-        self.work = work
-        self._code = code
-        self._lock = lock
-        self._fixed = deepcopy(operation.params)
-        self._doing = f"param source '{operation.param_source}'"
-        self._left = _size(source)  # operations that it still has parameters for; None for no end
+    source: Any
+    work: OwnOperations | RunnerWork
+    _code: Code
+    _doing: str  # that the source is called, for messages
+    _fixed: dict[str, Any]  # parameters without a source
+    _lock: threading.Lock
+    _left: int | None  # operations that the source still has parameters for; None for no end
 
     def __call__(self) -> Request | Script | None:
         """The next operation; None when the source or the runner is exhausted."""
@@ -210,17 +204,18 @@ def plugin_paces(task: Task, operation: Operation, context: WorkContext) -> NewP
     name = task.scheduler
     if name is None:
         return None
-    loaded = _plugin_of(context, f"scheduler '{name}'")
+    doing = f"scheduler '{name}'"
+    loaded = _plugin_of(context, doing)
     factory = loaded.registry.schedulers.get(name)
     if factory is None:
-        raise PluginError(f"the plug-in {loaded.code.path} registers no scheduler '{name}'")
+        raise PluginError(f"the plug-in {loaded.code.path} registers no {doing}")
 
     def new(program: Program) -> PluginPace:
-        with blaming(loaded.code, f"scheduler '{name}'"):
+        with blaming(loaded.code, doing):
             scheduler = _scheduler(factory, task, operation)
             if hasattr(scheduler, "parameter_source"):
                 scheduler.parameter_source = getattr(program, "source", None)
-        return PluginPace(name, scheduler, loaded.code, operation.unit)
+        return PluginPace(doing, scheduler, loaded.code, operation.unit)
 
     return new
 
@@ -238,6 +233,7 @@ def _scheduler(factory: Any, task: Task, operation: Operation) -> Any:
     return factory(subject)
 
 
+@dataclass
 class PluginPace:
     """The pace of one client.
 
@@ -246,21 +242,13 @@ class PluginPace:
     answers that name none.
     """
 
-    def __init__(
-        self,
-        name: str,
-        scheduler: Any,
-        code: Code,
-        unit: str,
-        clock: Clock = time.monotonic_ns,
-    ) -> None:
-        self._doing = f"scheduler '{name}'"
-        self._scheduler = scheduler
-        self._code = code
-        self._unit = unit
-        self._clock = clock
-        self._current_s = 0.0
-        self._last: Answer | None = None
+    _doing: str  # that the scheduler is called, for messages
+    _scheduler: Any
+    _code: Code
+    _unit: str
+    _clock: Clock = time.monotonic_ns
+    _current_s: float = 0.0
+    _last: Answer | None = None
 
     def paced(self, program: Program) -> Program:
         """Return the same program, asking the scheduler before each operation."""

@@ -156,14 +156,6 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-class IndexIdConflict(Enum):
-    """The id conflicts of a source."""
-
-    NoConflicts = 0
-    SequentialConflicts = 1
-    RandomConflicts = 2
-
-
 class BulkIndexParamSource(ParamSource):
     """Documents of the track's corpora, in bulk.
 
@@ -520,7 +512,7 @@ MEMBERS: Mapping[str, Any] = {
         member.__name__: member
         for member in (
             RallyError, DataError, InvalidSyntax, ParamSource, CreateComposableTemplateParamSource,
-            CreateComponentTemplateParamSource, IndexIdConflict, BulkIndexParamSource, Slice, Runner, Retry,
+            CreateComponentTemplateParamSource, BulkIndexParamSource, Slice, Runner, Retry,
             BulkIndex,
             unwrap, mandatory, RequestContextHolder, rally_confdir, TrackProcessor, download, Downloader,
             Decompressor, DocumentSetPreparator, render_template_from_file,
@@ -529,6 +521,7 @@ MEMBERS: Mapping[str, Any] = {
     "Query": built_in("search"),
     "IndicesRecovery": built_in("wait-for-recovery"),
     "IndicesStats": built_in("index-stats"),
+    "IndexIdConflict": Enum("IndexIdConflict", ("NoConflicts", "SequentialConflicts", "RandomConflicts")),
     "BenchmarkError": RallyError,
     "time_func": lambda function: function,  # a decorator; benchctl times every request on the wire
     "MmapSource": FileSource,

@@ -3,6 +3,7 @@
 import builtins
 import fcntl
 import functools
+import importlib
 import itertools
 import sys
 import threading
@@ -10,6 +11,8 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path, PurePosixPath
 from types import ModuleType
 from typing import Any, NoReturn
@@ -66,7 +69,7 @@ def blamed(err: BaseException, code: Code, doing: str) -> PluginError:
         text, hint = f"{type(err).__name__}: {err}", ""
     except Exception as second:  # noqa: BLE001 - foreign code
         text, hint = f"{type(err).__name__}: it gives no reason ({type(second).__name__})", ""
-    if isinstance(err, ModuleNotFoundError) and err.name:
+    if isinstance(err, ModuleNotFoundError) and err.name and not err.name.startswith("benchctl_plugin_"):
         # Python's message names the package.
         text, module = str(err), err.name.partition(".")[0]
         hint = (
@@ -86,19 +89,12 @@ def _place(err: BaseException, code: Code) -> str:
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(code.path)
 
 
-# Imports of plug-in code: its own modules, from the digested text, under a private name.
-#
-# Plug-in modules get their own `__import__` instead of a finder in `sys.meta_path`: imports by benchctl or a
-# library, in any thread, cannot resolve to a plug-in, and a plug-in's imports within functions still work
-# when they run. It executes the bytes that were read for the digest, never a file that has changed since, nor
-# a compiled one beside it.
+class Importer(MetaPathFinder, Loader):
+    """Imports the modules of one plug-in, from the digested text, under a private name, until it is closed.
 
-
-class Importer:
-    """The modules of one plug-in.
-
-    Until they are closed, they are in `sys.modules` under their private names, where Python's libraries look
-    up a class's module.
+    Plug-in modules get their own `__import__`, which knows their natural names: imports by benchctl or a
+    library, in any thread, cannot resolve to a plug-in. It executes the bytes that were read for the digest,
+    never a file that has changed since, nor a compiled one beside it.
 
     Args:
         code: the plug-in.
@@ -107,104 +103,77 @@ class Importer:
     """
 
     def __init__(self, code: Code, served: Mapping[str, Served], tag: str) -> None:
-        self.prefix = f"benchctl_plugin_{tag}"
+        self._root = f"benchctl_plugin_{tag}"
         self._code = code
         self._served = served
-        self._sources = _modules(code)
+        self._sources: dict[str, str | None] = {self._root: None}  # None for packages without a file
+        for path in code.files:
+            parts = [self._root, *PurePosixPath(path).with_suffix("").parts]
+            for depth in range(2, len(parts)):
+                self._sources.setdefault(".".join(parts[:depth]), None)
+            self._sources[".".join(parts).removesuffix(".__init__")] = path
         # The standard library wins: a folder `random` beside a track must not replace it.
         self._own = code.names - sys.stdlib_module_names
         # Standard output is for results.
         own = {"__import__": self._import, "print": functools.partial(print, file=sys.stderr)}
         self._builtins = {**vars(builtins), **own}
-        self._loaded: dict[str, ModuleType] = {}
+        sys.meta_path.append(self)
 
     def load(self, name: str) -> ModuleType:
-        """Return a module of the plug-in by its natural name, such as `geonames.track`; executed once.
+        """Return a module by its natural name, such as `geonames.track`; executed once.
 
         Raises:
             ModuleNotFoundError: If there is none of that name.
         """
-        if name in self._loaded:
-            return self._loaded[name]
-        parent, _, last = name.rpartition(".")
-        holder = self.load(parent) if parent else None
-        if name not in self._sources:
-            raise ModuleNotFoundError(f"the plug-in has no module '{name}'")
-        module = self._execute(name, self._sources[name])
-        if holder is not None:
-            setattr(holder, last, module)
-        return module
+        return importlib.import_module(f"{self._root}.{name}")
 
     def close(self) -> None:
-        """Remove its modules from `sys.modules`."""
-        for name in self._loaded:
-            sys.modules.pop(f"{self.prefix}.{name}", None)
-        self._loaded.clear()
+        """Forget its modules."""
+        sys.meta_path.remove(self)
+        for name in self._sources:
+            sys.modules.pop(name, None)
 
-    def _execute(self, name: str, path: str | None) -> ModuleType:
-        """Return a module from its text; a folder without `__init__.py` is an empty package."""
-        module = ModuleType(f"{self.prefix}.{name}")
-        is_package = path is None or path.endswith("__init__.py")
-        module.__package__ = module.__name__ if is_package else module.__name__.rpartition(".")[0]
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Return how to load one of its modules; see `importlib`."""
+        del path, target
+        if not f"{fullname}.".startswith(f"{self._root}."):
+            return None
+        if fullname not in self._sources:
+            natural = fullname.removeprefix(f"{self._root}.")
+            raise ModuleNotFoundError(f"the plug-in has no module '{natural}'", name=fullname)
+        source = self._sources[fullname]
+        is_package = source is None or source.endswith("__init__.py")
+        spec = ModuleSpec(
+            fullname, self, origin=source and str(self._code.root / source), is_package=is_package
+        )
+        spec.has_location = source is not None
+        return spec
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Execute a module's text."""
         vars(module)["__builtins__"] = self._builtins
-        if is_package:
-            module.__path__ = []
-        self._loaded[name] = module
-        sys.modules[module.__name__] = module
-        if path is None:
-            return module
-        module.__file__ = str(self._code.root / path)
-        try:
-            compiled = compile(self._code.files[path], module.__file__, "exec", dont_inherit=True)
+        source = self._sources[module.__name__]
+        if source is not None:
+            compiled = compile(self._code.files[source], str(module.__file__), "exec", dont_inherit=True)
             exec(compiled, vars(module))  # noqa: S102 - what the user consented to
-        except BaseException:
-            del self._loaded[name]
-            sys.modules.pop(module.__name__, None)
-            raise
-        return module
 
     def _import(
         self,
         name: str,
         globals_: Mapping[str, Any] | None = None,
         locals_: Mapping[str, Any] | None = None,
-        fromlist: tuple[str, ...] | None = (),
+        fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
         """Implements `import` statements of the plug-in's modules; see Python's `__import__`."""
-        natural = self._natural(name, globals_ or {}, level)
-        top, *inner = natural.split(".")
-        if top in SERVED:
+        top, *inner = name.split(".")
+        if level == 0 and top in self._served:
             module: ModuleType = functools.reduce(getattr, inner, self._served[top])
             return module if fromlist else self._served[top]
-        if top not in self._own:
+        if level or top not in self._own:
             return builtins.__import__(name, globals_, locals_, fromlist or (), level)
-        module = self.load(natural)
-        for item in fromlist or ():
-            if not hasattr(module, item) and f"{natural}.{item}" in self._sources:
-                self.load(f"{natural}.{item}")
-        return module if fromlist else self.load(top)
-
-    def _natural(self, name: str, globals_: Mapping[str, Any], level: int) -> str:
-        """Return the name without the private part, relative ones resolved."""
-        if not level:
-            return name
-        package = str(globals_.get("__package__", "")).removeprefix(f"{self.prefix}.").split(".")
-        if level > len(package):
-            raise ImportError("attempted relative import beyond top-level package")
-        base = package[: len(package) - level + 1]
-        return ".".join([*base, name] if name else base)
-
-
-def _modules(code: Code) -> dict[str, str | None]:
-    """Natural name of every module -> path of its file; None for packages without one."""
-    modules: dict[str, str | None] = {}
-    for path in code.files:
-        parts = PurePosixPath(path).with_suffix("").parts
-        for depth in range(1, len(parts)):
-            modules.setdefault(".".join(parts[:depth]), None)
-        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return modules
+        module = builtins.__import__(f"{self._root}.{name}", globals_, locals_, fromlist or ())
+        return module if fromlist else sys.modules[f"{self._root}.{top}"]
 
 
 @dataclass
