@@ -1,4 +1,4 @@
-"""Which files a plug-in consists of, and that its digest is over all of them."""
+"""Which files a plug-in consists of; consent is to their very content, and can be taken back."""
 
 import os
 from pathlib import Path
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.errors import UsageError
+from benchctl.home import Home
 from benchctl.plugin import code as module
-from benchctl.plugin.code import read_code
+from benchctl.plugin.code import Consent, read_code, refusal
 from benchctl.track.operations.catalogue import find_plugin
 from plugins import PLUGIN, code_in, executed, write_track
 
@@ -65,9 +66,9 @@ def test_packages_beside_the_track_belong_to_it_when_it_imports_them(tmp_path: P
     assert code.names == {"books", "shared", "further", "single"}
 
 
-def test_a_folder_beside_it_never_stands_for_a_module_of_pythons_own(tmp_path: Path):
-    write_track(tmp_path / "random", {"__init__.py": ""})
-    write_track(tmp_path / "esrally", {"__init__.py": ""})
+def test_a_folder_beside_it_never_stands_for_a_module_of_pythons_own_or_of_rallys(tmp_path: Path):
+    for name in ("random", "esrally"):
+        write_track(tmp_path / name, {"__init__.py": ""})
     code = code_in(tmp_path / "books", {"track.py": "import random\nimport esrally"})
     assert set(code.files) == {"books/track.py"}
 
@@ -117,3 +118,54 @@ def test_its_description_begins_with_the_main_file(tmp_path: Path):
         f"8 files in {tmp_path}: books/track.py, books/a0.py, books/a1.py, books/a2.py, books/a3.py, "
         "books/a4.py and 2 more"
     )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_nobody_has_consented_at_first_and_consent_for_one_command_is_not_remembered(
+    tmp_path: Path, home: Home
+):
+    code = code_in(tmp_path / "books")
+    assert not Consent(home).covers(code)
+    assert Consent(home, given=True).covers(code)
+    assert not Consent(home).covers(code)
+
+
+def test_a_remembered_consent_lasts_until_a_file_changes(tmp_path: Path, home: Home):
+    code = code_in(tmp_path / "books", {"track.py": "x = 1"})
+    Consent(home).remember(code)
+    assert Consent(home).covers(code)
+    changed = code_in(tmp_path / "books", {"track.py": "x = 2"})
+    assert not Consent(home).covers(changed)
+    assert Consent(home).covers(code_in(tmp_path / "books", {"track.py": "x = 1"}))
+
+
+def test_taking_consent_back_covers_what_the_plug_in_was_before(tmp_path: Path, home: Home):
+    before = code_in(tmp_path / "books", {"track.py": "x = 1"})
+    other = code_in(tmp_path / "other", {"track.py": "y = 1"})
+    Consent(home).remember(before)
+    Consent(home).remember(other)
+    now = code_in(tmp_path / "books", {"track.py": "x = 2"})
+    assert Consent(home).forget(now) == 1
+    assert not Consent(home).covers(before)
+    assert Consent(home).covers(other)
+    assert Consent(home).forget(now) == 0
+
+
+def test_a_damaged_record_of_consent_is_no_hindrance(tmp_path: Path, home: Home):
+    (home.trusted / "x.json").write_text("[", encoding="utf-8")
+    (home.trusted / "y.json").write_text("[]", encoding="utf-8")
+    assert Consent(home).forget(code_in(tmp_path / "books")) == 0
+
+
+def test_a_refusal_names_the_files_and_both_ways_to_consent(tmp_path: Path):
+    code = code_in(tmp_path / "books", {"track.py": "", "a.py": ""})
+    said = str(refusal("something needs it", code))
+    assert said.startswith("something needs it\n")
+    assert "books/track.py, books/a.py" in said
+    assert "--trust" in said
+    assert f"benchctl track trust {tmp_path / 'books'}" in said
+    assert refusal("something needs it", None).hint == ""

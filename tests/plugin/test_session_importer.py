@@ -59,27 +59,6 @@ def test_imports_within_functions_work_when_these_are_called(tmp_path: Path):
     assert (number, error.__name__) == (7, "DataError")
 
 
-def test_each_module_is_executed_once(tmp_path: Path):
-    files = {
-        "track.py": "from .a import seen\nfrom .b import seen as again\nvalue = seen is again" + REGISTER,
-        "a.py": "from .c import seen",
-        "b.py": "from books.c import seen",
-        "c.py": "seen = []",
-    }
-    assert value_of(load_in(tmp_path / "books", files)) is True
-
-
-def test_a_module_that_failed_is_executed_again_when_it_is_imported_again(tmp_path: Path):
-    files = {
-        "track.py": "from . import state\ntry:\n    from . import a\nexcept ZeroDivisionError:\n"
-        "    state.by = 1\n"
-        "from .a import value" + REGISTER,
-        "state.py": "by = 0",
-        "a.py": "from .state import by\nvalue = 7 // by",
-    }
-    assert value_of(load_in(tmp_path / "books", files)) == 7
-
-
 def test_what_was_read_is_executed_and_not_what_lies_there_now(tmp_path: Path):
     folder = write_track(tmp_path / "books", {"track.py": "value = 1" + REGISTER})
     code = read_code(folder)
