@@ -216,6 +216,7 @@ def test_nothing_is_downloaded_and_the_place_of_a_missing_file_is_named(tmp_path
         ),
         lambda: downloader.download("http://x.invalid", path, 3),
         lambda: downloader.download("http://x.invalid", None, path, 3),
+        lambda: downloader.download(base_url="http://x.invalid", target_path=path, size_in_bytes=3),
         lambda: decompressor.decompress("d.json.bz2", path, 3),
         lambda: rally_api.download("http://x.invalid/d.json", path),
     )

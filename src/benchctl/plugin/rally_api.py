@@ -75,11 +75,10 @@ class Lacking:
     def __init__(self, *_: Any, **__: Any) -> None:
         """Accept anything: plug-ins also create what their task does not use."""
 
-    def __getattr__(self, name: str) -> Any:
+    def _refuse(self, *_: Any, **__: Any) -> Any:
         raise Unsupported(f"benchctl has no '{self.lacks}' for plug-ins")
 
-    def __call__(self, *_: Any, **__: Any) -> Any:
-        raise Unsupported(f"benchctl has no '{self.lacks}' for plug-ins")
+    __getattr__ = __call__ = _refuse
 
 
 class ParamSource:
@@ -470,9 +469,9 @@ class Downloader:
     def __init__(self, *_: Any) -> None:
         self.offline = True
 
-    def download(self, base_url: str | None, *where: Any) -> None:
+    def download(self, base_url: str | None, *where: Any, target_path: str = "", **_: Any) -> None:
         """Use an existing file; `where` is its path and size, after its own URL in OpenSearch Benchmark."""
-        path = [given for given in where if isinstance(given, str)][-1]
+        path = target_path or [given for given in where if isinstance(given, str)][-1]
         _need_file(path, f"download {os.path.basename(path)} from {base_url}")  # noqa: PTH119 - a text
 
 
@@ -512,8 +511,7 @@ MEMBERS: Mapping[str, Any] = {
         member.__name__: member
         for member in (
             RallyError, DataError, InvalidSyntax, ParamSource, CreateComposableTemplateParamSource,
-            CreateComponentTemplateParamSource, BulkIndexParamSource, Slice, Runner, Retry,
-            BulkIndex,
+            CreateComponentTemplateParamSource, BulkIndexParamSource, Slice, Runner, Retry, BulkIndex,
             unwrap, mandatory, RequestContextHolder, rally_confdir, TrackProcessor, download, Downloader,
             Decompressor, DocumentSetPreparator, render_template_from_file,
         )

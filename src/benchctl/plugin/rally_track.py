@@ -134,13 +134,6 @@ class Task:
     tags: list[str] = field(default_factory=list)
     meta_data: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def target_throughput(self) -> float | None:
-        if self.params.get("target-interval"):
-            return 1 / float(self.params["target-interval"])
-        rate: float | None = self.params.get("target-throughput")
-        return rate
-
     def __iter__(self) -> Iterator["Task"]:
         return iter((self,))
 
