@@ -53,7 +53,7 @@ class Bench:
     def __init__(self, hosts: Path, folder: Path, default: Reply | None = None) -> None:
         self.hosts = load_hosts(hosts)
         self.folder = folder
-        self.server = StubServer(default=default, address=self.hosts.nodes_at)
+        self.server = StubServer(default=default, address=self.hosts.address)
         self.pool = HostPool(self.hosts, 1)
 
     def run(

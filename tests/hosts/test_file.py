@@ -32,7 +32,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_a_file_says_where_load_comes_from_and_where_its_certificates_are(folder: Path):
     hosts = load_hosts(written(folder, WHOLE))
-    assert (hosts.load, hosts.elsewhere, hosts.nodes_at) == (("load-1", "load-2"),) * 2 + ("127.0.0.1",)
+    assert (hosts.load, hosts.elsewhere, hosts.address) == (("load-1", "load-2"),) * 2 + ("127.0.0.1",)
     assert hosts.tls is not None
     assert hosts.tls.ca == str(folder / "ca.pem")
     hosts.check_nodes([ES])

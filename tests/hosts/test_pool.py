@@ -62,7 +62,8 @@ def driver(net: Lan, scenario: str, hosts: Path) -> Iterator["subprocess.Popen[s
     folder = net.folder / "main"
     folder.mkdir(exist_ok=True)
     command = net.within("main", [sys.executable, str(DRIVER), scenario, str(hosts), str(folder)])
-    environ = {**os.environ, "PYTHONPATH": f"{TESTS}:{TESTS / 'support'}"}
+    paths = map(str, (TESTS, TESTS / "support", TESTS.parent / "src"))
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with subprocess.Popen(
         command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -50,7 +50,7 @@ def test_only_where_no_worker_runs_is_one_to_be_started(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr("benchctl.hosts.pool._client", lambda _: nullcontext(client))
     names = ("well", "watched", "old", "bare", "held", "absent")
-    hosts = Hosts(Path("hosts.yml"), names, "", "", "tls://10.0.0.1:8786", None)
+    hosts = Hosts(path=Path("hosts.yml"), load=names, scheduler="tls://10.0.0.1:8786")
     monkeypatch.setattr("benchctl.hosts.pool.Link", FakeLink)
     with HostSession(hosts) as session:
         assert list(session.links) == ["well"]

@@ -5,7 +5,6 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +27,7 @@ class TlsFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str  # key of the certificate, PEM
 
 
-class HostsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HostsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A file of hosts as written."""
 
     # hosts that load comes from; all but `local` have a Dask worker of that name
@@ -36,20 +35,14 @@ class HostsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     local: str = ""  # the one of them that benchctl runs on; empty if that is none of them
     # address of the host that benchctl runs on, at which the others reach its nodes
     address: str = ""
-    scheduler: str = ""  # address of the Dask scheduler, `tls://HOST:PORT`
+    scheduler: str = ""  # address of the Dask scheduler, `tls://HOST:PORT`; empty when all is local
     tls: TlsFiles | None = None  # certificates of the connection to the scheduler
 
 
-@dataclass(frozen=True)
-class Hosts:
-    """The hosts of a file."""
+class Hosts(HostsFile, frozen=True, kw_only=True):
+    """The hosts of a file; `load` is empty where it comes from this one alone, named or not."""
 
-    path: Path
-    load: tuple[str, ...]  # those that load comes from; empty where that is this one alone, named or not
-    local: str  # the one of them that benchctl runs on; empty if that is none of them
-    nodes_at: str  # the address of nodes on this host for all others; empty where none is given
-    scheduler: str  # address of the Dask scheduler; empty when all is local
-    tls: TlsFiles | None  # files of the connection to it
+    path: Path  # of the file
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
@@ -67,7 +60,7 @@ class Hosts:
         """
         if all(spec.target is not None for spec in variants):
             return
-        if self.elsewhere and not self.nodes_at:
+        if self.elsewhere and not self.address:
             raise UsageError(
                 f"the node listens on loopback, where {', '.join(self.elsewhere)} would not reach it",
                 hint=f"write into {self.path} the address of this host that they reach, address: ADDRESS",
@@ -80,16 +73,16 @@ class Hosts:
         Raises:
             UsageError: If it has not.
         """
-        if not self.nodes_at:
+        if not self.address:
             return
-        with socket.socket(socket.AF_INET6 if ":" in self.nodes_at else socket.AF_INET) as probe:
+        with socket.socket(socket.AF_INET6 if ":" in self.address else socket.AF_INET) as probe:
             try:
-                probe.bind((self.nodes_at, 0))
+                probe.bind((self.address, 0))
             except OSError as err:
                 if err.errno != errno.EADDRNOTAVAIL:
                     raise
                 raise UsageError(
-                    f"{self.path}: the host has no interface with the address {self.nodes_at}",
+                    f"{self.path}: the host has no interface with the address {self.address}",
                     hint="see: ip address",
                 ) from err
 
@@ -108,7 +101,7 @@ def load_hosts(path: Path) -> Hosts:
     _check_names(form, document)
     _check_address(form, document)
     load = form.load if any(name != form.local for name in form.load) else ()
-    loaded = Hosts(path.absolute(), load, form.local, form.address, form.scheduler, tls)
+    loaded = Hosts(**{**msgspec.structs.asdict(form), "load": load, "tls": tls, "path": path.absolute()})
     if loaded.load:
         _check_way(loaded, document)
         if find_spec("distributed") is None:

@@ -7,7 +7,7 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -283,32 +283,26 @@ class HostSession:
         there = {
             str(worker["name"]): worker for worker in client.scheduler_info(n_workers=-1)["workers"].values()
         }
+        for name in self._hosts.elsewhere:
+            try:
+                self.links[name] = self._settled_in(client, name, there)
+            except BenchctlError as err:
+                self.missing[name] = err
+
+    def _settled_in(self, client: Client, name: str, there: Mapping[str, Any]) -> Link:
         start = (
             f"start there: dask worker {self._hosts.scheduler} --name HOST --no-nanny --nthreads 1 "
             "--tls-ca-file CA --tls-cert CERTIFICATE --tls-key KEY"
         )
-        for name in self._hosts.elsewhere:
-            if name not in there:
-                names = ", ".join(there) or "none"
-                text = f"no Dask worker of that name is connected to the scheduler (there: {names})"
-                self.missing[name] = BenchctlError(text, hint=start)
-            elif there[name].get("nanny"):
-                text = "its Dask worker has a nanny, which lets it start no processes"
-                self.missing[name] = BenchctlError(text, hint=start)
-            else:
-                try:
-                    self.links[name] = self._settled_in(client, name)
-                except BenchctlError as err:
-                    self.missing[name] = err
-
-    def _settled_in(self, client: Client, name: str) -> Link:
+        if name not in there:
+            names = ", ".join(there) or "none"
+            raise BenchctlError(
+                f"no Dask worker of that name is connected to the scheduler (there: {names})", hint=start
+            )
+        if there[name].get("nanny"):
+            raise BenchctlError("its Dask worker has a nanny, which lets it start no processes", hint=start)
         future = client.submit(
-            LoadHost,
-            workers=[name],
-            allow_other_workers=False,
-            actor=True,
-            pure=False,
-            retries=0,
+            LoadHost, workers=[name], allow_other_workers=False, actor=True, pure=False, retries=0
         )
         try:
             link = Link(name, client, future.result(timeout=_CONNECT_S))
@@ -394,7 +388,7 @@ class HostPool(WorkerPool):
         # As `_begin` has them: the first process of the local host, or one beyond all others.
         super().__init__(size, reader=hosts.load.index(hosts.local) if hosts.local else size)
         self.lead_ns = _LEAD_NS + size * _LEAD_WORKER_NS
-        self.nodes_at = hosts.nodes_at
+        self.nodes_at = hosts.address
         self._hosts = hosts
         self._processes = processes
         self._held = ExitStack()
