@@ -427,11 +427,9 @@ class RunnerClient:
         return call
 
 
-def _quiet_loop() -> asyncio.AbstractEventLoop:
-    """Return an event loop that prints nothing: what ends a task is on its way already."""
-    loop = asyncio.new_event_loop()
-    loop.set_exception_handler(lambda *_: None)
-    return loop
+def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
+    """Cancel tasks, and return them."""
+    return [task for task in tasks if task.cancel()]
 
 
 async def _watched(coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:
@@ -443,10 +441,8 @@ async def _watched(coroutine: Coroutine[Any, Any, Any], halted: Callable[[], boo
                 task.cancel()
         return task.result()
     finally:
-        left = [pending for pending in asyncio.all_tasks() if pending is not asyncio.current_task()]
-        for pending in left:
-            pending.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        others = (pending for pending in asyncio.all_tasks() if pending is not asyncio.current_task())
+        await asyncio.gather(*_cancelled(others), return_exceptions=True)
 
 
 @dataclass
@@ -466,7 +462,6 @@ class RunnerWork:
     raw: bool = False
     last: Answer | None = None  # what the last operation came to
     _own: dict[str, OwnOperations] = field(default_factory=dict)
-    _loop: asyncio.Runner = field(default_factory=lambda: asyncio.Runner(loop_factory=_quiet_loop))
 
     @property
     def _doing(self) -> str:
@@ -491,8 +486,19 @@ class RunnerWork:
         return answer
 
     def close(self) -> None:
-        """Close the event loop."""
+        """Close the event loop, with what an interrupt left in it."""
+        if "_loop" not in vars(self):
+            return
+        if left := _cancelled(asyncio.all_tasks(self._loop)):
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """An event loop that prints nothing: what ends a task is on its way already."""
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)
+        return loop
 
     @cached_property
     def engine(self) -> Engine:
@@ -539,7 +545,7 @@ class RunnerWork:
     def _run(self, params: dict[str, Any], send: Send, halted: Callable[[], bool]) -> Answer:
         self._send, self.reply, self._partial, self.raw = send, None, None, False
         try:
-            result = self._loop.run(_watched(self._call(params), halted))
+            result = self._loop.run_until_complete(_watched(self._call(params), halted))
         except (Cancelled, asyncio.CancelledError):
             return CANCELLED
         except Unsupported as err:
