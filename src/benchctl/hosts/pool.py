@@ -36,7 +36,7 @@ from benchctl.load.executor import (
 )
 from benchctl.results.figures import Calibration
 from benchctl.results.model import LoadHostFacts
-from benchctl.results.samples import Chunks, RowFile
+from benchctl.results.samples import Chunks
 
 LOST_S = 10.0
 """A host that does not answer for so many seconds is lost."""
@@ -154,13 +154,16 @@ class Link:
         with suppress(BenchctlError):
             self.call("tell", self._execution, number, pickle.dumps(message))
 
-    def fetch(self, file: RowFile, folder: Path) -> RowFile:
-        """Bring a file of samples here, piece by piece; it is gone there."""
-        return file.copied(
-            folder,
-            lambda path, offset: self.call("read", self._execution, path, offset, _PIECE_BYTES),
-            _PIECE_BYTES,
-        )
+    def fetch(self, samples: object, folder: Path) -> Chunks:
+        """Bring samples here, file by file and piece by piece; they are gone there."""
+        if not isinstance(samples, Chunks):
+            raise TypeError("only samples in files can be fetched")
+
+        def read(path: Path, offset: int) -> bytes:
+            piece: bytes = self.call("read", self._execution, path, offset, _PIECE_BYTES)
+            return piece
+
+        return Chunks(tuple(file.copied(folder, read, _PIECE_BYTES) for file in samples.files))
 
     def end(self) -> None:
         """End what was begun; whatever cannot be reached any more ends by itself."""
@@ -229,7 +232,7 @@ class HostWorker:
         return tuple(
             replace(
                 part,
-                samples=self._fetched(part.samples, folder),
+                samples=self._link.fetch(part.samples, folder),
                 start_ns=ours(part.start_ns),
                 ended_ns=ours(part.ended_ns),
                 stops=tuple((ours(begin_ns), ours(end_ns)) for begin_ns, end_ns in part.stops),
@@ -238,18 +241,9 @@ class HostWorker:
             for part in parts
         )
 
-    def _fetched(self, samples: object, folder: Path) -> Chunks:
-        if not isinstance(samples, Chunks):
-            raise TypeError("only samples in files can be fetched")
-        return Chunks(tuple(self._link.fetch(file, folder) for file in samples.files))
-
 
 class HostSession:
-    """Hosts of a file while they are used: connected to; a context manager.
-
-    Args:
-        hosts: the file.
-    """
+    """Hosts of a file while they are used: connected to; a context manager."""
 
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts

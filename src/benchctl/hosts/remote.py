@@ -54,15 +54,8 @@ def versions() -> dict[str, str]:
         dask = version("distributed")
     except PackageNotFoundError:
         dask = "none"
-    values = (
-        benchctl.__version__,
-        platform.python_version(),
-        dask,
-        np.__version__,
-        pycurl.version_info()[1],
-        platform.release(),
-    )
-    return dict(zip(VERSIONS, values, strict=True))
+    own, libcurl = (benchctl.__version__, platform.python_version()), pycurl.version_info()[1]
+    return dict(zip(VERSIONS, (*own, dask, np.__version__, libcurl, platform.release()), strict=True))
 
 
 def describe() -> HostFacts:
@@ -74,14 +67,6 @@ def describe() -> HostFacts:
         memory_bytes=psutil.virtual_memory().total,
         busy="" if pid is None else process_words(pid),
     )
-
-
-def _room() -> Path:
-    """Return where this Dask worker may write; it empties that when it starts again."""
-    # Not where only hosts are described: Dask takes a second to load.
-    from distributed import get_worker  # noqa: PLC0415 - see above
-
-    return Path(get_worker().local_directory)
 
 
 class LoadHost:
@@ -156,11 +141,15 @@ class LoadHost:
         Raises:
             BenchctlError: If somebody else measures on this host.
         """
+        # Dask takes a second to load, and hosts are also only described.
+        from distributed import get_worker  # noqa: PLC0415 - see above
+
         if self._execution:
             raise BenchctlError(f"it was begun already, as {self._execution}")
         with ExitStack() as stack:
             stack.enter_context(host_lock(wait=False, on_wait=lambda _: None, home=False))
-            folder = _room() / f"load-{execution}"
+            # Where this Dask worker may write; it empties that when it starts again.
+            folder = Path(get_worker().local_directory) / f"load-{execution}"
             folder.mkdir()
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
             stack.callback(self._end_processes)
