@@ -432,17 +432,26 @@ def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> list[asyncio.Task[Any]]:
     return [task for task in tasks if task.cancel()]
 
 
+def _look(
+    task: asyncio.Task[Any] | None, halted: Callable[[], bool], watch: list[asyncio.TimerHandle]
+) -> None:
+    """Cancel a task once `halted`, and look again; `watch` has the next look, which can be cancelled."""
+    if task is not None and halted():
+        task.cancel()
+    watch[:] = [asyncio.get_running_loop().call_later(_LOOK_S, _look, task, halted, watch)]
+
+
 async def _watched(coroutine: Coroutine[Any, Any, Any], halted: Callable[[], bool]) -> Any:
     """Run a coroutine to its end, or to where it waits once `halted`; what it has begun ends with it."""
-    task = asyncio.ensure_future(coroutine)
+    own = asyncio.current_task()
+    watch: list[asyncio.TimerHandle] = []
+    watch.append(asyncio.get_running_loop().call_later(_LOOK_S, _look, own, halted, watch))
     try:
-        while not (await asyncio.wait([task], timeout=_LOOK_S))[0]:
-            if halted():
-                task.cancel()
-        return task.result()
+        return await coroutine
     finally:
-        others = (pending for pending in asyncio.all_tasks() if pending is not asyncio.current_task())
-        await asyncio.gather(*_cancelled(others), return_exceptions=True)
+        watch[0].cancel()
+        if left := _cancelled(asyncio.all_tasks() - {own}):
+            await asyncio.gather(*left, return_exceptions=True)
 
 
 @dataclass
