@@ -1,4 +1,4 @@
-"""What public tracks' Python uses of Rally and OpenSearch Benchmark, and `Served` for the rest."""
+"""Names of Rally and OpenSearch Benchmark that public tracks' Python uses, and `Served` for the rest."""
 
 import asyncio
 import itertools
