@@ -12,21 +12,19 @@ import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.load import task_clients, workload
-from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load import executor, work
+from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, run_step
 from benchctl.load.plugin_runner import OwnOperations
-from benchctl.load.request import Answer, Exchange
-from benchctl.load.task_clients import Job, Stage, TaskResult
-from benchctl.load.transport import open_client
+from benchctl.load.transport import Answer, Exchange, open_client
+from benchctl.load.work import WorkContext, WorkOrder
 from benchctl.load.work.openers import open_workload
-from benchctl.load.workload import WorkContext, WorkOrder
 from benchctl.plugin.session import PluginUse
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.track.document import Document
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import PluginOperation
 from benchctl.track.schedule import read_operation
+from benchctl.track.template import Document
 from load.stub_server import Received, Reply, Serve, StubServer
 from plugins import code_in
 from waiting import eventually
@@ -656,7 +654,7 @@ while True:
 def test_a_stop_ends_a_runner_wherever_it_is(
     play: Player, monkeypatch: pytest.MonkeyPatch, body: str, fault: str, found: list[Outcome] | None
 ):
-    monkeypatch.setattr(task_clients, "_OWN_CODE_S", 0.1)
+    monkeypatch.setattr(executor, "_OWN_CODE_S", 0.1)
     play.answer(fault=fault)
     stop = threading.Event()
     act: Callable[[], Any] = lambda: eventually(lambda: play.asked) and stop.set()  # noqa: E731 - of a thread
@@ -718,7 +716,7 @@ def test_the_first_of_a_list_that_fails_ends_it():
     assert next(script).path == "/a"
     refused = Answer(Outcome.HTTP_ERROR)
     with pytest.raises(StopIteration) as ended:
-        script.send(workload.Reply(Exchange(0, 0, 0, 400, b"{}", 0), refused))
+        script.send(work.Reply(Exchange(0, 0, 0, 400, b"{}", 0), refused))
     assert ended.value.value is refused
 
 

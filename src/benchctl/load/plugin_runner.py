@@ -17,10 +17,8 @@ from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from benchctl import network
-from benchctl.load.request import Answer, Exchange, Request, answerable, judge_of, shorten
-from benchctl.load.work.bulk import bulk_request
-from benchctl.load.work.searches import searches_in
-from benchctl.load.workload import (
+from benchctl.load.transport import Answer, Exchange, Request
+from benchctl.load.work import (
     CANCELLED,
     Driven,
     Program,
@@ -32,16 +30,19 @@ from benchctl.load.workload import (
     follow,
     with_body,
 )
+from benchctl.load.work.bulk import bulk_request
+from benchctl.load.work.judges import answerable, judge_of, shorten
+from benchctl.load.work.searches import searches_in
 from benchctl.official import JSON, Carry, elasticsearch_over, opensearch_over
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_api import Unsupported
 from benchctl.plugin.session import PluginError, blamed
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
-from benchctl.track.document import encoded_names
 from benchctl.track.operations import Operation
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation, decode_operation
 from benchctl.track.operations.search import Bulk
+from benchctl.track.template import encoded_names
 
 # Keys that identify the operation; all others come from the plug-in.
 _OURS = frozenset({"name", "operation-type"})

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 
 from benchctl.errors import BenchctlError
-from benchctl.load.pace import NS_PER_S, Clock, Cue, Extent, Waiter
+from benchctl.load.client import NS_PER_S, Clock, Cue, Extent, Waiter
 from benchctl.load.plugin_runner import OwnOperations, RunnerWork, own_operation
-from benchctl.load.request import Answer, Request
-from benchctl.load.workload import Program, Script, WorkContext, Workload, WorkOrder, lacking
+from benchctl.load.transport import Answer, Request
+from benchctl.load.work import Program, Script, WorkContext, Workload, WorkOrder, lacking
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_api import BulkIndexParamSource
 from benchctl.plugin.rally_track import task_of
