@@ -5,9 +5,8 @@ import io
 import msgspec
 import pytest
 from rich.console import Console
-from rich.progress import Progress
 
-from benchctl.cli.watch import PlainObserver, RichObserver, _Left, _live, fork_result, step_progress, watching
+from benchctl.cli.watch import Watcher, fork_result, step_progress, watching
 from benchctl.report.numbers import duration
 from benchctl.results.figures import Quantiles, TaskSummary
 from builders import make_fork
@@ -86,7 +85,6 @@ def test_time_left_after_the_first_fork_of_unknown_length_is_not_that_of_before_
 
 def test_plain_output_is_one_line_a_fork_on_standard_error(capsys: pytest.CaptureFixture[str]):
     with watching(quiet=False) as observer:
-        assert isinstance(observer, PlainObserver)
         observer.stage("preparing")
         for number, left_s in ((1, 7340.0), (2, 3650.0)):
             observer.fork_started("es", number, 2, left_s)
@@ -124,43 +122,44 @@ def test_forks_at_the_same_time_have_a_line_each_and_the_last_says_what_is_left(
 def test_only_a_long_fork_says_how_far_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("benchctl.cli.watch.PLAIN_PROGRESS_EVERY_S", -1.0)
-    observer = PlainObserver()
+    monkeypatch.setattr("benchctl.cli.watch.PLAIN_EVERY_S", -1.0)
+    observer = Watcher()
     observer.fork_started("es", 1, 2, None)
     observer.stage("range-at-50")
     observer.progress("requests", 5, 10)
     assert "requests" not in capsys.readouterr().err
-    monkeypatch.setattr("benchctl.cli.watch.PLAIN_FORK_PROGRESS_EVERY_S", -1.0)
+    monkeypatch.setattr("benchctl.cli.watch.PLAIN_FORK_EVERY_S", -1.0)
     observer.progress("requests", 0, 10)
     assert not capsys.readouterr().err
     observer.progress("requests", 5, 10)
     assert "fork 1/2, es, range-at-50: 5 requests, 50%" in capsys.readouterr().err
 
 
-def test_the_live_line_is_all_forks_with_the_time_that_is_left():
-    with Progress(_Left(), console=Console(file=io.StringIO()), auto_refresh=False) as progress:
-        observer = RichObserver(progress)
-        observer.stage("corpus")
-        observer.progress("documents", 50, 100)
-        (task,) = progress.tasks
-        assert (task.description, task.completed, task.total) == ("corpus", 50, 100)
-        observer.fork_started("os", 3, 10, 7340.0)
-        observer.stage("range")
-        observer.progress("requests", 30, 100)
-        (task,) = progress.tasks
-        assert (task.description, task.completed, task.total) == ("fork 3/10, os: range 30%", 2, 10)
-        assert _Left().render(task).plain == "2 h 02 min left"
-        observer.fork_done(msgspec.structs.replace(FORK, variant="os"))
-        observer.fork_started("os", 4, 10, None)
-        (task,) = progress.tasks
-        assert _Left().render(task).plain == ""
+def test_the_live_line_is_what_goes_on_with_the_time_that_is_left(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("benchctl.cli.watch.LIVE_EVERY_S", -1.0)
+    status = Console(file=io.StringIO()).status("")
+    observer = Watcher(status)
+
+    def text() -> str:
+        return str(status.renderable.text)
+
+    observer.stage("corpus")
+    observer.progress("documents", 50, 100)
+    assert text() == "corpus: 50 documents, 50%"
+    observer.fork_started("os", 3, 10, 7340.0)
+    observer.stage("range")
+    observer.progress("requests", 30, 100)
+    assert text() == "fork 3/10, os, range: 30 requests, 30%, about 2 h 02 min left"
+    observer.fork_done(msgspec.structs.replace(FORK, variant="os"))
+    observer.fork_started("os", 4, 10, None)
+    observer.stage("range")
+    assert text() == "fork 4/10, os, range"
 
 
 def test_names_and_reasons_cannot_command_a_terminal(capsys: pytest.CaptureFixture[str]):
-    PlainObserver().note("range\x1b[2J is slow")
-    with _live() as progress:
-        RichObserver(progress).note("terms\x1b[2J is slow")
-        RichObserver(progress).stage("dead\x1b[2J")
+    Watcher().note("range\x1b[2J is slow")
+    live = Watcher(Console(stderr=True).status(""))
+    live.note("terms\x1b[2J is slow")
     said = capsys.readouterr().err
     assert "range\N{REPLACEMENT CHARACTER}[2J is slow" in said
     assert "terms\N{REPLACEMENT CHARACTER}[2J is slow" in said

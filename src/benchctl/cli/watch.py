@@ -1,20 +1,13 @@
-"""Display of a run in progress: a live line on a terminal, plain lines elsewhere, or nothing."""
+"""Display of a run in progress: lines on standard error, and a live one on a terminal."""
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TextColumn,
-)
+from rich.status import Status
 from rich.text import Text
 
 from benchctl.cli.streams import is_terminal, shown
@@ -23,10 +16,11 @@ from benchctl.results.figures import OPERATIONS, TaskSummary, rate_text
 from benchctl.results.model import ForkRecord
 from benchctl.run.bench import Observer, SilentObserver
 
+LIVE_EVERY_S: Final = 0.1
 # Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.
-PLAIN_PROGRESS_EVERY_S = 10.0
+PLAIN_EVERY_S: Final = 10.0
 # Most forks are over before, and say what they measured then.
-PLAIN_FORK_PROGRESS_EVERY_S = 60.0
+PLAIN_FORK_EVERY_S: Final = 60.0
 
 
 @contextmanager
@@ -35,10 +29,103 @@ def watching(*, quiet: bool) -> Iterator[Observer]:
     if quiet:
         yield SilentObserver()
     elif is_terminal(sys.stderr):
-        with _live() as progress:
-            yield RichObserver(progress)
+        with Console(stderr=True).status("") as status:
+            yield Watcher(status)
     else:
-        yield PlainObserver()
+        yield Watcher()
+
+
+class _Fork(NamedTuple):
+    """A fork that is being measured."""
+
+    title: str
+    ends: float | None  # when the last fork is expected to be over, on the monotonic clock
+    is_silent: bool  # whether its end says nothing of the time left
+
+    @property
+    def left(self) -> str:
+        """Return the time left for readers, as a suffix; empty while unknown."""
+        if self.ends is None:
+            return ""
+        return f", about {duration(max(0.0, self.ends - time.monotonic()))} left"
+
+
+class Watcher:
+    """What happens, in lines; and what goes on, in the live line, or in a line now and then."""
+
+    def __init__(self, live: Status | None = None) -> None:
+        self._live = live
+        self._begun = self._shown = time.monotonic()
+        self._forks: dict[str, _Fork] = {}  # those that are measured, by variant
+        self._done: int | None = None  # forks that are over; None before the first has begun
+        self._stage = ""
+        self._step = ("", 0.0, 0)  # unit of the progress, when it began, and what was done then
+
+    def note(self, text: str) -> None:
+        """Print a line."""
+        if self._live is not None:
+            self._live.console.print(shown(text), highlight=False, markup=False)
+            return
+        self._shown = time.monotonic()
+        print(f"[{self._shown - self._begun:6.1f} s] {shown(text)}", file=sys.stderr, flush=True)  # noqa: T201 - progress without a terminal
+
+    def stage(self, text: str) -> None:
+        """Show it; tasks of a fork are too short for lines of their own, and name their progress."""
+        self._stage, self._step = text, ("", 0.0, 0)
+        if self._live is not None:
+            self._show(self._doing())
+        elif not self._forks:
+            self.note(text)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Show it now and then, with speed and time left since the step began."""
+        now = time.monotonic()
+        if self._step[0] != what:
+            self._step = (what, now, done)
+        every_s = PLAIN_FORK_EVERY_S if self._forks else PLAIN_EVERY_S
+        if not done or now - self._shown <= (every_s if self._live is None else LIVE_EVERY_S):
+            return
+        _, since, first = self._step
+        # The time that is left is that of all forks.
+        step = step_progress(what, done, total, 0 if self._forks else done - first, now - since)
+        if self._live is not None:
+            self._shown = now
+            self._show(f"{self._doing()}: {step}")
+        else:
+            self.note(f"  {self._doing()}: {step}" if self._forks else f"  {step}")
+
+    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
+        """Keep the fork; only the first one prints how long all forks will take."""
+        if self._done is None:
+            self._done = 0
+            left = "" if remaining_s is None else f", about {duration(remaining_s)}"
+            forks = "forks" if total is None else counted(total - number + 1, "fork")
+            self.note(f"measuring {forks}{left}")
+        self._shown = time.monotonic()
+        # The first fork of a run whose length its time decides may take longer than expected.
+        is_silent = self._done == 0 if total is None else number >= total
+        title = f"fork {number}" + ("" if total is None else f"/{total}") + f", {variant}"
+        ends = None if remaining_s is None else self._shown + remaining_s
+        self._forks[variant] = _Fork(title, ends, is_silent)
+
+    def fork_done(self, record: ForkRecord) -> None:
+        """Print what it measured; on a terminal only why it failed, since the tables show the others."""
+        fork = self._forks.pop(record.variant, _Fork(record.variant, None, is_silent=True))
+        self._done = (self._done or 0) + 1
+        if self._live is None or record.status == "failed":
+            # What went wrong may end with what to do, on lines of its own.
+            first, *more = fork_result(record).split("\n")
+            left = "" if self._forks or fork.is_silent else fork.left
+            self.note("\n".join([f"{fork.title}: {first}{left}", *more]))
+
+    def _doing(self) -> str:
+        titles = " and ".join(fork.title for fork in self._forks.values())
+        return ", ".join(filter(None, (titles, self._stage)))
+
+    def _show(self, text: str) -> None:
+        if self._live is not None:
+            left = next((fork.left for fork in self._forks.values()), "")
+            self._live.update(Text(shown(f"{text}{left}")))
 
 
 def step_progress(what: str, done: int, total: int, lately: int, seconds: float) -> str:
@@ -59,77 +146,35 @@ def step_progress(what: str, done: int, total: int, lately: int, seconds: float)
     return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class _Fork:
-    """The fork that is being measured."""
-
-    title: str
-    number: int
-    done: int  # forks, when it began
-    total: int | None
-    ends: float | None  # when the last is expected to be over, on the monotonic clock
-    begun: float  # on the same clock
-
-    @classmethod
-    def started(
-        cls,
-        variant: str,
-        number: int,
-        total: int | None,
-        remaining_s: float | None,
-        beside: Mapping[str, "_Fork"],
-    ) -> "_Fork":
-        now = time.monotonic()
-        ends = None if remaining_s is None else now + remaining_s
-        of = "" if total is None else f"/{total}"
-        done = min((fork.done for fork in beside.values()), default=number - 1)
-        return cls(f"fork {number}{of}, {variant}", number, done, total, ends, now)
-
-    @property
-    def left_s(self) -> float | None:
-        """Return the seconds until the last fork is over; None while unknown."""
-        return None if self.ends is None else max(0.0, self.ends - time.monotonic())
-
-    @property
-    def left(self) -> str:
-        """Return the time left for readers, as a suffix; nothing once the last is over.
-
-        Nor after the first of a run whose length its time decides: it may have taken longer than expected.
-        """
-        silent = not self.done if self.total is None else self.number >= self.total
-        if self.left_s is None or silent:
-            return ""
-        return f", about {duration(self.left_s)} left"
-
-
 def fork_result(record: ForkRecord) -> str:
     """Return what a fork measured, in a line."""
     if record.status == "failed":
         return f"FAILED: {record.reason}"
+    for summary in record.summaries:
+        if summary.redline_end is not None:
+            return f"{_redline(summary)} ({record.wall_s:.1f} s)"
     # Of a node, there are samples.
     by_jmh = record.samples is None and any(summary.unit == OPERATIONS for summary in record.summaries)
     # The points of a sweep in its own order, whatever that of the fork was.
-    parts: dict[str, list[str]] = {}
+    outcomes: dict[str, list[str]] = {}
     for summary in sorted(record.summaries, key=lambda summary: (summary.schedule, summary.task)):
-        if summary.redline_end is not None:
-            return f"{_redline(summary)} ({record.wall_s:.1f} s)"
-        if summary.unsupported is not None:
-            outcome = "unsupported"
-        elif by_jmh:
-            outcome = _of_operations(summary)
-        elif summary.service_time is None:
-            outcome = "no answer"
-        elif summary.service_time.p90 is None:
-            outcome = f"{sum(summary.failures.values())} of its requests failed"
-        else:
-            outcome = f"{summary.service_time.p90 / 1e6:.2f} ms"
-        parts.setdefault(summary.label, []).append(outcome)
+        outcome = _of_operations(summary) if by_jmh else _of_requests(summary)
+        outcomes.setdefault(summary.label, []).append(outcome)
+    text = ", ".join(f"{label} {' / '.join(values)}" for label, values in outcomes.items())
     if by_jmh:
-        each = ", ".join(f"{label} {' / '.join(outcome)}" for label, outcome in parts.items())
-        return f"{each} ({record.wall_s:.1f} s)"
-    starts = sum(boot.start_s for boot in record.boots)
-    latencies = ", ".join(f"{label} {' / '.join(outcome)}" for label, outcome in parts.items())
-    return f"p90 {latencies} ({record.wall_s:.1f} s, including {starts:.1f} s startup)"
+        return f"{text} ({record.wall_s:.1f} s)"
+    starts_s = sum(boot.start_s for boot in record.boots)
+    return f"p90 {text} ({record.wall_s:.1f} s, including {starts_s:.1f} s startup)"
+
+
+def _of_requests(summary: TaskSummary) -> str:
+    if summary.unsupported is not None:
+        return "unsupported"
+    if summary.service_time is None:
+        return "no answer"
+    if summary.service_time.p90 is None:
+        return f"{sum(summary.failures.values())} of its requests failed"
+    return f"{summary.service_time.p90 / 1e6:.2f} ms"
 
 
 def _of_operations(summary: TaskSummary) -> str:
@@ -148,145 +193,3 @@ def _redline(summary: TaskSummary) -> str:
     if summary.redline_end == "found":
         return f"red-line of {summary.label} {rate}"
     return f"red-line of {summary.label} at least {rate}, {summary.redline_text}"
-
-
-class PlainObserver:
-    """Lines on standard error, without colours or movement."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-        self._spoken = self._begun
-        self._forks: dict[str, _Fork] = {}  # those that are measured, by variant
-        self._has_begun = False
-        self._stage = ""
-        self._step: tuple[str, float, int] | None = None
-
-    def _say(self, text: str) -> None:
-        self._spoken = time.monotonic()
-        print(f"[{self._spoken - self._begun:6.1f} s] {shown(text)}", file=sys.stderr, flush=True)  # noqa: T201 - progress without a terminal
-
-    def note(self, text: str) -> None:
-        """Print it."""
-        self._say(text)
-
-    def stage(self, text: str) -> None:
-        """Print it; tasks of a fork are too short for lines of their own, and name their progress."""
-        self._stage = text
-        self._step = None
-        if not self._forks:
-            self._say(text)
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Print it now and then, with speed and time left since the step began."""
-        now = time.monotonic()
-        if self._step is None or self._step[0] != what:
-            self._step = (what, now, done)
-        quiet_since, every_s, task = self._spoken, PLAIN_PROGRESS_EVERY_S, ""
-        if self._forks:
-            begun = min(fork.begun for fork in self._forks.values())
-            quiet_since, every_s = max(self._spoken, begun), PLAIN_FORK_PROGRESS_EVERY_S
-            task = f"{_titles(self._forks)}, {self._stage}: "
-        if done and now - quiet_since > every_s:
-            _, since, first = self._step
-            self._say(f"  {task}{step_progress(what, done, total, done - first, now - since)}")
-
-    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
-        """Keep the fork; only the first one prints how long all forks will take."""
-        if number == 1 or not self._has_begun:
-            left = "" if remaining_s is None else f", about {duration(remaining_s)}"
-            forks = "forks" if total is None else counted(total - number + 1, "fork")
-            self._say(f"measuring {forks}{left}")
-        self._forks[variant] = _Fork.started(variant, number, total, remaining_s, self._forks)
-        self._has_begun = True
-
-    def fork_done(self, record: ForkRecord) -> None:
-        """Print what it measured."""
-        fork = self._forks.pop(record.variant, None)
-        title = fork.title if fork else record.variant
-        left = fork.left if fork and not self._forks else ""
-        # What went wrong may end with what to do, on lines of its own.
-        first, *more = fork_result(record).split("\n")
-        self._say("\n".join([f"{title}: {first}{left}", *more]))
-
-
-def _titles(forks: Mapping[str, _Fork]) -> str:
-    return " and ".join(fork.title for fork in forks.values())
-
-
-class RichObserver:
-    """A live line: current step, a bar, time left. While forks are measured, the bar counts all of them."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=None, what="", fork=None)
-        self._forks: dict[str, _Fork] = {}
-        self._title = ""
-
-    def note(self, text: str) -> None:
-        """Print it above the live line."""
-        self._progress.console.print(shown(text), highlight=False, markup=False)
-
-    def stage(self, text: str) -> None:
-        """Begin the live line again, or name the task of the fork."""
-        self._title = f"{_titles(self._forks)}: {text}" if self._forks else text
-        if self._forks:
-            self._progress.update(self._task, description=shown(self._title))
-            return
-        self._begin(self._title, None)
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Move the bar; within a fork, show how far its task is."""
-        if not self._forks:
-            self._progress.update(self._task, completed=done, total=total or None, what=what)
-        elif total and done <= total:
-            self._progress.update(self._task, description=shown(f"{self._title} {100 * done // total}%"))
-
-    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
-        """Name the fork on the live line, and set the bar to those that are done."""
-        self._forks[variant] = _Fork.started(variant, number, total, remaining_s, self._forks)
-        self._begin(_titles(self._forks), next(iter(self._forks.values())))
-        self.stage("starting the node")
-
-    def fork_done(self, record: ForkRecord) -> None:
-        """Print a failed fork; the tables show the others."""
-        fork = self._forks.pop(record.variant, None)
-        if record.status == "failed":
-            self.note(f"{fork.title if fork else record.variant}: {fork_result(record)}")
-
-    def _begin(self, title: str, fork: _Fork | None) -> None:
-        # A new task: a total cannot be taken back.
-        self._progress.remove_task(self._task)
-        done, total = (0, None) if fork is None else (fork.done, fork.total)
-        self._task = self._progress.add_task(shown(title), total=total, completed=done, what="", fork=fork)
-
-
-class _Speed(ProgressColumn):
-    """Units a second, in the units of the present step."""
-
-    def render(self, task: Task) -> Text:
-        if not task.speed or not task.fields["what"]:
-            return Text("")
-        if task.fields["what"] == "bytes":
-            return Text(f"{task.speed / 1e6:,.1f} MB/s")
-        return Text(f"{task.speed:,.0f} {task.fields['what']}/s")
-
-
-class _Left(ProgressColumn):
-    """Of all forks, or of the present step."""
-
-    def render(self, task: Task) -> Text:
-        fork: _Fork | None = task.fields["fork"]
-        left_s = task.time_remaining if fork is None else fork.left_s
-        return Text("" if left_s is None else f"{duration(left_s)} left")
-
-
-def _live() -> Progress:
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=16),
-        _Speed(),
-        _Left(),
-        console=Console(stderr=True),
-        transient=True,
-    )
