@@ -20,8 +20,9 @@ import msgspec
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from benchctl.cli import root, show_everything
+from benchctl.cli import root
 from benchctl.cli.listing import metrics_table
+from benchctl.cli.options import EVERYTHING
 from benchctl.cli.targets import TargetEntry
 from benchctl.engine.variant import VariantEntry
 from benchctl.experiment.file import ExperimentFile
@@ -136,7 +137,7 @@ def pages() -> dict[str, str]:
     made["metrics.md"] = _unescaped("# Metrics\n\n" + "".join(pieces(metrics_table(), "markdown")))
     made["files.md"] = "\n".join(_files())
     top = click.Context(root, info_name="benchctl")
-    show_everything(top)
+    top.meta[EVERYTHING] = True
     for name in root.list_commands(top):
         command = root.get_command(top, name)
         made[f"commands/{name}.md"] = "\n".join(_command(command, name, top))

@@ -23,7 +23,7 @@ Hook = Literal[
 - references(home, unread) -> (id of a run or its resolved path, who refers to it); `unread` is told what
   cannot be read
 - report(analysis, notes or None) -> None, or a `report.table.Addition`
-- whole(home, id, tags of the run of that id) -> None, or a `cli.resume.Whole` to go on with: that of this id,
+- whole(home, id, tags of the run of that id) -> None, or a `cli.run.Whole` to go on with: that of this id,
   or that the run is part of
 - sweep(texts of `--sweep`) -> a `run.plan.Axes`
 - swept_curves(rows, plan, margins, method, looks) -> the `stats.analysis.SweepCurve`s of a run

@@ -13,12 +13,13 @@ from jobs import Job, run_job
 from lines import Line
 from setting import Setting, verdict
 
-from benchctl.cli.run_options import resolve_variants
+from benchctl.cli.run_options import specs_of
 from benchctl.engine.distribution import install
 from benchctl.engine.jdk import provide_jdk
 from benchctl.engine.node import Node
 from benchctl.home import open_folder, resolve_home
 from benchctl.lock import host_lock
+from benchctl.spec import RunForm
 from benchctl.track.load import load_track
 
 _CHALLENGE = {"name": "one", "schedule": [{"operation": "range", "iterations": 1}]}
@@ -35,7 +36,7 @@ def without_node(_setting: Setting) -> list[Line]:
 def real_node(setting: Setting) -> list[Line]:
     """Both rows on a fresh OpenSearch node: bulk by two clients, then a run on it as on any live cluster."""
     home = resolve_home()
-    spec = resolve_variants(("os",))[0]
+    spec = specs_of(RunForm(), ("os",))[0]
     with (
         ExitStack() as host,
         tempfile.TemporaryDirectory(prefix="bench-real-", dir=home.scratch) as folder,

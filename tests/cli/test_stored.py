@@ -6,7 +6,6 @@ import json
 import shlex
 import shutil
 from pathlib import Path
-from statistics import geometric_mean
 
 import msgspec
 import pytest
@@ -80,25 +79,6 @@ def test_runs_of_other_challenges_are_compared_when_that_is_forced(home: Path):
     assert forced.exit_code == 0, forced.output
     found = json.loads(forced.stdout)
     assert [section["challenge"] for section in found["sections"]] == ["c", "d"]
-
-
-def test_runs_are_compared_by_the_values_of_tags(home: Path):
-    for number, tags in enumerate(("env:old,disk:ssd", "env:new", "env:old"), 1):
-        measured(
-            home,
-            f"2026010{number}-000000-c-000{number}",
-            Task("range", iterations=3),
-            tags=tuple(tags.split(",")),
-            ms=10.0 * number,
-        )
-    words = ("compare", "tag:env:old", "tag:env:new")
-    found = json.loads(call(*words, "--format", "json").stdout)
-    assert found["variants"] == ["env:old:es", "env:new:es"]
-    old, new = (side["value"] for side in found["rows"][0]["figures"])
-    assert old == pytest.approx(geometric_mean(1000 / ms for ms in (10, 11, 12, 30, 31, 32)))
-    assert new == pytest.approx(geometric_mean(1000 / ms for ms in (20, 21, 22)))
-    compared = call(*words, "--html", home / "comparison")
-    assert compared.exit_code == 0, compared.output
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from authority import certificate_file
 from aws_signature import refusal
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.cli.targets import endpoint_at, endpoint_of, endpoints_of, read_targets
+from benchctl.cli.targets import endpoints_of, read_targets
 from benchctl.endpoint import Auth, Endpoint
 from benchctl.errors import UsageError
 from benchctl.home import Home
@@ -22,7 +22,23 @@ from benchctl.spec import RunForm
 from stub_cluster import stub_cluster
 
 ES = "es=https://search-1:9200"
-REMOTE = TargetSpec(("http://search-1:9200",))
+SPELL = "hunter2"
+AWS = {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": SPELL, "AWS_SESSION_TOKEN": "token"}
+
+
+def targets_of(form: RunForm) -> dict[str, TargetSpec]:
+    return {spec.name: spec.target for spec in read_targets(form) if spec.target}
+
+
+def endpoint_of(name: str, target: TargetSpec, environ: Mapping[str, str] | None = None) -> Endpoint:
+    os = VariantSpec("os", "opensearch", "2.11.0")  # which is no target
+    found = endpoints_of([os, VariantSpec(name, "elasticsearch", "", target=target)], environ or {})
+    assert [*found] == [name]
+    return found[name]
+
+
+def auth_of(environ: Mapping[str, str]) -> Auth | None:
+    return endpoint_of("es", TargetSpec(("https://search-1:9200",)), environ).auth
 
 
 def written(folder: Path, entries: str, mode: int = 0o600) -> str:
@@ -40,21 +56,21 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
         "  bearer: hunter2}\n"
         "os-prod: {url: 'http://far:9200', insecure: true, user: me, password: hunter2}\n",
     )
-    found = read_targets(RunForm(targets_file=file))
+    found = targets_of(RunForm(targets_file=file))
     assert found == {
         "es": TargetSpec(("https://a:1", "https://b:2"), file=file, fill=True),
         "os-prod": TargetSpec(("http://far:9200",), file=file),
     }
-    assert endpoint_of("es", found["es"], {}) == Endpoint(
+    assert endpoint_of("es", found["es"]) == Endpoint(
         ("https://a:1", "https://b:2"),
         Auth.bearer("hunter2"),
         ca,
         proxy="http://proxy:3128",
     )
-    assert endpoint_of("os-prod", found["os-prod"], {}) == Endpoint(
+    assert endpoint_of("os-prod", found["os-prod"]) == Endpoint(
         ("http://far:9200",), Auth.basic("me", "hunter2"), verify=False
     )
-    chosen = read_targets(
+    chosen = targets_of(
         RunForm(targets=("os-prod", "near=https://search-1:9200"), targets_file=file, allow_writes=True)
     )
     assert chosen == {
@@ -63,15 +79,15 @@ def test_a_file_says_how_to_connect_and_only_its_name_is_kept(tmp_path: Path):
     }
     written(tmp_path, "es: {url: 'https://a:1'}")
     with pytest.raises(UsageError, match="has no target 'os-prod'"):
-        endpoint_of("os-prod", found["os-prod"], {})
+        endpoint_of("os-prod", found["os-prod"])
 
 
 def test_credentials_of_a_target_that_moved_are_not_sent_to_where_it_was(tmp_path: Path):
     file = written(tmp_path, "es: {url: 'https://old:1', bearer: hunter2}\n")
-    found = read_targets(RunForm(targets_file=file))
+    found = targets_of(RunForm(targets_file=file))
     written(tmp_path, "es: {url: 'https://new:1', bearer: hunter3}\n")
     with pytest.raises(UsageError, match="es was at https://old:1 and is elsewhere now"):
-        endpoint_of("es", found["es"], {})
+        endpoint_of("es", found["es"])
 
 
 @pytest.mark.parametrize(
@@ -109,6 +125,11 @@ def test_mistakes_are_told_without_secrets(form: dict[str, Any], message: str):
         ("es: {url: 'https://a:1', proxy: 'socks5://a:1'}", {}, "invalid proxy"),
         ("es: {url: 'https://a:1', ca: no.pem}", {}, "cannot read .*no.pem"),
         ("es: {url: 'https://a:1', ca: targets.yml}", {}, "holds no certificates"),
+        ("es: {url: 'https://a:1', user: hunter2}", {}, "in .* are user"),
+        ("es: {url: 'https://a:1', user: me, password: hunter2, bearer: hunter2}", {}, "are bearer and"),
+        ("es: {url: 'https://a:1', bearer: two hunter2}", {}, "cannot be sent"),
+        ("es: {url: 'https://a:1', api-key: 12345}", {}, "Expected `str`"),
+        ("!!python/object/apply:os.system [hunter2]", {}, "cannot be read as YAML"),
         (f"# {'x' * 300_000}", {}, "is larger than"),
     ],
 )
@@ -116,39 +137,94 @@ def test_mistakes_in_a_file_are_told_without_its_secrets(
     tmp_path: Path, entries: str, form: dict[str, Any], message: str
 ):
     with pytest.raises(UsageError, match=message) as caught:
-        read_targets(RunForm(targets_file=written(tmp_path, entries), **form))
+        endpoints_of(read_targets(RunForm(targets_file=written(tmp_path, entries), **form)), {})
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_only_a_file_without_credentials_may_be_open_to_others(tmp_path: Path):
-    form = RunForm(targets_file=written(tmp_path, "es: {url: 'https://a:1'}", 0o644))
-    assert [*read_targets(form)] == ["es"]
-    written(tmp_path, "es: {url: 'https://a:1', api-key: hunter2}", 0o644)
-    with pytest.raises(UsageError, match="is open to other users") as caught:
+def test_what_is_no_text_is_refused(tmp_path: Path):
+    path = Path(written(tmp_path, ""))
+    path.write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(UsageError, match="cannot be read as YAML"):
+        read_targets(RunForm(targets_file=str(path)))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601])
+def test_only_a_file_without_credentials_may_be_open_to_others(tmp_path: Path, mode: int):
+    form = RunForm(targets_file=written(tmp_path, "es: {url: 'https://a:1'}", mode))
+    assert [*targets_of(form)] == ["es"]
+    written(tmp_path, "es: {url: 'https://a:1', api-key: hunter2}", mode)
+    with pytest.raises(UsageError, match=f"is open to other users .mode {mode:o}") as caught:
         read_targets(form)
     assert caught.value.hint == f"chmod 600 {form.targets_file}"
 
 
-def test_credentials_do_not_travel_unencrypted_by_accident():
+def test_credentials_do_not_travel_unencrypted_by_accident(tmp_path: Path):
     environ = {"BENCHCTL_ES_API_KEY": "aWQ6a2V5"}
+    remote = TargetSpec(("http://search-1:9200",))
     with pytest.raises(UsageError, match="refusing to send credentials") as caught:
-        endpoint_of("es", REMOTE, environ)
+        endpoint_of("es", remote, environ)
     assert "`insecure: true` of es" in caught.value.hint
     assert "aWQ6a2V5" not in str(caught.value)
-    accepted = endpoint_at("es", REMOTE.hosts, environ, secrets={}, verify=False)
+    file = written(tmp_path, "es: {url: 'http://search-1:9200', insecure: true}")
+    accepted = endpoint_of("es", targets_of(RunForm(targets_file=file))["es"], environ)
     assert accepted.headers == ("Authorization: ApiKey aWQ6a2V5",)
     assert endpoint_of("es", TargetSpec(("http://127.0.0.1:9200",)), environ).headers
     assert endpoint_of("es", TargetSpec(("https://search-1:9200",)), environ).headers
-    assert endpoint_of("es", REMOTE, {}).headers == ()
+    assert endpoint_of("es", remote).headers == ()
 
 
-def test_only_targets_have_endpoints():
-    specs = (
-        VariantSpec("os", "opensearch", "2.11.0"),
-        VariantSpec("es", "elasticsearch", "8.11.0", target=REMOTE),
-    )
-    found = endpoints_of(specs, {})
-    assert {name: endpoint.hosts for name, endpoint in found.items()} == {"es": REMOTE.hosts}
+@pytest.mark.parametrize(
+    ("environ", "auth"),
+    [
+        ({}, None),
+        ({"BENCHCTL_ES_USER": "", "BENCHCTL_OS_USER": "x"}, None),
+        ({"BENCHCTL_ES_USER": "me", "BENCHCTL_ES_PASSWORD": SPELL}, Auth.basic("me", SPELL)),
+        ({"BENCHCTL_ES_API_KEY": SPELL}, Auth.api_key(SPELL)),
+        ({"BENCHCTL_ES_BEARER": SPELL}, Auth.bearer(SPELL)),
+        (
+            {
+                "BENCHCTL_ES_ACCESS_KEY": "AKID",
+                "BENCHCTL_ES_SECRET_KEY": SPELL,
+                "BENCHCTL_ES_REGION": "eu-north-1",
+            },
+            Auth.aws("AKID", SPELL, "eu-north-1"),
+        ),
+        (
+            # AWS's own variables are for targets that name a region, and for no other.
+            {"BENCHCTL_ES_REGION": "eu-north-1", "BENCHCTL_ES_SERVICE": "aoss", **AWS},
+            Auth.aws("AKID", SPELL, "eu-north-1", "aoss", "token"),
+        ),
+        (AWS, None),
+        ({"BENCHCTL_ES_BEARER": "other", **AWS}, Auth.bearer("other")),
+    ],
+)
+def test_the_environment_holds_one_kind_of_credentials(environ: dict[str, str], auth: Auth | None):
+    assert auth_of(environ) == auth
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("USER",),
+        ("PASSWORD",),
+        ("API_KEY", "BEARER"),
+        ("USER", "PASSWORD", "BEARER"),
+        ("REGION",),
+        ("ACCESS_KEY", "SECRET_KEY"),
+        ("BEARER", "REGION"),
+    ],
+)
+def test_halves_and_doubles_are_refused(names: tuple[str, ...]):
+    with pytest.raises(UsageError, match="in the environment are") as caught:
+        auth_of({f"BENCHCTL_ES_{name}": SPELL for name in names})
+    assert SPELL not in str(caught.value)
+
+
+def test_credentials_in_a_file_and_in_the_environment_are_refused(tmp_path: Path):
+    file = written(tmp_path, "es: {url: 'https://a:1', api-key: hunter2}")
+    with pytest.raises(UsageError, match=r"given twice, in .* and in BENCHCTL_ES_BEARER") as caught:
+        endpoints_of(read_targets(RunForm(targets_file=file)), {"BENCHCTL_ES_BEARER": SPELL})
+    assert SPELL not in str(caught.value)
 
 
 @pytest.fixture

@@ -1,19 +1,28 @@
 """`benchctl track`: what a track holds and does, and exit code 2 for one that is wrong."""
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from benchctl.cli.listing import list_group
+from benchctl.cli.run import run_command
 from benchctl.cli.track import track_group
-from benchctl.errors import UsageError
-from benchctl.track.load import load_challenge, load_track
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.track.pollution import POLLUTED
 from foreign_tracks import BOOKS, write_files
+from plugins import executed, write_track
+
+
+def invoke(command: click.Command, *arguments: str | Path) -> Result:
+    return CliRunner().invoke(command, [str(one) for one in arguments], catch_exceptions=False)
 
 
 def call(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(track_group, [str(one) for one in arguments], catch_exceptions=False)
+    return invoke(track_group, *arguments)
 
 
 @pytest.fixture
@@ -25,10 +34,7 @@ def test_validate_says_what_a_track_holds_and_needs(books: Path):
     lines = [line.rstrip() for line in call("validate", books).output.splitlines()]
     assert lines[0] == "track books: Books and who lent them"
     assert "index loans: 2 shards" in lines
-    assert (
-        "corpus books: 2 files, 1,010 documents, at least 4.0 kB compressed, at least 90.0 kB uncompressed"
-        in lines
-    )
+    assert "corpus books: 2 files, 1,010 documents" in lines
     assert "operations: 3 search, 1 bulk" in lines
     row = next(line for line in lines if "lend-and-search (default)" in line)
     assert "6" in row.split()
@@ -133,17 +139,127 @@ def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):
         call("show", folder)
 
 
-def test_pollute_prints_a_challenge_that_loads_as_the_derived_one(tmp_path: Path):
-    output = call("pollute", "big5", "--docs", "1m", "--param", "iterations=3").output
-    path = write_files(tmp_path, {"challenge.json": output}) / "challenge.json"
-    track, _ = load_track("big5", {})
-    derived, _ = load_challenge(POLLUTED, track, {"iterations": 3}, 10**6)
-    assert load_challenge(str(path), track, {})[0] == derived
+def test_show_takes_the_derived_warm_up_and_shipped_challenges(books: Path):
+    for challenge in (POLLUTED, "range-only"):
+        path = books if challenge == POLLUTED else "big5"
+        assert f", challenge {challenge}\n" in call("show", path, "--challenge", challenge).output
+    with pytest.raises(UsageError, match="nothing"):
+        call("show", books, "--challenge", "nothing")
 
 
-def test_pollute_takes_a_path_and_the_documents_of_the_track(books: Path):
-    track, _ = load_track(str(books), {})
-    assert track.documents == 1010
-    assert call("pollute", books).output == call("pollute", books, "--docs", "1010").output
-    with pytest.raises(UsageError, match="zzz"):
-        call("pollute", books, "--param", "zzz=3")
+# `benchctl track new` before it reaches any cluster.
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address where nothing listens: a port that is taken, and not served."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_new_track_needs_a_free_directory_and_a_cluster_that_may_be_asked(
+    tmp_path: Path, nobody: str, monkeypatch: pytest.MonkeyPatch
+):
+    def failure(url: str, *more: str, output: str = "t") -> BenchctlError:
+        with pytest.raises(BenchctlError) as caught:
+            call("new", "--from-index", url, "things", "-o", tmp_path / output, *more)
+        return caught.value
+
+    there = failure(nobody, output=".")
+    assert (there.exit_code, "already exists" in there.message) == (2, True)
+    assert "refuses the connection" in failure(nobody).message
+    assert not (tmp_path / "t").exists()
+    assert "hunter2" not in str(failure("https://me:hunter2@search-1:9200"))
+    monkeypatch.setenv("BENCHCTL_SOURCE_API_KEY", "aWQ6a2V5")
+    assert "refusing to send credentials" in failure("http://search-1:9200").message
+    file = write_files(tmp_path, {"t.yml": "prod: {url: 'https://search-1:9200', ca: no.pem}"}) / "t.yml"
+    assert "prod: ca: cannot read" in failure("prod", "--targets", str(file)).message
+
+
+# Nothing of a plug-in is executed before the user has allowed it, by any command.
+
+
+@pytest.fixture
+def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A track with a plug-in."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
+    return write_track(tmp_path / "books")
+
+
+def plan(plugged: Path, *options: str) -> None:
+    """A run as far as its plan, for which the plug-in is executed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchctl.cli.measuring.check_host", _stop)
+        with pytest.raises(BenchctlError, match="planned"):
+            invoke(run_command, "--track", plugged, "--challenge", "ask", "--docs", "1000", *options)
+
+
+def _stop(*_: object) -> None:
+    raise BenchctlError("planned")
+
+
+def test_commands_that_only_read_a_track_execute_nothing_of_it(plugged: Path):
+    validated = call("validate", plugged)
+    assert "nothing of it was executed" in validated.output
+    assert "books/track.py" in validated.output
+    assert "nothing of it was executed" in call("show", plugged).output
+    invoke(list_group, "operations", "--track", plugged)
+    assert not executed(plugged)
+
+
+def test_a_run_without_consent_says_what_is_missing_and_what_would_be_executed(plugged: Path):
+    with pytest.raises(UsageError) as caught:
+        invoke(run_command, "--track", plugged, "--challenge", "ask")
+    assert caught.value.message == (
+        "challenge 'ask' of track 'books' needs a Python plug-in, in track.py: task 'authors': param source "
+        "'author-source'; task 'count': operation type 'count-books'; task 'count': scheduler 'lazily'"
+    )
+    assert "it would execute 1 file in" in caught.value.hint
+    assert "--trust" in caught.value.hint
+    assert f"benchctl track trust {plugged}" in caught.value.hint
+    assert not executed(plugged)
+
+
+def test_a_run_with_trust_executes_it(plugged: Path):
+    plan(plugged, "--trust")
+    assert executed(plugged)
+
+
+def test_consent_is_remembered_until_the_plug_in_changes(plugged: Path):
+    said = call("trust", plugged).output
+    assert said.startswith("trusted ")
+    assert not executed(plugged)
+    assert "you trust it" in call("validate", plugged).output
+    assert not executed(plugged)
+    plan(plugged)
+    assert executed(plugged)
+    (plugged / "executed").unlink()
+    (plugged / "new.py").touch()
+    with pytest.raises(UsageError, match="needs a Python plug-in"):
+        invoke(run_command, "--track", plugged, "--challenge", "ask")
+    assert not executed(plugged)
+
+
+@pytest.mark.parametrize("command", ["validate", "show"])
+def test_a_track_can_be_validated_with_its_plug_in(plugged: Path, command: str):
+    output = call(command, plugged, "--trust").output
+    assert "it was executed, and registers all that is needed" in output
+    assert executed(plugged)
+
+
+@pytest.mark.parametrize("command", ["trust", "untrust"])
+def test_there_is_nothing_to_trust_without_a_plug_in(plugged: Path, command: str):
+    (plugged / "track.py").unlink()
+    with pytest.raises(UsageError, match="has no Python plug-in"):
+        call(command, plugged)
+
+
+def test_a_challenge_that_needs_none_of_it_runs_without_consent(plugged: Path):
+    text = (plugged / "track.json").read_text(encoding="utf-8")
+    plain = text.replace('"param-source": "author-source", "authors": ["a", "b"]', '"body": {}')
+    plain = plain.replace('"count-books"', '"refresh"').replace(', "schedule": "lazily"', "")
+    (plugged / "track.json").write_text(plain, encoding="utf-8")
+    plan(plugged)
+    assert not executed(plugged)

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import benchctl.home as boundary_home
 from benchctl.cli import root
-from benchctl.cli.resume import How
+from benchctl.cli.run import How
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.commands import BegunExperiment, conclude
 from benchctl.experiment.file import experiment_names

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 import benchctl
 from benchctl.cli.boundary import end_soon, guarded
-from benchctl.cli.streams import WORDS, say
+from benchctl.cli.streams import WORDS
 from benchctl.errors import ExitCode
 from benchctl.slices import commands
 
@@ -23,14 +23,8 @@ LazyCommand = tuple[str, str]
 _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     "Measure": {
         "run": ("benchctl.cli.run:run_command", "Run challenges on fresh nodes and compare the variants."),
-        "resume": (
-            "benchctl.cli.resume:resume_command",
-            "Resume an interrupted run or experiment.",
-        ),
-        "extend": (
-            "benchctl.cli.resume:extend_command",
-            "Add forks to a finished run or experiment.",
-        ),
+        "resume": ("benchctl.cli.run:resume_command", "Resume an interrupted run or experiment."),
+        "extend": ("benchctl.cli.run:extend_command", "Add forks to a finished run or experiment."),
     },
     "Prepare": {
         "doctor": ("benchctl.cli.doctor:doctor_command", "Check whether this host is fit to measure."),
@@ -52,37 +46,6 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
     },
     "Automate": {},
 }
-
-_EVERYTHING = "benchctl.help-all"
-
-
-def _help_all(context: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
-    if value and not context.resilient_parsing:
-        show_everything(context)
-        say(context.get_help())
-        context.exit()
-
-
-def help_all_option() -> click.Option:
-    """Return `--help-all`, for commands whose `--help` is a first page."""
-    return click.Option(
-        ["--help-all"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_help_all,
-        help="Show all options and exit.",
-    )
-
-
-def show_everything(context: click.Context) -> None:
-    """Make the help of a command, and of all below it, that of `--help-all`."""
-    context.meta[_EVERYTHING] = True
-
-
-def shows_everything(context: click.Context) -> bool:
-    """Return whether help is that of `--help-all`."""
-    return bool(context.meta.get(_EVERYTHING))
 
 
 class LazyGroup(click.Group):

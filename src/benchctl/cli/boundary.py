@@ -1,5 +1,6 @@
 """The error boundary and the end of the process: messages, exit codes, signals, threads left behind."""
 
+import contextlib
 import errno
 import math
 import os
@@ -21,49 +22,48 @@ from benchctl.errors import BenchctlError, ExitCode, UsageError, guess, nearest
 
 GRACE_S = 2.0
 """For threads that are about to end, or that the interpreter ends on its way out."""
+_SAME_PRESS_S = 0.25
+# The dashes alone make any two options a little alike.
+_ALIKE = 0.75
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+)[ )]")
+# Commands of other tools, and others that are easily guessed.
+_COMMANDS = {
+    "benchctl create-track": "use: benchctl track new",
+    "benchctl list races": "use: benchctl runs list",
+    "benchctl list runs": "use: benchctl runs list",
+    "benchctl race": "use: benchctl run",
+    "benchctl report": "use: benchctl show latest --html DIR",
+    "benchctl runs delete": "use: benchctl runs rm",
+    "benchctl version": "use: benchctl --version",
+}
 
 
-def end_soon(status: int, *, grace_s: float = GRACE_S, leave: Callable[[int], object] = os._exit) -> None:
+def end_soon(status: int, *, grace_s: float = GRACE_S) -> None:
     """End the process; the interpreter would wait for every thread that is not a daemon.
 
     To be called last, when all that is benchctl's own has been closed. Costs nothing when no such thread
-    is left. Threads may go on for `grace_s` seconds; then `leave` ends the process with the status.
+    is left. Threads may go on for `grace_s` seconds; then the process ends with the status.
     """
-    if _left():
-        threading.Thread(target=_watch, args=(status, grace_s, leave), name="end", daemon=True).start()
 
-
-def _left() -> list[threading.Thread]:
-    return [
-        thread
-        for thread in threading.enumerate()
-        if not thread.daemon and thread is not threading.main_thread() and thread.is_alive()
-    ]
-
-
-def _watch(status: int, grace_s: float, leave: Callable[[int], object]) -> None:
-    time.sleep(grace_s)
-    left = _left()
-    if not left:
-        return  # the interpreter is on its way
-    names = ", ".join(sorted(thread.name for thread in left))
-    complain(f"benchctl: exiting while threads of a plug-in still run: {names}")
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
+    def watch() -> None:
+        time.sleep(grace_s)
+        if not (left := _left()):
+            return  # the interpreter is on its way
+        complain(f"benchctl: exiting while threads of a plug-in still run: {', '.join(left)}")
+        for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
-    leave(status)
+        os._exit(status)
+
+    if _left():
+        threading.Thread(target=watch, daemon=True).start()
 
 
-# The one error boundary: errors into a message and an exit code, signals into an orderly end.
-
-
-_SAME_PRESS_S = 0.25
-
-# The dashes alone make any two options a little alike.
-_ALIKE = 0.75
-
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+def _left() -> list[str]:
+    return sorted(
+        thread.name
+        for thread in threading.enumerate()
+        if not thread.daemon and thread is not threading.main_thread()
+    )
 
 
 def guarded(command: click.Command, args: list[str] | None = None) -> int:
@@ -73,20 +73,19 @@ def guarded(command: click.Command, args: list[str] | None = None) -> int:
     keeps its traceback.
     """
     accept_all_characters()
-    interrupt = _Interrupt()
-    signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell's `&` asked for that
-        signal.signal(signal.SIGINT, interrupt)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked for that
-        signal.signal(signal.SIGHUP, interrupt.hang_up)
+    _handle_signals(_interrupter())
     try:
         status = _flushed(_run(command, sys.argv[1:] if args is None else args))
     except BrokenPipeError:
         # The reader of our output went away (`| head`): nobody is left to tell, not even as Python ends.
         for stream in filter(None, (sys.__stdout__, sys.__stderr__)):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            _discard(stream.fileno())
         status = ExitCode.CLOSED
     return status
+
+
+def _discard(descriptor: int) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 def _flushed(status: int) -> int:
@@ -97,8 +96,7 @@ def _flushed(status: int) -> int:
         except BrokenPipeError:
             raise
         except OSError as err:
-            # The interpreter would try again as it ends, and print a traceback.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            _discard(stream.fileno())  # the interpreter would try again as it ends, and print a traceback
             if status == ExitCode.OK:
                 status = ExitCode.FAILED
                 complain(f"benchctl: cannot write the output: {err.strerror}")
@@ -107,93 +105,56 @@ def _flushed(status: int) -> int:
 
 def _run(command: click.Command, args: Sequence[str]) -> int:
     """Run a command, report errors, and return the exit code."""
-    status: int = ExitCode.OK
     try:
         command.main(args=list(args), prog_name="benchctl", standalone_mode=False)
-    except BenchctlError as err:
-        if err.exit_code == ExitCode.INTERRUPTED:
-            _end_at_once_next_time()
-        complain(f"benchctl: {err}")
-        status = err.exit_code
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        _end_at_once_next_time()
-        complain("benchctl: interrupted")
-        status = ExitCode.INTERRUPTED
     except click.exceptions.NoArgsIsHelpError as err:
         err.show()
-        status = err.exit_code
+        return err.exit_code
     except click.ClickException as err:
-        complain(f"benchctl: {_explained(err, args)}")
-        status = err.exit_code
+        return _told(_explained(err))
+    except BenchctlError as err:
+        return _told(err)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return _told(BenchctlError("interrupted", exit_code=ExitCode.INTERRUPTED))
     except SystemExit as err:
         # So click ends where nobody reads its output, whatever it is told; and with 0 after a completion.
         if err.code:
             raise BrokenPipeError from err
     except OSError as err:
-        words = _refused(err)
-        if not words:
+        refused = _refused(err)
+        if refused is None:
             raise
-        complain(f"benchctl: {words}")
-        status = ExitCode.FAILED
-    return status
+        return _told(refused)
+    return ExitCode.OK
 
 
-def _explained(err: click.ClickException, args: Sequence[str]) -> BenchctlError:
+def _told(err: BenchctlError) -> int:
+    if err.exit_code == ExitCode.INTERRUPTED:
+        # All is closed: the next signal ends the process, and a traceback would help nobody.
+        _handle_signals(signal.SIG_DFL)
+    complain(f"benchctl: {err}")
+    return err.exit_code
+
+
+def _explained(err: click.ClickException) -> BenchctlError:
     """Return click's usage error in the form of all other messages."""
     context = err.ctx if isinstance(err, click.UsageError) else None
     message, hint = err.format_message(), ""
     if context is not None:
         if isinstance(err, click.NoSuchCommand) and isinstance(context.command, click.Group):
-            message, hint = err.message, _meant_command(err.command_name, context, context.command)
+            message, name = err.message, err.command_name
+            other = _COMMANDS.get(f"{context.command_path} {name}")
+            hint = other or guess(name, context.command.list_commands(context))
         elif isinstance(err, click.NoSuchOption):
-            message, hint = err.message, _meant(err.option_name, context.command, args)
-        elif (extra := _EXTRA.match(message)) and any(
-            "--challenge" in param.opts for param in context.command.params
-        ):
+            message, hint = err.message, _meant(err.option_name, context.command)
+        elif (extra := _EXTRA.match(message)) and "--challenge" in _options(context.command):
             hint = _meant_challenge(extra[1])
         hint = hint or f"see: {context.command_path} --help"
     return UsageError(message[:1].lower() + message[1:].rstrip("."), hint=hint)
 
 
-# Commands of other tools, others that are easily guessed, and former ones with the page that has a recipe.
-_COMMANDS = {
-    "benchctl ab": "see: benchctl help pull-requests",
-    "benchctl bisect": "see: benchctl help bisect",
-    "benchctl create-track": "use: benchctl track new",
-    "benchctl explain gc": "see: benchctl help explain",
-    "benchctl explain jit": "see: benchctl help explain",
-    "benchctl explain os": "see: benchctl help explain",
-    "benchctl help": "use: benchctl --help",
-    "benchctl list races": "use: benchctl runs list",
-    "benchctl list runs": "use: benchctl runs list",
-    "benchctl list searches": "see: benchctl help bisect",
-    "benchctl lucene": "see: benchctl help settings",
-    "benchctl minimize": "see: benchctl help bisect",
-    "benchctl nightly annotate": "see: benchctl help nightly",
-    "benchctl nightly bisect": "see: benchctl help bisect",
-    "benchctl nightly report": "use: benchctl nightly status SUITE --html DIR",
-    "benchctl node": "see: benchctl help targets",
-    "benchctl plan": "see: benchctl help forks",
-    "benchctl race": "use: benchctl run",
-    "benchctl report": "use: benchctl show latest --html DIR",
-    "benchctl runs delete": "use: benchctl runs rm",
-    "benchctl runs export": "see: benchctl help storage",
-    "benchctl runs import": "see: benchctl help storage",
-    "benchctl schema": "see: benchctl help stored-runs",
-    "benchctl sql": "see: benchctl help storage",
-    "benchctl version": "use: benchctl --version",
-}
-_EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+)[ )]")
-
-
-def _meant_command(name: str, context: click.Context, group: click.Group) -> str:
-    """Return the command probably meant; of `explain`, also its arguments in the right order."""
-    other = _COMMANDS.get(f"{context.command_path} {name}")
-    names = group.list_commands(context)
-    run = context.params.get("run")
-    if other is None and run in names:
-        other = f"use: {context.command_path} {name} {run}"
-    return other or guess(name, names)
+def _options(command: click.Command) -> list[str]:
+    return [name for param in command.params for name in param.opts if name.startswith("--")]
 
 
 def _meant_challenge(word: str) -> str:
@@ -204,89 +165,64 @@ def _meant_challenge(word: str) -> str:
     return "" if name is None else f"did you mean --challenge {name}?"
 
 
-# Words for which another option chooses tasks.
-_CHOOSE_TASKS = dict.fromkeys(
-    ("--operation", "--operations", "--task", "--tasks"), ("--include-tasks", "--task")
-)
-
-
-def _meant(option: str, command: click.Command, args: Sequence[str]) -> str:
+def _meant(option: str, command: click.Command) -> str:
     """Return the option probably meant; other tools' options may be parameters here."""
     from benchctl.track.load import TASK_PARAMETERS  # noqa: PLC0415 - no other message needs to know of tracks
 
     if option in (instead := getattr(command, "instead", {})):
         return str(instead[option])
-    option_names = [name for param in command.params for name in param.opts if name.startswith("--")]
-    chooser = next((name for name in _CHOOSE_TASKS.get(option, ()) if name in option_names), None)
-    if chooser is not None:
-        return f"{chooser} NAME chooses tasks"
-    options = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in option_names}
-    near = nearest(option, [*option_names, *options], alike=_ALIKE)
-    if near in options and near not in option_names:
-        return f"{options[near]} is a parameter: --param {options[near]}={_value(option, args)}"
+    names = _options(command)
+    parameters = {f"--{name.replace('_', '-')}": name for name in TASK_PARAMETERS if "--param" in names}
+    near = nearest(option, [*names, *parameters], alike=_ALIKE)
+    if near in parameters and near not in names:
+        return f"{parameters[near]} is a parameter: --param {parameters[near]}=VALUE"
     return "" if near is None else f"did you mean '{near}'?"
 
 
-def _value(option: str, args: Sequence[str]) -> str:
-    """Return the value of an option; N if it is not visible."""
-    for place, text in enumerate(args):
-        name, equals, value = text.partition("=")
-        if name == option:
-            value = value if equals else "".join(args[place + 1 : place + 2])
-            return value if value.isalnum() else "N"
-    return "N"
-
-
-def _refused(err: OSError) -> str:
-    """Return what a file system refuses that the reader can fix; empty for everything else."""
-    if err.errno in _FULL:
-        return f"no space is left to write {err.filename or 'the output'}\n  hint: free some space"
-    if err.errno in _FORBIDDEN and err.filename:
+def _refused(err: OSError) -> BenchctlError | None:
+    """Return what a file system refuses that the reader can fix; None for everything else."""
+    if err.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return BenchctlError(
+            f"no space is left to write {err.filename or 'the output'}", hint="free some space"
+        )
+    if err.errno in {errno.EACCES, errno.EPERM, errno.EROFS} and err.filename:
         from benchctl.home import home_root  # noqa: PLC0415 - no help and no other message needs it
 
         is_ours = Path(os.fsdecode(err.filename)).is_relative_to(home_root())
         another = ", or set BENCHCTL_HOME to a directory that you can write to" if is_ours else ""
-        return f"cannot use {err.filename}: {err.strerror}\n  hint: check who owns it{another}"
+        return BenchctlError(f"cannot use {err.filename}: {err.strerror}", hint=f"check who owns it{another}")
     if err.errno == errno.ENOENT and not err.filename:
         try:
             os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call
         except FileNotFoundError:
-            return "the current directory has been deleted\n  hint: change to another one"
+            return BenchctlError("the current directory has been deleted", hint="change to another one")
         if tempfile.tempdir is None:
-            return f"{err.strerror}\n  hint: set TMPDIR to a directory that you can write to"
-    return ""
+            return BenchctlError(f"{err.strerror}", hint="set TMPDIR to a directory that you can write to")
+    return None
 
 
-class _Interrupt:
-    """SIGTERM and SIGHUP end a run like Ctrl-C; further ones at once would cut off the cleanup: ignored."""
+def _handle_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    signal.signal(signal.SIGTERM, handler)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # a shell's `&`, or `nohup`, asked for that
+            signal.signal(number, handler)
 
-    def __init__(self) -> None:
-        self._deaf_until = -math.inf
 
-    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+def _interrupter() -> Callable[[int, FrameType | None], None]:
+    """Return a handler that ends a run like Ctrl-C; further signals at once would cut off the cleanup."""
+    deaf_until = -math.inf
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        nonlocal deaf_until
+        if number == signal.SIGHUP:
+            # Each write to a terminal that was closed would be an error on the way.
+            for descriptor in (1, 2):
+                with contextlib.suppress(OSError):  # closed before benchctl was started
+                    if stat.S_ISCHR(os.fstat(descriptor).st_mode):
+                        _discard(descriptor)
         now = time.monotonic()
-        if now >= self._deaf_until:
-            self._deaf_until = now + _SAME_PRESS_S
+        if now >= deaf_until:
+            deaf_until = now + _SAME_PRESS_S
             raise KeyboardInterrupt
 
-    def hang_up(self, number: int, frame: FrameType | None) -> None:
-        """End without writing to a terminal that was closed: each write would be an error on the way."""
-        for descriptor in (1, 2):
-            if _hung_up(descriptor):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-        self(number, frame)
-
-
-def _hung_up(descriptor: int) -> bool:
-    """Return whether the terminal is gone: still a device, but one that no longer responds."""
-    try:
-        return stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor)
-    except OSError:  # closed before benchctl was started
-        return False
-
-
-def _end_at_once_next_time() -> None:
-    """Let the next signal end the process: all is closed, and a traceback would help nobody."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+    return interrupt

@@ -1,8 +1,12 @@
-"""`benchctl compare`: stored results side by side."""
+"""`benchctl compare` and `benchctl show`: stored results, side by side or of one run, in every format."""
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import click
+from rich.text import Text
 
 from benchctl.cli.comparison import Measures, compared
 from benchctl.cli.options import (
@@ -13,24 +17,49 @@ from benchctl.cli.options import (
     format_option,
     html_option,
     metric_option,
-    open_store,
     require_runs,
     runs_option,
+    usual_runs,
     verbose_option,
 )
-from benchctl.cli.output import Part, print_comparison, print_page, print_run
-from benchctl.cli.streams import complain, typed_words
+from benchctl.cli.streams import (
+    complain,
+    emit,
+    is_terminal,
+    paint,
+    say,
+    text_height,
+    text_width,
+    typed_words,
+)
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.home import resolve_home
 from benchctl.quantities import PERCENT
-from benchctl.report.table import Command, Format
-from benchctl.results.select import Archive, at_point, choose_sides
+from benchctl.report.facts import fact_sections
+from benchctl.report.formats import all_notes, analysis_sections, render
+from benchctl.report.numbers import counted
+from benchctl.report.screen import render_screen
+from benchctl.report.table import Command, Format, Items, Section, markdown, plain, text_of
+from benchctl.results.model import RunRecord
+from benchctl.results.plan import Plan
+from benchctl.results.select import Archive, Selection, Side, at_point, choose_sides
+from benchctl.results.store import RunFolder, reference
+from benchctl.slices import hooks
 from benchctl.spec import Diff
+from benchctl.stats.analyse import analyse_run
+from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult, gate
 
+if TYPE_CHECKING:
+    from benchctl.report.html.page import Subject
+
+Part = Literal["all", "notes", "host"]
+"""Parts of a report that are printed when it need not fit a screen."""
+
+
+_AS_MEASURED = Measures()
 _SHOWN = 3
 # Formats for readers, with the reasons of a gate.
-_WITH_REASONS = ("text", "markdown")
+_WITH_REASONS = ("text", "markdown", "github")
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
@@ -60,13 +89,12 @@ def _complete_sides(context: click.Context, param: click.Parameter, incomplete: 
     metavar="AXIS=VALUE",
     help="Only this point of a sweep, such as history=fresh. Repeatable.",
 )
-@click.option("--baseline", metavar="SIDE", help="Side to compare the others with.  [default: the first]")
 @metric_option
 @diff_option
 @click.option(
     "--quantile",
     "quantiles",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=float,
     multiple=True,
     help="Quantile of service time and latency. Repeatable.  [default: 0.9]",
 )
@@ -91,7 +119,6 @@ def compare_command(
     challenge: str | None,
     runs: tuple[str, ...],
     point: tuple[str, ...],
-    baseline: str | None,
     metrics: tuple[str, ...],
     diff: Diff | None,
     quantiles: tuple[float, ...],
@@ -112,9 +139,8 @@ def compare_command(
     for its results in each of them.
     """
     check_html(html, output_format)
-    require_runs(runs_folder, *sides, *runs)
-    archive = Archive(open_store(resolve_home(), runs_folder), runs)
-    selection = choose_sides(archive, sides, challenge=challenge, baseline=baseline, force=force)
+    archive = Archive(require_runs(runs_folder, *sides, *runs), runs)
+    selection = choose_sides(archive, sides, challenge=challenge, force=force)
     if point:
         selection = at_point(selection, point)
     analysis = compared(
@@ -132,7 +158,7 @@ def compare_command(
         commands = [Command("Make this page again", again(typed_words()))]
         print_page(comparison_page(archive, selection, analysis, commands), html)
     else:
-        print_comparison(selection, analysis, output_format, gate=result, verbose=verbose, runs=runs_folder)
+        print_comparison(selection, analysis, output_format, result=result, verbose=verbose, runs=runs_folder)
     if html is not None:
         for part in selection.parts:
             archive.folder_of(part.run).require_files(part.run)
@@ -186,18 +212,143 @@ def show_command(
     check_html(html, output_format)
     if part in ("notes", "host") and output_format != "text":
         raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
-    require_runs(runs_folder, run)
-    home = resolve_home()
-    store = open_store(home, runs_folder)
-    folder = store.find(run)
-    record = print_run(
-        folder,
-        output_format,
-        usual=home.runs,
-        part=part,
-        figures=metrics,
-        diff=diff,
-        html=html,
-    )
+    folder = require_runs(runs_folder, run).find(run)
+    measures = Measures(metrics, diff=diff)
+    record = print_run(folder, output_format, usual=usual_runs(), part=part, measures=measures, html=html)
     # Its figures are worth being printed whatever became of the files beside them.
     folder.require_files(record)
+
+
+# Results on standard output: coloured on a terminal, plain for programs.
+
+
+def print_run(
+    folder: RunFolder,
+    output_format: Format,
+    *,
+    usual: Path,
+    part: Part | None = None,
+    measures: Measures = _AS_MEASURED,
+    html: Path | None = None,
+) -> RunRecord:
+    """Print what a run found, or write its page to the directory `html`, and return its record.
+
+    `usual` is the default directory of runs; without `part`, readers get what fits a screen.
+    """
+    record = folder.load()
+    if part == "host":
+        say(plain([fact_sections(record)], text_width()), nl=False)
+        return record
+    metrics = None if measures == _AS_MEASURED else measures.metrics(record.plan)
+    analysis = measures.told(analyse_run(record, metrics=metrics), record.plan)
+    if html is not None or output_format == "html":
+        # What draws pages takes a while to load, and no other format needs it.
+        from benchctl.report.html.page import run_page  # noqa: PLC0415 - see above
+
+        print_page(run_page(folder, record, analysis, usual=usual), html)
+        return record
+    more = f"benchctl show {reference(folder, usual)} -v"
+    place = folder.path.absolute().parent
+    runs = None if place == usual.absolute() else place
+    below: list[Section] = []
+    if part == "all":
+        if output_format in ("text", "markdown"):
+            below += [[table] for tables in hooks("details") for table in tables(folder, record)]
+        below.append(fact_sections(record))
+    if below or output_format == "markdown":
+        below.append([f"Run: {folder.path}"])
+    _print(analysis, output_format, record.plan, [record], part=part, more=more, runs=runs, below=below)
+    return record
+
+
+def print_page(page: "Subject", target: Path | None) -> None:
+    """Print a page as one file, or write it with its assets to a directory."""
+    from benchctl.report.html.page import (  # noqa: PLC0415 - see `print_run`
+        render_page,
+        single_file_page,
+        write_pages,
+    )
+
+    if target is None:
+        emit(single_file_page(page))
+    else:
+        say(f"Report: {write_pages(target, {'index.html': render_page(page)})}")
+
+
+def print_comparison(
+    selection: Selection,
+    analysis: Analysis,
+    output_format: Format,
+    *,
+    result: GateResult | None = None,
+    verbose: bool = False,
+    runs: Path | None = None,
+) -> None:
+    """Print stored results side by side, and where they come from.
+
+    `verbose` gives readers everything, not only what fits a screen; `runs` is their directory, None for
+    the default one.
+    """
+    records = [part.run for part in selection.parts]
+    ids = {record.id for record in records}
+    plan = records[0].plan if len(ids) == 1 else None
+    origins = [*map(_origin, selection.parts), *selection.remarks]
+    below: list[Section] = [[Items("", tuple(origins))]]
+    if result is not None:
+        below.append([Items(f"Gate: {result.text}", tuple(result.reasons))])
+    _print(
+        analysis,
+        output_format,
+        plan,
+        records,
+        part="all" if verbose else None,
+        result=result,
+        more="the same command with -v",
+        runs=runs,
+        below=below,
+    )
+
+
+def _origin(side: Side) -> str:
+    forks = counted(len(side.forks), "fork")
+    if not side.run.plan.schedules:
+        forks = counted(len(side.run.builds_of(side.variant)), "index build")
+    what = forks if side.variant == side.label else f"{forks} of {side.variant}"
+    tags = f", tags {' '.join(side.run.tags)}" if side.run.tags else ""
+    return f"{side.label}: {what} of run {side.run.id} ({side.run.created}{tags})"
+
+
+def _print(
+    analysis: Analysis,
+    output_format: Format,
+    plan: Plan | None,
+    records: Sequence[RunRecord],
+    *,
+    part: Part | None,
+    more: str,
+    runs: Path | None = None,
+    result: GateResult | None = None,
+    below: Sequence[Section] = (),
+) -> None:
+    """Print an analysis, and for readers what is `below` it."""
+    width, terminal = text_width(), is_terminal(sys.stdout)
+    if output_format == "markdown":
+        emit(markdown([*analysis_sections(analysis, plan, details=part == "all"), *below]))
+    elif output_format != "text":
+        emit(render(analysis, output_format, records=records, gate=result))
+    elif part is None:
+        # A terminal's last line is the prompt's; what a gate found may take more than a screen.
+        lines = text_height() - terminal - len(plain(below[:1], width).splitlines())
+        shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more, runs=runs)
+        _show(Text("\n").join([shown, text_of(below, width)] if below else [shown]))
+    elif part == "notes":
+        _show(text_of([all_notes(analysis)], width))
+    else:
+        _show(text_of([*analysis_sections(analysis, plan, details=True), *below], width))
+
+
+def _show(text: Text) -> None:
+    if is_terminal(sys.stdout):
+        paint(text)
+    else:
+        say(text.plain)

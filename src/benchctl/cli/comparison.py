@@ -7,10 +7,10 @@ import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.likeness import JoinedRuns, resolved, variant_differences
-from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts
+from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Place, Plan
+from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side
-from benchctl.results.store import fork_sources
 from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of
 from benchctl.stats.analysis import Analysis
@@ -19,7 +19,6 @@ from benchctl.stats.inference import Method, looks_at
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
-    before_text,
     check_told_by_clusters,
     metric,
     metric_names,
@@ -27,6 +26,7 @@ from benchctl.stats.metrics import (
     metrics_in,
     percentile,
 )
+from benchctl.stats.order import before_text
 from benchctl.stats.quantiles import requantiled
 
 _SUMMARISED = "0.5, 0.9 and 0.99"
@@ -36,18 +36,13 @@ _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
 
 @dataclass(frozen=True)
 class Measures:
-    """Sides of a comparison, as given on the command line."""
+    """What is compared, as given on the command line."""
 
     figures: tuple[str, ...] = ()  # by name; empty for the default ones
     quantiles: tuple[float, ...] = ()  # of times; empty for p90
     margin: float | None = None  # relative; None for each metric's own
     diff: Diff | None = None  # None for what was asked for when it was measured
     builds: bool = True  # metrics of index builds are among the default ones: not for a gate
-
-    @property
-    def beyond_summaries(self) -> tuple[float, ...]:
-        """Quantiles that need the samples of forks."""
-        return tuple(quantile for quantile in self.quantiles if quantile not in SUMMARISED)
 
     def metrics(self, plan: Plan) -> tuple[Metric, ...]:
         """Return the metrics, in the order of the tables.
@@ -59,31 +54,38 @@ class Measures:
             UsageError: If red-line searches or running clusters have none of those asked for, or there is no
                 such quantile.
         """
-        unknown = [
-            quantile for quantile in self.quantiles if not _LEAST_QUANTILE <= quantile <= _GREATEST_QUANTILE
-        ]
-        if unknown:
-            raise UsageError(
-                f"--quantile {unknown[0]:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
-                hint="0.5 is the median, 0.99 the 99th percentile",
-            )
+        for quantile in self.quantiles:
+            if not _LEAST_QUANTILE <= quantile <= _GREATEST_QUANTILE:
+                raise UsageError(
+                    f"--quantile {quantile:g} is not between {_LEAST_QUANTILE} and {_GREATEST_QUANTILE}",
+                    hint="0.5 is the median, 0.99 the 99th percentile",
+                )
         if all(spec.target is not None for spec in plan.variants):
             check_told_by_clusters(self.figures)
-        if plan.redline is not None and (self.figures or self.quantiles):
+        chosen: Sequence[Metric] = metrics_in(plan, builds=self.builds or not plan.schedules)
+        if plan.redline is None:
+            names = dict.fromkeys(self.figures or (entry.kind.name for entry in chosen))
+            chosen = [entry for name in names for entry in self._of_name(name)]
+        elif self.figures or self.quantiles:
             raise UsageError(
                 "red-line searches are compared by the loads that they found",
                 hint="remove --metric and --quantile",
             )
-        usual = metrics_in(plan, builds=self.builds or not plan.schedules)
-        chosen = usual if plan.redline is not None else self._of_challenges(usual)
+        compared_as = COMPARED_AS[self.diff or plan.diff]
         return tuple(
             msgspec.structs.replace(
-                metric,
-                margin=metric.margin if self.margin is None else self.margin,
-                compared_as=COMPARED_AS[self.diff or plan.diff],
+                entry,
+                margin=entry.margin if self.margin is None else self.margin,
+                compared_as=compared_as,
             )
-            for metric in chosen
+            for entry in chosen
         )
+
+    def _of_name(self, name: str) -> list[Metric]:
+        usual = metric(name)
+        if usual.quantile is None or not self.quantiles:
+            return [usual]
+        return [metric(name, quantile) for quantile in sorted({*self.quantiles})]
 
     def told(self, found: Analysis, plan: Plan) -> Analysis:
         """Return an analysis by these metrics, with a note of those requested that no side has.
@@ -91,37 +93,23 @@ class Measures:
         Raises:
             UsageError: If no side has any of the requested metrics.
         """
+        if self.figures and _is_empty(found):
+            raise UsageError(f"nothing to show: {'; '.join(_lacking(metric(name)) for name in self.figures)}")
         # What a microbenchmark has of the usual ones depends on its mode.
         planned = metric_names(plan.metrics) if plan.redline is None and plan.micro is None else ()
-        asked = self.figures or planned
-        known = {metric_of(row.metric).kind.name for row in found.rows}
-        lacking = [metric(name) for name in asked if name not in known]
-        sides = [side for row in found.rows for side in row.figures]
-        untold = all(side.value is None and not side.load for side in sides)
-        if (
-            self.figures
-            and untold
-            and (
-                # Where no request was answered, that is what is to be seen.
-                not sides
-                or (
-                    any(found.forks.values())
-                    and not any(caveat.code == "failures" for caveat in found.caveats)
-                )
-            )
-        ):
-            lacking = [metric(name) for name in self.figures]
-            raise UsageError(f"nothing to show: {'; '.join(map(_lacking, lacking))}")
-        notes = (Caveat("missing-values", _lacking(one)) for one in lacking)
+        shown = {metric_of(row.metric).kind.name for row in found.rows}
+        lacking = [metric(name) for name in self.figures or planned if name not in shown]
+        notes = (Caveat("missing-values", _lacking(entry)) for entry in lacking)
         return msgspec.structs.replace(found, caveats=(*found.caveats, *notes))
 
-    def _of_challenges(self, usual: Sequence[Metric]) -> list[Metric]:
-        chosen: list[Metric] = []
-        for name in dict.fromkeys(self.figures) or [one.kind.name for one in usual]:
-            found = metric(name)
-            one_of = [] if found.quantile is None else sorted({*self.quantiles})
-            chosen += [metric(name, value) for value in one_of] or [found]
-        return chosen
+
+def _is_empty(found: Analysis) -> bool:
+    """Return whether no side has a value, unless that is because no request was answered."""
+    sides = [side for row in found.rows for side in row.figures]
+    if any(side.value is not None or side.load for side in sides):
+        return False
+    unanswered = any(caveat.code == "failures" for caveat in found.caveats)
+    return not sides or (any(found.forks.values()) and not unanswered)
 
 
 def compared(
@@ -141,21 +129,18 @@ def compared(
     ):
         check_told_by_clusters(measures.figures)
     metrics = measures.metrics(selection.sides[0].run.plan)
-    if measures.beyond_summaries:
-        selection = replace(
-            selection,
-            sides=tuple(
-                replace(first, further=tuple(further))
-                for first, *further in (
-                    [_with_quantiles(archive, part, measures.beyond_summaries) for part in side.parts]
-                    for side in selection.sides
-                )
-            ),
-        )
+    beyond_summaries = [quantile for quantile in measures.quantiles if quantile not in SUMMARISED]
+    if beyond_summaries:
+        parts = [
+            [_with_quantiles(archive, part, beyond_summaries) for part in side.parts]
+            for side in selection.sides
+        ]
+        sides = tuple(replace(first, further=tuple(further)) for first, *further in parts)
+        selection = replace(selection, sides=sides)
     if measures.margin is not None:
         text = f"differences under {100 * measures.margin:g}% do not matter in these verdicts (--margin)"
         selection = replace(selection, remarks=(*selection.remarks, text))
-    analysis = comparison_analysis(selection, metrics=metrics, method=method)
+    analysis = _analysed(selection, metrics, method)
     if not analysis.rows:
         raise UsageError(f"nothing to compare: {'; '.join(map(_lacking, metrics))}")
     return measures.told(analysis, selection.sides[0].run.plan)
@@ -171,17 +156,19 @@ def _lacking(metric: Metric) -> str:
     return f"no index builds, or the same ones on all sides: no {title}"
 
 
-def comparison_analysis(
-    selection: Selection, *, metrics: Sequence[Metric] | None = None, method: Method = "benjamini-hochberg"
-) -> Analysis:
-    """Analyse the sides of a selection as they are; `metrics` None are the default ones."""
+def _analysed(selection: Selection, metrics: Sequence[Metric], method: Method) -> Analysis:
+    """Analyse the sides of a selection as they are."""
     sides = selection.sides
     first = sides[0].run
     runs = JoinedRuns.of(side.runs for side in sides)
     ids = tuple(runs.first_blocks)
     alone = len(ids) == 1
     built = {
-        side.label: [(ids.index(part.run.id), facts) for part in side.parts for facts in _builds(part)]
+        side.label: [
+            (ids.index(part.run.id), facts)
+            for part in side.parts
+            for facts in part.run.builds_of(part.variant)
+        ]
         for side in sides
     }
     analysis = analyse(
@@ -213,10 +200,9 @@ def comparison_analysis(
         caveats=tuple(dict.fromkeys(caveats)),
         differences=_differences(sides),
         versions={
-            side.label: version
+            side.label: versions[side.variant]
             for side in sides
-            for name, version in versions_of(side.run).items()
-            if name == side.variant
+            if side.variant in (versions := versions_of(side.run))
         },
     )
 
@@ -238,27 +224,22 @@ def _other_tasks(
     alone: dict[tuple[str, ...], list[str]] = {}
     rows = []
     for row in found.rows:
-        place = (row.schedule, row.task)
-        having = [side for side in sides if place in here[side.label]]
-        if row.level == "task" and len(having) < len(sides):
-            alone.setdefault(tuple(side.label for side in having), []).append(found.where(row))
-        before: dict[str, str] = {}
-        if row.level == "task":
-            before = {side.label: before_text(side.run.plan, here[side.label][place]) for side in having}
         doubts = list(row.caveats)
-        if len({*before.values()}) > 1:
-            ran = "; ".join(f"{what} ({label})" for label, what in before.items())
-            doubts.append(Caveat("other-tasks", f"ran {ran}"))
+        if row.level == "task":
+            place = (row.schedule, row.task)
+            having = [side for side in sides if place in here[side.label]]
+            if len(having) < len(sides):
+                alone.setdefault(tuple(side.label for side in having), []).append(found.where(row))
+            before = {side.label: before_text(side.run.plan, here[side.label][place]) for side in having}
+            if len({*before.values()}) > 1:
+                ran = "; ".join(f"{what} ({label})" for label, what in before.items())
+                doubts.append(Caveat("other-tasks", f"ran {ran}"))
         rows.append(msgspec.structs.replace(row, caveats=tuple(doubts)))
     lacking = tuple(
         Caveat("other-tasks", f"only in the run of {' and '.join(labels)}: {', '.join(dict.fromkeys(tasks))}")
         for labels, tasks in alone.items()
     )
     return msgspec.structs.replace(found, rows=tuple(rows), caveats=(*lacking, *found.caveats))
-
-
-def _builds(side: Side) -> tuple[IndexFacts, ...]:
-    return side.run.builds_of(side.variant)
 
 
 def _all_forks(side: Side) -> tuple[ForkRecord, ...]:

@@ -212,7 +212,7 @@ def conclude(
         BenchctlError: If forks failed, or all requests of a task did.
     """
     # The statistics behind the tables take longer to load than a search; no first request waits for them.
-    from benchctl.cli.output import print_run  # noqa: PLC0415 - see above
+    from benchctl.cli.compare import print_run  # noqa: PLC0415 - see above
 
     print_run(folder, output_format, usual=home.runs, part="all" if details else None)
     name = reference(folder, home.runs)

@@ -1,6 +1,5 @@
-"""Options that several commands share: their types, help sections, and which exclude each other."""
+"""Options that several commands share: their types, help sections, and the store that they name."""
 
-import copy
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,27 +11,29 @@ import click
 import msgspec
 from click.shell_completion import CompletionItem
 
-from benchctl.cli import help_all_option, shows_everything
-from benchctl.cli.streams import emit, note, text_width
+from benchctl.cli.streams import emit, note, say, text_width
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home, home_root, resolve_home
+from benchctl.home import Home, home_root
 from benchctl.quantities import Kind, N
 from benchctl.report.table import Table, pieces
+from benchctl.results.folders import LATEST
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import RunRecord
-from benchctl.results.store import LATEST, RunFolder, RunStore
+from benchctl.results.store import RunFolder, RunStore
 from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import metric_names
 from benchctl.track.template import parse_params, parse_rally_params, read_parameter_files
 
-# Help in sections: options of a command under headings that are named where the options are declared.
-
+# Help in two levels, with sections: options of a command under headings that are named where the options are
+# declared, and a first page of the common ones.
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OWN: Final = "Options"
 _HEADINGS: Final = "__headings__"
+EVERYTHING: Final = "benchctl.help-all"
+"""Key of click's `meta`: whether help shows all options."""
 
 
 def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
@@ -48,8 +49,19 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+def _help_all(context: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    if value and not context.resilient_parsing:
+        context.meta[EVERYTHING] = True
+        say(context.get_help())
+        context.exit()
+
+
 class SectionedCommand(click.Command):
-    """A command with so many options that its help has sections, and a first page for the common ones."""
+    """A command with so many options that its help has sections, and a first page for the common ones.
+
+    `first` names the parameters of the first page in its order; `instead` maps options that the command does
+    not have to what to do instead.
+    """
 
     def __init__(
         self,
@@ -60,12 +72,23 @@ class SectionedCommand(click.Command):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.instead = instead or {}  # an option that it does not have -> what to do instead
+        self.instead = instead or {}
         self.examples = examples
-        # Parameters of the first page -> their places in it.
-        self._first = {name: place for place, name in enumerate(first)}
+        self._first = first
         if first:
-            self.params.append(help_all_option())
+            self.params.append(
+                click.Option(
+                    ["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_help_all,
+                    help="Show all options and exit.",
+                )
+            )
+
+    def _is_first_page(self, ctx: click.Context) -> bool:
+        return bool(self._first) and not ctx.meta.get(EVERYTHING)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, and examples."""
@@ -77,17 +100,17 @@ class SectionedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section; without --help-all those of the first page."""
         headings = getattr(self.callback, _HEADINGS, {})
-        sections: dict[str, list[tuple[str, str]]] = {arg: [] for arg in (_OWN, *get_args(Heading))}
-        shown = [param for param in self.get_params(ctx) if not isinstance(param, click.Argument)]
-        if self._first and not shows_everything(ctx):
-            shown = [param for param in shown if param.name in self._first]
-        for param in sorted(
-            shown, key=lambda parameter: self._first.get(parameter.name or "", len(self._first))
-        ):
-            record = param.get_help_record(ctx)
+        options = [param for param in self.get_params(ctx) if not isinstance(param, click.Argument)]
+        params = {param.name or "": param for param in options}
+        names = [name for name in self._first if name in params]
+        if not self._is_first_page(ctx):
+            names += [name for name in params if name not in names]
+        sections: dict[str, list[tuple[str, str]]] = {name: [] for name in (_OWN, *get_args(Heading))}
+        for name in names:
+            record = params[name].get_help_record(ctx)
             if record is not None:
-                usual = get_args(Heading)[-1] if {"--help", "--help-all"} & {*param.opts} else _OWN
-                sections[headings.get(param.name, usual)].append(record)
+                usual = get_args(Heading)[-1] if {"--help", "--help-all"} & {*params[name].opts} else _OWN
+                sections[headings.get(name, usual)].append(record)
         for heading, records in sections.items():
             if records:
                 with formatter.section(heading):
@@ -95,7 +118,7 @@ class SectionedCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Point from the first page to everything."""
-        if self._first and not shows_everything(ctx):
+        if self._is_first_page(ctx):
             formatter.write_paragraph()
             formatter.write_text(f"All options: {ctx.command_path} --help-all    Guide: benchctl help")
 
@@ -116,66 +139,56 @@ class AliasedOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return names and help."""
-        shown = copy.copy(self)
-        shown.opts = [name for name in self.opts if name not in self.aliases]
-        return click.Option.get_help_record(shown, ctx)
+        names = self.opts
+        try:
+            self.opts = [name for name in names if name not in self.aliases]
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = names
 
 
 # Options that several commands share, and their types.
 
+TableFormat = Literal["text", "markdown", "csv", "json", "html"]
+_FORMATS = (*get_args(TableFormat), "junit", "github")
 
-FORMATS = ("text", "markdown", "csv", "json", "html")
 
+class AmountType(click.ParamType[Any]):
+    """An amount of a kind, as its value, or as it is `written`."""
 
-class AmountType(click.ParamType[N]):
-    """An amount of a kind, as its value."""
-
-    def __init__(self, kind: Kind[N]) -> None:
-        self.kind: Kind[N] = kind
+    def __init__(self, kind: Kind[N], *, written: bool = False) -> None:
+        self._kind: Kind[Any] = kind
+        self._written = written
         self.name = kind.metavar
 
-    def convert(self, value: str | N, param: click.Parameter | None, ctx: click.Context | None) -> N:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read it."""
         del ctx
         if not isinstance(value, str):
             return value
         try:
-            return self.kind.parse(value)
+            amount = self._kind.parse(value)
         except UsageError as err:
             where = "" if param is None else f"{param.opts[0]}: "
             raise UsageError(f"{where}{err.message}", hint=err.hint) from err
+        return value.strip() if self._written else amount
 
 
-class TagType(click.ParamType[tuple[str, ...]]):
-    """Words to find runs by, `NAME` or `KEY:VALUE`: letters, digits, dots, hyphens and underscores."""
-
-    name = "tag"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Check them."""
-        tags = tuple(value.split(","))
-        for tag in tags:
-            try:
-                msgspec.convert(tag, Tag)
-            except msgspec.ValidationError:
-                return self.fail(f"'{tag}' is not {TAG_FORM}", param, ctx)
-        return tags
-
-
-def each_once(
-    _ctx: click.Context, param: click.Parameter, value: tuple[tuple[str, ...], ...]
-) -> tuple[str, ...]:
-    """Return all tags, each once."""
-    tags = tuple(dict.fromkeys(tag for tags in value for tag in tags))
+def read_tags(_context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tags of comma-separated texts, each once."""
+    tags = tuple(dict.fromkeys(tag for text in values for tag in text.split(",")))
+    for tag in tags:
+        try:
+            msgspec.convert(tag, Tag)
+        except msgspec.ValidationError:
+            raise click.BadParameter(f"'{tag}' is not {TAG_FORM}", param=param) from None
     keys = [tag.partition(":")[0] for tag in tags if ":" in tag]
-    if twice := [key for key in keys if keys.count(key) > 1]:
-        raise click.BadParameter(f"duplicate key '{twice[0]}'", param=param)
+    if duplicates := [key for key in keys if keys.count(key) > 1]:
+        raise click.BadParameter(f"duplicate key '{duplicates[0]}'", param=param)
     return tags
 
 
-def printed_as(*formats: str, about: str = "How the result is printed.") -> Callable[[F], F]:
+def printed_as(*formats: str, about: str = "Output format.") -> Callable[[F], F]:
     """Add `--format` of a command that prints in a few forms, of which the first is the default."""
     return click.option(
         "--format",
@@ -187,90 +200,69 @@ def printed_as(*formats: str, about: str = "How the result is printed.") -> Call
     )
 
 
-TableFormat = Literal["text", "markdown", "csv", "json", "html"]
-
-
 def table_format_option(command: F) -> F:
     """Add `--format` of a command that only prints tables."""
-    return printed_as(*FORMATS, about="Output format.")(command)
+    return printed_as(*get_args(TableFormat))(command)
 
 
 def print_table(table: Table, output_format: TableFormat) -> None:
     """Print a table alone; text is folded to the width of the terminal."""
-    if output_format == "html":
-        # Templates take a while to load, which no other form needs.
-        from benchctl.report.html import render_blocks  # noqa: PLC0415 - see above
-
-        emit(render_blocks(table.title, [table]))
-        return
     for piece in pieces(table, output_format, text_width()):
         emit(piece)
 
 
-def format_option(command: F) -> F:
-    """Add `--format`."""
-    return under("Execution and output", click.option(
-        "--format", "output_format", cls=AliasedOption,
-        aliases=("--report-format", "--results-format"), type=click.Choice(FORMATS),
-        default="text", show_default=True, metavar="FORMAT",
-        help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
-    ))(command)  # fmt: skip
+def _output_option(*names: str, **attributes: Any) -> Callable[[F], F]:
+    return under("Execution and output", click.option(*names, **attributes))
 
 
-def verbose_option(command: F) -> F:
-    """Add `--verbose`."""
-    return under("Execution and output", click.option(
-        "-v", "--verbose", is_flag=True,
-        help="Print all notes and details.",
-    ))(command)  # fmt: skip
+format_option = _output_option(
+    "--format",
+    "output_format",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    metavar="FORMAT",
+    help=f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}.",
+)
+verbose_option = _output_option("-v", "--verbose", is_flag=True, help="Print all notes and details.")
+html_option = _output_option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Write an HTML report to DIR instead; open index.html there.",
+)
+runs_option = _output_option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Directory of stored runs.  [default: $BENCHCTL_HOME/runs]",
+)
+diff_option = _output_option(
+    setting("diff").option,
+    type=click.Choice(setting("diff").choices),
+    help=f"{setting('diff').meta.description}  [default: as requested when measured]",
+)
+"""The command gets None for the comparison that was measured."""
 
 
-_OF_TASKS = [figure.name for figure in METRIC_KINDS if figure.loop != "search" and not figure.built]
-
-
-def metric_option(command: F) -> F:
-    """Add `--metric`; the command gets names of figures as `metrics`."""
-    return under(
-        "Execution and output",
-        click.option(
-            "--metric",
-            "metrics",
-            multiple=True,
-            metavar="NAME[,NAME]",
-            callback=_figures,
-            help=f"Metrics to compare: {', '.join(_OF_TASKS)}, and index-build metrics; see "
-            "`benchctl list metrics`. Repeatable.  [default: as requested when measured]",
-        ),
-    )(command)
-
-
-def diff_option(command: F) -> F:
-    """Add `--diff`; the command gets None for the comparison that was measured."""
-    diff = setting("diff")
-    return under(
-        "Execution and output",
-        click.option(
-            diff.option,
-            diff.name,
-            type=click.Choice(diff.choices),
-            default=None,
-            help=f"{diff.meta.description}  [default: as requested when measured]",
-        ),
-    )(command)
-
-
-def _figures(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+def _read_metrics(
+    _context: click.Context, _param: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
     if "" in values:
         raise UsageError("--metric requires a non-empty value")
     return metric_names(",".join(values))
 
 
-def html_option(command: F) -> F:
-    """Add `--html` of a command that writes a report."""
-    return under("Execution and output", click.option(
-        "--html", "html", type=click.Path(path_type=Path), metavar="DIR",
-        help="Write an HTML report to DIR instead; open index.html there.",
-    ))(command)  # fmt: skip
+_OF_TASKS = [figure.name for figure in METRIC_KINDS if figure.loop != "search" and not figure.built]
+metric_option = _output_option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME[,NAME]",
+    callback=_read_metrics,
+    help=f"Metrics to compare: {', '.join(_OF_TASKS)}, and index-build metrics; see `benchctl list metrics`. "
+    "Repeatable.  [default: as requested when measured]",
+)
 
 
 def check_html(html: Path | None, output_format: str) -> None:
@@ -283,30 +275,14 @@ def check_html(html: Path | None, output_format: str) -> None:
         raise UsageError("--html cannot be used with --format", hint="use only one of them")
 
 
-def runs_option(command: F) -> F:
-    """Add `--runs`."""
-    return under("Execution and output", click.option(
-        "--runs", "runs_folder", type=click.Path(path_type=Path, file_okay=False), default=None,
-        help="Directory of stored runs.  [default: $BENCHCTL_HOME/runs]",
-    ))(command)  # fmt: skip
-
-
 def grouped(
-    name: str, group: type[Any], *options: Heading | Callable[[Any], Any]
+    name: str, group: type[Any], *options: Callable[[Any], Any]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add several options that a command takes as one value.
 
-    `name` is the command's parameter, `group` a dataclass whose fields are the options' names,
-    or have defaults. Options
-    are click's, in the order of the help; a heading is that of the options after it.
+    `name` is the command's parameter, `group` a dataclass whose fields are the options' names, or have
+    defaults. Options are click's, in the order of the help.
     """
-    placed: list[Callable[[Any], Any]] = []
-    heading: Heading | None = None
-    for item in options:
-        if isinstance(item, str):
-            heading = item
-        else:
-            placed.append(item if heading is None else under(heading, item))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -316,36 +292,29 @@ def grouped(
             return command(*args, **{name: group(**own)}, **kwargs)
 
         decorated: Callable[..., Any] = collected
-        for option in reversed(placed):
+        for option in reversed(options):
             decorated = option(decorated)
         return decorated
 
     return decorate
 
 
-def once(context: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str:
-    """Return the only value of an option that has several names: click would silently take the last of two.
-
-    Raises:
-        UsageError: If more than one value is given.
-    """
-    del context
-    if len(values) > 1:
-        raise UsageError(
-            f"{param.opts[0]} is given {len(values)} times: {', '.join(values)}",
-            hint=f"{' and '.join(param.opts)} are the same option",
-        )
-    return values[0]
+# Stores of runs that `--runs` names.
 
 
 def open_store(home: Home, folder: Path | None) -> RunStore:
     """Open the store that `--runs` names."""
-    return RunStore(folder.absolute() if folder is not None else home.runs, note)
+    return RunStore(home.runs if folder is None else folder.absolute(), note)
 
 
 def stored_runs(folder: Path | None) -> RunStore:
     """Return the store that `--runs` names, for reading: no directory is made."""
-    return RunStore(folder.absolute() if folder is not None else home_root() / "runs", note)
+    return RunStore(usual_runs() if folder is None else folder.absolute(), note)
+
+
+def usual_runs() -> Path:
+    """Return the default directory of runs; it need not exist."""
+    return home_root() / "runs"
 
 
 def no_runs(store: RunStore) -> UsageError:
@@ -353,8 +322,8 @@ def no_runs(store: RunStore) -> UsageError:
     return UsageError(f"no runs in {store.root} yet", hint="benchctl run --challenge big5rangedebug")
 
 
-def require_runs(folder: Path | None, *names: str) -> None:
-    """Refuse to read from a store without runs, before a home is made; names may be paths elsewhere.
+def require_runs(folder: Path | None, *names: str) -> RunStore:
+    """Return the store that `--runs` names, for reading; names may be paths elsewhere.
 
     Raises:
         UsageError: If there are no runs, and no name is the path of one.
@@ -362,12 +331,12 @@ def require_runs(folder: Path | None, *names: str) -> None:
     store = stored_runs(folder)
     if not store.folders() and not any("/" in name or store.names(name) for name in names):
         raise no_runs(store)
+    return store
 
 
 def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
     """Find a run in the store that `--runs` names; a trial, or one that has not ended, is noted as such."""
-    require_runs(folder, name)
-    run = open_store(resolve_home(), folder).find(name)
+    run = require_runs(folder, name).find(name)
     record = run.load()
     for doubt in run_doubts(record):
         note(doubt.text)
@@ -378,10 +347,9 @@ def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
 
 
 def complete_runs(context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Return the ids of stored runs, the newest first; nothing is created, not even a home."""
-    folder: Path | None = context.params.get("runs_folder")
+    """Return the ids of stored runs, the newest first."""
     try:
-        folders = RunStore(folder or home_root() / "runs").folders()
+        folders = stored_runs(context.params.get("runs_folder")).folders()
     except BenchctlError:
         return []  # a shell that waits for names has no use for a message
     ids = (LATEST, *(folder.path.name for folder in reversed(folders)))
@@ -414,8 +382,7 @@ class ParamOptions:
         Raises:
             UsageError: If a text or file is malformed.
         """
-        files = [Path(text[1:]) for text in self.params if text.startswith("@")]
-        params = read_parameter_files(files)
+        params = read_parameter_files([Path(text[1:]) for text in self.params if text.startswith("@")])
         for text in self.track_params:
             params.update(parse_rally_params(text))
         return {**params, **parse_params(text for text in self.params if not text.startswith("@"))}
@@ -424,22 +391,16 @@ class ParamOptions:
 param_options = grouped(
     "param_options",
     ParamOptions,
-    "What to measure",
-    click.option(
-        "--param",
-        "params",
-        multiple=True,
-        metavar="NAME=VALUE|@FILE",
-        help="Challenge parameter, e.g. clients=4, or a file of parameters. Repeatable.",
+    under(
+        "What to measure",
+        click.option(
+            "--param",
+            "params",
+            multiple=True,
+            metavar="NAME=VALUE|@FILE",
+            help="Challenge parameter, e.g. clients=4, or a file of parameters. Repeatable.",
+        ),
     ),
-    click.option(
-        "--track-params",
-        "--workload-params",
-        "track_params",
-        multiple=True,
-        hidden=True,
-        metavar="NAME:VALUE,...|FILE",
-        help="Track parameters in Rally's syntax. --param takes precedence.",
-    ),
+    click.option("--track-params", "--workload-params", "track_params", multiple=True, hidden=True),
 )
 """The options; the command gets them as one, `param_options`."""

@@ -1,8 +1,9 @@
-"""`benchctl run`: measure, then compare."""
+"""`benchctl run`, `resume` and `extend`: measure, then compare."""
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import click
 import msgspec
@@ -11,16 +12,21 @@ from benchctl.cli.measuring import (
     benched,
     conclude,
     dry_run_option,
+    measuring_options,
     only_say,
     quiet_option,
     with_enough_workers,
 )
 from benchctl.cli.options import (
+    AmountType,
     ParamOptions,
     SectionedCommand,
+    complete_runs,
     format_option,
+    grouped,
     open_store,
     param_options,
+    require_runs,
     runs_option,
     verbose_option,
 )
@@ -31,18 +37,21 @@ from benchctl.cli.run_options import (
     test_mode_option,
     trust_option,
 )
-from benchctl.cli.streams import typed_words
+from benchctl.cli.streams import note, typed_words
 from benchctl.cli.targets import with_answers
-from benchctl.home import resolve_home
+from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
+from benchctl.quantities import DURATION
+from benchctl.report.table import Format
+from benchctl.results.folders import LATEST
+from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.form import in_test_mode
-from benchctl.run.orchestrate import Extras, start_run
-from benchctl.run.plan import plan_run
-from benchctl.spec import RunForm
-
-if TYPE_CHECKING:
-    from benchctl.report.table import Format
-
+from benchctl.run.orchestrate import Extras, More, add_blocks, extended, resume_run, start_run
+from benchctl.run.plan import plan_run, reload_track
+from benchctl.run.work import confirm_plugin
+from benchctl.slices import hooks
+from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, BusyAction, RunForm
 
 # Options of Rally and OpenSearch Benchmark that have another form here.
 _INSTEAD = {
@@ -50,6 +59,7 @@ _INSTEAD = {
         ("--car", "--provision-config-instance"), "use --heap, or --variant LABEL=es,KEY:VALUE,..."
     ),
     "--client-options": "put them into a file of --targets",
+    **dict.fromkeys(("--operation", "--task"), "choose tasks with --include-tasks NAME"),
     "--html": "write the report afterwards: benchctl show latest --html DIR",
     "--pipeline": "name a running cluster: --target NAME=URL",
     **dict.fromkeys(("--report-file", "--results-file"), "use: --format csv > FILE"),
@@ -87,7 +97,7 @@ _INSTEAD = {
 @format_option
 def run_command(
     runs_folder: Path | None,
-    output_format: "Format",
+    output_format: Format,
     *,
     form: RunForm,
     param_options: ParamOptions,
@@ -110,10 +120,187 @@ def run_command(
         return
     with benched(home, store, plan, form.on_busy, quiet=quiet) as bench:
         plan, calibration = with_enough_workers(plan, bench, form)
-        extras = Extras(
-            calibration=calibration,
-            tags=form.tags,
-            files=spec.files,
-        )
+        extras = Extras(calibration=calibration, tags=form.tags, files=spec.files)
         folder, record = start_run(bench, plan, track, extras)
     conclude(folder, record, home, output_format, details=verbose)
+
+
+# Going on with what was begun.
+
+
+@dataclass(frozen=True)
+class How:
+    """The way in which something goes on; what is measured was said when it was begun."""
+
+    output_format: Format
+    verbose: bool
+    on_busy: BusyAction | None  # None for that of its file, if it has one
+    quiet: bool
+    trust: bool
+
+    def printed_as(self, *known: str, what: str) -> Any:
+        """Return the form of the output.
+
+        Raises:
+            UsageError: If it is none of those that `what` is printed in.
+        """
+        if self.output_format not in known:
+            raise UsageError(f"--format {self.output_format}: {what} is printed as {', '.join(known)}")
+        return self.output_format
+
+
+_how = grouped("how", How, trust_option, measuring_options, verbose_option, format_option)
+_name = click.argument("name", metavar="ID", shell_complete=complete_runs)
+
+
+def _some_time(_context: click.Context, _param: click.Parameter, budget_s: float | None) -> float | None:
+    if budget_s is not None and budget_s <= 0:
+        raise UsageError("--budget must be more than 0s")
+    return budget_s
+
+
+_budget = click.option(
+    "--budget",
+    "budget_s",
+    type=AmountType(DURATION),
+    callback=_some_time,
+    help="Time limit from now, e.g. 30m.",
+)
+
+
+class Whole(Protocol):
+    """Something that has runs as its parts, was begun, and can go on."""
+
+    @property
+    def id(self) -> str:
+        """Name of its folder."""
+
+    @property
+    def title(self) -> str:
+        """Title for readers: kind and id."""
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Measure what is missing, and print what came out; nothing if it is complete.
+
+        `budget_s` is for that; None for what was said when it was begun.
+
+        Raises:
+            BenchctlError: If it cannot go on, or the result does not show all that was asked.
+        """
+
+    def extend(self, more: More, how: How) -> None:
+        """Add forks to what is complete.
+
+        Raises:
+            UsageError: If it is not complete, or is of a kind that ends by its answer.
+            BenchctlError: If `resume` raises it.
+        """
+
+
+@dataclass(frozen=True)
+class BegunRun:
+    """A run that stands alone."""
+
+    home: Home
+    store: RunStore
+    folder: RunFolder
+
+    def resume(self, how: How, budget_s: float | None) -> None:
+        """Measure the forks that are missing."""
+        self._go_on(how, budget_s, None)
+
+    def extend(self, more: More, how: How) -> None:
+        """Add blocks on the same indices."""
+        # Refused before the host is looked at.
+        extended(self.folder.load(), more)
+        self._go_on(how, None, more)
+
+    def _go_on(self, how: How, budget_s: float | None, more: More | None) -> None:
+        plan = self.folder.load().plan
+        confirm_plugin(plan, Consent(self.home, given=how.trust))
+        track = reload_track(plan)
+        with benched(self.home, self.store, plan, how.on_busy, quiet=how.quiet) as bench:
+            if more is None:
+                record = resume_run(bench, self.folder, track, budget_s=budget_s)
+            else:
+                record = add_blocks(bench, self.folder, track, more)
+        conclude(self.folder, record, self.home, how.output_format, details=how.verbose)
+
+
+@click.command("resume", cls=SectionedCommand)
+@_name
+@_budget
+@_how
+@runs_option
+def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, *, how: How) -> None:
+    """Resume an interrupted run or experiment.
+
+    ID is that of either; `latest` is the newest run. Finished forks are kept, and the rest is measured
+    on the same engines, documents and indices; where these have changed, it is refused.
+    """
+    _whole(name, runs_folder, finished=False).resume(how, budget_s)
+
+
+@click.command("extend", cls=SectionedCommand)
+@_name
+@click.option(
+    "--forks",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Further forks per variant; maximum per variant with --until-decided.  "
+    f"[default: {DEFAULT_FORKS}; with --budget or --until-decided up to {MOST_FORKS} in total]",
+)
+@click.option(
+    "--until-decided",
+    is_flag=True,
+    help="End when every difference is faster, slower, different or equal. Not of experiments.",
+)
+@_budget
+@_how
+@runs_option
+def extend_command(
+    name: str,
+    forks: int | None,
+    budget_s: float | None,
+    runs_folder: Path | None,
+    *,
+    until_decided: bool,
+    how: How,
+) -> None:
+    """Add forks to a finished run or experiment.
+
+    They are measured on the same engines, documents and indices. You may look at results first:
+    p-values and intervals remain valid.
+    """
+    _whole(name, runs_folder, finished=True).extend(More(forks, budget_s, until_decided), how)
+
+
+def _whole(name: str, runs_folder: Path | None, *, finished: bool) -> "Whole | BegunRun":
+    """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
+    if name == LATEST:  # other names may be of something that has no run yet
+        require_runs(runs_folder)
+    home = resolve_home()
+    store = open_store(home, runs_folder)
+    begun: Whole | None
+    # A part of an id, or `latest`, rather means a run.
+    of_runs = store.names(name)
+    for whole in hooks("whole"):
+        try:
+            begun = whole(home, name, ())
+        except UsageError:
+            if not of_runs:
+                raise
+            continue
+        if begun is not None and (begun.id == name or not of_runs):
+            return begun
+    folder = store.find(name, finished=finished)
+    try:
+        tags = folder.load().tags
+    except BenchctlError:
+        tags = ()  # whoever goes on with it says what is wrong
+    for whole in hooks("whole"):
+        begun = whole(home, "", tags)
+        if begun is not None:
+            note(f"run {folder.path.name} is part of {begun.title}, all of which is continued")
+            return begun
+    return BegunRun(home, store, folder)

@@ -1,7 +1,7 @@
 """The options of commands that measure, and what they ask for: a `RunSpec`."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,30 +14,19 @@ from benchctl.cli.options import (
     AmountType,
     F,
     ParamOptions,
-    TagType,
     completing,
-    each_once,
-    once,
+    read_tags,
     under,
 )
-from benchctl.cli.streams import say
-from benchctl.cli.targets import unasked_targets
-from benchctl.engine.variant import (
-    ENGINE_WORDS,
-    check_spec,
-    load_variants,
-    parse_variant,
-    with_newest,
-)
+from benchctl.cli.targets import read_targets
+from benchctl.engine.variant import check_spec, load_variants, parse_variant, with_newest
 from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
-from benchctl.plugin.code import Code, Consent, read_code
-from benchctl.quantities import Kind
+from benchctl.plugin.code import Consent
 from benchctl.results.plan import VariantSpec
 from benchctl.run.form import TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, forks_of, read_form, run_spec, stop_of
 from benchctl.run.host import AUTO
 from benchctl.run.plan import RunSpec
-from benchctl.run.work import plugin_problems
 from benchctl.spec import (
     AS_MANY_BUILDS_AS_NEEDED,
     AS_MANY_WORKERS_AS_NEEDED,
@@ -47,9 +36,8 @@ from benchctl.spec import (
     setting,
     settings,
 )
-from benchctl.track.library import challenge_names, find_track, track_names
+from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import warmup_names
-from benchctl.track.model import Challenge, Track
 
 variants_option = click.option(
     "--variants",
@@ -59,27 +47,6 @@ variants_option = click.option(
     metavar="FILE",
     help=setting("variants_file").meta.description,
 )
-
-
-def resolve_variants(
-    texts: tuple[str, ...],
-    jdk: str = "",
-    file: Path | None = None,
-) -> tuple[VariantSpec, ...]:
-    """Read variants, and ask for the newest version where one says `latest`.
-
-    Options are as written; without texts, all variants of the file are meant.
-
-    Raises:
-        UsageError: If a text is not a variant or asks for what no node can be given, or something is wrong in
-            the file.
-    """
-    if file is not None and not file.exists() and file.name.partition(",")[0] in ENGINE_WORDS:
-        names = " ".join(f"--variant {name}" for name in file.name.split(","))
-        raise UsageError(f"--variants: no such file '{file}'", hint=f"repeat --variant: {names}")
-    defined = {} if file is None else load_variants(file)
-    specs = [parse_variant(text, jdk=jdk, defined=defined) for text in texts or defined]
-    return with_newest(check_spec(spec) for spec in specs)
 
 
 BUILT_IN = ("es", "os")
@@ -94,19 +61,6 @@ SUBJECT = (
 """Options of the measurement."""
 FORKS = ("forks", "until_decided", "margin", "budget")
 """Options of the number of forks."""
-
-
-class WrittenType(click.ParamType[str]):
-    """An amount of a kind that stays as it is written."""
-
-    def __init__(self, kind: Kind[Any]) -> None:
-        self.amount: AmountType[Any] = AmountType(kind)
-        self.name = self.amount.name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Check it."""
-        self.amount.convert(value, param, ctx)
-        return value.strip() if isinstance(value, str) else value
 
 
 class NumberOrWordType(click.ParamType[int | str]):
@@ -127,33 +81,19 @@ class NumberOrWordType(click.ParamType[int | str]):
         return self.fail(f"'{value}' is neither a number from 1 nor '{self.word}'", param, ctx)
 
 
-# Other tools' names of what is collected here.
-_OTHER_WORDS = {"jfr": "profile", "async-profiler": "profile"}
+def _read_words(entry: Setting) -> Callable[..., tuple[str, ...]]:
+    """Return a callback that reads comma-separated words of a setting, each once."""
 
-
-class WordsType(click.ParamType[tuple[str, ...]]):
-    """Words of a list with commas between them."""
-
-    name = "words"
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Read them."""
-        del param, ctx
-        choices = self.setting.choices
-        words = [word.strip() for word in value.split(",")]
+    def read(_context: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+        words = tuple(dict.fromkeys(word.strip() for text in values for word in text.split(",")))
         for word in words:
-            if word not in choices:
-                other = _OTHER_WORDS.get(word)
-                hint = (
-                    f"use: {self.setting.option} {other}" if other in choices else suggestion(word, choices)
+            if word not in entry.choices:
+                raise UsageError(
+                    f"{entry.option}: unknown kind '{word}'", hint=suggestion(word, entry.choices)
                 )
-                raise UsageError(f"{self.setting.option}: unknown kind '{word}'", hint=hint)
-        return tuple(words)
+        return words
+
+    return read
 
 
 _MORE: Mapping[str, Mapping[str, Any]] = {
@@ -167,7 +107,7 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
     "pin": {"is_flag": False, "flag_value": AUTO},
     "workers": {"type": NumberOrWordType("auto", AS_MANY_WORKERS_AS_NEEDED), "default": "auto"},
     "index_builds": {"type": NumberOrWordType("auto", AS_MANY_BUILDS_AS_NEEDED), "default": "auto"},
-    "tags": {"type": TagType(), "callback": each_once},
+    "tags": {"callback": read_tags},
 }
 """Options of the command line alone."""
 
@@ -177,33 +117,33 @@ def setting_option(name: str, words: str) -> Callable[[Any], Any]:
     return _option(msgspec.structs.replace(setting(name), default=None), words)
 
 
-def _option(one: Setting, words: str = "") -> Callable[[Any], Any]:
+def _option(entry: Setting, words: str = "") -> Callable[[Any], Any]:
     """Make a setting an option of a command."""
-    default = () if one.several else None if one.within else one.default
+    default = () if entry.several else None if entry.within else entry.default
     more: dict[str, Any] = {
-        "help": words or one.meta.description,
-        "metavar": one.metavar or ("N" if one.is_number and not one.choices else None),
+        "help": words or entry.meta.description,
+        "metavar": entry.metavar or ("N" if entry.is_number and not entry.choices else None),
         "default": default,
         "show_default": default not in {"", (), None},
-        "multiple": one.several,
+        "multiple": entry.several,
     }
-    names = one.options
-    if one.is_flag:
+    names = entry.options
+    if entry.is_flag:
         names = ("/".join(names),)
         more |= {"is_flag": True, "show_default": "/" in names[0]}
-    elif one.kind is not None:
-        more["type"] = WrittenType(one.kind)
-    elif one.choices and one.is_number:
-        more["type"] = NumberOrWordType(one.choices[0], one.choices[0])
-    elif one.choices:
-        more["type"] = WordsType(one) if one.several else click.Choice(one.choices)
+    elif entry.kind is not None:
+        more["type"] = AmountType(entry.kind, written=True)
+    elif entry.choices and entry.is_number:
+        more["type"] = NumberOrWordType(entry.choices[0], entry.choices[0])
+    elif entry.choices and entry.several:
+        more["callback"] = _read_words(entry)
+    elif entry.choices:
+        more["type"] = click.Choice(entry.choices)
     else:
-        more["type"] = int if one.is_number else str
-    if one.aliases and not (one.several or one.is_flag):
-        # Of two names, click would silently take the last.
-        more |= {"default": (default,), "multiple": True, "callback": once}
-    more |= {"cls": AliasedOption, "aliases": one.aliases} if one.aliases else {}
-    return click.option(*names, one.parameter, **{**more, **_MORE.get(one.parameter, {})})
+        more["type"] = int if entry.is_number else str
+    if entry.aliases:
+        more |= {"cls": AliasedOption, "aliases": entry.aliases}
+    return click.option(*names, entry.parameter, **{**more, **_MORE.get(entry.parameter, {})})
 
 
 def form_options(*names: str) -> Callable[[F], F]:
@@ -246,8 +186,7 @@ def _filled(form: RunForm, values: Mapping[Setting, Any]) -> RunForm:
     )
     evidence = form.evidence
     if kinds:
-        named = tuple(dict.fromkeys(kind for some in kinds for kind in some))
-        evidence = EvidenceEntry(named, 1 if evidence is None else evidence.forks)
+        evidence = EvidenceEntry(kinds, 1 if evidence is None else evidence.forks)
     if forks is not None and evidence is None:
         raise UsageError(
             "--evidence-forks requires --evidence", hint="add --evidence, such as --evidence inlining"
@@ -273,31 +212,28 @@ config_option = under(
 def specs_of(form: RunForm, default: tuple[str, ...] = BUILT_IN) -> tuple[VariantSpec, ...]:
     """Return the variants of a form; when none was named, all of the file, or the default.
 
+    Where one says `latest`, the newest version is asked for.
+
     Raises:
-        UsageError: If a variant cannot be understood.
+        UsageError: If a text is not a variant or asks for what no node can be given, or something is wrong in
+            the file.
     """
-    texts = form.variants if form.variants_file else form.variants or default
-    return resolve_variants(texts, form.jdk, Path(form.variants_file) if form.variants_file else None)
+    defined = load_variants(Path(form.variants_file)) if form.variants_file else {}
+    texts = form.variants or (defined if form.variants_file else default)
+    specs = [parse_variant(text, jdk=form.jdk, defined=defined) for text in texts]
+    return with_newest(check_spec(spec) for spec in specs)
 
 
-def asked_run(
-    form: RunForm,
-    params: ParamOptions,
-    *,
-    usual: tuple[str, ...] = BUILT_IN,
-    consent: Consent | None = None,
-) -> RunSpec:
+def asked_run(form: RunForm, params: ParamOptions, *, consent: Consent | None = None) -> RunSpec:
     """Return the run that a command asks for; what it has no options for has its default.
-
-    `usual` is measured when neither variants nor running clusters are named.
 
     Raises:
         UsageError: If an option cannot be understood, or not be satisfied here.
     """
-    targets = unasked_targets(form)
+    targets = read_targets(form)
     return run_spec(
         msgspec.structs.replace(form, params={**form.params, **params.read()}, forks=forks_of(form)),
-        (*specs_of(form, () if targets else usual), *targets),
+        (*specs_of(form, () if targets else BUILT_IN), *targets),
         home=resolve_home(),
         consent=consent,
         stop=stop_of(form),
@@ -307,14 +243,6 @@ def asked_run(
 
 
 # `--test-mode`, and the defaults that it changes.
-
-
-def test_mode_option(command: F) -> F:
-    """Add `--test-mode`."""
-    return under("How long", click.option(
-        "--test-mode", is_flag=True, is_eager=True, callback=_other_defaults,
-        help="Smoke test; timings are meaningless.",
-    ))(command)  # fmt: skip
 
 
 def _other_defaults(context: click.Context, _option: click.Parameter, given: bool) -> bool:  # noqa: FBT001 - click's type
@@ -328,6 +256,16 @@ def _other_defaults(context: click.Context, _option: click.Parameter, given: boo
     return given
 
 
+test_mode_option = under(
+    "How long",
+    click.option(
+        "--test-mode",
+        is_flag=True,
+        is_eager=True,
+        callback=_other_defaults,
+        help="Smoke test; timings are meaningless.",
+    ),
+)
 trust_option = under(
     "What to measure",
     click.option(
@@ -337,35 +275,3 @@ trust_option = under(
     ),
 )
 """The option; the command gets it as `trust`."""
-
-
-def code_of(path: str) -> Code | None:
-    """Return the plug-in of a track, given by path or a shipped track's name; nothing of it is executed."""
-    return read_code(find_track(path).parent)
-
-
-def echo_plugin(path: str, track: Track, challenges: Iterable[Challenge], *, trust: bool) -> None:
-    """Print the state of the plug-in that challenges need; execute it only if trusted.
-
-    Raises:
-        UsageError: If the plug-in failed, or lacks something that all challenges need.
-    """
-    challenges = tuple(challenges)
-    needing = [challenge for challenge in challenges if track.lacking(challenge)]
-    code = code_of(path) if needing else None
-    if code is None:
-        return
-    say(f"plug-in {code.digest[:12]}: {code.describe()}")
-    if trust:
-        problems = plugin_problems(code, track, needing)
-        if problems and len(problems) == len(challenges):
-            raise problems[0]
-        say("it was executed" if problems else "it was executed, and registers all that is needed")
-        for problem in problems:
-            say(problem.message)
-    elif Consent(resolve_home()).is_remembered(code):
-        say("you trust it: `benchctl run` executes it")
-    else:
-        say(
-            "nothing of it was executed; `benchctl run` does so with --trust, or after `benchctl track trust`"
-        )

@@ -1,30 +1,31 @@
-"""`benchctl track`: begin a track from a cluster, trust its plug-in, check it, derive a challenge from it."""
+"""`benchctl track`: begin a track from a cluster, trust its plug-in, check it, show what it would do."""
 
+import os
 import shlex
-import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
 import click
 
-from benchctl.cli.options import AmountType, ParamOptions, param_options
-from benchctl.cli.run_options import code_of, echo_plugin, form_options, trust_option
-from benchctl.cli.streams import emit, is_terminal, note, say, text_width
-from benchctl.cli.targets import AddressOptions, address_options
+from benchctl.cli.options import AmountType, ParamOptions, param_options, print_table
+from benchctl.cli.run_options import form_options, trust_option
+from benchctl.cli.streams import note, say
+from benchctl.cli.targets import endpoints_of, read_targets
 from benchctl.cli.watch import watching
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
-from benchctl.errors import UsageError, suggestion
+from benchctl.errors import UsageError
 from benchctl.home import resolve_home
-from benchctl.plugin.code import Code, Consent
+from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.quantities import COUNT
 from benchctl.report.numbers import counted
-from benchctl.report.table import Table, pieces
+from benchctl.report.table import Table
 from benchctl.run.capture import capture, read_queries
-from benchctl.run.plan import SETTLING_DOCUMENTS
-from benchctl.spec import RunForm
+from benchctl.run.work import plugin_problems
+from benchctl.spec import RunForm, setting
+from benchctl.track.library import find_track
 from benchctl.track.load import (
     TASK_PARAMETERS,
     filter_tasks,
@@ -33,30 +34,29 @@ from benchctl.track.load import (
     parse_filters,
     reject_unused,
 )
-from benchctl.track.model import Challenge, Corpus, Task, Track
+from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations import Cannot, Operation
-from benchctl.track.pollution import POLLUTED
-from benchctl.track.schedule import challenge_text
 
+_SOURCE = "source"  # the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
 _NOTHING = "-"
-
 _PATH = click.argument("path")
 
 
-# `benchctl track new`: an index of a live cluster becomes a track of one's own.
+@click.group("track")
+def track_group() -> None:
+    """Create, validate and inspect tracks."""
 
-_NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
 
-
-@click.command("new")
+@track_group.command("new")
 @click.option(
     "--from-index",
     "origin",
     nargs=2,
     required=True,
     metavar="URL INDEX",
-    help="Address of a cluster, and an index of it.",
+    help="Address of a cluster, or its name in a file of --targets, and an index of it.",
 )
+@click.option("--targets", "targets_file", metavar="FILE", help=setting("targets_file").meta.description)
 @click.option(
     "--output",
     "-o",
@@ -79,17 +79,16 @@ _NAME = "source"  # of the cluster: its credentials are in BENCHCTL_SOURCE_USER 
     metavar="FILE",
     help="JSON file of searches: names and bodies.  [default: one for all documents]",
 )
-@address_options
 def new_command(
     origin: tuple[str, str],
+    targets_file: str | None,
     output: Path | None,
     docs: int | None,
     queries_file: Path | None,
-    address: AddressOptions,
 ) -> None:
     """Create a track from an existing index.
 
-    Nothing on the cluster is changed. Credentials are in BENCHCTL_SOURCE_USER and _PASSWORD, in
+    Nothing on the cluster is changed. Credentials of a URL are in BENCHCTL_SOURCE_USER and _PASSWORD, in
     BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.
     """
     url, index = origin
@@ -99,29 +98,31 @@ def new_command(
             f"{folder} already exists", hint="choose another directory with --output, or remove it first"
         )
     queries = {"all": {"query": {"match_all": {}}}} if queries_file is None else read_queries(queries_file)
-    source = Address(_NAME, address.endpoint(_NAME, url))
-    facts = identify(source)
+    target = url if targets_file else f"{_SOURCE}={url}"
+    specs = read_targets(RunForm(targets=(target,), targets_file=targets_file or ""))
+    ((name, endpoint),) = endpoints_of(specs, os.environ).items()
+    facts = identify(Address(name, endpoint))
     with (
         watching(quiet=False) as observer,
-        explained(_NAME, source.endpoint),
-        SearchClient(facts.engine, source.endpoint) as client,
+        explained(name, endpoint),
+        SearchClient(facts.engine, endpoint) as client,
     ):
         observer.stage(f"reading {index}")
         progress = partial(observer.progress, "documents", total=docs or 0)
         made = capture(client, facts, index, folder, docs=docs, queries=queries, progress=progress)
     say(f"{folder}: {made.documents:,} of {made.held:,} documents; searches: {', '.join(queries)}")
-    for setting in made.left_out:
-        note(f"the setting {setting} is left out: it belongs to the cluster")
+    for left_out in made.left_out:
+        note(f"the setting {left_out} is left out: it belongs to the cluster")
     quoted = shlex.quote(str(folder))
     say(f"Look at it: benchctl track show {quoted}")
     say(f"Run it: benchctl run --track-path {quoted}")
 
 
-# `benchctl track trust` and `untrust`: remember that a Python plug-in may be executed, or forget it.
+# Plug-ins: remember that one may be executed, or forget it.
 
 
-@click.command("trust")
-@click.argument("path")
+@track_group.command("trust")
+@_PATH
 def trust_command(path: str) -> None:
     """Allow a track's Python plug-in to run.
 
@@ -133,17 +134,17 @@ def trust_command(path: str) -> None:
     say(f"trusted {code.digest[:12]}: {code.describe()}")
 
 
-@click.command("untrust")
-@click.argument("path")
+@track_group.command("untrust")
+@_PATH
 def untrust_command(path: str) -> None:
     """Revoke trust in a track's Python plug-in."""
     code = _existing(path)
-    found = Consent(resolve_home()).forget(code)
-    say(f"no longer trusted: {code.path}" if found else f"was not trusted: {code.path}")
+    was_trusted = Consent(resolve_home()).forget(code)
+    say(f"no longer trusted: {code.path}" if was_trusted else f"was not trusted: {code.path}")
 
 
 def _existing(path: str) -> Code:
-    code = code_of(path)
+    code = read_code(find_track(path).parent)
     if code is None:
         raise UsageError(
             f"the track at {path} has no Python plug-in", hint="one is called track.py or workload.py"
@@ -151,17 +152,42 @@ def _existing(path: str) -> Code:
     return code
 
 
+def _echo_needs(path: str, track: Track, challenges: Collection[Challenge], *, trust: bool) -> None:
+    """Print what challenges need of the track's plug-in, and its state; execute it only if trusted.
+
+    Raises:
+        UsageError: If the plug-in failed, or lacks something that all challenges need.
+    """
+    for challenge in challenges:
+        for task in challenge.schedule:
+            operation = _operation(track, challenge, task)
+            if isinstance(operation, Cannot):
+                say(f"unsupported: task '{task.label}' of {challenge.name}: {operation.reason}")
+    needing = [challenge for challenge in challenges if track.lacking(challenge)]
+    if not needing:
+        return
+    place = track.plugin or "which is not in the track's directory"
+    say(f"needs its Python plug-in ({place}) for:")
+    for phrase in dict.fromkeys(phrase for challenge in needing for phrase in track.lacking(challenge)):
+        say(f"  {phrase}")
+    code = read_code(find_track(path).parent)
+    if code is None:
+        return
+    say(f"plug-in {code.digest[:12]}: {code.describe()}")
+    if trust:
+        problems = plugin_problems(code, track, needing)
+        if problems and len(problems) == len(challenges):
+            raise problems[0]
+        say("it was executed" if problems else "it was executed, and registers all that is needed")
+        for problem in problems:
+            say(problem.message)
+        return
+    trusted = Consent(resolve_home()).is_remembered(code)
+    how = "you trust it" if trusted else "with --trust, or after `benchctl track trust`"
+    say(f"nothing of it was executed; `benchctl run` does so: {how}")
+
+
 # Checking a track, and seeing what it would do.
-
-
-@click.group("track")
-def track_group() -> None:
-    """Create, validate and inspect tracks."""
-
-
-track_group.add_command(new_command)
-track_group.add_command(trust_command)
-track_group.add_command(untrust_command)
 
 
 @track_group.command("validate")
@@ -175,25 +201,25 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     cannot be run are named with the reason; exit code 2 if the default challenge, or all of the track, is
     among them.
     """
-    track, challenges = _load(path, param_options)
+    params = param_options.read()
+    track, known = load_track(path, params)
+    challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
+    reject_unused(params, known | ({*params} & {*TASK_PARAMETERS} if challenges else set()))
     say(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
     for line in _holdings(track):
         say(line)
     if challenges:
-        rows = []
         default = track.default_challenge
-        for name, challenge in challenges.items():
-            lacking = track.lacking(challenge)
-            row = (
+        rows = [
+            (
                 f"{name} (default)" if default is not None and name == default.name else name,
                 str(len(challenge.schedule)),
                 _counted(_operation(track, challenge, task).type_name for task in challenge.schedule),
-                f"{len(lacking)}, see below" if lacking else _NOTHING,
             )
-            rows.append(row)
-        _print(("challenge", "tasks", "operation types", "needs"), rows)
-    _echo_lacking(track, challenges.values())
-    echo_plugin(path, track, challenges.values(), trust=trust)
+            for name, challenge in challenges.items()
+        ]
+        print_table(Table.listed("", ("challenge", "tasks", "operation types"), rows), "text")
+    _echo_needs(path, track, challenges.values(), trust=trust)
     for remark in track.remarks:
         say(f"note: {remark}")
     say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
@@ -207,8 +233,8 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     "--test-procedure",
     "name",
     default=None,
-    metavar="NAME",
-    help="Which one.  [default: the default one]",
+    metavar="NAME|FILE",
+    help="Challenge of the track, shipped one, or file.  [default: the track's]",
 )
 @form_options("include_tasks", "exclude_tasks")
 @param_options
@@ -225,14 +251,23 @@ def show_command(
 
     Tasks of the same step run concurrently.
     """
-    track, challenges = _load(path, param_options)
+    params = param_options.read()
+    track, known = load_track(path, params)
+    name = name or track.default_name
+    if name is None:
+        raise UsageError(
+            f"track '{track.name}' has no default challenge",
+            hint=f"give --challenge: {', '.join(track.challenges) or 'see benchctl list challenges'}",
+        )
+    whole, own = load_challenge(name, track, params)
+    reject_unused(params, known | own)
     (challenge,) = filter_tasks(
-        [_chosen(track, challenges, name)],
+        [whole],
         track.operations,
         include=parse_filters(form.include_tasks),
         exclude=parse_filters(form.exclude_tasks),
     )
-    lines = []
+    rows = []
     for number, places in enumerate(challenge.steps, 1):
         tasks = [challenge.schedule[place] for place in places]
         ending = [task.label for task in tasks if task.completes]
@@ -243,7 +278,7 @@ def show_command(
                 measured = f"{measured}, until {ending[0]} ends".removeprefix(", ")
             elif len(ending) > 1:
                 measured = f"{measured}, until any ends".removeprefix(", ")
-            line = (
+            row = (
                 str(number),
                 task.label,
                 operation.type_name,
@@ -252,76 +287,21 @@ def show_command(
                 measured or ("to its end" if operation.ends else _bound(task, 1, None)),
                 _rate(task),
             )
-            lines.append(line)
+            rows.append(row)
     say(f"{track.name}, challenge {challenge.name}")
-    _print(("step", "task", "operation type", "clients", "warm-up", "measured", "rate"), lines)
-    _echo_lacking(track, [challenge])
-    echo_plugin(path, track, [challenge], trust=trust)
+    columns = ("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
+    print_table(Table.listed("", columns, rows), "text")
+    _echo_needs(path, track, [challenge], trust=trust)
     for remark in challenge.remarks:
         say(f"note: {remark}")
-
-
-@track_group.command("pollute")
-@_PATH
-@click.option(
-    "--docs",
-    type=AmountType(COUNT),
-    default=None,
-    help="Documents to be searched: more get fewer iterations.  [default: the track's, or 100k]",
-)
-@param_options
-def pollute_command(path: str, docs: int | None, *, param_options: ParamOptions) -> None:
-    """Print the warm-up challenge that is derived from a track.
-
-    Its searches, of every kind of field, bring further implementations to call sites that queries share. It
-    is what benchctl run --warmup-challenge polluted runs, and can be given there as a file.
-    """
-    params = param_options.read()
-    track, known = load_track(path, params)
-    documents = docs or track.documents or SETTLING_DOCUMENTS
-    challenge, own = load_challenge(POLLUTED, track, params, documents)
-    reject_unused(params, known | own)
-    emit(challenge_text(challenge))
-
-
-def _load(path: str, options: ParamOptions) -> tuple[Track, Mapping[str, Challenge]]:
-    """Load a track and its challenges with parameters set; unused parameters are an error."""
-    params = options.read()
-    track, known = load_track(path, params)
-    challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
-    reject_unused(params, known | {key for key in params if challenges and key in TASK_PARAMETERS})
-    return track, challenges
-
-
-def _chosen(track: Track, challenges: Mapping[str, Challenge], name: str | None) -> Challenge:
-    if not challenges:
-        raise UsageError(
-            f"track '{track.name}' defines no challenges",
-            hint="see the shipped ones: benchctl list challenges",
-        )
-    if name is None:
-        name = track.default_name
-        if name is None:
-            raise UsageError(
-                f"track '{track.name}' has no default challenge",
-                hint=f"give --challenge, one of {', '.join(challenges)}",
-            )
-    fault = track.fault_of(name)
-    if fault is not None:
-        raise fault.error
-    if name not in challenges:
-        raise UsageError(
-            f"track '{track.name}' has no challenge '{name}'", hint=suggestion(name, sorted(challenges))
-        )
-    return challenges[name]
 
 
 def _operation(track: Track, challenge: Challenge, task: Task) -> Operation:
     return challenge.operations.get(task.operation) or track.operations[task.operation]
 
 
-def _holdings(track: Track) -> Iterable[str]:
-    """Return what the track holds besides its challenges, a line a kind."""
+def _holdings(track: Track) -> Iterator[str]:
+    """Yield what the track holds besides its challenges, a line a kind."""
     for index in track.indices:
         yield f"index {index.name}: {counted(index.body.shards, 'shard')}"
     for data_stream in track.data_streams:
@@ -329,44 +309,14 @@ def _holdings(track: Track) -> Iterable[str]:
     for template in track.templates:
         yield f"{template.kind} template {template.name}"
     for corpus in track.corpora:
-        yield _corpus(corpus)
+        documents = sum(file.document_count or 0 for file in corpus.documents)
+        files = counted(len(corpus.documents), "file")
+        yield f"corpus {corpus.name}: {files}, {counted(documents, 'document')}"
     if track.operations:
         types = _counted(operation.type_name for operation in track.operations.values())
         yield f"operations: {types}"
     if track.plugin is not None:
         yield f"Python plug-in: {track.plugin}, not executed to read the track"
-
-
-def _corpus(corpus: Corpus) -> str:
-    """Return counts and sizes; a sum over files some of which have no size is given as at least that."""
-    files = corpus.documents
-    sizes = []
-    for word, values in (
-        ("compressed", [file.compressed_bytes for file in files]),
-        ("uncompressed", [file.uncompressed_bytes for file in files]),
-    ):
-        given = [value for value in values if value is not None]
-        if given:
-            least = "at least " if len(given) < len(values) else ""
-            sizes.append(f"{least}{_size(sum(given))} {word}")
-    count = sum(file.document_count or 0 for file in files)
-    return f"corpus {corpus.name}: " + ", ".join(
-        [counted(len(files), "file"), counted(count, "document"), *sizes]
-    )
-
-
-def _echo_lacking(track: Track, challenges: Collection[Challenge]) -> None:
-    found = dict.fromkeys(phrase for challenge in challenges for phrase in track.lacking(challenge))
-    if found:
-        there = track.plugin or "which is not in the track's directory"
-        say(f"needs its Python plug-in ({there}) for:")
-    for phrase in found:
-        say(f"  {phrase}")
-    for challenge in challenges:
-        for task in challenge.schedule:
-            operation = _operation(track, challenge, task)
-            if isinstance(operation, Cannot):
-                say(f"unsupported: task '{task.label}' of {challenge.name}: {operation.reason}")
 
 
 def _report_faults(track: Track) -> None:
@@ -405,17 +355,3 @@ def _rate(task: Task) -> str:
 
 def _counted(names: Iterable[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
-
-
-def _size(count: int) -> str:
-    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= factor:
-            return f"{count / factor:,.1f} {unit}"
-    return f"{count} B"
-
-
-def _print(columns: Sequence[str], lines: Sequence[tuple[str, ...]]) -> None:
-    # Lines of a file or a pipe are not folded: programs read them.
-    width = text_width() if is_terminal(sys.stdout) else None
-    for piece in pieces(Table.listed("", columns, lines), "text", width):
-        emit(piece)

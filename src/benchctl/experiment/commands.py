@@ -19,7 +19,7 @@ from benchctl.cli.options import (
     printed_as,
     table_format_option,
 )
-from benchctl.cli.resume import How
+from benchctl.cli.run import How
 from benchctl.cli.run_options import setting_option, test_mode_option
 from benchctl.cli.streams import emit, note, say, text_width
 from benchctl.cli.watch import watching
