@@ -59,23 +59,23 @@ def left(home: Home) -> list[str]:
 
 def test_named_runs_are_deleted_by_any_of_their_names(home: Home):
     folders = [run(home, f"2026010{number}-000000-c-000{number}") for number in range(1, 5)]
-    done = call("rm", "20260101-000000", "0002", folders[2].path, "0002")
+    done = call("rm", folders[0].path.name, folders[1].path.name, folders[2].path, folders[1].path)
     assert done.stdout.splitlines() == [f"{folder.path.name} deleted, 1.0 MiB" for folder in folders[:3]]
     assert left(home) == [folders[3].path.name]
 
 
-@pytest.mark.parametrize("name", ["2", "20260101", "20260101-00000"])
-def test_a_beginning_without_date_and_time_deletes_nothing(home: Home, name: str):
+@pytest.mark.parametrize("name", ["2", "20260101", "20260101-00000", "0001", "latest"])
+def test_a_part_of_an_id_deletes_nothing(home: Home, name: str):
     run(home, "20260101-000000-c-0001")
     error = refused("rm", name, "--force")
-    assert error.message == f"'{name}' is too short to delete a run by: 20260101-000000-c-0001 begins with it"
+    assert error.message == f"'{name}' is not a run id"
+    assert "20260101-000000-c-0001" in error.hint
     assert left(home) == ["20260101-000000-c-0001"]
 
 
 def test_nothing_is_deleted_when_one_of_several_is_refused(home: Home):
     run(home, "a")
     assert "no such run 'b'" in refused("rm", "a", "b").message
-    assert "latest" in refused("rm", "latest").message
     assert left(home) == ["a"]
 
 
@@ -177,7 +177,7 @@ def test_of_a_run_that_is_linked_here_the_link_goes(home: Home, tmp_path: Path):
     elsewhere = tmp_path / "shared"
     linked.path.rename(elsewhere)
     linked.path.symlink_to(elsewhere)
-    assert call("rm", "0001").stdout == "20260101-000000-c-0001 deleted, 0.0 MiB\n"
+    assert call("rm", linked.path.name).stdout == "20260101-000000-c-0001 deleted, 0.0 MiB\n"
     assert RunFolder(elsewhere).load().id == linked.path.name
-    assert call("rm", "0002").exit_code == 0
+    assert call("rm", other.path.name).exit_code == 0
     assert not other.path.exists()

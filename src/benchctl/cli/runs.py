@@ -2,14 +2,12 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import click
 
-from benchctl.cli import LazyGroup
 from benchctl.cli.options import (
     AmountType,
     TableFormat,
@@ -30,28 +28,18 @@ from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.report.table import Column, Table
 from benchctl.results.model import RunRecord, moment
-from benchctl.results.store import LATEST, RunFolder, RunStore
+from benchctl.results.store import RunFolder
 from benchctl.slices import hooks
 
-_DATE_AND_TIME: Final = "20261121-070102"
+_ASIDE: Final = ".removed-"
 
 
-class _Runs(LazyGroup):
-    sections: ClassVar = {
-        "Commands": {
-            "list": ("benchctl.cli.runs:list_command", "List stored runs, oldest first."),
-            "rm": ("benchctl.cli.runs:rm_command", "Delete the given runs without confirmation."),
-            "prune": ("benchctl.cli.runs:prune_command", "Delete old runs by count or age."),
-        },
-    }
-
-
-@click.group("runs", cls=_Runs)
+@click.group("runs")
 def runs_group() -> None:
     """List and delete stored runs."""
 
 
-@click.command("list")
+@runs_group.command("list")
 @runs_option
 @table_format_option
 def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
@@ -80,48 +68,38 @@ def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         note(f"resume an unfinished run with: benchctl resume {resumable[-1]}")
 
 
-@click.command("rm")
+@runs_group.command("rm")
 @click.argument("names", nargs=-1, required=True, metavar="RUN...", shell_complete=complete_runs)
 @click.option("--force", is_flag=True, help="Delete runs that experiments or nights refer to, too.")
 @runs_option
 def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool) -> None:
     """Delete the given runs without confirmation.
 
-    RUN is a path, a run id, a unique suffix, or a prefix that includes date and time. Runs in progress, and
-    runs referenced by an experiment or a nightly suite, are not deleted; --force deletes referenced runs.
+    RUN is a run id or a path. Runs in progress, and runs referenced by an experiment or a nightly suite, are
+    not deleted; --force deletes referenced runs.
     """
-    if LATEST in names:
-        raise UsageError(
-            "cannot delete 'latest': a run id is required", hint="list runs with: benchctl runs list"
-        )
     home = resolve_home()
     store = open_store(home, runs_folder)
-    folders = list({folder.path: folder for folder in (_named(store, name) for name in names)}.values())
-    references = None if force else References(home)
-    for folder in folders:
+    folders: dict[Path, RunFolder] = {}
+    for name in names:
+        folder = store.find(name)
+        if "/" not in name and name != folder.path.name:
+            raise UsageError(f"'{name}' is not a run id", hint=f"to delete it: {folder.path.name}")
+        folders[folder.path] = folder
+    references = {} if force else _references(home)
+    for folder in folders.values():
         if who := _measuring(folder):
             raise BenchctlError(f"run {folder.path.name} is being measured: {who}", hint="wait for it")
-        if references is not None and (who := references.to(folder)):
+        if who := _referring(folder, references):
             raise BenchctlError(
                 f"{who} refers to run {folder.path.name}",
                 hint="with --force it is deleted all the same, and its figures are missing there",
             )
-    for folder in folders:
-        say(f"{folder.path.name} deleted, {mebibytes(remove_run(folder))}")
+    for folder in folders.values():
+        say(f"{folder.path.name} deleted, {mebibytes(_remove(folder))}")
 
 
-def _named(store: RunStore, name: str) -> RunFolder:
-    """Return the run of an unambiguous name; that `2` begins only one id today makes it no choice."""
-    folder = store.find(name)
-    if name != folder.path.name and folder.path.name.startswith(name) and len(name) < len(_DATE_AND_TIME):
-        raise UsageError(
-            f"'{name}' is too short to delete a run by: {folder.path.name} begins with it",
-            hint="give all of its id, or its date and time",
-        )
-    return folder
-
-
-@click.command("prune")
+@runs_group.command("prune")
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N runs.")
 @click.option(
     "--older-than",
@@ -141,25 +119,30 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
     if keep is None and age_s is None:
         raise UsageError("missing option --keep or --older-than", hint="e.g. --keep 20 or --older-than 30d")
     home = resolve_home()
-    store = open_store(home, runs_folder)
-    before = None if age_s is None else datetime.now().astimezone() - timedelta(seconds=age_s)
-    references = References(home)
+    runs = list(open_store(home, runs_folder).runs(note))
+    if keep is not None:
+        runs = runs[: max(len(runs) - keep, 0)]
+    before = datetime.now().astimezone() - timedelta(seconds=age_s or 0)
+    references = _references(home)
     kept: Counter[str] = Counter()
-    gone = freed = 0
-    for folder, record in _old(store.runs(note), keep, before):
+    sizes: list[int] = []
+    for folder, record in runs:
+        began = moment(record.created)
+        if age_s is not None and (began is None or began >= before):
+            continue
         if _measuring(folder):
             kept["being measured"] += 1
-        elif references.to(folder):
+        elif _referring(folder, references):
             kept["referred to"] += 1
         elif record.tags:
             kept["tagged"] += 1
         else:
-            size = size_bytes(folder.path) if dry_run else remove_run(folder)
-            say(f"{folder.path.name} {'would be deleted' if dry_run else 'deleted'}, {mebibytes(size)}")
-            gone, freed = gone + 1, freed + size
+            sizes.append(size_bytes(folder.path) if dry_run else _remove(folder))
+            done = "would be deleted" if dry_run else "deleted"
+            say(f"{folder.path.name} {done}, {mebibytes(sizes[-1])}")
     would = "would be " if dry_run else ""
     also = f"; kept: {', '.join(f'{count} {why}' for why, count in kept.items())}" if kept else ""
-    say(f"{counted(gone, 'run')} {would}deleted, {mebibytes(freed)} {would}freed{also}")
+    say(f"{counted(len(sizes), 'run')} {would}deleted, {mebibytes(sum(sizes))} {would}freed{also}")
 
 
 def _measuring(folder: RunFolder) -> str:
@@ -181,50 +164,29 @@ def _measurer() -> int | None:
     return next(filter(None, map(measuring_pid, names)), None)
 
 
-_ASIDE: Final = ".removed-"
-
-
-class References:
-    """References to runs: from experiments and nights.
+def _references(home: Home) -> dict[str, str]:
+    """Return who refers to runs, by the runs' ids and paths: experiments and nights.
 
     Raises:
         BenchctlError: If a record cannot be read, and might refer to any run.
     """
-
-    def __init__(self, home: Home) -> None:
-        unread: list[str] = []
-        self._by_run: dict[str, str] = {
-            run: who for references in hooks("references") for run, who in references(home, unread.append)
-        }
-        if unread:
-            raise BenchctlError(
-                f"it is not known which runs are still referred to: {unread[0]}",
-                hint="mend or delete what cannot be read; `benchctl runs rm --force` does not ask",
-            )
-
-    def to(self, folder: RunFolder) -> str:
-        """Return who refers to a run, as text; empty for nobody."""
-        path = folder.path.resolve()
-        return self._by_run.get(str(path)) or self._by_run.get(path.name, "")
+    unread: list[str] = []
+    found = {run: who for references in hooks("references") for run, who in references(home, unread.append)}
+    if unread:
+        raise BenchctlError(
+            f"it is not known which runs are still referred to: {unread[0]}",
+            hint="mend or delete what cannot be read; `benchctl runs rm --force` does not ask",
+        )
+    return found
 
 
-def _old(
-    runs: Iterable[tuple[RunFolder, RunRecord]], keep: int | None, before: datetime | None
-) -> Iterator[tuple[RunFolder, RunRecord]]:
-    """Yield all but the newest `keep` runs, those that began before a time, from oldest to newest."""
-    ordered = list(runs)
-    for folder, record in ordered if keep is None else ordered[: max(len(ordered) - keep, 0)]:
-        began = moment(record.created)  # another tool's file may not say
-        if before is None or (began is not None and began < before):
-            yield folder, record
+def _referring(folder: RunFolder, references: dict[str, str]) -> str:
+    path = folder.path.resolve()
+    return references.get(str(path)) or references.get(path.name, "")
 
 
-def remove_run(folder: RunFolder) -> int:
-    """Delete a run, or the link to one that is only linked here; return the bytes freed.
-
-    Raises:
-        BenchctlError: If the disk refuses.
-    """
+def _remove(folder: RunFolder) -> int:
+    """Delete a run, or the link to one that is only linked here; return the bytes freed."""
     # Out of the way in one step, so that nobody finds half a run. Should we be killed, the next goes on.
     with disk_errors(f"remove {folder.path}"):
         if folder.path.is_symlink():
