@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from benchctl.cli.corpus import corpus_group
+from benchctl.cli.track import corpus_group
 from benchctl.corpus.generated import ensure_corpus
 from benchctl.errors import UsageError
 from benchctl.home import Home

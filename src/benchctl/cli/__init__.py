@@ -33,7 +33,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "List challenges, tracks, operations, metrics and variants.",
         ),
         "track": ("benchctl.cli.track:track_group", "Create, validate and inspect tracks."),
-        "corpus": ("benchctl.cli.corpus:corpus_group", "Generate, download and list corpora."),
+        "corpus": ("benchctl.cli.track:corpus_group", "Generate, download and list corpora."),
     },
     "Read results": {
         "compare": (
@@ -41,7 +41,7 @@ _SECTIONS: Mapping[str, Mapping[str, LazyCommand]] = {
             "Compare stored results, optionally as a CI gate.",
         ),
         "show": ("benchctl.cli.compare:show_command", "Show the results of a stored run."),
-        "help": ("benchctl.cli.help:help_command", "Read the documentation, page by page."),
+        "help": ("benchctl.cli.listing:help_command", "Read the documentation, page by page."),
         "runs": ("benchctl.cli.runs:runs_group", "List and delete stored runs."),
     },
     "Automate": {},

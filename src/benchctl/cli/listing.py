@@ -1,17 +1,21 @@
-"""`benchctl list`: what is shipped and declared."""
+"""`benchctl list` and `benchctl help`: what is shipped and declared, and pages of the documentation."""
 
+import re
+import sys
 from pathlib import Path
 
 import click
 
 from benchctl.cli.options import TableFormat, print_table, table_format_option
-from benchctl.cli.run_options import variants_option
+from benchctl.cli.streams import is_terminal, say
 from benchctl.engine.variant import BUILT_IN_VERSIONS, load_variants, parse_variant
+from benchctl.errors import UsageError, guess
 from benchctl.report.table import Column, Share, Table
 from benchctl.results.likeness import beyond
 from benchctl.results.metrics import METRIC_KINDS
+from benchctl.spec import setting
 from benchctl.stats.metrics import used_by
-from benchctl.track.library import challenge_names, find_challenge, track_names
+from benchctl.track.library import challenge_names, find_challenge, shipped, track_names
 from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Task, Track
 
@@ -95,7 +99,13 @@ def metrics_table() -> Table:
 
 
 @list_group.command("variants")
-@variants_option
+@click.option(
+    "--variants",
+    "variants_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help=setting("variants_file").meta.description,
+)
 @table_format_option
 def variants_command(variants_file: Path | None, output_format: TableFormat) -> None:
     """List built-in variants and those in a variants file.
@@ -103,15 +113,10 @@ def variants_command(variants_file: Path | None, output_format: TableFormat) -> 
     Any other version is NAME@VERSION.
     """
     specs = [parse_variant(engine) for engine in BUILT_IN_VERSIONS]
-    if variants_file is None:
-        rows: list[tuple[object, ...]] = [(spec.name, spec.engine, spec.version) for spec in specs]
-        columns: tuple[str, ...] = ("variant", "engine", "version")
-        print_table(Table.listed("Built-in variants", columns, rows), output_format)
-        return
-    specs += load_variants(variants_file).values()
+    if variants_file is not None:
+        specs += load_variants(variants_file).values()
     rows = [(spec.name, spec.engine, spec.version, list(beyond(spec))) for spec in specs]
-    title = f"Variants of {variants_file}, and built-in ones"
-    print_table(Table.listed(title, ("variant", "engine", "version", "with"), rows), output_format)
+    print_table(Table.listed("Variants", ("variant", "engine", "version", "with"), rows), output_format)
 
 
 def _extent(task: Task) -> str:
@@ -124,3 +129,52 @@ def _extent(task: Task) -> str:
 def places(track: Track) -> list[str]:
     """Return where the documents of a track go."""
     return [index.name for index in track.indices] or list(track.data_streams)
+
+
+# Pages of the documentation, without a network.
+
+_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_SECTIONS = ("start", "how-to", "concepts", "method", "reference", "case-studies")
+
+
+@click.command("help")
+@click.argument("topic", required=False, default="")
+def help_command(topic: str) -> None:
+    """Read a page of the documentation, e.g. `benchctl help sweeps`; without TOPIC, list the pages."""
+    pages = _pages()
+    if not topic:
+        for section in _SECTIONS:
+            say(f"\n{section.replace('-', ' ').capitalize()}:")
+            for name, path in pages.items():
+                if path.parent.name == section:
+                    say(f"  {name:<20} {_title(path)}")
+        say("\nRead one: benchctl help TOPIC")
+        return
+    named = topic.lower().replace(" ", "-")
+    if named not in pages:
+        raise UsageError(f"no page '{topic}'", hint=guess(named, pages) or "list all with: benchctl help")
+    text = _COMMENT.sub("", pages[named].read_text(encoding="utf-8"))
+    if not is_terminal(sys.stdout):
+        say(text, nl=False)
+        return
+    from rich.console import Console  # noqa: PLC0415 - takes a while to load
+    from rich.markdown import Markdown  # noqa: PLC0415 - the same
+
+    console = Console()
+    with console.pager(styles=True):
+        console.print(Markdown(text))
+
+
+def _pages() -> dict[str, Path]:
+    """Name -> file, by section; a name that an earlier section has gets its section's in front."""
+    pages: dict[str, Path] = {}
+    for section in _SECTIONS:
+        for path in sorted((shipped("docs") / "pages" / section).glob("*.md")):
+            if path.stem != "index":
+                pages[f"{section}-{path.stem}" if path.stem in pages else path.stem] = path
+    return pages
+
+
+def _title(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next(line.removeprefix("# ") for line in lines if line.startswith("# "))

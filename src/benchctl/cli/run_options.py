@@ -39,16 +39,6 @@ from benchctl.spec import (
 from benchctl.track.library import challenge_names, track_names
 from benchctl.track.load import warmup_names
 
-variants_option = click.option(
-    "--variants",
-    "variants_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help=setting("variants_file").meta.description,
-)
-
-
 BUILT_IN = ("es", "os")
 
 PREPARING = ("segments", "ingest_clients", "ingest_client", "index_builds")

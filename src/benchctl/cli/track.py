@@ -1,7 +1,8 @@
-"""`benchctl track`: begin a track from a cluster, trust its plug-in, check it, show what it would do."""
+"""`benchctl track` and `corpus`: begin, trust, check and show tracks, and get documents ahead of a run."""
 
 import os
 import shlex
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
@@ -9,22 +10,26 @@ from pathlib import Path
 
 import click
 
+from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import AmountType, ParamOptions, param_options, print_table
 from benchctl.cli.run_options import form_options, trust_option
 from benchctl.cli.streams import note, say
 from benchctl.cli.targets import endpoints_of, read_targets
 from benchctl.cli.watch import watching
+from benchctl.corpus.generated import GENERATORS, list_corpora
+from benchctl.corpus.source import Fetch, fetched_files
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.quantities import COUNT
 from benchctl.report.numbers import counted
 from benchctl.report.table import Table
 from benchctl.run.capture import capture, read_queries
+from benchctl.run.prepare import prepare_corpus
 from benchctl.run.work import plugin_problems
-from benchctl.spec import RunForm, setting
+from benchctl.spec import BusyAction, RunForm, setting
 from benchctl.track.library import find_track
 from benchctl.track.load import (
     TASK_PARAMETERS,
@@ -34,7 +39,7 @@ from benchctl.track.load import (
     parse_filters,
     reject_unused,
 )
-from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.model import Challenge, GeneratorName, Task, Track
 from benchctl.track.operations import Cannot, Operation
 
 _SOURCE = "source"  # the cluster: its credentials are in BENCHCTL_SOURCE_USER and so on
@@ -355,3 +360,88 @@ def _rate(task: Task) -> str:
 
 def _counted(names: Iterable[str]) -> str:
     return ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+
+
+# `benchctl corpus`: documents ahead of a run.
+
+
+@click.group("corpus")
+def corpus_group() -> None:
+    """Generate, download and list corpora."""
+
+
+@corpus_group.command("generate")
+@click.option("--docs", type=AmountType(COUNT), default="1m", show_default=True, help="How many documents.")
+@click.option(
+    "--generator",
+    type=click.Choice(list(GENERATORS)),
+    default="big5",
+    show_default=True,
+    help="Of which kind.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other documents.")
+@measuring_options
+def generate_command(
+    docs: int, generator: GeneratorName, seed: int, *, on_busy: BusyAction | None, quiet: bool
+) -> None:
+    """Generate a corpus for later runs."""
+    home = resolve_home()
+    with measuring(on_busy, quiet=quiet) as observer:
+        start = time.monotonic()
+        corpus = prepare_corpus(home, docs, seed, observer, generator)
+        seconds = time.monotonic() - start
+    on_disk = sum(part.file_bytes for part in corpus.parts)
+    say(
+        f"{corpus.documents:,} documents, {corpus.raw_bytes / 1e9:.2f} GB, {on_disk / 1e9:.2f} GB on disk, "
+        f"in {seconds:.1f} s ({corpus.documents / seconds:,.0f} docs/s)\n"
+        f"digest {corpus.digest}\n{corpus.root}"
+    )
+
+
+@corpus_group.command("fetch")
+@click.argument("name", required=False)
+@click.option(
+    "--track", "track_path", metavar="PATH", required=True, help="The track whose corpora these are."
+)
+@click.option("--from", "source", metavar="URL", help="Where the files are, instead of where the track says.")
+@param_options
+@click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
+def fetch_command(
+    name: str | None, track_path: str, source: str | None, *, param_options: ParamOptions, quiet: bool
+) -> None:
+    """Download the published corpora of a track.
+
+    NAME is one of them. Interrupted downloads resume. The first run that needs a packed file makes an indexed
+    copy of it.
+    """
+    values = param_options.read()
+    track, param_names = load_track(track_path, values)
+    reject_unused(values, param_names | set(TASK_PARAMETERS))
+    corpora = {corpus.name: corpus for corpus in track.corpora if not corpus.streaming_ingestion}
+    if not corpora:
+        raise UsageError(f"track '{track.name}' declares no files of documents")
+    if name is not None and name not in corpora:
+        raise UsageError(
+            f"track '{track.name}' has no corpus '{name}'", hint=suggestion(name, sorted(corpora))
+        )
+    home = resolve_home()
+    with watching(quiet=quiet) as observer:
+        fetch = Fetch(home, observer.progress, source)
+        for corpus in corpora.values() if name is None else [corpora[name]]:
+            for documents in corpus.documents:
+                observer.stage(f"{corpus.name}: {documents.source_file}")
+                path = fetch.get(corpus, documents)
+                say(f"{path.stat().st_size:>18,} bytes  {path}")
+
+
+@corpus_group.command("list")
+def list_command() -> None:
+    """List generated and downloaded corpora."""
+    home = resolve_home()
+    for corpus in list_corpora(home):
+        say(
+            f"{corpus.documents:>15,} documents  {corpus.generator}  seed {corpus.seed}  "
+            f"{corpus.digest[:12]}  {corpus.root}"
+        )
+    for path in fetched_files(home):
+        say(f"{path.stat().st_size:>15,} bytes      {path}")
