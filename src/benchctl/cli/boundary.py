@@ -8,7 +8,6 @@ import re
 import signal
 import stat
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -192,12 +191,10 @@ def _refused(err: OSError) -> BenchctlError | None:
         another = ", or set BENCHCTL_HOME to a directory that you can write to" if is_ours else ""
         return BenchctlError(f"cannot use {err.filename}: {err.strerror}", hint=f"check who owns it{another}")
     if err.errno == errno.ENOENT and not err.filename:
-        try:
-            os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call
-        except FileNotFoundError:
-            return BenchctlError("the current directory has been deleted", hint="change to another one")
-        if tempfile.tempdir is None:
-            return BenchctlError(f"{err.strerror}", hint="set TMPDIR to a directory that you can write to")
+        return BenchctlError(
+            f"{err.strerror}",
+            hint="go to a directory that exists, and set TMPDIR to one that you can write to",
+        )
     return None
 
 

@@ -22,16 +22,7 @@ from benchctl.cli.options import (
     usual_runs,
     verbose_option,
 )
-from benchctl.cli.streams import (
-    complain,
-    emit,
-    is_terminal,
-    paint,
-    say,
-    text_height,
-    text_width,
-    typed_words,
-)
+from benchctl.cli.streams import complain, emit, is_terminal, paint, say, text_height, text_width, typed_words
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.quantities import PERCENT
 from benchctl.report.facts import fact_sections
@@ -63,16 +54,8 @@ _WITH_REASONS = ("text", "markdown", "github")
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
 
 
-def _complete_sides(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    # Whoever only compares or shows does not wait for what measures.
-    from benchctl.cli.run_options import BUILT_IN  # noqa: PLC0415 - see above
-
-    variants = [name for name in BUILT_IN if name.startswith(incomplete)]
-    return [*variants, *complete_runs(context, param, incomplete)]
-
-
 @click.command("compare")
-@click.argument("sides", nargs=-1, shell_complete=_complete_sides)
+@click.argument("sides", nargs=-1, shell_complete=complete_runs)
 @click.option("--challenge", help="Only runs of this challenge.")
 @click.option(
     "--run",

@@ -74,9 +74,7 @@ class Measures:
         compared_as = COMPARED_AS[self.diff or plan.diff]
         return tuple(
             msgspec.structs.replace(
-                entry,
-                margin=entry.margin if self.margin is None else self.margin,
-                compared_as=compared_as,
+                entry, margin=entry.margin if self.margin is None else self.margin, compared_as=compared_as
             )
             for entry in chosen
         )

@@ -27,14 +27,7 @@ from benchctl.run.bench import Bench, Observer, SilentObserver
 from benchctl.run.calibrate import calibration_of, needs_calibration, with_workers
 from benchctl.run.documents import FileOptions, bring_vectors, find_corpus, needs_documents
 from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import (
-    Ahead,
-    Past,
-    announce,
-    document_lines,
-    preparation,
-    rate_lines,
-)
+from benchctl.run.forecast import Ahead, Past, announce, document_lines, preparation, rate_lines
 from benchctl.run.form import pin_of_form
 from benchctl.run.host import describe_host
 from benchctl.run.plan import SEVERAL_PROCESSES, settling_text, track_remarks
@@ -68,12 +61,7 @@ def measuring_options(command: F) -> F:
 
 dry_run_option = under(
     "Execution and output",
-    click.option(
-        "-n",
-        "--dry-run",
-        is_flag=True,
-        help="Check everything, print plan and duration.",
-    ),
+    click.option("-n", "--dry-run", is_flag=True, help="Check everything, print plan and duration."),
 )
 """Of commands that measure something new; the command gets it as `dry_run`."""
 
@@ -153,12 +141,7 @@ def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
 
 
 def only_say(
-    plan: Plan,
-    track: Track,
-    files: FileOptions,
-    home: Home,
-    store: RunStore,
-    on_busy: BusyAction | None,
+    plan: Plan, track: Track, files: FileOptions, home: Home, store: RunStore, on_busy: BusyAction | None
 ) -> None:
     """Describe a run, after checking all that can be checked without it."""
     check_host(plan, home)

@@ -125,7 +125,7 @@ class SectionedCommand(click.Command):
 
 NO_SWEEP: Final = {
     "--sweep": "name what differs as variants, such as --variant a=es,heap:1g --variant b=es,heap:2g; or "
-    "search once for each value",
+    "search once for each value"
 }
 """For `instead` of commands that measure one point."""
 

@@ -30,13 +30,7 @@ from benchctl.cli.options import (
     runs_option,
     verbose_option,
 )
-from benchctl.cli.run_options import (
-    asked_run,
-    config_option,
-    form_options,
-    test_mode_option,
-    trust_option,
-)
+from benchctl.cli.run_options import asked_run, config_option, form_options, test_mode_option, trust_option
 from benchctl.cli.streams import note, typed_words
 from benchctl.cli.targets import with_answers
 from benchctl.errors import BenchctlError, UsageError
@@ -50,7 +44,7 @@ from benchctl.run.form import in_test_mode
 from benchctl.run.orchestrate import Extras, More, add_blocks, extended, resume_run, start_run
 from benchctl.run.plan import plan_run, reload_track
 from benchctl.run.work import confirm_plugin
-from benchctl.slices import hooks
+from benchctl.slices import hook
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS, BusyAction, RunForm
 
 # Options of Rally and OpenSearch Benchmark that have another form here.
@@ -180,9 +174,7 @@ class Whole(Protocol):
         """Title for readers: kind and id."""
 
     def resume(self, how: How, budget_s: float | None) -> None:
-        """Measure what is missing, and print what came out; nothing if it is complete.
-
-        `budget_s` is for that; None for what was said when it was begun.
+        """Measure what is missing within a time, None for what was said when it was begun; print the result.
 
         Raises:
             BenchctlError: If it cannot go on, or the result does not show all that was asked.
@@ -197,36 +189,6 @@ class Whole(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class BegunRun:
-    """A run that stands alone."""
-
-    home: Home
-    store: RunStore
-    folder: RunFolder
-
-    def resume(self, how: How, budget_s: float | None) -> None:
-        """Measure the forks that are missing."""
-        self._go_on(how, budget_s, None)
-
-    def extend(self, more: More, how: How) -> None:
-        """Add blocks on the same indices."""
-        # Refused before the host is looked at.
-        extended(self.folder.load(), more)
-        self._go_on(how, None, more)
-
-    def _go_on(self, how: How, budget_s: float | None, more: More | None) -> None:
-        plan = self.folder.load().plan
-        confirm_plugin(plan, Consent(self.home, given=how.trust))
-        track = reload_track(plan)
-        with benched(self.home, self.store, plan, how.on_busy, quiet=how.quiet) as bench:
-            if more is None:
-                record = resume_run(bench, self.folder, track, budget_s=budget_s)
-            else:
-                record = add_blocks(bench, self.folder, track, more)
-        conclude(self.folder, record, self.home, how.output_format, details=how.verbose)
-
-
 @click.command("resume", cls=SectionedCommand)
 @_name
 @_budget
@@ -238,7 +200,7 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
     ID is that of either; `latest` is the newest run. Finished forks are kept, and the rest is measured
     on the same engines, documents and indices; where these have changed, it is refused.
     """
-    _whole(name, runs_folder, finished=False).resume(how, budget_s)
+    _go_on(name, runs_folder, how, budget_s, None)
 
 
 @click.command("extend", cls=SectionedCommand)
@@ -272,35 +234,55 @@ def extend_command(
     They are measured on the same engines, documents and indices. You may look at results first:
     p-values and intervals remain valid.
     """
-    _whole(name, runs_folder, finished=True).extend(More(forks, budget_s, until_decided), how)
+    _go_on(name, runs_folder, how, None, More(forks, budget_s, until_decided))
 
 
-def _whole(name: str, runs_folder: Path | None, *, finished: bool) -> "Whole | BegunRun":
-    """Return what has this id, or what the run of this id is a part of; `latest` has to be `finished`."""
+def _go_on(name: str, runs_folder: Path | None, how: How, budget_s: float | None, more: More | None) -> None:
+    """Resume a run, or what it is a part of; with `more`, add forks to it."""
     if name == LATEST:  # other names may be of something that has no run yet
         require_runs(runs_folder)
     home = resolve_home()
     store = open_store(home, runs_folder)
-    begun: Whole | None
+    whole = _whole_of_id(home, store, name)
+    if whole is None:
+        folder = store.find(name, finished=more is not None)
+        whole = _whole_of_run(home, folder)
+    if whole is not None and more is not None:
+        whole.extend(more, how)
+    elif whole is not None:
+        whole.resume(how, budget_s)
+    else:
+        record = folder.load()
+        if more is not None:
+            extended(record, more)  # refused before the host is looked at
+        confirm_plugin(record.plan, Consent(home, given=how.trust))
+        track = reload_track(record.plan)
+        with benched(home, store, record.plan, how.on_busy, quiet=how.quiet) as bench:
+            if more is None:
+                record = resume_run(bench, folder, track, budget_s=budget_s)
+            else:
+                record = add_blocks(bench, folder, track, more)
+        conclude(folder, record, home, how.output_format, details=how.verbose)
+
+
+def _whole_of_id(home: Home, store: RunStore, name: str) -> Whole | None:
     # A part of an id, or `latest`, rather means a run.
     of_runs = store.names(name)
-    for whole in hooks("whole"):
-        try:
-            begun = whole(home, name, ())
-        except UsageError:
-            if not of_runs:
-                raise
-            continue
-        if begun is not None and (begun.id == name or not of_runs):
-            return begun
-    folder = store.find(name, finished=finished)
+    try:
+        whole: Whole | None = hook("whole")(home, name, ())
+    except UsageError:
+        if not of_runs:
+            raise
+        return None
+    return whole if whole is not None and (whole.id == name or not of_runs) else None
+
+
+def _whole_of_run(home: Home, folder: RunFolder) -> Whole | None:
     try:
         tags = folder.load().tags
     except BenchctlError:
-        tags = ()  # whoever goes on with it says what is wrong
-    for whole in hooks("whole"):
-        begun = whole(home, "", tags)
-        if begun is not None:
-            note(f"run {folder.path.name} is part of {begun.title}, all of which is continued")
-            return begun
-    return BegunRun(home, store, folder)
+        return None  # whoever goes on with it says what is wrong
+    whole: Whole | None = hook("whole")(home, "", tags)
+    if whole is not None:
+        note(f"run {folder.path.name} is part of {whole.title}, all of which is continued")
+    return whole

@@ -9,15 +9,7 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from benchctl.cli.options import (
-    AliasedOption,
-    AmountType,
-    F,
-    ParamOptions,
-    completing,
-    read_tags,
-    under,
-)
+from benchctl.cli.options import AliasedOption, AmountType, F, ParamOptions, completing, read_tags, under
 from benchctl.cli.targets import read_targets
 from benchctl.engine.variant import check_spec, load_variants, parse_variant, with_newest
 from benchctl.errors import UsageError, suggestion
@@ -191,7 +183,6 @@ config_option = under(
     click.option(
         "--config",
         type=click.Path(path_type=Path, dir_okay=False),
-        default=None,
         metavar="FILE",
         help="YAML file of options, with the keys of suites. Options take precedence.",
     ),

@@ -66,21 +66,16 @@ def track_group() -> None:
     "--output",
     "-o",
     type=click.Path(path_type=Path),
-    default=None,
     metavar="DIR",
     help="New directory of the track.  [default: the index's name]",
 )
 @click.option(
-    "--docs",
-    type=AmountType(COUNT),
-    default=None,
-    help="Approximate number of documents, drawn at random.  [default: all]",
+    "--docs", type=AmountType(COUNT), help="Approximate number of documents, drawn at random.  [default: all]"
 )
 @click.option(
     "--queries",
     "queries_file",
     type=click.Path(path_type=Path),
-    default=None,
     metavar="FILE",
     help="JSON file of searches: names and bodies.  [default: one for all documents]",
 )
@@ -237,7 +232,6 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
     "--challenge",
     "--test-procedure",
     "name",
-    default=None,
     metavar="NAME|FILE",
     help="Challenge of the track, shipped one, or file.  [default: the track's]",
 )
@@ -245,12 +239,7 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
 @param_options
 @trust_option
 def show_command(
-    path: str,
-    name: str | None,
-    *,
-    form: RunForm,
-    param_options: ParamOptions,
-    trust: bool,
+    path: str, name: str | None, *, form: RunForm, param_options: ParamOptions, trust: bool
 ) -> None:
     """Show the expanded schedule of a challenge.
 
