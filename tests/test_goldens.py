@@ -26,7 +26,7 @@ from benchctl.home import Home
 from benchctl.results.model import OtherLoad, RunRecord
 from benchctl.results.store import RunStore
 from builders import ES, make_environment, make_record
-from cli.test_plan import earlier
+from cli.test_runs import earlier
 from drawn import draw_run
 from evidence.commands.test_inlining import logged
 from evidence.commands.test_listing import evident

@@ -17,10 +17,13 @@ from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
 from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
 from benchctl.nightly.records import SuiteFolder
+from benchctl.results.model import RunRecord
 from benchctl.results.plan import DEFAULT_LENGTH
 from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.host import describe_host
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.stats.caveat import run_doubts
-from builders import make_fork, make_plan, make_record
+from builders import CORPUS, ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
 from made_experiment import made_record
 from nightly.made import finding
 
@@ -55,6 +58,30 @@ def run(home: Home, name: str, *, days: float = 0, **fields: Any) -> RunFolder:
 
 def left(home: Home) -> list[str]:
     return sorted(path.name for path in home.runs.iterdir())
+
+
+def earlier(forks: int = 6) -> RunRecord:
+    """A run of the default sizes on this very machine."""
+    done = tuple(
+        make_fork(name, block, make_summary("range", 10 + block % 3), wall_s=15.0)
+        for block in range(forks)
+        for name in ("es", "os")
+    )
+    spec = RunSpec(
+        variants=(ES, OS),
+        challenges=("range-only-short",),
+        warmup_challenges=(),
+        restart="challenge",
+        forks=forks,
+        seed=1,
+        heap_mb=1024,
+        track="big5",
+        corpus=CORPUS,
+        segments=1,
+        params={},
+    )
+    host = make_environment(fingerprint=describe_host().fingerprint)
+    return make_record("a", plan=plan_run(spec)[0], forks=done, environment=host)
 
 
 def test_named_runs_are_deleted_by_any_of_their_names(home: Home):

@@ -1,7 +1,5 @@
 """Commands that read what is stored."""
 
-import csv
-import io
 import json
 import shlex
 import shutil
@@ -18,7 +16,6 @@ from benchctl.results.store import RunStore
 from benchctl.track.model import Challenge, Task
 from builders import ES, make_fork, make_plan, make_record, make_summary
 from made_builds import builds, built_record
-from report.html.outline import outline
 from stored import described, stored
 
 
@@ -111,23 +108,6 @@ def test_samples_that_retention_removed_are_not_missed(home: Path):
     shutil.rmtree(run.folder.path / "forks")
     for words in (("show", "r1"), ("show", "r1", "--html", home / "out")):
         assert call(*words).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "words", ["runs list", *(f"list {what}" for what in ("challenges", "tracks", "operations", "variants"))]
-)
-@pytest.mark.parametrize("output_format", ["text", "markdown", "csv", "json", "html"])
-def test_lists_have_every_format(words: str, output_format: str):
-    done = call(*words.split(), "--format", output_format)
-    assert done.exit_code == 0, done.output
-    if output_format == "json":
-        assert isinstance(json.loads(done.stdout), list)
-    if output_format == "csv":
-        assert len({len(row) for row in csv.reader(io.StringIO(done.stdout))}) == 1
-    if output_format == "html":
-        page = outline(done.stdout)
-        assert [address for address in page.addresses() if not address.startswith("#")] == ["data:,"]
-        assert (len(page.all("table")), page.all("script")) == (1, [])
 
 
 def kept(home: Path, record: RunRecord) -> str:
