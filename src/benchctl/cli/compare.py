@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +16,7 @@ from benchctl.cli.options import (
     complete_runs,
     diff_option,
     format_option,
+    grouped,
     html_option,
     metric_option,
     require_runs,
@@ -35,7 +37,6 @@ from benchctl.results.plan import Plan
 from benchctl.results.select import Archive, Selection, Side, at_point, choose_sides
 from benchctl.results.store import RunFolder, reference
 from benchctl.slices import hooks
-from benchctl.spec import Diff
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import GateResult, gate
@@ -48,10 +49,27 @@ Part = Literal["all", "notes", "host"]
 
 
 _AS_MEASURED = Measures()
-_SHOWN = 3
-# Formats for readers, with the reasons of a gate.
-_WITH_REASONS = ("text", "markdown", "github")
 _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCONCLUSIVE}
+
+
+_measures = grouped(
+    "measures",
+    Measures,
+    metric_option,
+    diff_option,
+    click.option(
+        "--quantile",
+        "quantiles",
+        type=float,
+        multiple=True,
+        help="Quantile of service time and latency. Repeatable.  [default: 0.9]",
+    ),
+    click.option(
+        "--margin",
+        type=AmountType(PERCENT),
+        help="Difference that does not matter.  [default: 3% of throughput, 5% of times]",
+    ),
+)
 
 
 @click.command("compare")
@@ -72,20 +90,7 @@ _EXIT_CODES = {"regression": ExitCode.REGRESSION, "inconclusive": ExitCode.INCON
     metavar="AXIS=VALUE",
     help="Only this point of a sweep, such as history=fresh. Repeatable.",
 )
-@metric_option
-@diff_option
-@click.option(
-    "--quantile",
-    "quantiles",
-    type=float,
-    multiple=True,
-    help="Quantile of service time and latency. Repeatable.  [default: 0.9]",
-)
-@click.option(
-    "--margin",
-    type=AmountType(PERCENT),
-    help="Difference that does not matter.  [default: 3% of throughput, 5% of times]",
-)
+@_measures
 @click.option(
     "--gate",
     "gating",
@@ -102,14 +107,11 @@ def compare_command(
     challenge: str | None,
     runs: tuple[str, ...],
     point: tuple[str, ...],
-    metrics: tuple[str, ...],
-    diff: Diff | None,
-    quantiles: tuple[float, ...],
-    margin: float | None,
     runs_folder: Path | None,
     output_format: Format,
     html: Path | None,
     *,
+    measures: Measures,
     gating: bool,
     force: bool,
     verbose: bool,
@@ -129,7 +131,7 @@ def compare_command(
     analysis = compared(
         archive,
         selection,
-        Measures(metrics, quantiles, margin, diff, builds=not gating),
+        replace(measures, builds=not gating),
         method="holm" if gating else "benjamini-hochberg",
     )
     result = gate(analysis) if gating else None
@@ -146,21 +148,17 @@ def compare_command(
         for part in selection.parts:
             archive.folder_of(part.run).require_files(part.run)
     if result is not None:
-        conclude_gate(result, printed=html is None and output_format in _WITH_REASONS)
+        _conclude_gate(result)
 
 
-def conclude_gate(result: GateResult, *, printed: bool) -> None:
-    """Print the verdict of a gate in one line on standard error.
-
-    The first reasons are part of it unless all of them were `printed` for readers.
+def _conclude_gate(result: GateResult) -> None:
+    """Print the verdict of a gate with its first reason in one line on standard error.
 
     Raises:
         BenchctlError: If it did not pass, with its exit code.
     """
-    text = f"gate: {result.text}"
-    if not printed:
-        shown, rest = result.reasons[:_SHOWN], result.reasons[_SHOWN:]
-        text += f": {'; '.join(shown)}" + (f"; and {len(rest)} more" if rest else "")
+    first, *others = result.reasons
+    text = f"gate: {result.text}: {first}" + (f"; and {len(others)} more" if others else "")
     if result.outcome in _EXIT_CODES:
         raise BenchctlError(text, exit_code=_EXIT_CODES[result.outcome])
     complain(f"benchctl: {text}")
@@ -174,19 +172,18 @@ def conclude_gate(result: GateResult, *, printed: bool) -> None:
 @click.option("--notes", "part", flag_value="notes", help="Print all warnings and their tasks.")
 @click.option("--host", "part", flag_value="host", help="Print host, engines, indices, order and times.")
 @click.option("-v", "--verbose", "part", flag_value="all", help="Print every section.")
-@metric_option
-@diff_option
+@grouped("measures", Measures, metric_option, diff_option)
 @format_option
 @html_option
 @runs_option
 def show_command(
     run: str,
     part: Part | None,
-    metrics: tuple[str, ...],
-    diff: Diff | None,
     runs_folder: Path | None,
     output_format: Format,
     html: Path | None,
+    *,
+    measures: Measures,
 ) -> None:
     """Show the results of a stored run.
 
@@ -196,7 +193,6 @@ def show_command(
     if part in ("notes", "host") and output_format != "text":
         raise UsageError(f"--{part} requires --format text", hint="print everything with -v")
     folder = require_runs(runs_folder, run).find(run)
-    measures = Measures(metrics, diff=diff)
     record = print_run(folder, output_format, usual=usual_runs(), part=part, measures=measures, html=html)
     # Its figures are worth being printed whatever became of the files beside them.
     folder.require_files(record)
@@ -222,7 +218,7 @@ def print_run(
     if part == "host":
         say(plain([fact_sections(record)], text_width()), nl=False)
         return record
-    metrics = None if measures == _AS_MEASURED else measures.metrics(record.plan)
+    metrics = None if measures == _AS_MEASURED else measures.chosen(record.plan)
     analysis = measures.told(analyse_run(record, metrics=metrics), record.plan)
     if html is not None or output_format == "html":
         # What draws pages takes a while to load, and no other format needs it.

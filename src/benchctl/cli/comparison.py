@@ -38,13 +38,13 @@ _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
 class Measures:
     """What is compared, as given on the command line."""
 
-    figures: tuple[str, ...] = ()  # by name; empty for the default ones
+    metrics: tuple[str, ...] = ()  # by name; empty for the default ones
     quantiles: tuple[float, ...] = ()  # of times; empty for p90
     margin: float | None = None  # relative; None for each metric's own
     diff: Diff | None = None  # None for what was asked for when it was measured
     builds: bool = True  # metrics of index builds are among the default ones: not for a gate
 
-    def metrics(self, plan: Plan) -> tuple[Metric, ...]:
+    def chosen(self, plan: Plan) -> tuple[Metric, ...]:
         """Return the metrics, in the order of the tables.
 
         Args:
@@ -61,12 +61,12 @@ class Measures:
                     hint="0.5 is the median, 0.99 the 99th percentile",
                 )
         if all(spec.target is not None for spec in plan.variants):
-            check_told_by_clusters(self.figures)
+            check_told_by_clusters(self.metrics)
         chosen: Sequence[Metric] = metrics_in(plan, builds=self.builds or not plan.schedules)
         if plan.redline is None:
-            names = dict.fromkeys(self.figures or (entry.kind.name for entry in chosen))
+            names = dict.fromkeys(self.metrics or (entry.kind.name for entry in chosen))
             chosen = [entry for name in names for entry in self._of_name(name)]
-        elif self.figures or self.quantiles:
+        elif self.metrics or self.quantiles:
             raise UsageError(
                 "red-line searches are compared by the loads that they found",
                 hint="remove --metric and --quantile",
@@ -91,12 +91,12 @@ class Measures:
         Raises:
             UsageError: If no side has any of the requested metrics.
         """
-        if self.figures and _is_empty(found):
-            raise UsageError(f"nothing to show: {'; '.join(_lacking(metric(name)) for name in self.figures)}")
+        if self.metrics and _is_empty(found):
+            raise UsageError(f"nothing to show: {'; '.join(_lacking(metric(name)) for name in self.metrics)}")
         # What a microbenchmark has of the usual ones depends on its mode.
         planned = metric_names(plan.metrics) if plan.redline is None and plan.micro is None else ()
         shown = {metric_of(row.metric).kind.name for row in found.rows}
-        lacking = [metric(name) for name in self.figures or planned if name not in shown]
+        lacking = [metric(name) for name in self.metrics or planned if name not in shown]
         notes = (Caveat("missing-values", _lacking(entry)) for entry in lacking)
         return msgspec.structs.replace(found, caveats=(*found.caveats, *notes))
 
@@ -125,8 +125,8 @@ def compared(
         for spec in side.run.plan.variants
         if spec.name == side.variant
     ):
-        check_told_by_clusters(measures.figures)
-    metrics = measures.metrics(selection.sides[0].run.plan)
+        check_told_by_clusters(measures.metrics)
+    metrics = measures.chosen(selection.sides[0].run.plan)
     beyond_summaries = [quantile for quantile in measures.quantiles if quantile not in SUMMARISED]
     if beyond_summaries:
         parts = [

@@ -31,7 +31,6 @@ from benchctl.track.template import parse_params, parse_rally_params, read_param
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OWN: Final = "Options"
-_HEADINGS: Final = "__headings__"
 EVERYTHING: Final = "benchctl.help-all"
 """Key of click's `meta`: whether help shows all options."""
 
@@ -42,8 +41,7 @@ def under(heading: Heading, option: Callable[[F], F]) -> Callable[[F], F]:
     def decorate(command: F) -> F:
         command = option(command)
         # Click keeps the options of what is not a command yet in a list on the function, the newest last.
-        attributes = vars(command)
-        attributes.setdefault(_HEADINGS, {})[attributes["__click_params__"][-1].name] = heading
+        vars(command)["__click_params__"][-1].heading = heading
         return command
 
     return decorate
@@ -99,7 +97,6 @@ class SectionedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options, section by section; without --help-all those of the first page."""
-        headings = getattr(self.callback, _HEADINGS, {})
         options = [param for param in self.get_params(ctx) if not isinstance(param, click.Argument)]
         params = {param.name or "": param for param in options}
         names = [name for name in self._first if name in params]
@@ -110,7 +107,7 @@ class SectionedCommand(click.Command):
             record = params[name].get_help_record(ctx)
             if record is not None:
                 usual = get_args(Heading)[-1] if {"--help", "--help-all"} & {*params[name].opts} else _OWN
-                sections[headings.get(name, usual)].append(record)
+                sections[getattr(params[name], "heading", usual)].append(record)
         for heading, records in sections.items():
             if records:
                 with formatter.section(heading):
