@@ -150,33 +150,26 @@ def only_say(
     subjects = [look_at(spec, endpoints[spec.name], plan, track) for spec in plan.variants if spec.target]
     plan = with_documents(plan, track, files, home)
     plan = corpus_of_targets(plan, subjects) or plan
-    challenges, variants = (", ".join(names) for names in (plan.challenges, plan.families))
-    documents = f" on {counted(plan.corpus.documents, 'document')}" if plan.corpus.documents else ""
-    if plan.swept is not None:
-        points = "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
-        documents = f"{documents}, at {points}"
-    what = challenges
-    if plan.redline is not None:
-        # The statistics that it needs take longer to load than a search; no first request waits for them.
-        from benchctl.report.facts import redline_lines  # noqa: PLC0415 - see above
-
-        what = f"{'; '.join(redline_lines(plan, plan.redline))};"
     length = f"{counted(plan.forks, 'fork')} each"
     if plan.stop is not None and plan.stop.is_length:
         length = plan.stop.length_text(plan.forks)
     elif plan.stop is not None:
         budget_s = plan.stop.budget_s
         length = f"up to {length}" + ("" if budget_s is None else f" or {DURATION.text(budget_s)} (--budget)")
-    say(f"would measure {what} with {variants}, {length}{documents}")
-    for subject in subjects:
-        say(seen_text(subject, plan.corpus.documents))
-    for line in filter(None, (settling_text(plan), plan.way)):
-        say(line)
-    for line in plan_lines(plan, track):
-        say(line)
-    host = describe_host()
-    past = Past(store, host.fingerprint, home)
-    for line in preparation([Ahead(plan, track, files)], home, past).lines():
+    challenges, variants = (", ".join(names) for names in (plan.challenges, plan.families))
+    what = f"would measure {challenges} with {variants}, {length}"
+    if plan.corpus.documents:
+        what += f" on {counted(plan.corpus.documents, 'document')}"
+    if plan.swept is not None:
+        what += ", at " + "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
+    past = Past(store, describe_host().fingerprint, home)
+    for line in (
+        what,
+        *(seen_text(subject, plan.corpus.documents) for subject in subjects),
+        *filter(None, (settling_text(plan), plan.way)),
+        *plan_lines(plan, track),
+        *preparation([Ahead(plan, track, files)], home, past).lines(),
+    ):
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], observer.note, "fail" if on_busy == "fail" else "warn")
