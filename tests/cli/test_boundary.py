@@ -1,8 +1,6 @@
 """How a command ends: one message, the right exit code, and a traceback only for bugs."""
 
-import contextlib
 import errno
-import json
 import os
 import signal
 import subprocess
@@ -12,29 +10,20 @@ import textwrap
 from pathlib import Path
 
 import click
-import msgspec
 import pytest
 
 from authority import certificate_file, server_context
 from benchctl.cli import root
 from benchctl.cli.boundary import guarded
-from benchctl.cli.measuring import conclude
 from benchctl.engine.maven import REPOSITORY_VARIABLE
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.experiment.record import tags_of
-from benchctl.home import Home
 from benchctl.lock import host_lock
 from benchctl.results.store import RunStore
-from builders import make_fork, make_record, make_summary
+from builders import make_record
+from cli.conftest import Benchctl
 from engine.fake_node import fake_node
 from file_server import FileServer
-from stub_cluster import stub_cluster
-
-
-@pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "home"))
-
 
 # Without the fixtures of this process.
 MAIN = """
@@ -83,15 +72,12 @@ def test_a_full_disk_is_no_bug(capsys: pytest.CaptureFixture[str]):
 )
 @pytest.mark.usefixtures("maven")
 def test_a_home_that_cannot_be_written_is_one_message(
-    folder: str, arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    folder: str, arguments: list[str], benchctl: Benchctl, home: Path
 ):
-    (tmp_path / "home").mkdir()
     # Where nobody may make files, not even root.
-    (tmp_path / "home" / folder).symlink_to("/sys/kernel")
-    assert guarded(root, arguments) == 1
-    said = capsys.readouterr().err
-    assert str(tmp_path / "home" / folder) in said
-    assert said.count("hint: ") == 1
+    (home / folder).symlink_to("/sys/kernel")
+    ended = benchctl(*arguments)
+    assert (ended.status, str(home / folder) in ended.err, ended.err.count("hint: ")) == (1, True, 1)
 
 
 def test_a_directory_that_is_gone_and_no_place_for_temporary_files_are_one_message(
@@ -139,43 +125,33 @@ def test_nohup_is_respected():
 
 
 @pytest.mark.parametrize("command", ["resume", "extend"])
-def test_who_goes_on_can_say_how_and_not_what(
-    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-):
-    how = ["--quiet", "--on-busy", "wait", "--format", "json", "--budget", "1h"]
-    assert guarded(root, [command, "nothing", "--runs", str(tmp_path), *how]) == 2
-    assert "no such run 'nothing'" in capsys.readouterr().err
-    assert guarded(root, [command, "nothing", "--budget", "0s"]) == 2
-    assert "--budget must be more" in capsys.readouterr().err
-    assert guarded(root, [command, "nothing", "--docs", "1m"]) == 2
-    assert "--docs" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
-    ("variant", "said"),
-    [("x=es,setting:path.data=/d", "path.data"), ("x=os,setting:network.host=0.0.0.0", "network.host")],
+    ("more", "said"),
+    [
+        (["--quiet", "--on-busy", "wait", "--format", "json", "--budget", "1h"], "no such run 'nothing'"),
+        (["--budget", "0s"], "--budget must be more"),
+        (["--docs", "1m"], "--docs"),
+    ],
 )
-def test_settings_are_refused_before_anything_starts(
-    variant: str, said: str, capsys: pytest.CaptureFixture[str]
+def test_who_goes_on_can_say_how_and_not_what(
+    command: str, more: list[str], said: str, benchctl: Benchctl, tmp_path: Path
 ):
-    assert guarded(root, ["run", "--challenge", "range-only", "--variant", variant]) == 2
-    assert said in capsys.readouterr().err
+    ended = benchctl(command, "nothing", "--runs", tmp_path, *more)
+    assert (ended.status, said in ended.err) == (ExitCode.USAGE, True)
 
 
 def test_a_target_that_is_not_what_it_says_ends_before_anything_is_sent(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    benchctl: Benchctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("BENCHCTL_PROD_BEARER", "hunter2000")
     with fake_node(server_context("elsewhere.example")) as other:
         target = f"https://127.0.0.1:{other.port}"
         targets = tmp_path / "targets.yml"
         targets.write_text(f"prod: {{url: '{target}', ca: {certificate_file(tmp_path)}}}")
-        arguments = ["--targets", str(targets)]
-        assert guarded(root, ["run", "--challenge", "range-only", *arguments]) == 1
-        said = capsys.readouterr().err
-        assert f"prod at {target} has a certificate for another name" in said
-        assert "use the name that the certificate was made for" in said
-        assert "hunter2000" not in said
+        ended = benchctl("run", "--challenge", "range-only", "--targets", targets)
+        assert ended.status == ExitCode.FAILED
+        assert f"prod at {target} has a certificate for another name" in ended.err
+        assert "hunter2000" not in ended.err
         assert other.told == []
 
 
@@ -222,13 +198,13 @@ def test_output_that_cannot_be_written_is_one_message(arguments: list[str]):
 
 @pytest.mark.parametrize("variable", ["HOME", "XDG_DATA_HOME"])
 def test_a_home_in_a_relative_path_is_refused(
-    variable: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    variable: str, benchctl: Benchctl, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("BENCHCTL_HOME")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv(variable, "relative")
-    assert guarded(root, ["runs", "list"]) == 2
-    assert variable in capsys.readouterr().err
+    ended = benchctl("runs", "list")
+    assert (ended.status, variable in ended.err) == (ExitCode.USAGE, True)
 
 
 def test_a_file_of_others_is_not_blamed_on_the_home(capsys: pytest.CaptureFixture[str]):
@@ -238,17 +214,16 @@ def test_a_file_of_others_is_not_blamed_on_the_home(capsys: pytest.CaptureFixtur
     assert "BENCHCTL_HOME" not in said
 
 
-def test_a_run_of_an_experiment_goes_on_with_all_of_it(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    home, runs = Home(tmp_path / "home"), tmp_path / "runs"
-    folder = RunStore(runs).create("one")
+def test_a_run_of_an_experiment_goes_on_with_all_of_it(benchctl: Benchctl, home: Path, tmp_path: Path):
+    runs, experiment = tmp_path / "elsewhere", home / "experiments" / "20261121-used"
     record = make_record("one", tags=tags_of("20261121-used", "fresh"), status="complete")
-    folder.save(record)
-    (home.experiments / "20261121-used").mkdir(parents=True)
-    (home.experiments / "20261121-used" / "experiment.json").write_text("damaged")
-    assert guarded(root, ["resume", "one", "--runs", str(runs)]) == 1
-    said = capsys.readouterr().err
-    assert "run one is part of experiment 20261121-used, all of which is continued" in said
-    assert str(home.experiments / "20261121-used") in said
+    RunStore(runs).create("one").save(record)
+    experiment.mkdir(parents=True)
+    (experiment / "experiment.json").write_text("damaged")
+    ended = benchctl("resume", "one", "--runs", runs)
+    assert ended.status == ExitCode.FAILED
+    assert "run one is part of experiment 20261121-used, all of which is continued" in ended.err
+    assert str(experiment) in ended.err
 
 
 MEASURED = ["--challenge", "range-only"]
@@ -259,6 +234,8 @@ MEASURED = ["--challenge", "range-only"]
     [
         (["run", *MEASURED, "--heap", "90000g"], "a heap of 92160000 MB leaves too little"),
         (["run", *MEASURED, "--variant", "x=es,heap:90000g"], "leaves too little"),
+        (["run", *MEASURED, "--variant", "x=es,setting:path.data=/d"], "path.data"),
+        (["run", *MEASURED, "--variant", "x=os,setting:network.host=0.0.0.0"], "network.host"),
         (["run", *MEASURED, "--jdk", "/no/where"], "no Java at /no/where"),
         (["run", *MEASURED, "--jdk", "{folder}"], "is not a Java home"),
         (["run", *MEASURED, "--variant", "es,distribution:/no/where"], "no such distribution: /no/where"),
@@ -282,108 +259,37 @@ def test_what_is_wrong_is_told_with_2_before_the_host_is_waited_for(
     tmp_path: Path,
     files: FileServer,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    benchctl: Benchctl,
 ):
     monkeypatch.setenv(REPOSITORY_VARIABLE, files.url)  # which has nothing
-    task = '{"operation": "range", "time-period": 1}'
-    (tmp_path / "timed.json").write_text(f'{{"name": "timed", "schedule": [{task}]}}', encoding="utf-8")
-    (tmp_path / "comma.json").write_text(f'{{"name": "c", "schedule": [\n{task},\n]}}', encoding="utf-8")
+    (tmp_path / "comma.json").write_text('{"name": "c", "schedule": [{},]}', encoding="utf-8")
     (tmp_path / "a.txt").touch()
     with host_lock(wait=False, on_wait=print):
-        status = guarded(root, [text.replace("{folder}", str(tmp_path)) for text in arguments])
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("benchctl: ") == 1
-    assert "Traceback" not in error
-    assert status == ExitCode.USAGE
+        ended = benchctl(*(text.replace("{folder}", str(tmp_path)) for text in arguments))
+    assert said in ended.err
+    assert ended.err.count("benchctl: ") == 1
+    assert "Traceback" not in ended.err
+    assert ended.status == ExitCode.USAGE
 
 
 @pytest.mark.parametrize(
     "command", ["show latest", "compare es os", "explain latest", "extend latest", "runs list"]
 )
 def test_without_runs_readers_hint_at_the_first_and_make_no_home(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, home: Path, monkeypatch: pytest.MonkeyPatch, benchctl: Benchctl
 ):
-    monkeypatch.setenv("BENCHCTL_HOME", str(tmp_path / "new"))
-    guarded(root, command.split())
-    said = capsys.readouterr()
-    assert f"no runs in {tmp_path / 'new' / 'runs'} yet" in said.err
-    assert "hint: benchctl run --challenge big5rangedebug" in said.err
-    assert not said.out
-    assert not (tmp_path / "new").exists()
+    monkeypatch.setenv("BENCHCTL_HOME", str(home / "new"))
+    ended = benchctl(*command.split())
+    assert f"no runs in {home / 'new' / 'runs'} yet" in ended.err
+    assert "hint: benchctl run --challenge big5rangedebug" in ended.err
+    assert not ended.out
+    assert not (home / "new").exists()
 
 
-def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, benchctl: Benchctl):
     monkeypatch.setenv("BENCHCTL_HOME", os.fsdecode(b"/tmp/\xff"))
-    assert guarded(root, ["runs", "prune", "--keep", "1"]) == ExitCode.USAGE
-    assert "is not UTF-8" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("maven")
-def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    dry = ["run", "-n", *MEASURED, "--variant", "es", "--docs", "300k", "--forks", "3", "--heap", "256m"]
-    with host_lock(wait=False, on_wait=print):  # nobody is disturbed
-        assert guarded(root, dry) == ExitCode.OK
-    assert capsys.readouterr().out == (
-        "would measure range-only with es, 3 forks each on 300,000 documents\n"
-        "range: throttled to 2 requests/s, 55 s a fork\n"
-        "as fast as nodes answer instead: --param target_throughput=0\n"
-        "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
-        "measure 3 forks\n"
-        "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 08 s\n"
-    )
-    assert not list((tmp_path / "home").rglob("run.json"))
-    assert not list((tmp_path / "home").rglob("*.zip"))
-    assert guarded(root, [*dry, "--variant", "es@9.9.9"]) == ExitCode.USAGE
-    assert guarded(root, [*dry, "--runs", "/sys/kernel/runs"]) == ExitCode.FAILED
-    assert "runs cannot be kept in /sys/kernel/runs" in capsys.readouterr().err
-    search = "redline -n --operation range --slo p90=50ms --clients 8 --page-cache cold --docs 300k"
-    assert guarded(root, [*search.split(), "--variant", "es", "--heap", "256m"]) == ExitCode.OK
-    assert capsys.readouterr().out.startswith(
-        "would measure redline-range with es, 3 forks each on 300,000 documents\n"
-        "steps: fetch elasticsearch 8.11.0; "
-    )
-    assert not list((tmp_path / "home").rglob("run.json"))
-
-
-def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
-    fills = tmp_path / "fills.json"
-    schedule = [{"operation": {"operation-type": "create-index"}}, {"operation": "range", "iterations": 3}]
-    fills.write_text(json.dumps({"name": "fills", "schedule": schedule}))
-
-    targets = tmp_path / "targets.yml"
-
-    def dry(*arguments: str) -> tuple[int, str]:
-        status = guarded(root, ["run", "-n", "--targets", str(targets), *arguments])
-        said = capsys.readouterr()
-        return status, said.out + said.err
-
-    with stub_cluster() as node:
-        targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}'}}")
-        status, said = dry(*MEASURED)
-        assert status == ExitCode.OK
-        assert f"prod: opensearch 2.11.0 at http://127.0.0.1:{node.port}; 1,000 documents" in said
-        status, said = dry("--challenge", str(fills))
-        assert status == ExitCode.USAGE
-        assert "would change the cluster prod: operation 'create-index'" in said
-        assert "--allow-writes" in said
-        missing = {"error": {"type": "index_not_found_exception", "reason": "no such index [big5]"}}
-        node.answers["GET", "/big5/_stats/docs"] = (404, missing)
-        status, said = dry(*MEASURED)
-        assert status == ExitCode.FAILED
-        assert "prod has no index 'big5'" in said
-        targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}', fill: true}}")
-        status, said = dry(*MEASURED, "--docs", "5k")
-        assert "its index would be created and filled with 5,000 documents" in said
-        targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}'}}")
-        node.answers["GET", "/big5/_mapping"] = (404, {})
-        status, said = dry("--challenge", str(fills), "--allow-writes")
-        assert "challenges would make big5 there, which is removed after every fork" in said
-        assert all(method == "GET" for method, *_ in node.seen)
+    ended = benchctl("runs", "prune", "--keep", "1")
+    assert (ended.status, "is not UTF-8" in ended.err) == (ExitCode.USAGE, True)
 
 
 @pytest.mark.parametrize(
@@ -398,36 +304,12 @@ def test_a_dry_run_looks_at_running_clusters_as_a_run_does(
     ],
 )
 def test_a_cluster_that_is_down_hides_no_mistake(
-    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], said: str, tmp_path: Path, benchctl: Benchctl
 ):
     (tmp_path / "timed.json").write_text('{"name": "timed", "schedule": [{"operation": "range"}]}')
-    command = [text.replace("{folder}", str(tmp_path)) for text in arguments]
-    assert guarded(root, [*command, "--target", "prod=http://127.0.0.1:1"]) == ExitCode.USAGE
-    assert said in capsys.readouterr().err
-
-
-def test_verbose_prints_what_a_run_was_measured_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    folder = RunStore(tmp_path / "runs").create("one")
-    record = make_record("one")
-    folder.save(record)
-    printed = []
-    for details in (False, True):
-        with contextlib.suppress(BenchctlError):  # its forks were not run
-            conclude(folder, record, Home(tmp_path), "text", details=details)
-        printed.append(capsys.readouterr().out)
-    assert record.environment.cpu_model not in printed[0]
-    assert record.environment.cpu_model in printed[1]
-
-
-def test_where_every_request_failed_the_way_to_the_reasons_is_told(tmp_path: Path):
-    folder = RunStore(tmp_path / "runs").create("one")
-    failed = make_summary("range", 10.0, samples=0, failures={"http_error": 3})
-    record = make_record("one", forks=(make_fork("es", 0, failed), make_fork("os", 0, failed)))
-    plan = msgspec.structs.replace(record.plan, forks=1)
-    folder.save(msgspec.structs.replace(record, plan=plan))
-    with pytest.raises(BenchctlError, match="every request failed in range of es, range of os") as caught:
-        conclude(folder, folder.load(), Home(tmp_path), "text", details=False)
-    assert caught.value.hint == "its notes say why: benchctl show one --notes"
+    words = [text.replace("{folder}", str(tmp_path)) for text in arguments]
+    ended = benchctl(*words, "--target", "prod=http://127.0.0.1:1")
+    assert (ended.status, said in ended.err) == (ExitCode.USAGE, True)
 
 
 # The end of the process beside threads that go on.

@@ -1,16 +1,83 @@
-"""Dry runs look for the documents, and leave nothing behind."""
+"""Dry runs look at documents and clusters as a run does, and leave nothing behind."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from benchctl.cli import root
-from benchctl.cli.boundary import guarded
-from benchctl.errors import ExitCode
+from benchctl.cli.measuring import conclude
+from benchctl.errors import BenchctlError, ExitCode
+from benchctl.home import Home
+from benchctl.lock import host_lock
+from benchctl.results.store import RunStore
+from builders import make_fork, make_record, make_summary
+from cli.conftest import Benchctl, Ended
+from stub_cluster import stub_cluster
 
 pytestmark = pytest.mark.usefixtures("maven")
+MEASURED = ("run", "-n", "--challenge", "range-only")
+SMALL = ("--variant", "es", "--heap", "256m")
+DECLARED = {"source-file": "docs.json", "document-count": 7}
+
+
+def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(home: Path, benchctl: Benchctl):
+    dry = (*MEASURED, *SMALL, "--docs", "300k", "--forks", "3")
+    with host_lock(wait=False, on_wait=print):  # nobody is disturbed
+        assert benchctl(*dry).out == (
+            "would measure range-only with es, 3 forks each on 300,000 documents\n"
+            "range: throttled to 2 requests/s, 55 s a fork\n"
+            "as fast as nodes answer instead: --param target_throughput=0\n"
+            "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
+            "measure 3 forks\n"
+            "in all about 0.1 GB to download, 0.7 GB of disk, 4 min 08 s\n"
+        )
+    assert benchctl(*dry, "--variant", "es@9.9.9").status == ExitCode.USAGE
+    nowhere = benchctl(*dry, "--runs", "/sys/kernel/runs")
+    assert nowhere.status == ExitCode.FAILED
+    assert "runs cannot be kept in /sys/kernel/runs" in nowhere.err
+    search = "redline -n --operation range --slo p90=50ms --clients 8 --page-cache cold --docs 300k"
+    assert benchctl(*search.split(), *SMALL).out.startswith(
+        "would measure redline-range with es, 3 forks each on 300,000 documents\n"
+        "steps: fetch elasticsearch 8.11.0; "
+    )
+    assert not [path for name in ("run.json", "*.zip") for path in home.rglob(name)]
+
+
+def test_a_dry_run_looks_at_running_clusters_as_a_run_does(tmp_path: Path, benchctl: Benchctl):
+    fills, targets = tmp_path / "fills.json", tmp_path / "targets.yml"
+    schedule = [{"operation": {"operation-type": "create-index"}}, {"operation": "range", "iterations": 3}]
+    fills.write_text(json.dumps({"name": "fills", "schedule": schedule}))
+
+    with stub_cluster() as node:
+
+        def dry(*words: object, entry: str = "") -> Ended:
+            targets.write_text(f"prod: {{url: 'http://127.0.0.1:{node.port}', {entry}}}")
+            return benchctl("run", "-n", "--targets", targets, *words)
+
+        found = dry("--challenge", "range-only")
+        assert found.status == ExitCode.OK
+        assert f"prod: opensearch 2.11.0 at http://127.0.0.1:{node.port}; 1,000 documents" in found.out
+        changing = dry("--challenge", fills)
+        assert changing.status == ExitCode.USAGE
+        assert "would change the cluster prod: operation 'create-index'" in changing.err
+        assert "--allow-writes" in changing.err
+        missing = {"error": {"type": "index_not_found_exception", "reason": "no such index [big5]"}}
+        node.answers["GET", "/big5/_stats/docs"] = (404, missing)
+        lacking = dry("--challenge", "range-only")
+        assert lacking.status == ExitCode.FAILED
+        assert "prod has no index 'big5'" in lacking.err
+        filling = dry("--challenge", "range-only", "--docs", "5k", entry="fill: true")
+        assert "its index would be created and filled with 5,000 documents" in filling.out
+        node.answers["GET", "/big5/_mapping"] = (404, {})
+        making = dry("--challenge", fills, "--allow-writes")
+        assert "challenges would make big5 there, which is removed after every fork" in making.out
+        assert all(method == "GET" for method, *_ in node.seen)
+
+
+# Documents of a track of one's own.
 
 
 @pytest.fixture
@@ -25,94 +92,104 @@ def lines(count: int) -> bytes:
     return b"".join(b'{"id":%d}\n' % number for number in range(count))
 
 
-def write_track(folder: Path, *files: dict[str, Any], **task: Any) -> None:
-    track = {
-        "indices": [{"name": "shop"}],
-        "corpora": [{"name": "shop", "documents": list(files)}],
-        "schedule": [
-            {"operation": {"name": "q", "operation-type": "search", "body": {"size": 0}}, **task},
-        ],
-    }
-    (folder / "track.json").write_text(json.dumps(track))
+def write_track(folder: Path, *files: dict[str, Any], indices: tuple[str, ...] = ("shop",)) -> None:
+    search = {"name": "q", "operation-type": "search", "index": "shop", "body": {"size": 0}}
+    track = {"indices": [{"name": name} for name in indices], "schedule": [{"operation": search}]}
+    corpora = {"corpora": [{"name": "shop", "documents": list(files)}]} if files else {}
+    (folder / "track.json").write_text(json.dumps({**track, **corpora}))
 
 
-def dry(folder: Path, *arguments: str) -> int:
-    words = ["run", "-n", "--track-path", str(folder), "--variant", "es", "--heap", "256m", *arguments]
-    return guarded(root, words)
+def dry(benchctl: Benchctl, folder: Path, *words: object) -> Ended:
+    return benchctl("run", "-n", "--track-path", folder, *SMALL, *words)
 
 
 @pytest.mark.parametrize(
     ("file", "said"),
     [
         ({"source-file": "gone.json", "document-count": 7}, "gone.json"),
-        ({"source-file": "docs.json", "document-count": 7, "uncompressed-bytes": 9}, "63 bytes"),
+        ({**DECLARED, "uncompressed-bytes": 9}, "63 bytes"),
         ({"source-file": "../shop/docs.json", "document-count": 7}, "../shop/docs.json"),
     ],
 )
 def test_documents_that_are_not_there_end_a_dry_run(
-    file: dict[str, Any], said: str, shop: Path, capsys: pytest.CaptureFixture[str]
+    file: dict[str, Any], said: str, shop: Path, benchctl: Benchctl
 ):
     write_track(shop, file)
-    assert dry(shop) == ExitCode.USAGE
-    assert said in capsys.readouterr().err
+    ended = dry(benchctl, shop)
+    assert (ended.status, said in ended.err) == (ExitCode.USAGE, True)
 
 
 def test_documents_are_those_that_the_track_declares_and_nothing_is_kept(
-    shop: Path, home: Path, capsys: pytest.CaptureFixture[str]
+    shop: Path, home: Path, benchctl: Benchctl
 ):
-    write_track(shop, {"source-file": "docs.json", "document-count": 7})
-    assert dry(shop) == ExitCode.OK
-    assert "docs.json: 7 documents by the track\n" in capsys.readouterr().out
-    assert dry(shop, "--corpus", str(shop / "docs.json"), "--test-mode") == ExitCode.OK
-    assert "docs.json: documents not counted\n" in capsys.readouterr().out
+    write_track(shop, DECLARED)
+    assert "docs.json: 7 documents by the track\n" in dry(benchctl, shop).out
+    given = dry(benchctl, shop, "--corpus", shop / "docs.json", "--test-mode")
+    assert "docs.json: documents not counted\n" in given.out
     assert not list(home.rglob(".files/*"))
 
 
-def test_a_track_without_documents_says_which_it_gets(shop: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_track_without_documents_says_which_it_gets(shop: Path, benchctl: Benchctl):
     write_track(shop)
-    track = json.loads((shop / "track.json").read_text())
-    del track["corpora"]
-    (shop / "track.json").write_text(json.dumps(track))
     (shop / "one.json").write_bytes(lines(1))
-    assert dry(shop, "--docs", "1000") == ExitCode.OK
-    assert "those of big5 are generated" in capsys.readouterr().out
-    assert dry(shop, "--corpus", str(shop / "one.json")) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert "one.json: documents not counted\n" in said
-    assert "big5" not in said
+    assert "those of big5 are generated" in dry(benchctl, shop, "--docs", "1000").out
+    given = dry(benchctl, shop, "--corpus", shop / "one.json")
+    assert "one.json: documents not counted\n" in given.out
+    assert "big5" not in given.out
 
 
-def test_a_length_by_time_says_how_many_forks_there_are_at_most(
-    shop: Path, capsys: pytest.CaptureFixture[str]
-):
-    write_track(shop, {"source-file": "docs.json", "document-count": 7})
-    for words, said in (
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
         ((), "forks for 3m, at least 6 and at most 50 per variant"),
         (("--forks", "4", "--budget", "30m"), "forks for 30m, at most 4 per variant"),
-    ):
-        assert dry(shop, *words) == ExitCode.OK
-        assert said in capsys.readouterr().out
+    ],
+)
+def test_a_length_by_time_says_how_many_forks_there_are_at_most(
+    words: tuple[str, ...], said: str, shop: Path, benchctl: Benchctl
+):
+    write_track(shop, DECLARED)
+    assert said in dry(benchctl, shop, *words).out
 
 
-def test_what_is_to_be_fetched_is_told(shop: Path, capsys: pytest.CaptureFixture[str]):
+def test_what_is_to_be_fetched_is_told(shop: Path, benchctl: Benchctl):
     file = {"source-file": "far.json.bz2", "document-count": 9, "compressed-bytes": 3 * 10**9}
     write_track(shop, {**file, "base-url": "https://me:pw@example.org/c/"})
-    assert dry(shop) == ExitCode.OK
-    said = capsys.readouterr().out
-    assert (
-        "far.json.bz2: 9 documents by the track, to be fetched from https://example.org/c/ (3.0 GB)" in said
-    )
+    said = dry(benchctl, shop).out
+    place = "to be fetched from https://example.org/c/ (3.0 GB)"
+    assert f"far.json.bz2: 9 documents by the track, {place}" in said
     assert "fetch far.json.bz2" in said
     assert "3.1 GB to download" in said
 
 
-def test_the_index_of_a_file_is_named_where_there_are_several(shop: Path, capsys: pytest.CaptureFixture[str]):
-    write_track(shop, {"source-file": "docs.json", "document-count": 7, "target-index": "other"})
-    track = json.loads((shop / "track.json").read_text())
-    track["indices"].append({"name": "other"})
-    track["schedule"][0]["operation"]["index"] = "shop"
-    (shop / "track.json").write_text(json.dumps(track))
+def test_the_index_of_a_file_is_named_where_there_are_several(shop: Path, benchctl: Benchctl):
+    write_track(shop, {**DECLARED, "target-index": "other"}, indices=("shop", "other"))
     (shop / "mine.json").write_bytes(lines(3))
-    assert dry(shop, "--corpus", f"shop={shop / 'mine.json'}") == ExitCode.OK
-    said = set(capsys.readouterr().out.splitlines())
+    said = set(dry(benchctl, shop, "--corpus", f"shop={shop / 'mine.json'}").out.splitlines())
     assert {"mine.json: documents not counted", "docs.json: 7 documents by the track"} <= said
+
+
+# The end of a run.
+
+
+def test_verbose_prints_what_a_run_was_measured_on(home: Path, capsys: pytest.CaptureFixture[str]):
+    folder = RunStore(home / "runs").create("one")
+    record = make_record("one")
+    folder.save(record)
+    printed = []
+    for details in (False, True):
+        with contextlib.suppress(BenchctlError):  # its forks were not run
+            conclude(folder, record, Home(home), "text", details=details)
+        printed.append(capsys.readouterr().out)
+    assert [record.environment.cpu_model in text for text in printed] == [False, True]
+
+
+def test_where_every_request_failed_the_way_to_the_reasons_is_told(home: Path):
+    folder = RunStore(home / "runs").create("one")
+    failed = make_summary("range", 10.0, samples=0, failures={"http_error": 3})
+    record = make_record("one", forks=(make_fork("es", 0, failed), make_fork("os", 0, failed)))
+    plan = msgspec.structs.replace(record.plan, forks=1)
+    folder.save(msgspec.structs.replace(record, plan=plan))
+    with pytest.raises(BenchctlError, match="every request failed in range of es, range of os") as caught:
+        conclude(folder, folder.load(), Home(home), "text", details=False)
+    assert caught.value.hint == "its notes say why: benchctl show one --notes"
