@@ -26,7 +26,7 @@ def list_group() -> None:
 
 
 @list_group.command("challenges")
-@click.option("--track", "track_name", default=None, metavar="NAME|PATH", help="List those of a track.")
+@click.option("--track", "track_name", metavar="NAME|PATH", help="List those of a track.")
 @table_format_option
 def challenges_command(track_name: str | None, output_format: TableFormat) -> None:
     """List challenges and their schedules."""
@@ -58,7 +58,7 @@ def tracks_command(output_format: TableFormat) -> None:
     default="big5",
     show_default=True,
     metavar="NAME|PATH",
-    help="Track whose operations to send.",
+    help="Track whose operations to list.",
 )
 @table_format_option
 def operations_command(track_name: str, output_format: TableFormat) -> None:

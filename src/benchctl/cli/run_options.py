@@ -139,17 +139,18 @@ def form_options(*names: str) -> Callable[[F], F]:
         @functools.wraps(command)
         def collected(*args: Any, **kwargs: Any) -> Any:
             context = click.get_current_context()
-            values = {entry: kwargs.pop(entry.parameter) for entry in chosen}
             file: Path | None = kwargs.pop("config", None)
-            form = RunForm() if file is None else read_form(file)
-            explicit = {}
-            for entry, value in values.items():
+            values = {}
+            for entry in chosen:
+                value = kwargs.pop(entry.parameter)
                 source = context.get_parameter_source(entry.parameter)
                 if value == "" and source is ParameterSource.COMMANDLINE:
                     raise UsageError(f"{entry.option} requires a non-empty value")
                 if file is None or source is not ParameterSource.DEFAULT:
-                    explicit[entry] = value
-            return command(*args, form=_filled(form, explicit), **kwargs)
+                    values[entry.parameter] = value
+            return command(
+                *args, form=_filled(RunForm() if file is None else read_form(file), values), **kwargs
+            )
 
         decorated: Callable[..., Any] = collected
         for entry in reversed(chosen):
@@ -159,23 +160,19 @@ def form_options(*names: str) -> Callable[[F], F]:
     return cast("Callable[[F], F]", decorate)
 
 
-def _filled(form: RunForm, values: Mapping[Setting, Any]) -> RunForm:
-    """Return a form with values of the command line."""
-    own = {entry.name: value for entry, value in values.items() if not entry.within}
-    kinds, forks = (
-        next((value for entry, value in values.items() if entry.parameter == f"evidence_{name}"), None)
-        for name in ("kinds", "forks")
-    )
+def _filled(form: RunForm, values: dict[str, Any]) -> RunForm:
+    """Return a form with values of the command line, by parameter."""
+    kinds, forks = values.pop("evidence_kinds", ()), values.pop("evidence_forks", None)
     evidence = form.evidence
     if kinds:
         evidence = EvidenceEntry(kinds, 1 if evidence is None else evidence.forks)
-    if forks is not None and evidence is None:
-        raise UsageError(
-            "--evidence-forks requires --evidence", hint="add --evidence, such as --evidence inlining"
-        )
-    if forks is not None and evidence is not None:
+    if forks is not None:
+        if evidence is None:
+            raise UsageError(
+                "--evidence-forks requires --evidence", hint="add --evidence, such as --evidence inlining"
+            )
         evidence = EvidenceEntry(evidence.kinds, forks)
-    return msgspec.structs.replace(form, **own, evidence=evidence)
+    return msgspec.structs.replace(form, **values, evidence=evidence)
 
 
 config_option = under(
