@@ -12,7 +12,7 @@ import click
 
 from benchctl.cli.measuring import measuring, measuring_options
 from benchctl.cli.options import AmountType, ParamOptions, param_options, print_table
-from benchctl.cli.run_options import form_options, trust_option
+from benchctl.cli.run_options import form_options
 from benchctl.cli.streams import note, say
 from benchctl.cli.targets import endpoints_of, read_targets
 from benchctl.cli.watch import watching
@@ -28,7 +28,6 @@ from benchctl.report.numbers import counted
 from benchctl.report.table import Table
 from benchctl.run.capture import capture, read_queries
 from benchctl.run.prepare import prepare_corpus
-from benchctl.run.work import plugin_problems
 from benchctl.spec import BusyAction, RunForm, setting
 from benchctl.track.library import find_track
 from benchctl.track.load import (
@@ -152,39 +151,25 @@ def _existing(path: str) -> Code:
     return code
 
 
-def _echo_needs(path: str, track: Track, challenges: Collection[Challenge], *, trust: bool) -> None:
-    """Print what challenges need of the track's plug-in, and its state; execute it only if trusted.
-
-    Raises:
-        UsageError: If the plug-in failed, or lacks something that all challenges need.
-    """
+def _echo_needs(path: str, track: Track, challenges: Collection[Challenge]) -> None:
+    """Print what challenges need of the track's plug-in, of which nothing is executed, and its state."""
     for challenge in challenges:
         for task in challenge.schedule:
             operation = _operation(track, challenge, task)
             if isinstance(operation, Cannot):
                 say(f"unsupported: task '{task.label}' of {challenge.name}: {operation.reason}")
-    needing = [challenge for challenge in challenges if track.lacking(challenge)]
-    if not needing:
+    needs = dict.fromkeys(phrase for challenge in challenges for phrase in track.lacking(challenge))
+    if not needs:
         return
-    place = track.plugin or "which is not in the track's directory"
-    say(f"needs its Python plug-in ({place}) for:")
-    for phrase in dict.fromkeys(phrase for challenge in needing for phrase in track.lacking(challenge)):
+    say(f"needs its Python plug-in ({track.plugin or 'not in the directory of the track'}) for:")
+    for phrase in needs:
         say(f"  {phrase}")
     code = read_code(find_track(path).parent)
-    if code is None:
-        return
-    say(f"plug-in {code.digest[:12]}: {code.describe()}")
-    if trust:
-        problems = plugin_problems(code, track, needing)
-        if problems and len(problems) == len(challenges):
-            raise problems[0]
-        say("it was executed" if problems else "it was executed, and registers all that is needed")
-        for problem in problems:
-            say(problem.message)
-        return
-    trusted = Consent(resolve_home()).is_remembered(code)
-    how = "you trust it" if trusted else "with --trust, or after `benchctl track trust`"
-    say(f"nothing of it was executed; `benchctl run` does so: {how}")
+    if code is not None:
+        trusted = Consent(resolve_home()).is_remembered(code)
+        how = "you trust it" if trusted else "with --trust, or after `benchctl track trust`"
+        say(f"plug-in {code.digest[:12]}: {code.describe()}")
+        say(f"nothing of it was executed; `benchctl run` does so: {how}")
 
 
 # Checking a track, and seeing what it would do.
@@ -193,8 +178,7 @@ def _echo_needs(path: str, track: Track, challenges: Collection[Challenge], *, t
 @track_group.command("validate")
 @_PATH
 @param_options
-@trust_option
-def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> None:
+def validate_command(path: str, *, param_options: ParamOptions) -> None:
     """Validate a track and every challenge in it.
 
     PATH is a directory with a track.json or workload.json, such a file, or a shipped track. Challenges that
@@ -219,7 +203,7 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
             for name, challenge in challenges.items()
         ]
         print_table(Table.listed("", ("challenge", "tasks", "operation types"), rows), "text")
-    _echo_needs(path, track, challenges.values(), trust=trust)
+    _echo_needs(path, track, challenges.values())
     for remark in track.remarks:
         say(f"note: {remark}")
     say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
@@ -237,10 +221,7 @@ def validate_command(path: str, *, param_options: ParamOptions, trust: bool) -> 
 )
 @form_options("include_tasks", "exclude_tasks")
 @param_options
-@trust_option
-def show_command(
-    path: str, name: str | None, *, form: RunForm, param_options: ParamOptions, trust: bool
-) -> None:
+def show_command(path: str, name: str | None, *, form: RunForm, param_options: ParamOptions) -> None:
     """Show the expanded schedule of a challenge.
 
     Tasks of the same step run concurrently.
@@ -285,7 +266,7 @@ def show_command(
     say(f"{track.name}, challenge {challenge.name}")
     columns = ("step", "task", "operation type", "clients", "warm-up", "measured", "rate")
     print_table(Table.listed("", columns, rows), "text")
-    _echo_needs(path, track, [challenge], trust=trust)
+    _echo_needs(path, track, [challenge])
     for remark in challenge.remarks:
         say(f"note: {remark}")
 
