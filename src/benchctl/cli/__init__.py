@@ -1,6 +1,6 @@
 """The command line: options in, one call, output out."""
 
-import sys
+import traceback
 from collections.abc import Mapping
 from pkgutil import resolve_name
 from typing import ClassVar
@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import benchctl
-from benchctl.cli.boundary import end_soon, guarded
+from benchctl.cli.boundary import end, guarded
 from benchctl.cli.streams import WORDS
 from benchctl.errors import ExitCode
 from benchctl.slices import commands
@@ -110,9 +110,9 @@ def root() -> None:
 
 def main() -> None:
     """Run the `benchctl` command."""
-    status: int = ExitCode.FAILED  # of a bug, which keeps its traceback
     try:
         status = guarded(root)
-    finally:
-        end_soon(status)
-    sys.exit(status)
+    except Exception:  # noqa: BLE001 - a bug keeps its traceback, and ends the process as well
+        traceback.print_exc()
+        status = ExitCode.FAILED
+    end(status)

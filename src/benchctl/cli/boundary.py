@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 import click
 
 from benchctl.cli.streams import accept_all_characters, complain
 from benchctl.errors import BenchctlError, ExitCode, UsageError, guess, nearest
 
-GRACE_S = 2.0
-"""For threads that are about to end, or that the interpreter ends on its way out."""
 _SAME_PRESS_S = 0.25
 # The dashes alone make any two options a little alike.
 _ALIKE = 0.75
@@ -37,32 +36,16 @@ _COMMANDS = {
 }
 
 
-def end_soon(status: int, *, grace_s: float = GRACE_S) -> None:
-    """End the process; the interpreter would wait for every thread that is not a daemon.
+def end(status: int) -> NoReturn:
+    """End the process; the interpreter would wait for every thread that a plug-in left behind.
 
-    To be called last, when all that is benchctl's own has been closed. Costs nothing when no such thread
-    is left. Threads may go on for `grace_s` seconds; then the process ends with the status.
+    To be called last, when all that is benchctl's own has been closed.
     """
-
-    def watch() -> None:
-        time.sleep(grace_s)
-        if not (left := _left()):
-            return  # the interpreter is on its way
-        complain(f"benchctl: exiting while threads of a plug-in still run: {', '.join(left)}")
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
         os._exit(status)
-
-    if _left():
-        threading.Thread(target=watch, daemon=True).start()
-
-
-def _left() -> list[str]:
-    return sorted(
-        thread.name
-        for thread in threading.enumerate()
-        if not thread.daemon and thread is not threading.main_thread()
-    )
+    sys.exit(status)
 
 
 def guarded(command: click.Command, args: list[str] | None = None) -> int:
