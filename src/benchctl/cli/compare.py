@@ -319,15 +319,8 @@ def _print(
         # A terminal's last line is the prompt's; what a gate found may take more than a screen.
         lines = text_height() - terminal - len(plain(below[:1], width).splitlines())
         shown = render_screen(analysis, plan=plan, width=width, lines=lines, more=more, runs=runs)
-        _show(Text("\n").join([shown, text_of(below, width)] if below else [shown]))
+        paint(Text("\n").join([shown, text_of(below, width)] if below else [shown]))
     elif part == "notes":
-        _show(text_of([all_notes(analysis)], width))
+        paint(text_of([all_notes(analysis)], width))
     else:
-        _show(text_of([*analysis_sections(analysis, plan, details=True), *below], width))
-
-
-def _show(text: Text) -> None:
-    if is_terminal(sys.stdout):
-        paint(text)
-    else:
-        say(text.plain)
+        paint(text_of([*analysis_sections(analysis, plan, details=True), *below], width))

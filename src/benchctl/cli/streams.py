@@ -68,7 +68,7 @@ def emit(text: str) -> None:
 
 
 def paint(text: "Text") -> None:
-    """Print a coloured text, which is folded already, on standard output; it went through `shown`."""
+    """Print a text, coloured on a terminal, on standard output; it is folded and went through `shown`."""
     from rich.console import Console  # noqa: PLC0415 - takes a while to load, and most output is plain text
 
     class Piped(Console):
