@@ -33,8 +33,7 @@ from benchctl.report.numbers import counted
 from benchctl.report.screen import render_screen
 from benchctl.report.table import Command, Format, Items, Section, markdown, plain, text_of
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import Plan
-from benchctl.results.select import Archive, Selection, Side, at_point, choose_sides
+from benchctl.results.select import Archive, Side, at_point, choose_sides
 from benchctl.results.store import RunFolder, reference
 from benchctl.slices import hooks
 from benchctl.stats.analyse import analyse_run
@@ -143,7 +142,19 @@ def compare_command(
         commands = [Command("Make this page again", again(typed_words()))]
         print_page(comparison_page(archive, selection, analysis, commands), html)
     else:
-        print_comparison(selection, analysis, output_format, result=result, verbose=verbose, runs=runs_folder)
+        origins = [*map(_origin, selection.parts), *selection.remarks]
+        below: list[Section] = [[Items("", tuple(origins))]]
+        below += [] if result is None else [[Items(f"Gate: {result.text}", tuple(result.reasons))]]
+        _print(
+            analysis,
+            output_format,
+            [part.run for part in selection.parts],
+            part="all" if verbose else None,
+            more="the same command with -v",
+            runs=runs_folder,
+            result=result,
+            below=below,
+        )
     if html is not None:
         for part in selection.parts:
             archive.folder_of(part.run).require_files(part.run)
@@ -236,7 +247,7 @@ def print_run(
         below.append(fact_sections(record))
     if below or output_format == "markdown":
         below.append([f"Run: {folder.path}"])
-    _print(analysis, output_format, record.plan, [record], part=part, more=more, runs=runs, below=below)
+    _print(analysis, output_format, [record], part=part, more=more, runs=runs, below=below)
     return record
 
 
@@ -254,40 +265,6 @@ def print_page(page: "Subject", target: Path | None) -> None:
         say(f"Report: {write_pages(target, {'index.html': render_page(page)})}")
 
 
-def print_comparison(
-    selection: Selection,
-    analysis: Analysis,
-    output_format: Format,
-    *,
-    result: GateResult | None = None,
-    verbose: bool = False,
-    runs: Path | None = None,
-) -> None:
-    """Print stored results side by side, and where they come from.
-
-    `verbose` gives readers everything, not only what fits a screen; `runs` is their directory, None for
-    the default one.
-    """
-    records = [part.run for part in selection.parts]
-    ids = {record.id for record in records}
-    plan = records[0].plan if len(ids) == 1 else None
-    origins = [*map(_origin, selection.parts), *selection.remarks]
-    below: list[Section] = [[Items("", tuple(origins))]]
-    if result is not None:
-        below.append([Items(f"Gate: {result.text}", tuple(result.reasons))])
-    _print(
-        analysis,
-        output_format,
-        plan,
-        records,
-        part="all" if verbose else None,
-        result=result,
-        more="the same command with -v",
-        runs=runs,
-        below=below,
-    )
-
-
 def _origin(side: Side) -> str:
     forks = counted(len(side.forks), "fork")
     if not side.run.plan.schedules:
@@ -300,16 +277,19 @@ def _origin(side: Side) -> str:
 def _print(
     analysis: Analysis,
     output_format: Format,
-    plan: Plan | None,
     records: Sequence[RunRecord],
     *,
     part: Part | None,
     more: str,
-    runs: Path | None = None,
+    runs: Path | None,
+    below: Sequence[Section],
     result: GateResult | None = None,
-    below: Sequence[Section] = (),
 ) -> None:
-    """Print an analysis, and for readers what is `below` it."""
+    """Print an analysis, and for readers what is `below` it and how to see `more`.
+
+    `runs` is the directory of the records, None for the default one.
+    """
+    plan = records[0].plan if len({record.id for record in records}) == 1 else None
     width, terminal = text_width(), is_terminal(sys.stdout)
     if output_format == "markdown":
         emit(markdown([*analysis_sections(analysis, plan, details=part == "all"), *below]))
