@@ -36,8 +36,8 @@ def test_validate_says_what_a_track_holds_and_needs(books: Path):
     assert "index loans: 2 shards" in lines
     assert "corpus books: 2 files, 1,010 documents" in lines
     assert "operations: 3 search, 1 bulk" in lines
-    row = next(line for line in lines if "lend-and-search (default)" in line)
-    assert "6" in row.split()
+    types = "3 search, 1 delete-index, 1 create-index, 1 bulk"
+    assert f"challenge lend-and-search (default): {types}" in lines
     assert "needs its Python plug-in (not in the directory of the track) for:" in lines
     assert "  task 'by-author': param source 'author-source'" in lines
     assert any(line.startswith("parameters (") and "bulk_size" in line for line in lines)

@@ -37,8 +37,7 @@ def text_width() -> int:
 
 def text_height() -> int:
     """Return the lines of the terminal or its substitute; at least 24."""
-    least = 24
-    return max(least, shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, least)).lines)
+    return max(24, shutil.get_terminal_size((WITHOUT_TERMINAL_WIDTH, 24)).lines)
 
 
 def accept_all_characters() -> None:

@@ -192,17 +192,10 @@ def validate_command(path: str, *, param_options: ParamOptions) -> None:
     say(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
     for line in _holdings(track):
         say(line)
-    if challenges:
-        default = track.default_challenge
-        rows = [
-            (
-                f"{name} (default)" if default is not None and name == default.name else name,
-                str(len(challenge.schedule)),
-                _counted(_operation(track, challenge, task).type_name for task in challenge.schedule),
-            )
-            for name, challenge in challenges.items()
-        ]
-        print_table(Table.listed("", ("challenge", "tasks", "operation types"), rows), "text")
+    for name, challenge in challenges.items():
+        default = " (default)" if name == track.default_name else ""
+        types = _counted(_operation(track, challenge, task).type_name for task in challenge.schedule)
+        say(f"challenge {name}{default}: {types}")
     _echo_needs(path, track, challenges.values())
     for remark in track.remarks:
         say(f"note: {remark}")
