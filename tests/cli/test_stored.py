@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 from benchctl.cli import root
 from benchctl.cli.streams import WORDS, typed_words
 from benchctl.errors import BenchctlError, ExitCode, UsageError
-from benchctl.report.html.page import write_pages
-from benchctl.report.html.parts import PLOTLY, SCRIPT, STYLE
+from benchctl.report.html.page import write_html
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.track.model import Challenge, Task
@@ -175,7 +174,7 @@ def test_one_run_is_one_page_with_everything_that_it_needs(runs: Path, tmp_path:
     target = tmp_path / "new" / "folder"
     assert invoke("show", "20260101", "--html", str(target), runs=runs) == f"Report: {target}/index.html\n"
     files = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
-    assert files == {"index.html", f"assets/{STYLE}", f"assets/{SCRIPT}", f"assets/{PLOTLY}"}
+    assert files == {"index.html"}
     page = (target / "index.html").read_text(encoding="utf-8")
     titles = [text for _, text in outline(page).headings()]
     assert titles[0] == "c: es and os"
@@ -256,25 +255,22 @@ def test_one_damaged_file_leaves_the_rest_of_a_page(runs: Path, tmp_path: Path):
 
 def test_an_earlier_report_is_replaced_and_other_files_stay(tmp_path: Path):
     page = '<meta name="generator" content="benchctl 0">'
-    write_pages(tmp_path, {"index.html": page})
+    write_html(tmp_path, page)
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    write_pages(tmp_path, {"index.html": f"{page}new"})
+    write_html(tmp_path, f"{page}new")
     assert (tmp_path / "index.html").read_text(encoding="utf-8") == f"{page}new"
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
     assert not list(tmp_path.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("name", ["index.html", f"assets/{STYLE}", f"assets/{PLOTLY}"])
-def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str):
-    (tmp_path / "assets").mkdir()
-    (tmp_path / name).write_text("mine", encoding="utf-8")
+def test_a_page_of_others_is_not_overwritten(tmp_path: Path):
+    (tmp_path / "index.html").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="was not written by benchctl"):
-        write_pages(tmp_path, {"index.html": "benchctl"})
-    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [Path(name).name]
+        write_html(tmp_path, "benchctl")
+    assert (tmp_path / "index.html").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(BenchctlError, match=r"cannot write .*: Not a directory"):
-        write_pages(tmp_path / "file" / "out", {"index.html": "benchctl"})
+        write_html(tmp_path / "file" / "out", "benchctl")

@@ -28,9 +28,8 @@ from benchctl.cli.streams import complain, emit, is_terminal, paint, say, text_h
 from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.quantities import PERCENT
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import all_notes, analysis_sections, render
+from benchctl.report.formats import all_notes, analysis_sections, render, render_screen
 from benchctl.report.numbers import counted
-from benchctl.report.screen import render_screen
 from benchctl.report.table import Command, Format, Items, Section, markdown, plain, text_of
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Archive, Side, at_point, choose_sides
@@ -252,17 +251,13 @@ def print_run(
 
 
 def print_page(page: "Subject", target: Path | None) -> None:
-    """Print a page as one file, or write it with its assets to a directory."""
-    from benchctl.report.html.page import (  # noqa: PLC0415 - see `print_run`
-        render_page,
-        single_file_page,
-        write_pages,
-    )
+    """Print a page, or write it to a directory."""
+    from benchctl.report.html.page import render_page, write_html  # noqa: PLC0415 - see `print_run`
 
     if target is None:
-        emit(single_file_page(page))
+        emit(render_page(page))
     else:
-        say(f"Report: {write_pages(target, {'index.html': render_page(page)})}")
+        say(f"Report: {write_html(target, render_page(page))}")
 
 
 def _origin(side: Side) -> str:

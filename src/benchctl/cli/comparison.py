@@ -9,8 +9,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.likeness import JoinedRuns, resolved, variant_differences
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Place, Plan
-from benchctl.results.reading import fork_sources
 from benchctl.results.select import Archive, Selection, Side
+from benchctl.results.store import fork_sources
 from benchctl.spec import COMPARED_AS, Diff
 from benchctl.stats.analyse import analyse, versions_of
 from benchctl.stats.analysis import Analysis
@@ -19,6 +19,7 @@ from benchctl.stats.inference import Method, looks_at
 from benchctl.stats.metrics import (
     SUMMARISED,
     Metric,
+    before_text,
     check_told_by_clusters,
     metric,
     metric_names,
@@ -26,7 +27,6 @@ from benchctl.stats.metrics import (
     metrics_in,
     percentile,
 )
-from benchctl.stats.order import before_text
 from benchctl.stats.quantiles import requantiled
 
 _SUMMARISED = "0.5, 0.9 and 0.99"

@@ -16,10 +16,9 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, home_root
 from benchctl.quantities import Kind, N
 from benchctl.report.table import Table, pieces
-from benchctl.results.folders import LATEST
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import RunRecord
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore
 from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import metric_names
@@ -147,7 +146,7 @@ class AliasedOption(click.Option):
 # Options that several commands share, and their types.
 
 TableFormat = Literal["text", "markdown", "csv", "json", "html"]
-_FORMATS = (*get_args(TableFormat), "junit", "github")
+_FORMATS: tuple[str, ...] = get_args(TableFormat)
 
 
 class AmountType(click.ParamType[Any]):
@@ -204,6 +203,12 @@ def table_format_option(command: F) -> F:
 
 def print_table(table: Table, output_format: TableFormat) -> None:
     """Print a table alone; text is folded to the width of the terminal."""
+    if output_format == "html":
+        # Templates take a while to load, which no other form needs.
+        from benchctl.report.html import render_blocks  # noqa: PLC0415 - see above
+
+        emit(render_blocks(table.title, [table]))
+        return
     for piece in pieces(table, output_format, text_width()):
         emit(piece)
 

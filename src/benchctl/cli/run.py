@@ -38,8 +38,7 @@ from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
 from benchctl.report.table import Format
-from benchctl.results.folders import LATEST
-from benchctl.results.store import RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore
 from benchctl.run.form import in_test_mode
 from benchctl.run.orchestrate import Extras, More, add_blocks, extended, resume_run, start_run
 from benchctl.run.plan import plan_run, reload_track
