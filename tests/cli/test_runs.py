@@ -154,7 +154,7 @@ def test_what_experiments_and_nights_refer_to_takes_force(home: Home):
     suite = SuiteFolder(home.nightly / "big5")
     began = suite.begin(datetime.now(UTC))
     suite.save(msgspec.structs.replace(began, run="a", findings=(finding(1, run="b"),)))
-    experiment = ExperimentStore(home.experiments).create("x", "20260101-000000")
+    experiment = ExperimentStore(home.experiments).new("x", "20260101-000000")
     experiment.save(made_record([], id=experiment.path.name, runs={"m": "c"}))
     assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"
     assert refused("rm", "c").message == f"experiment {experiment.path.name} refers to run c"

@@ -33,7 +33,7 @@ def record(name: str, experiment_id: str) -> ExperimentRecord:
 
 
 def made(store: ExperimentStore, name: str, second: int) -> ExperimentFolder:
-    folder = store.create(name, f"20261121-0000{second:02d}")
+    folder = store.new(name, f"20261121-0000{second:02d}")
     folder.save(record(name, folder.path.name))
     return folder
 

@@ -241,9 +241,8 @@ def test_a_command_line_finds_a_run_wherever_it_lies(tmp_path: Path, record: Rec
 def test_a_folder_that_cannot_keep_runs_is_refused_at_once(tmp_path: Path):
     RunStore(tmp_path / "new" / "runs").open()
     (tmp_path / "file").touch()
-    with pytest.raises(BenchctlError, match="runs cannot be kept in") as caught:
+    with pytest.raises(BenchctlError, match="cannot keep runs in"):
         RunStore(tmp_path / "file" / "runs").open()
-    assert "--runs" in caught.value.hint
 
 
 def test_a_run_that_ended_early_has_the_forks_of_the_blocks_that_it_began():

@@ -40,7 +40,7 @@ def begin(store: ExperimentStore, experiment: Experiment, now: datetime) -> Expe
     Raises:
         BenchctlError: If it cannot be written.
     """
-    folder = store.create(experiment.spec.name, now.strftime("%Y%m%d-%H%M%S"))
+    folder = store.new(experiment.spec.name, now.strftime("%Y%m%d-%H%M%S"))
     folder.save(
         ExperimentRecord(
             id=folder.path.name,

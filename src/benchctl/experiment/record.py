@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from benchctl.disk import disk_errors
 from benchctl.errors import UsageError
 from benchctl.evidence.call_sites import Found
 from benchctl.home import Home
@@ -363,16 +362,13 @@ class ExperimentStore(Shelf[ExperimentFolder]):
         hint = "see: benchctl experiment list"
         super().__init__(root, ExperimentFolder, "execution", "executions", hint)
 
-    def create(self, name: str, now_text: str) -> ExperimentFolder:
-        """Make the folder of a new execution; its name, the id, is made of the experiment's and the time.
+    def new(self, name: str, now_text: str) -> ExperimentFolder:
+        """Make the folder of a new execution; its id is made of the experiment's name and the time.
 
         Raises:
             BenchctlError: If it cannot be made.
         """
-        path = self.root / new_run_id(name[:_MOST_OF_NAME], now_text)
-        with disk_errors(f"create {path}"):
-            path.mkdir(parents=True)
-        return ExperimentFolder(path)
+        return self.create(new_run_id(name[:_MOST_OF_NAME], now_text))
 
 
 def references(home: Home, unread: Callable[[str], None]) -> Iterator[tuple[str, str]]:

@@ -191,6 +191,17 @@ class Shelf(Generic[Folder]):
             raise UsageError(f"no such {self._one} '{name}' in {self.root}", hint=self._hint)
         return folders[0]
 
+    def create(self, name: str) -> Folder:
+        """Make a new folder, whose name is its id.
+
+        Raises:
+            BenchctlError: If it cannot be made.
+        """
+        path = self.root / name
+        with disk_errors(f"create {path}"):
+            path.mkdir(parents=True)
+        return self._kind(path)
+
     def records(
         self, unreadable: Callable[[str], None], *, newest_first: bool = False
     ) -> Iterator[tuple[Folder, Any]]:
@@ -440,15 +451,10 @@ class RunStore(Shelf[RunFolder]):
         Raises:
             BenchctlError: If they cannot be made.
         """
-        try:
+        with disk_errors(f"keep runs in {self.root}"):
             if make:
                 self.root.mkdir(parents=True, exist_ok=True)
             try_writing(self.root)
-        except OSError as err:
-            raise BenchctlError(
-                f"runs cannot be kept in {self.root}: {err.strerror}",
-                hint="choose another directory with --runs",
-            ) from err
 
     def new_id(self, label: str, now: datetime) -> str:
         """Return an id that sorts after existing ones even if the clock was set back; `now` is UTC.
@@ -463,20 +469,15 @@ class RunStore(Shelf[RunFolder]):
                 now = datetime.strptime(newest, _TIME_FORMAT).replace(tzinfo=UTC) + timedelta(seconds=1)
         return new_run_id(label, now.strftime(_TIME_FORMAT))
 
-    def create(self, run_id: str) -> RunFolder:
-        """Make the folder of a new run.
+    def create(self, name: str) -> RunFolder:
+        """Make the folder of a new run, with one for its samples.
 
         Raises:
-            BenchctlError: If the folder cannot be made.
+            BenchctlError: If it cannot be made.
         """
-        path = self.root / run_id
-        try:
-            (path / "forks").mkdir(parents=True)
-        except OSError as err:
-            raise BenchctlError(
-                f"cannot create {path}: {err.strerror}", hint="choose another directory with --runs"
-            ) from err
-        return RunFolder(path)
+        folder = super().create(name)
+        (folder.path / "forks").mkdir()
+        return folder
 
     def find(self, name: str, *, finished: bool = True) -> RunFolder:
         """Return a run by path, id, unique beginning or end of its id, or `latest`.
