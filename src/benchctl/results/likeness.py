@@ -128,19 +128,19 @@ def _said(name: _Name) -> str:
 
 # What of a plan decides its figures. Variants are what is compared; seed and forks only decide how well.
 _DECIDING: Final = (
-    "track", "track_digest", "corpus", "segments", "ingest_clients", "restart", "heap_mb", "page_cache",
-    "redline", "pin", "index_builds", "load_hosts", "ingest_client", "together",
+    "track_digest", "segments", "ingest_clients", "restart", "heap_mb", "page_cache", "redline", "pin",
+    "index_builds", "load_hosts", "ingest_client", "together",
 )  # fmt: skip
 
 
 def deciding(plan: Plan) -> Facts:
     """Return everything of a plan that decides its figures, but its variants."""
-    facts = {name: getattr(plan, name) for name in _DECIDING}
-    # Where files lie decides nothing, nor what else is in a repository of tracks.
-    facts["corpus"] = msgspec.structs.replace(plan.corpus, files=())
-    if plan.track_source is not None:
-        facts["track"] = f"{plan.track_source.track} of commit {plan.track_source.changed[:_DIGEST]}"
-    facts |= {
+    source = plan.track_source
+    facts = {
+        # Where files lie decides nothing, nor what else is in a repository of tracks.
+        "track": f"{source.track} of commit {source.changed[:_DIGEST]}" if source else plan.track,
+        "corpus": msgspec.structs.replace(plan.corpus, files=()),
+        **{name: getattr(plan, name) for name in _DECIDING},
         "plugin": plan.plugin and plan.plugin.digest,
         # Of the forks that are compared: others bear no cost of it.
         "evidence": "+".join(plan.evidence_in(0)),
@@ -182,7 +182,13 @@ def unlike_variants(one: Variant, other: Variant) -> tuple[str, ...]:
 
 def alike_variants(one: Variant, other: Variant) -> bool:
     """Return whether `unlike_variants` finds nothing, and both have the same tasks."""
-    return same_tasks(one[1], other[1]) and not unlike_variants(one, other)
+    # Of hundreds of runs, most differ in what takes no time to see.
+    places = [(run.environment.fingerprint, run.environment.benchctl) for _, run in (one, other)]
+    plans = one[1].plan, other[1].plan
+    plain = all(getattr(plans[0], name) == getattr(plans[1], name) for name in _DECIDING)
+    return (
+        places[0] == places[1] and plain and same_tasks(one[1], other[1]) and not unlike_variants(one, other)
+    )
 
 
 def same_tasks(one: RunRecord, other: RunRecord) -> bool:
