@@ -94,7 +94,7 @@ def test_reports_say_how_variants_differ(run: RunFolder, benchctl: Benchctl):
     assert "es-same differs from es in: JVM flags -Xss2m; jar lucene-core-9.8.0.jar" in text
     assert "heap 384 MiB instead of the run's" in text
     assert "environment MALLOC_ARENA_MAX 2" in text
-    assert "os-17 differs from os 2.11.0 in: JDK 17 instead of default." in text
+    assert "os-17 differs from os 2.11.0 in: JDK 17 instead of default; plug-ins org.opensearch" in text
     found = json.loads(benchctl("show", run.path.name, "--format", "json").stdout)
     assert len(found["differences"]) == 3
 

@@ -196,7 +196,7 @@ def lines(*variants: VariantSpec, **jdks: str) -> tuple[str, ...]:
         ({"jvm_flags": ("-Xint", "-Xbatch")}, "JVM flags -Xint -Xbatch"),
         ({"settings": {"b": "1", "a": ["x", "y"]}}, 'setting b 1; setting a ["x","y"]'),
         ({"index_settings": {"index.codec": "default"}}, "index setting index.codec default"),
-        ({"environment": {"A": "b"}}, "environment A b"),
+        ({"environment": {"A_B": "b"}}, "environment A_B b"),
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
         # Credentials are never repeated.

@@ -43,7 +43,7 @@ def differences(here: Facts, there: Facts) -> Iterator[Difference]:
     for name in dict.fromkeys((*here, *there)):
         way, left, right = _first_difference(here.get(name), there.get(name))
         if left != right:
-            what = ".".join((name.replace("_", " "), *way))
+            what = ".".join((name, *way))
             yield Difference(what, *_excerpts(_text(left), _text(right)))
 
 
@@ -201,7 +201,7 @@ def _facts(variant: Variant) -> Facts:
     name, run = variant
     return {
         "host": f"{run.environment.hostname}, {run.environment.fingerprint}",
-        **deciding(run.plan),
+        **{field.replace("_", " "): value for field, value in deciding(run.plan).items()},
         "searches left out of the pollution": sorted(run.left_out_of_pollution),
         "benchctl": run.environment.benchctl,
         "Java runtime": next((facts.jdk for facts in run.engines if facts.variant == name), "unknown"),
