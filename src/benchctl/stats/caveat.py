@@ -42,11 +42,6 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def numbered(forks: Sequence[int]) -> str:
-    """Return `fork 2` or `forks 2 5`."""
-    return f"fork{'' if len(forks) == 1 else 's'} {' '.join(map(str, forks))}"
-
-
 def missed_percent(replicates: int) -> float:
     """Return the share of all that so many miss with a chance of 5%: (1 - share) ** n."""
     return 100 * (1 - math.pow(0.05, 1 / replicates))

@@ -7,7 +7,6 @@ from typing import Literal
 
 import msgspec
 import numpy as np
-from scipy.special import stdtrit
 
 from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, Looks
 from benchctl.spec import ComparedAs
@@ -21,6 +20,7 @@ from benchctl.stats.inference import (
     Ratio,
     adjusted_p,
     at_look,
+    contrast,
     difference_of,
     p_of_signs,
 )
@@ -170,7 +170,6 @@ def _components(
     return float(np.sqrt(max(0.0, (spread - within) / typical))), float(np.sqrt(within))
 
 
-_CONFIDENCE = 0.95
 _LEAST_FOR_SPREAD = 2
 
 
@@ -195,9 +194,8 @@ def own_interval(
     logs = side.nested().means if len(set(builds)) > 1 else side.points
     if logs.size < _LEAST_FOR_SPREAD:
         return None
-    middle = float(logs.mean())
-    reach = float(stdtrit(logs.size - 1, 0.5 + _CONFIDENCE / 2) * logs.std(ddof=1) / math.sqrt(logs.size))
-    low, high = middle - reach, middle + reach
+    middle, found = float(logs.mean()), contrast(logs)
+    low, high = (middle, middle) if found is None else found.interval(0.95)
     return (max(low, 0.0), high) if additive else (math.exp(low), math.exp(high))
 
 
@@ -510,8 +508,8 @@ def _tested(
         ratio = Ratio.of(baseline, contender, paired=blank.paired, looks=blank.looks)
         tested = None if ratio is None else _on_values(blank, ratio, signed=signed)
     else:
-        contrast = difference_of(baseline, contender, paired=blank.paired, looks=blank.looks)
-        tested = None if contrast is None else _on_logs(blank, contrast)
+        logs = difference_of(baseline, contender, paired=blank.paired, looks=blank.looks)
+        tested = None if logs is None else _on_logs(blank, logs)
     if tested is None:
         text = f"the values of all {blank.replicate}s are identical: nothing to test with"
         return _doubting(blank, "no-spread", text)

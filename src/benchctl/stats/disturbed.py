@@ -15,9 +15,7 @@ from benchctl.stats.caveat import Caveat, counted
 LARGE_SHARE = 0.05
 # Shorter waits, for a garbage collection say, are everyday life, and so are long ones where all are long.
 _LEAST_STALL_S = 1.0
-_NS_PER_S = 1e9
 
-_TIMES_TYPICAL = 10.0
 # Those that are more than a fiftieth of the requests are a second kind of request, or a host that is slow.
 _MOST_STALLED_SHARE = 0.02
 _LEAST_STALLED_S = 0.5

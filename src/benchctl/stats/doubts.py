@@ -18,10 +18,9 @@ from benchctl.stats.caveat import (
     answers_differ,
     counted,
     failed_forks,
-    numbered,
     one_index_build,
 )
-from benchctl.stats.compare import forks_by_build, several_builds
+from benchctl.stats.compare import LEVEL, forks_by_build, several_builds
 from benchctl.stats.disturbed import large_stalls, stalls
 from benchctl.stats.driver import LoadCheck, check_load, known_median
 from benchctl.stats.inference import Contrast, Floats, contrast, holm
@@ -106,12 +105,11 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         if boot.searches_counted is not None
     ]
     if less := [count for count in counts if count[1] < count[2] * _LEAST_SHARE_COUNTED]:
-        _, count, sent = max(less, key=lambda one: one[2] - one[1])
+        block, count, sent = max(less, key=lambda one: one[2] - one[1])
         yield Caveat(
             "counted-less",
-            f"nodes of {label} counted {count:,} of {sent:,} searches in "
-            f"{numbered([block for block, *_ in less])}: something else, such as a caching proxy, answered "
-            "the rest, and the figures are not the nodes'",
+            f"nodes of {label} counted {count:,} of {sent:,} searches in fork {block}{_and_more(less)}: "
+            "something else, such as a caching proxy, answered the rest, and the figures are not the nodes'",
         )
 
 
@@ -159,19 +157,14 @@ def general_doubts(
             f"{' and '.join(running)} ran already and was not restarted: the JIT's state carries over from "
             "pass to pass, so its forks are not independent node starts, and the intervals are too narrow",
         )
-    if prepared and any(done.values()):
-        yield _builds(done)
-
-
-def _builds(done: Mapping[str, Sequence[ForkRecord]]) -> Caveat:
-    """Return whether builds of the index are in the intervals."""
-    if several_builds(done):
+    if prepared and several_builds(done):
         listed = ", ".join(
             f"{name} {' '.join(map(str, forks_by_build(group))) or 'none'}" for name, group in done.items()
         )
         text = f"the index build is the unit of intervals and p-values; forks on each build: {listed}"
-        return Caveat("builds", text)
-    return one_index_build()
+        yield Caveat("builds", text)
+    elif prepared and any(done.values()):
+        yield one_index_build()
 
 
 def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Caveat]:
@@ -427,8 +420,6 @@ def _stall_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
 # Whether tasks had settled before they were measured, and how long to warm up.
 
 _LEAST_DRIFT = math.log(1.05)
-_LEVEL = 0.05
-_CONFIDENCE = 0.95
 
 Key = TypeVar("Key")
 
@@ -471,8 +462,8 @@ def _tested(drifts: Floats, test: Contrast | None, p: float | None, lacking: int
     mean = float(drifts.mean()) if drifts.size else None
     result = Steadiness("unknown", mean)
     if test is not None and p is not None:
-        result = Steadiness("steady", mean, *test.interval(_CONFIDENCE), p)
-        if p <= _LEVEL and abs(test.estimate) > _LEAST_DRIFT:
+        result = Steadiness("steady", mean, *test.interval(0.95), p)
+        if p <= LEVEL and abs(test.estimate) > _LEAST_DRIFT:
             by = 100 * abs(math.expm1(test.estimate))
             faster = test.estimate < 0
             way, trend = ("was still getting", "not warmed up") if faster else ("was getting", "drifting")

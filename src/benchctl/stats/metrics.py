@@ -475,13 +475,12 @@ def _by_history(plan: Plan, places: Iterable[Place]) -> dict[str, Place]:
     first: dict[tuple[str, ...], Place] = {}
     for place in sorted(places, key=lambda place: (len(ran_before(plan, place)), place)):
         first.setdefault(ran_before(plan, place), place)
-    texts = [describe_before(before) for before in first]
-    # What is counted, and not named, may differ.
-    numbers = [texts[:number].count(text) for number, text in enumerate(texts, 1)]
-    return {
-        f"{text} ({number})" if number > 1 else text: place
-        for text, number, place in zip(texts, numbers, first.values(), strict=True)
-    }
+    found: dict[str, Place] = {}
+    for before, place in first.items():
+        text = describe_before(before)
+        # What is counted, and not named, may differ.
+        found[f"{text} ({len(found) + 1})" if text in found else text] = place
+    return found
 
 
 def ran_before(plan: Plan, place: Place) -> tuple[str, ...]:
