@@ -4,7 +4,8 @@ The spread is taken as known: of few forks it is not, and neither is what follow
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -114,19 +115,8 @@ def forks_to_verdict(found: Estimate, rule: Rule, most: int) -> int | None:
 
     effect = abs(found.shrunk(rule) if rule.looks is None else found.effect)
     least = max(found.forks + 1, FIRST_LOOK if rule.looks is None else FORKS_FOR_VERDICT)
-    total = _fewest(decides, least, most)
-    return None if total is None else total - found.forks
-
-
-def _fewest(enough: Callable[[int], bool], least: int, most: int) -> int | None:
-    """Return the fewest forks from `least` on that are enough, by bisection; None where `most` are not."""
-    if least > most or not enough(most):
-        return None
-    low, high = least - 1, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    total = least + bisect_left(range(least, most + 1), True, key=decides)  # noqa: FBT003 - what is looked for
+    return total - found.forks if total <= most else None
 
 
 def estimate_of(comparison: Comparison) -> Estimate | None:
