@@ -61,7 +61,7 @@ Mark = Callable[[], None]
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a client of a task of the step."""
+    """Something that happened to a client of a task of the step."""
 
     # It is about to send its first measured request, or has done all of its assignment, or the node cannot do
     # its operation, which ends the task.

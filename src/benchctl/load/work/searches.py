@@ -99,7 +99,7 @@ def _request(
     params: Mapping[str, str] | None = None,
     reads: Collection[str] = (),
 ) -> Request:
-    """What all requests of a search have in common."""
+    """Return a request of a search, all but its body."""
     own = {} if operation.cache is None else {"request_cache": url_param(operation.cache)}
     return _envelope(operation).request(
         "POST",
@@ -299,7 +299,7 @@ _decode_rows = msgspec.json.Decoder(_SqlPage).decode
 
 
 class _Page(NamedTuple):
-    """What a response says of its place among the pages."""
+    """A response's place among the pages."""
 
     position: bytes  # JSON of what the next page needs; empty for none
     hits: int = 0  # on it, where all of them are to come

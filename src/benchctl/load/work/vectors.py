@@ -189,7 +189,7 @@ def _generated(operation: VectorSearch, context: WorkContext, k: int) -> _Querie
     corpus = context.corpus
     if corpus is None or corpus.generator != "vectors":
         hint = "give data_set_path or data_set_corpus, or use a track whose generator is vectors"
-        raise _wrong(operation, "there are no vectors to search for", hint)
+        raise _wrong(operation, "no vectors to search for", hint)
     asked = generated_queries(corpus.seed, _QUERIES if operation.takes_all else operation.num_vectors or 0)
     vectors = _fitting(operation, context, asked)
     exact = None
