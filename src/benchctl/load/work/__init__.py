@@ -460,7 +460,7 @@ class Bodies:
         self, template: Any, values: Mapping[str, ValueSource], *, seed: int, key: str, plain: bool = False
     ) -> None:
         self._values = values
-        self._root = mix_key(seed, _digest(key))
+        self._root = mix_key(seed, digest(key))
         self._order: dict[str, int] = {}  # name of a source -> its place among the draws
         self._draws: list[Draw] = []
         self._fixed = [b""]
@@ -520,7 +520,7 @@ class Bodies:
             raise ValueError(f"'{found}' is not a known value")
         if found.name not in self._order:
             self._order[found.name] = len(self._draws)
-            self._draws.append(_draw(source, mix_key(self._root, _digest(found.name))))
+            self._draws.append(_draw(source, mix_key(self._root, digest(found.name))))
         return self._order[found.name], source.ends.index(found.end), _renderer(source, show)
 
 
@@ -539,7 +539,8 @@ def zipf_table(size: int, alpha: float) -> list[int]:
     return [(total << _WORD_BITS) // sums[-1] for total in sums]
 
 
-def _digest(text: str) -> int:
+def digest(text: str) -> int:
+    """Return 64 bits of a text, for the key of random numbers."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
 

@@ -1,6 +1,5 @@
 """Bulk requests from a corpus: read, cut and framed while the clients send."""
 
-import hashlib
 import math
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ from benchctl.load.work import (
     WorkContext,
     Workload,
     WorkOrder,
+    digest,
     with_body,
 )
 from benchctl.track.operations import url_param
@@ -187,8 +187,7 @@ def _framing(operation: Bulk, order: WorkOrder, document_count: int, client: int
         shuffled=operation.conflicts == "random",
         recency=operation.recency,
     )
-    digest = hashlib.blake2b(order.key.encode(), digest_size=8).digest()
-    ids = ConflictingIds(plan, mix_key(order.context.seed, int.from_bytes(digest), client))
+    ids = ConflictingIds(plan, mix_key(order.context.seed, digest(order.key), client))
 
     def frame_numbered(documents: Sequence[bytes]) -> bytes:
         numbers, repeated = ids.take(len(documents))
@@ -206,13 +205,13 @@ class _Reader:
         self._portions = portions
         self._size = size
         self._lock = threading.Lock()
+        # None once it is closed.
         self._batches: Iterator[tuple[int, list[bytes]]] | None = self._read()
-        self._closed = False
 
     def take(self) -> tuple[int, list[bytes]] | None:
         """Return the number of a source and its next lines; None at the end."""
         with self._lock:
-            if self._closed or self._batches is None:
+            if self._batches is None:
                 return None
             batch = next(self._batches, None)
             if batch is None and self.looped:
@@ -236,5 +235,4 @@ class _Reader:
     def close(self) -> None:
         """Release the corpora: their files close with the last reference to their readers."""
         with self._lock:
-            self._closed = True
             self._batches = None
