@@ -169,7 +169,7 @@ def _effects(one: ExpectationResult, labels: Mapping[str, str]) -> str:
 
 
 def _effect(comparison: Comparison, unit: str) -> str:
-    """Return `+3.2% (-1.0 to +7.6)`."""
+    """Return `+3.2% (-1.0..+7.6)`."""
     change, reach = change_cells(comparison)
     if change == NOT_AVAILABLE:
         return change
