@@ -19,7 +19,6 @@ from benchctl.lock import (
     measuring_pid,
     process_hours,
 )
-from benchctl.run.open_run import sharing_caveats
 
 NAME = f"\0benchctl-test-{os.getpid()}"
 
@@ -37,15 +36,12 @@ def test_a_second_one_is_refused_and_told_who_holds_the_host():
     try_to_hold()
 
 
-def test_benchctls_that_share_a_host_need_homes_of_their_own_and_say_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_benchctls_that_share_a_host_need_homes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(boundary_home, "_check_reachable", lambda *_: None)
     alone = {"BENCHCTL_HOME": str(tmp_path / "a")}
     first = alone | {SHARE_VARIABLE: "1"}
     second = first | {"BENCHCTL_HOME": str(tmp_path / "b")}
     assert lock_name(alone) == LOCK_NAME
-    assert sharing_caveats(alone) == ()
     assert len({LOCK_NAME, lock_name(first), lock_name(second)}) == 3
     with (
         host_lock(wait=False, on_wait=print, name=lock_name(first)),
@@ -54,8 +50,6 @@ def test_benchctls_that_share_a_host_need_homes_of_their_own_and_say_so(
         host_lock(wait=False, on_wait=print, name=lock_name(first)),
     ):
         pass
-    (caveat,) = sharing_caveats(first)
-    assert SHARE_VARIABLE in caveat
 
 
 def test_the_holder_is_named_however_often_it_is_asked_for():

@@ -18,8 +18,8 @@ from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
-from benchctl.run.open_run import Hopeless, NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More
+from benchctl.run.study import Hopeless, NotResumable, OpenRun
 from builders import make_environment, make_fork, make_record, make_summary
 from report.conftest import CALIBRATION
 

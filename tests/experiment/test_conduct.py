@@ -11,8 +11,8 @@ from benchctl.errors import BenchctlError, ExitCode
 from benchctl.experiment.file import Experiment
 from benchctl.experiment.record import experiment_of, tags_of
 from benchctl.results.plan import Plan
-from benchctl.run.open_run import NotResumable
 from benchctl.run.orchestrate import More
+from benchctl.run.study import NotResumable
 from experiment.laboratory import Fork, World, not_resumable
 from experiment_files import EXPERIMENT, load
 

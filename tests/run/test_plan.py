@@ -16,13 +16,13 @@ from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
     SETTLING_DOCUMENTS,
     RunSpec,
-    operations_used,
     plan_run,
     reload_track,
     settled,
     settling_text,
 )
 from benchctl.run.targets import _lacking
+from benchctl.run.work import operations_used
 from benchctl.track.model import Challenge, Task
 from benchctl.track.pollution import POLLUTED
 from benchctl.track.schedule import challenge_text

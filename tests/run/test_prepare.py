@@ -20,14 +20,13 @@ from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
-from benchctl.results.plan import CorpusSpec, Plan, TargetSpec, VariantSpec
+from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run import prepare
 from benchctl.run.bench import SharedObserver, SilentObserver
-from benchctl.run.building import Workshop
-from benchctl.run.plan import RunSpec, operations_used, plan_run
+from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import (
+    Workshop,
     _book,
-    _builds_at_once,
     building_heap_mb,
     check_answers,
     check_memory,
@@ -36,6 +35,7 @@ from benchctl.run.prepare import (
     started_as_before,
 )
 from benchctl.run.session import AnySubject, Subject, TargetSubject
+from benchctl.run.work import operations_used
 from benchctl.track.model import Track
 from benchctl.track.pollution import POLLUTED
 from builders import ES, OS, make_plan
@@ -239,7 +239,6 @@ class World:
             monkeypatch.setattr(prepare, name, lambda *_: None)
         monkeypatch.setattr(prepare, "_equip", self.equip)
         monkeypatch.setattr(prepare, "build_index", self.build)
-        monkeypatch.setattr(prepare, "allowed_cpus", lambda: (0, 1, 2, 3))
 
     def equip(self, spec: VariantSpec, *_: object) -> tuple[Subject, Installation]:
         version = "9.8.0" if spec.engine == "elasticsearch" else "9.7.0"
@@ -272,7 +271,6 @@ def test_one_node_fills_an_index_answers_and_archives_its_classes(world: World):
     for _, shop in world.built:
         assert shop.ask is not None
         assert shop.archive is not None
-        assert shop.beside
         assert shop.jdk.version == "21.0.8"
 
 
@@ -306,34 +304,4 @@ def test_builds_that_are_compared_are_made_in_turns_and_alike(world: World):
     order = [(key.installation.engine, key.build) for key, _ in world.built]
     assert order == [("elasticsearch", 0), ("opensearch", 0), ("elasticsearch", 1), ("opensearch", 1)]
     assert [shop.more for _, shop in world.built] == [1, 1, 0, 0]
-    assert not any(shop.ask or shop.archive or shop.beside for _, shop in world.built)
-
-
-@pytest.mark.parametrize(("free_mb", "beside"), [(63 + 2 * 2, False), (65 + 2 * 2, True)])
-def test_indices_are_built_side_by_side_only_where_the_disk_has_room_for_both(
-    world: World, monkeypatch: pytest.MonkeyPatch, free_mb: int, *, beside: bool
-):
-    """Each takes two megabytes while it is built, and each alone would be let begin."""
-    monkeypatch.setattr(prepare, "free_bytes", lambda _: free_mb * 2**20)
-    world.prepare(ES, OS)
-    assert [shop.beside for _, shop in world.built] == [beside, beside]
-
-
-@pytest.mark.parametrize(
-    ("cpus", "memory_mb", "changes", "most"),
-    [
-        (2, 16_384, {}, 1),
-        (4, 16_384, {}, 2),
-        (7, 16_384, {}, 3),
-        (4, 1_365, {}, 1),
-        (4, 1_366, {}, 2),
-        (4, 512, {}, 1),
-        (4, 16_384, {"index_builds": 2}, 1),
-        (4, 16_384, {"variants": (msgspec.structs.replace(ES, target=TargetSpec(("http://h:9200",))),)}, 1),
-    ],
-)
-def test_an_index_that_is_built_beside_another_has_two_cpus_and_its_heap(
-    cpus: int, memory_mb: int, changes: dict[str, Any], most: int
-):
-    plan = msgspec.structs.replace(planned()[0], **changes)
-    assert _builds_at_once(plan, range(cpus), memory_mb * 2**20) == most
+    assert not any(shop.ask or shop.archive for _, shop in world.built)

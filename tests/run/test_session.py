@@ -167,12 +167,12 @@ def test_what_changed_between_two_parts_of_a_run_is_told(subject: Subject):
     assert subject.changes(facts(subject)) == []
     known = msgspec.structs.replace(facts(subject), archive_sha256="b" * 64, jdk="Zulu 21")
     assert subject.changes(known) == [
-        "the archive of es has changed",
-        "the JDK of es was Zulu 21, is Temurin 21.0.8",
+        "archive of es: was bbbbbbbbbbbb, is aaaaaaaaaaaa",
+        "JDK of es: was Zulu 21, is Temurin 21.0.8",
     ]
     before = target_subject().engine_facts(cast("Serving", StandIn()), FORK)
     assert target_subject().changes(before) == []
-    assert target_subject(jdk="Zulu 21").changes(before) == ["the JDK of es was Temurin 21, is Zulu 21"]
+    assert target_subject(jdk="Zulu 21").changes(before) == ["JDK of es: was Temurin 21, is Zulu 21"]
 
 
 @pytest.mark.parametrize(
@@ -203,12 +203,12 @@ def test_a_changed_jar_or_plug_in_is_a_change(subject: Subject):
     known = facts(equipped(subject, "1", "2"))
     assert equipped(subject, "1", "2").changes(known) == []
     assert equipped(subject, "3", "2").changes(known) == [
-        "lucene-core-9.8.0.jar of es was 111111111111, is 333333333333"
+        "replaced jars of es: was lucene-core-9.8.0.jar 111111111111, is lucene-core-9.8.0.jar 333333333333"
     ]
-    assert equipped(subject, "1", "4").changes(known) == ["the plug-ins of es were icu 2, are icu 4"]
+    assert equipped(subject, "1", "4").changes(known) == ["plug-ins of es: was icu 2, is icu 4"]
     assert subject.changes(known) == [
-        "lucene-core-9.8.0.jar of es was 111111111111, is the engine's own",
-        "the plug-ins of es were icu 2, are none",
+        "replaced jars of es: was lucene-core-9.8.0.jar 111111111111, is none",
+        "plug-ins of es: was icu 2, is none",
     ]
 
 
@@ -220,8 +220,8 @@ def test_modules_are_facts_and_others_are_a_change(subject: Subject):
     assert known.modules == ("apm", "reindex")
     assert known.added_modules == {"reindex": {"g:reindex:1": "r" * 64}}
     assert more.changes(known) == []
-    assert subject.changes(known) == ["es lacks the modules reindex"]
-    assert more.changes(facts(subject)) == ["es has further modules: reindex"]
+    assert subject.changes(known) == ["modules of es: was reindex, is none"]
+    assert more.changes(facts(subject)) == ["modules of es: was none, is reindex"]
 
 
 def equipped(subject: Subject, jar: str, plugin: str) -> Subject:

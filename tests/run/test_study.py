@@ -3,12 +3,14 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
+from benchctl.results.model import BootRecord
 from benchctl.run.bench import SilentObserver
-from benchctl.run.open_run import Hopeless, OpenRun
-from benchctl.run.study import Policy, Study, ending
+from benchctl.run.study import Hopeless, OpenRun, Study, ending, stand_in_caveats
+from builders import make_fork
 
 
 class Made:
@@ -80,19 +82,9 @@ class Made:
         return {variant: Hopeless("it failed twice") for variant in variants if variant == self.fails}
 
 
-class Enough(Policy):
-    """Ends when it is enough."""
-
-    def __init__(self, enough: Any = lambda: "") -> None:
-        self.enough = enough
-
-    def ends(self, records: Any, block: int) -> str:
-        del records, block
-        return self.enough()
-
-
 def go(runs: list[Made], enough: Any = lambda: "", **options: Any) -> str:
-    return Study(cast("list[OpenRun]", runs), Enough(enough), SilentObserver(), seed=7, **options).measure()
+    study = Study(cast("list[OpenRun]", runs), SilentObserver(), seed=7, ends=lambda *_: enough(), **options)
+    return study.measure()
 
 
 def forks(log: list[Any]) -> list[Any]:
@@ -231,3 +223,11 @@ def test_what_only_misses_evidence_is_never_too_late() -> None:
     run = Made("a", "x", 0, log, extra=2)
     assert go([run], left_s=lambda: -1.0) == ""
     assert [block for block, *_ in forks(log)] == [0, 1]
+
+
+def test_what_stood_in_for_a_data_stream_is_said_once_a_variant() -> None:
+    boot = BootRecord((0,), 1.0, 0.1, 0.1, 0, 0, (), "boots/x")
+    one, two = (msgspec.structs.replace(boot, stand_ins=names) for names in (("a",), ("b", "a")))
+    assert stand_in_caveats(make_fork("os", 0, boots=(boot,))) == ()
+    (text,) = stand_in_caveats(make_fork("es", 0, boots=(one, two)))
+    assert text.endswith("plain indices stand in for a, b")

@@ -45,7 +45,7 @@ from benchctl.results.model import unanswered
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import Ahead, Past, Steps, announce, preparation
+from benchctl.run.forecast import Ahead, Past, announce, preparation
 from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import More
 from benchctl.run.prepare import check_host
@@ -147,7 +147,7 @@ def run_command(
         return
     with measuring(on_busy, quiet=quiet) as observer:
         check_quiet(home, [planned.plan for planned in experiment.plans.values()], observer.note, on_busy)
-        for line in _steps(experiment, Past(store, describe_host().fingerprint, home), home).lines():
+        for line in _steps(experiment, Past(store, describe_host().fingerprint), home):
             observer.note(line)
         folder = begin(ExperimentStore(home.experiments), experiment, datetime.now(UTC).astimezone())
         observer.note(f"experiment {folder.path.name}")
@@ -156,14 +156,14 @@ def run_command(
     conclude(record, store, output_format)
 
 
-def _steps(experiment: Experiment, past: Past, home: Home) -> Steps:
+def _steps(experiment: Experiment, past: Past, home: Home) -> list[str]:
     runs = [Ahead(planned.plan, planned.track, planned.files) for planned in experiment.plans.values()]
     return preparation(runs, home, past)
 
 
 def _only_say(experiment: Experiment, store: RunStore, home: Home, on_busy: BusyAction) -> None:
     """Describe an execution, after checking all that can be checked without it."""
-    spec, past = experiment.spec, Past(store, describe_host().fingerprint, home)
+    spec, past = experiment.spec, Past(store, describe_host().fingerprint)
     store.open(make=False)
     say(f"would measure {spec.name}: {counted(len(spec.measurements), 'measurement')}")
     plans = {
@@ -171,7 +171,7 @@ def _only_say(experiment: Experiment, store: RunStore, home: Home, on_busy: Busy
         for name, planned in experiment.plans.items()
     }
     remarks = (line for name in plans for line in plan_lines(plans[name], experiment.plans[name].track))
-    for line in (*dict.fromkeys(remarks), *_steps(experiment, past, home).lines()):
+    for line in (*dict.fromkeys(remarks), *_steps(experiment, past, home)):
         say(line)
     with watching(quiet=False) as observer:
         check_quiet(home, [*plans.values()], observer.note, "fail" if on_busy == "fail" else "warn")

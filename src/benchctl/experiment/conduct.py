@@ -26,10 +26,9 @@ from benchctl.results.plan import Plan, boot_of
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
 from benchctl.run.calibrate import calibration_of
-from benchctl.run.open_run import NotResumable, OpenRun
 from benchctl.run.orchestrate import Extras, More, open_run, reopen_run
 from benchctl.run.plan import reload_track
-from benchctl.run.study import Policy, Study, ending
+from benchctl.run.study import NotResumable, OpenRun, Study, ending
 
 # Executions, from their records and runs.
 
@@ -258,7 +257,6 @@ class _Conduct:
         before = _spent_s(runs)
         study = Study(
             runs,
-            Policy(),
             self._bench.observer,
             seed=self._record.spec.seed,
             numbers=numbers,

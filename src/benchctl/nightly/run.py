@@ -26,7 +26,7 @@ from benchctl.nightly.suite import Suite, load_suite
 from benchctl.report.numbers import counted, json_text
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench
-from benchctl.run.stopping import within
+from benchctl.run.study import within
 from benchctl.spec import BusyAction
 
 LONGEST_NIGHT_H = 24

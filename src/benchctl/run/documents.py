@@ -1,7 +1,6 @@
 """The data every fork starts on, and the documents of a run: generated, from files, or none."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -115,23 +114,6 @@ def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
     """Return whether any task sends documents of a corpus, and not only vectors of a data set."""
     operations = (track.operations[task.operation] for challenge in schedules for task in challenge.schedule)
     return any(is_bulk(one) and not isinstance(one, BulkVectors) for one in operations)
-
-
-def documents_sent(operation: TrackOperation, track: Track, held: int) -> int:
-    """Count the documents that an operation sends in a pass, of a corpus of `held`, by the track."""
-    counts = [
-        (file.document_count or 0, _asks_for(operation, corpus, file))
-        for corpus in track.corpora
-        for file in corpus.documents
-    ]
-    declared = sum(count for count, _ in counts)
-    requested = sum(count for count, wanted in counts if wanted)
-    documents = min(held, requested) if declared else held
-    if not isinstance(operation, Bulk):
-        return documents
-    return min(
-        operation.ingest_doc_count or documents, math.ceil(documents * operation.ingest_percentage / 100)
-    )
 
 
 def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: bool) -> bool:  # noqa: FBT001 - of the track

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -36,10 +35,10 @@ from benchctl.results.plan import Plan, Step, boots
 from benchctl.results.samples import SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import SharedObserver
-from benchctl.run.building import keep_logs, logs_kept_of_failure
 from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
 from benchctl.run.host import look, used_by_others
+from benchctl.run.prepare import keep_folder, keep_logs, logs_kept_of_failure
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
 from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
 from benchctl.slices import hook
@@ -128,12 +127,7 @@ def keep_evidence(folder: Path, target: Path) -> None:
             # A node may leave anything there, such as a link to somebody else's file.
             if not log.is_symlink() and log.lstat().st_size >= _PACKED_FROM_BYTES:
                 _pack(log)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
-        try:
-            shutil.move(folder, target)
-        except shutil.Error as err:
-            raise OSError(None, f"not all of {folder} can be copied: {str(err)[:300]}") from err
+    keep_folder(folder, target, "evidence")
 
 
 def _pack(log: Path) -> None:

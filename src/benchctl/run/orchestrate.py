@@ -20,8 +20,10 @@ from benchctl.disk import disk_errors, read_file
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
+from benchctl.lock import SHARE_VARIABLE, shares_host
+from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
-from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, IndexFacts, RunRecord
+from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, RunRecord
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec, cpu_list
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench, SharedObserver
@@ -37,14 +39,6 @@ from benchctl.run.documents import (
 )
 from benchctl.run.forecast import Past, announce
 from benchctl.run.host import allowed_cpus, cores_of, describe_host, pin_caveats
-from benchctl.run.open_run import (
-    NotResumable,
-    OpenRun,
-    data_caveats,
-    host_caveats,
-    load_caveats,
-    sharing_caveats,
-)
 from benchctl.run.plan import track_remarks
 from benchctl.run.prepare import (
     check_memory,
@@ -54,8 +48,16 @@ from benchctl.run.prepare import (
     started_as_before,
 )
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
-from benchctl.run.stopping import ByRule, budget_behind, reason_to_stop, shortfall, within
-from benchctl.run.study import Study, ending
+from benchctl.run.study import (
+    NotResumable,
+    OpenRun,
+    Study,
+    budget_behind,
+    ending,
+    reason_to_stop,
+    shortfall,
+    within,
+)
 from benchctl.run.targets import corpus_of_targets, prepare_target, target_caveats
 from benchctl.run.work import check_work, default_target, plugin_changes
 from benchctl.slices import hook
@@ -100,6 +102,75 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     return plan, [subjects[spec.name] for spec in plan.variants]
 
 
+# Reasons to doubt values of a run, known before its first fork.
+
+HIGH_LOAD_PER_CPU = 0.5
+_VECTOR_API: Final = "jdk.incubator.vector"
+
+
+def host_caveats(environment: Environment, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Return reasons to doubt values measured on this host."""
+    caveats = []
+    if environment.other_java:
+        caveats.append(f"other Java processes were up: {', '.join(environment.other_java)}")
+    if environment.governor not in {None, "performance"}:
+        caveats.append(f"the CPU governor is '{environment.governor}', not 'performance'")
+    if environment.load_before[0] > HIGH_LOAD_PER_CPU * environment.cpus:
+        load = environment.load_before[0]
+        caveats.append(f"the load before the run was {load:.1f} on {environment.cpus} CPUs")
+    if shares_host(environ):
+        caveats.append(f"other benchctls may have measured at the same time ({SHARE_VARIABLE} is set)")
+    return tuple(caveats)
+
+
+def plan_caveats(plan: Plan) -> tuple[str, ...]:
+    """Return caveats about how the load is generated, and about the data of forks."""
+    caveats = []
+    if plan.test_mode:
+        caveats.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
+    if plan.workers > 1:
+        each = " on each of its hosts" if plan.load_hosts else ""
+        caveats.append(f"the load came from {plan.workers} processes (--workers){each}")
+    if plan.load_hosts:
+        caveats.append(
+            f"the load came from {counted(len(plan.load_hosts), 'host')} ({', '.join(plan.load_hosts)}): "
+            "every time measured has their network in it"
+        )
+    if plan.micro is not None:
+        return (*caveats, *hook("micro").micro_caveats(plan))
+    if plan.origin == "empty":
+        caveats.append(
+            "every fork made its own data: answers were not compared before the run, and the segments that "
+            "were searched differ from fork to fork"
+        )
+    return tuple(caveats)
+
+
+def engine_caveats(subjects: Sequence[AnySubject], track: Track) -> tuple[str, ...]:
+    """Return caveats of engines: what they lack, and modules that are not those of their like."""
+    caveats = []
+    own = [subject for subject in subjects if isinstance(subject, Subject)]
+    caveats += [
+        f"{subject.spec.name}: {lacking}" for subject in own for lacking in subject.installation.lacking
+    ]
+    slow = ", ".join(subject.spec.name for subject in own if _VECTOR_API not in subject.jdk.modules)
+    if slow and track.has_vectors:
+        caveats.append(
+            f"kNN is slower than on a full JDK: the Java runtime of {slow} lacks {_VECTOR_API}, which full "
+            "JDKs have (jdk:PATH, jdk:bundled)"
+        )
+    first: dict[str, Subject] = {}
+    for subject in own:
+        other = first.setdefault(subject.spec.engine, subject)
+        if unlike := {*subject.installation.modules} ^ {*other.installation.modules}:
+            caveats.append(
+                f"the modules of {subject.spec.name} are not those of {other.spec.name} "
+                f"({', '.join(sorted(unlike))}): modules load subclasses, which can change "
+                "what the JIT inlines"
+            )
+    return tuple(caveats)
+
+
 # Changes since a run began that prevent resuming it.
 
 
@@ -124,53 +195,11 @@ def track_changes(plan: Plan, track: Track) -> list[str]:
     return changes
 
 
-def corpus_changes(before: Plan, now: Plan) -> list[str]:
-    """Return the difference between the documents of two plans."""
-    if before.corpus.digest == now.corpus.digest:
-        return []
-    return [f"corpus was {before.corpus.digest[:12]}, is {now.corpus.digest[:12]}"]
-
-
-def lacking_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
-    """Return caveats of engines that run without what their Java runtime cannot carry."""
-    return tuple(
-        f"{subject.spec.name}: {lacking}"
-        for subject in subjects
-        if isinstance(subject, Subject)
-        for lacking in subject.installation.lacking
-    )
-
-
-_VECTOR_API: Final = "jdk.incubator.vector"
-
-
-def vector_caveats(subjects: Sequence[AnySubject], track: Track) -> tuple[str, ...]:
-    """Return the caveat that Java runtimes have no SIMD instructions for the vectors of a track."""
-    names = ", ".join(
-        subject.spec.name
-        for subject in subjects
-        if isinstance(subject, Subject) and _VECTOR_API not in subject.jdk.modules
-    )
-    if not names or not track.has_vectors:
-        return ()
-    text = f"kNN is slower than on a full JDK: the Java runtime of {names} lacks {_VECTOR_API}"
-    return (f"{text}, which full JDKs have (jdk:PATH, jdk:bundled)",)
-
-
-def module_caveats(subjects: Sequence[AnySubject]) -> tuple[str, ...]:
-    """Return caveats of variants whose modules are not those of the first one of the same engine."""
-    caveats = []
-    first: dict[str, Subject] = {}
-    for subject in (subject for subject in subjects if isinstance(subject, Subject)):
-        other = first.setdefault(subject.spec.engine, subject)
-        own, theirs = (set(side.installation.modules) for side in (subject, other))
-        pairs = (("more", own - theirs), ("without", theirs - own))
-        if differences := [f"{word} {', '.join(sorted(names))}" for word, names in pairs if names]:
-            caveats.append(
-                f"the modules of {subject.spec.name} are not those of {other.spec.name} "
-                f"({'; '.join(differences)}): modules load subclasses, which can change what the JIT inlines"
-            )
-    return tuple(caveats)
+def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
+    """Return the CPUs, as text, that nodes and driver were pinned to and that are no longer available."""
+    wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
+    missing = set(wanted) - set(allowed)
+    return [f"CPUs {cpu_list(missing)}, which it was pinned to, cannot be had"] if missing else []
 
 
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
@@ -179,39 +208,25 @@ def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[st
     by_variant = {facts.variant: facts for facts in record.engines}
     for subject in subjects:
         name = subject.spec.name
-        facts = by_variant.get(name)
-        if facts is not None:
+        if (facts := by_variant.get(name)) is not None:
             changes += subject.changes(facts)
         index = record.indices.get(name)
         if index is None:
             continue
+        builds = [record.builds.get(name, (index,)), subject.builds]
         if isinstance(subject, TargetSubject):
-            if subject.index_facts is not None and (index.documents, index.segments) != (
-                subject.index_facts.documents,
-                subject.index_facts.segments,
-            ):
+            before, now = ([(facts.documents, facts.segments) for facts in own] for own in builds)
+            if now and before != now:
                 changes.append(f"the index of {name} has changed")
-        elif not _same_builds(record.builds.get(name, (index,)), subject.builds):
+            continue
+        # Equal keys only mean that the same was wanted; ingest times tell builds apart.
+        same = [[msgspec.structs.replace(facts, cached=False) for facts in own] for own in builds]
+        if same[0] != same[1]:
             changes.append(f"the prepared index of {name} has changed or was built again")
     return list(dict.fromkeys(changes))
 
 
-def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
-    """Return the CPUs, as text, that nodes and driver were pinned to and that are no longer available."""
-    wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
-    missing = set(wanted) - set(allowed)
-    if not missing:
-        return []
-    return [f"it was pinned to CPUs of which {cpu_list(missing)} cannot be had ({cpu_list(allowed)} can)"]
-
-
-def _same_builds(before: Sequence[IndexFacts], now: Sequence[IndexFacts]) -> bool:
-    """Equal keys only mean that the same was wanted; ingest times tell builds apart."""
-    pairs = [
-        (msgspec.structs.replace(old, cached=False), msgspec.structs.replace(new, cached=False))
-        for old, new in zip(before, now, strict=False)
-    ]
-    return len(before) == len(now) and all(old == new for old, new in pairs)
+# The life of a run.
 
 
 @dataclass(frozen=True)
@@ -246,7 +261,13 @@ def start_run(
 
 def _measured(bench: Bench, run: OpenRun, timings: dict[str, float]) -> RunRecord:
     """Measure what a run is missing, and record how it ended."""
-    study = Study([run], ByRule(bench.observer.note), bench.observer, seed=run.record.plan.seed)
+    study = Study(
+        [run],
+        bench.observer,
+        seed=run.record.plan.seed,
+        ends=lambda records, block: reason_to_stop(records[0], block),
+        goes_on_without=False,
+    )
     with ending(lambda _status, _reason: None, run.summary, run.resumed_by):
         ended = study.measure([timings])
     lacking = "" if run.record.missing() else shortfall(run.record)
@@ -294,7 +315,7 @@ def open_run(
         plan = msgspec.structs.replace(plan, stop=within(plan.stop, extras.left_s()))
     fork_s = None
     if extras.forecast:
-        past = Past(bench.store, environment.fingerprint, bench.home)
+        past = Past(bench.store, environment.fingerprint)
         fork_s = announce(past, plan, track, bench.observer)
     now = datetime.now(UTC)
     label = "+".join(plan.challenges) or "ingest"
@@ -313,13 +334,8 @@ def open_run(
         caveats=(
             *remarks,
             *host_caveats(environment),
-            *sharing_caveats(os.environ),
-            *load_caveats(plan, extras.calibration),
-            *data_caveats(plan),
-            *([] if on_nodes else hook("micro").micro_caveats(plan)),
-            *lacking_caveats(subjects),
-            *vector_caveats(subjects, track),
-            *module_caveats(subjects),
+            *plan_caveats(plan),
+            *engine_caveats(subjects, track),
             *pin_caveats(plan, cores_of(allowed_cpus())),
             *target_caveats(
                 [subject for subject in subjects if isinstance(subject, TargetSubject)], plan.corpus.documents
@@ -441,7 +457,10 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
     clean_scratch(bench.home)
     check_files(record.plan, bench.home)
     plan, subjects = prepare_subjects(bench, record.plan, track)
-    _refuse_changes(record, [*corpus_changes(record.plan, plan), *engine_changes(record, subjects)])
+    changes = engine_changes(record, subjects)
+    if plan.corpus.digest != record.plan.corpus.digest:
+        changes.append(f"corpus was {record.plan.corpus.digest[:12]}, is {plan.corpus.digest[:12]}")
+    _refuse_changes(record, changes)
     subjects = started_as_before(record.engines, subjects, bench.observer)
     _, track = with_terms(bench, plan, track, subjects)
     return OpenRun(bench, folder, record, track, subjects)

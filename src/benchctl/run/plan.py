@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 
-from benchctl.engine.answers import Compared
 from benchctl.engine.prepared_index import bytes_at_rest
 from benchctl.engine.variant import VARIANT_OPTIONS
 from benchctl.errors import UsageError, guess
@@ -594,19 +593,3 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
             f"{path}: $.name: '{name}' is also the name of {other}", hint="give it a unique name"
         )
     sources[name] = path
-
-
-def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
-    """The plan's operations whose answers can be compared, in order of first use.
-
-    Only searches, since a raw request may do anything, and only without values, since others have no single
-    answer.
-    """
-    challenges = (*plan.all_warmups, *plan.schedules)
-    operations = track.with_challenges(*challenges).operations
-    names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
-    return tuple(
-        operation
-        for operation in (operations[name] for name in names)
-        if isinstance(operation, Compared) and not operation.values
-    )

@@ -2,7 +2,9 @@
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,44 +12,55 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from benchctl.corpus.bulk import frame_bodies, frame_created, frame_lines
 from benchctl.corpus.generated import Corpus, ensure_corpus
-from benchctl.disk import RESERVE_BYTES, free_bytes
+from benchctl.disk import disk_errors
+from benchctl.endpoint import Endpoint
 from benchctl.engine.answers import AnswerBook, compare_answers
-from benchctl.engine.client import SearchClient
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.distribution import Installation
 from benchctl.engine.equipment import check_asked, equip
-from benchctl.engine.launch import starts_of
-from benchctl.engine.node import ARCHIVED, archive_classes
+from benchctl.engine.jdk import Jdk
+from benchctl.engine.launch import ClassArchive, Starts, starts_of
+from benchctl.engine.node import ARCHIVED, Node, archive_classes, exercise
 from benchctl.engine.prepared_index import (
+    SETTLE_TIMEOUT_S,
     DamagedIndexError,
     IndexKey,
     PreparedIndex,
-    bytes_per_document,
+    Sent,
+    building,
+    create,
     find_prepared,
+    finish,
+    keep,
 )
 from benchctl.engine.target import explained
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
-from benchctl.results.model import AnswerCheck, EngineFacts
-from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.load.ingest import ingest
+from benchctl.report.numbers import counted
+from benchctl.results.model import AnswerCheck, EngineFacts, IndexFacts, IngestCosts
+from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
 from benchctl.run.bench import Observer, SharedObserver, side_by_side
-from benchctl.run.building import Workshop, build_index, logs_kept_of_failure
 from benchctl.run.documents import Parcel
-from benchctl.run.host import allowed_cpus
-from benchctl.run.plan import operations_used
 from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
-from benchctl.run.work import default_target
+from benchctl.run.work import default_target, operations_used
 from benchctl.slices import hook
 from benchctl.track.model import GeneratorName, Track
 from benchctl.track.operations import Asking
 
 # The rest is for the JVMs themselves and the page cache.
 _MOST_OF_MEMORY = 0.75
-_CPUS_A_BUILD = 2
 # JVMs with larger heaps have wider pointers, and share no classes with those that have not.
 _MOST_COMPRESSED_MB = 31 * 1024
 # Of answer books beside prepared indices: raised when the form of answers changes.
 BOOK_VERSION = 5
+MOST_DOCUMENTS_PER_BODY = 2000
+# Nodes accept 100 MB; bodies of a tenth are as fast, and several are in memory at a time.
+MOST_BODY_BYTES = 8_000_000
+# A dying JVM closes its sockets a moment before its process is gone.
+NODE_DEATH_S = 1.0
 
 
 def prepare_corpus(
@@ -79,7 +92,9 @@ def prepare_started(
 ) -> list[Subject]:
     """Prepare variants whose nodes benchctl starts: engines, runtimes, indices, archives of classes.
 
-    What exists is skipped. Downloads run beside each other and beside the generation of the corpus.
+    What exists is skipped. Downloads run beside each other and beside the generation of the corpus; indices
+    are built one after the other, one build number after the other, so that what the host does meanwhile
+    meets all variants.
 
     Raises:
         BenchctlError: If a step fails.
@@ -105,19 +120,31 @@ def prepare_started(
     ]
     side_by_side(steps, observer, len(steps))
     equipped = [equipment[spec.name] for spec in specs]
-    making = _Builds(plan, track, corpora, home, observer, equipped)
-    numbers = range(0 if plan.origin == "empty" else plan.index_builds)
-    builds = [making.indices(number) for number in numbers]
-    subjects = []
-    for place, (subject, _) in enumerate(equipped):
-        own = tuple(made[place] for made in builds)
-        unarchived = _archived(subject, home, observer)
-        subjects.append(
-            dataclasses.replace(
-                subject, index=own[0] if own else None, more_builds=own[1:], unarchived=unarchived
-            )
+    builds: list[list[PreparedIndex]] = [[] for _ in specs]
+    for number in range(0 if plan.origin == "empty" else plan.index_builds):
+        orders: dict[str, tuple[IndexKey, list[Subject]]] = {}
+        wanted = []
+        for subject, builder in equipped:
+            documents = corpora(plan.of(subject.spec).corpus.documents)[0]
+            own = msgspec.structs.replace(plan, corpus=documents)
+            key = index_keys(builder, subject.spec, own, track)[number]
+            orders.setdefault(key.folder_name, (key, []))[1].append(subject)
+            wanted.append(key.folder_name)
+        made = {
+            name: _index(key, alike, plan, track, corpora, home=home, observer=observer)
+            for name, (key, alike) in orders.items()
+        }
+        for indices, name in zip(builds, wanted, strict=True):
+            indices.append(made[name])
+    return [
+        dataclasses.replace(
+            subject,
+            index=own[0] if own else None,
+            more_builds=tuple(own[1:]),
+            unarchived=_archived(subject, home, observer),
         )
-    return subjects
+        for (subject, _), own in zip(equipped, builds, strict=True)
+    ]
 
 
 def _equip(spec: VariantSpec, plan: Plan, home: Home, observer: Observer) -> tuple[Subject, Installation]:
@@ -133,73 +160,49 @@ def _equip(spec: VariantSpec, plan: Plan, home: Home, observer: Observer) -> tup
     return Subject(spec, installation, jdk, None, starts=starts), equipment.builder
 
 
-@dataclass(frozen=True)
-class _Builds:
-    """Builder of the variants' indices, one build number after the other.
+def _index(
+    key: IndexKey,
+    subjects: Sequence[Subject],
+    plan: Plan,
+    track: Track,
+    corpora: Corpora,
+    *,
+    home: Home,
+    observer: Observer,
+) -> PreparedIndex:
+    """Return the index that some variants share, built unless it exists."""
+    # Builds that are replicates are built alike: nothing else is done on the first one's node.
+    plain = [subject for subject in subjects if plan.index_builds == 1 and _is_plain(subject, key)]
+    subject = (*plain, *subjects)[0]
+    observer.stage(f"{subject.spec.name}: prepared index")
+    index = _prepared(home, key, observer)
+    if index is not None:
+        return index
 
-    So builds of all variants take turns, and what the host does meanwhile meets all of them.
-    """
-
-    plan: Plan
-    track: Track
-    corpora: Corpora
-    home: Home
-    observer: SharedObserver
-    equipped: Sequence[tuple[Subject, Installation]]
-
-    def indices(self, number: int) -> list[PreparedIndex]:
-        """Return each variant's build of a number, made unless it exists; several may share one."""
-        orders: dict[str, tuple[IndexKey, list[Subject]]] = {}
-        wanted = []
-        for subject, builder in self.equipped:
-            documents = self.corpora(self.plan.of(subject.spec).corpus.documents)[0]
-            own = msgspec.structs.replace(self.plan, corpus=documents)
-            key = index_keys(builder, subject.spec, own, self.track)[number]
-            orders.setdefault(key.folder_name, (key, []))[1].append(subject)
-            wanted.append(key.folder_name)
-        most = _builds_at_once(self.plan, allowed_cpus(), psutil.virtual_memory().total)
-        missing = [key for key, _ in orders.values() if not (self.home.indices / key.folder_name).exists()]
-        if len(missing) > 1:
-            most = min(most, _with_space(missing, free_bytes(self.home.scratch)))
-        beside = min(most, len(missing)) > 1
-        steps = [partial(self._index, key, subjects, beside=beside) for key, subjects in orders.values()]
-        made = dict(zip(orders, side_by_side(steps, self.observer, most), strict=True))
-        return [made[one] for one in wanted]
-
-    def _index(self, key: IndexKey, subjects: Sequence[Subject], *, beside: bool) -> PreparedIndex:
-        plan, home = self.plan, self.home
-        # Builds that are replicates are built alike: nothing else is done on the first one's node.
-        plain = [subject for subject in subjects if plan.index_builds == 1 and _is_plain(subject, key)]
-        subject = (*plain, *subjects)[0]
-        self.observer.stage(f"{subject.spec.name}: prepared index")
-        index = _prepared(home, key, self.observer)
-        if index is not None:
-            return index
-        later = (dataclasses.replace(key, build=build) for build in range(key.build + 1, plan.index_builds))
-        several = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
-        heap_mb = building_heap_mb(plan)
-        shop = Workshop(
-            home,
-            subject.jdk,
-            heap_mb,
-            self.corpora(key.corpus.documents)[1],
-            self.observer,
-            title=f"{key.installation.engine} {key.installation.version}{several}",
-            more=sum(not (home.indices / key.folder_name).exists() for key in later),
-            beside=beside,
-        )
-        if plain:
-            shop = dataclasses.replace(shop, ask=partial(self._ask, subject, key), starts=subject.starts)
-            if subject.starts is not None and heap_mb < _MOST_COMPRESSED_MB:
-                archive = subject.starts.archive(key.installation, subject.jdk)
-                shop = dataclasses.replace(shop, archive=archive if archive.refusal is None else None)
-        return build_index(shop, key)
-
-    def _ask(self, subject: Subject, key: IndexKey, client: SearchClient, root: Path) -> None:
+    def ask(client: SearchClient, root: Path) -> None:
         """Ask the node that filled an index, and keep the answers with it."""
-        own = msgspec.structs.replace(self.plan, corpus=key.corpus)
+        own = msgspec.structs.replace(plan, corpus=key.corpus)
         book = AnswerBook(root / _book_name(subject))
-        book.fill(client, operations_used(own, self.track), default_target(own, self.track))
+        book.fill(client, operations_used(own, track), default_target(own, track))
+
+    later = (dataclasses.replace(key, build=build) for build in range(key.build + 1, plan.index_builds))
+    several = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
+    heap_mb = building_heap_mb(plan)
+    shop = Workshop(
+        home,
+        subject.jdk,
+        heap_mb,
+        corpora(key.corpus.documents)[1],
+        observer,
+        title=f"{key.installation.engine} {key.installation.version}{several}",
+        more=sum(not (home.indices / key.folder_name).exists() for key in later),
+    )
+    if plain:
+        shop = dataclasses.replace(shop, ask=ask, starts=subject.starts)
+        if subject.starts is not None and heap_mb < _MOST_COMPRESSED_MB:
+            archive = subject.starts.archive(key.installation, subject.jdk)
+            shop = dataclasses.replace(shop, archive=archive if archive.refusal is None else None)
+    return build_index(shop, key)
 
 
 def _is_plain(subject: Subject, key: IndexKey) -> bool:
@@ -207,24 +210,6 @@ def _is_plain(subject: Subject, key: IndexKey) -> bool:
     spec = subject.spec
     changed = spec.jvm_flags or spec.settings or spec.environment
     return not changed and subject.installation == key.installation
-
-
-def _builds_at_once(plan: Plan, cpus: Sequence[int], memory_bytes: int) -> int:
-    """Return how many indices are built at a time: each has two CPUs and its heap.
-
-    Several builds of each are replicates, whose times are compared.
-    """
-    own = [spec for spec in plan.variants if spec.target is None]
-    if plan.index_builds > 1 or not own:
-        return 1
-    heaps = int(_MOST_OF_MEMORY * memory_bytes / 2**20) // building_heap_mb(plan)
-    return max(1, min(len(cpus) // _CPUS_A_BUILD, heaps))
-
-
-def _with_space(missing: Sequence[IndexKey], free: int) -> int:
-    """Return how many indices there is space for at a time; each is checked alone once it is begun."""
-    each = max(key.corpus.documents * bytes_per_document(key.corpus) for key in missing)
-    return max(1, int((free - RESERVE_BYTES) // max(each, 1)))
 
 
 def _archived(subject: Subject, home: Home, observer: Observer) -> str:
@@ -306,11 +291,10 @@ def check_answers(
     books = {}
     for subject in subjects:
         name = subject.spec.name
-        book = _book(subject)
+        books[name] = book = _book(subject)
         missing = book.missing(operations)
         if missing:
-            asked = "1 operation" if len(missing) == 1 else f"{len(missing)} operations"
-            observer.stage(f"{name}: asking {asked}, unmeasured")
+            observer.stage(f"{name}: asking {counted(len(missing), 'operation')}, unmeasured")
             if isinstance(subject, Subject):
                 _ask_all(subject, missing, book, plan, track, home)
             elif isinstance(subject, TargetSubject):
@@ -320,12 +304,10 @@ def check_answers(
                     SearchClient(subject.facts.engine, address.endpoint) as client,
                 ):
                     book.fill(client, missing, default_target(plan, track))
-        books[name] = book
     checks = []
     for count in dict.fromkeys(plan.of(subject.spec).corpus.documents for subject in subjects):
-        group = [subject for subject in subjects if plan.of(subject.spec).corpus.documents == count]
-        own = {subject.spec.name: books[subject.spec.name] for subject in group}
-        checks.append(compare_answers(operations, own, group[0].spec.name))
+        group = [subject.spec.name for subject in subjects if plan.of(subject.spec).corpus.documents == count]
+        checks.append(compare_answers(operations, {name: books[name] for name in group}, group[0]))
     check = AnswerCheck(
         tuple(operation.name for operation in operations),
         {
@@ -343,10 +325,7 @@ def check_answers(
                 f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
             )
     if left_out:
-        observer.note(
-            "left out of the pollution of all variants, since a node refuses them: "
-            f"{', '.join(sorted(left_out))}"
-        )
+        observer.note(f"left out of the pollution of all variants, as refused: {', '.join(sorted(left_out))}")
     return check
 
 
@@ -413,29 +392,202 @@ def check_host(plan: Plan, home: Home) -> None:
             distribution or Java home.
         BenchctlError: If the Maven repository cannot be reached.
     """
-    own = [spec for spec in plan.variants if spec.target is None and plan.micro is None]
-    if own:
+    if plan.micro is None:
         check_memory(plan, psutil.virtual_memory().total)
-    for spec in own:
-        check_asked(home, spec)
+        for spec in plan.variants:
+            if spec.target is None:
+                check_asked(home, spec)
 
 
 def check_memory(plan: Plan, memory_bytes: int) -> None:
-    """Check the heaps of every variant; see `check_heap`."""
-    for spec in plan.variants:
-        if spec.target is None:
-            check_heap(spec.heap_mb or plan.heap_mb, memory_bytes)
-
-
-def check_heap(heap_mb: int, memory_bytes: int) -> None:
     """Refuse a heap that would make the host swap, which would be measured.
 
     Raises:
-        UsageError: If it is more than three quarters of memory.
+        UsageError: If a variant's is more than three quarters of memory.
     """
-    most_mb = int(_MOST_OF_MEMORY * memory_bytes / 2**20)
+    heaps = [spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None]
+    heap_mb, most_mb = max(heaps, default=0), int(_MOST_OF_MEMORY * memory_bytes / 2**20)
     if heap_mb > most_mb:
         raise UsageError(
             f"a heap of {heap_mb} MB leaves too little of {memory_bytes / 2**30:.1f} GiB of memory",
             hint=f"give at most --heap {most_mb}m, or heap:{most_mb}m to the variant",
         )
+
+
+# The node that fills an index, and what nodes leave.
+
+
+def keep_folder(folder: Path, target: Path, what: str) -> None:
+    """Move a folder to where it stays, replacing the target; that may be on another file system.
+
+    Raises:
+        BenchctlError: If the disk is full or cannot be written.
+    """
+    with disk_errors(f"keep {what} in {target}"):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        try:
+            shutil.move(folder, target)
+        except shutil.Error as err:
+            raise OSError(None, f"not all of {folder} can be copied: {str(err)[:300]}") from err
+
+
+def keep_logs(folder: Path, target: Path) -> None:
+    """Move the folder of a node start (log, GC log, settings), if there is one; replaces the target.
+
+    Raises:
+        BenchctlError: As `keep_folder` does.
+    """
+    if folder.is_dir():
+        keep_folder(folder, target, "the node's logs")
+
+
+@contextmanager
+def logs_kept_of_failure(folder: Path, target: Path) -> Iterator[None]:
+    """Keep the logs of a node start that fails inside the block, beyond its scratch folder.
+
+    Raises:
+        BenchctlError: If the block raises one; with the new path of the logs.
+    """
+    try:
+        yield
+    except BenchctlError as err:
+        # Why the node failed matters more than that its logs cannot be kept.
+        with suppress(BenchctlError):
+            keep_logs(folder, target)
+        if folder.is_dir():
+            raise
+        message, hint = (text.replace(str(folder), str(target)) for text in (err.message, err.hint))
+        raise BenchctlError(message, hint=hint, exit_code=err.exit_code) from err
+
+
+def send_parcels(
+    parcels: Sequence[Parcel],
+    *,
+    endpoint: Endpoint,
+    clients: int,
+    helper: EngineName | None = None,
+    on_progress: Callable[[int], None],
+) -> Sent:
+    """Send all documents, in order, each body by the next free client.
+
+    Args:
+        parcels: the documents.
+        endpoint: of the node or cluster.
+        clients: concurrent senders.
+        helper: of which official client the bulk helper sends; None for benchctl's own wire.
+        on_progress: called with the number of documents acknowledged so far.
+
+    Raises:
+        BenchctlError: If the node refused documents or went away, or documents cannot be read.
+    """
+    done = ingest(
+        ((parcel.target, bodies(parcel)) for parcel in parcels),
+        endpoint=endpoint,
+        clients=clients,
+        helper=helper,
+        on_progress=on_progress,
+    )
+    costs = IngestCosts(done.took_s, done.answered_s, client_s=done.client_s)
+    return Sent(done.documents, done.body_bytes, done.seconds, costs)
+
+
+def bodies(parcel: Parcel) -> Iterator[tuple[int, bytes]]:
+    """Yield (documents, body of a bulk request) until all of a parcel's are in one."""
+    per_body = MOST_DOCUMENTS_PER_BODY
+    if parcel.bytes_each > 0:
+        per_body = max(1, min(per_body, int(MOST_BODY_BYTES / parcel.bytes_each)))
+    blocks = parcel.reader()
+    if parcel.has_actions:
+        return frame_bodies(blocks, per_body, framing=frame_lines, lines_each=2)
+    return frame_bodies(blocks, per_body, framing=frame_created if parcel.data_stream else None)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Inputs of an index build."""
+
+    home: Home  # where it is built and kept
+    jdk: Jdk
+    heap_mb: int
+    parcels: Sequence[Parcel]
+    observer: Observer
+    title: str  # for readers
+    more: int = 0  # how many builds of the same kind follow
+    starts: Starts | None = None  # how its node is started
+    archive: ClassArchive | None = None  # of the engine's classes, that its node writes as well
+    ask: Callable[[SearchClient, Path], None] | None = None  # keeps its node's answers in the index's folder
+
+
+def build_index(shop: Workshop, key: IndexKey) -> PreparedIndex:
+    """Build an index, and keep it.
+
+    Raises:
+        BenchctlError: If a step fails; nothing of it is kept.
+    """
+    kept_logs = shop.home.logs / f"index-{key.folder_name}"
+    try:
+        with (
+            building(shop.home, key, more=shop.more) as root,
+            logs_kept_of_failure(root / "boot", kept_logs),
+        ):
+            facts = _fill(shop, key, root)
+            shutil.rmtree(root / "boot", ignore_errors=True)
+            prepared = keep(shop.home, key.folder_name, root, facts)
+    except BenchctlError:
+        # Where none starts that is to write an archive of its classes, another node may.
+        if shop.archive is None or not shop.archive.refusal:
+            raise
+        return build_index(dataclasses.replace(shop, archive=None), key)
+    report = facts.ingest
+    shop.observer.note(
+        f"{shop.title}: {report.documents:,} documents in {report.ingest_s:.1f} s "
+        f"({report.documents / max(report.ingest_s, 1e-9):,.0f} docs/s), "
+        f"force-merged to {counted(len(facts.segments), 'segment')} in {report.force_merge_s:.1f} s"
+    )
+    return prepared
+
+
+def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
+    title = shop.title
+    shop.observer.stage(f"{title}: starting a node to build the index")
+    with Node(
+        key.installation,
+        shop.jdk,
+        data=root / "data",
+        folder=root / "boot",
+        owner=shop.home.node_owner,
+        heap_mb=shop.heap_mb,
+        starts=shop.starts or starts_of(shop.home, key.installation),
+        archive=shop.archive,
+    ) as node:
+        client = node.client
+        if shop.archive is not None:
+            exercise(client)
+        declared = create(client, key)
+        client.health(key.places.target, SETTLE_TIMEOUT_S)
+        shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
+        try:
+            sent = send_parcels(
+                shop.parcels,
+                endpoint=node.endpoint,
+                clients=key.clients,
+                helper=key.installation.engine if key.ingest_client == "official" else None,
+                on_progress=lambda sent: shop.observer.progress("documents", sent, key.corpus.documents),
+            )
+        except BenchctlError:
+            # The process tells more than the connection about why it is gone.
+            node.check_alive(within_s=NODE_DEATH_S)
+            raise
+        shop.observer.stage(f"{title}: refresh, force-merge, flush")
+        facts = finish(client, key, declared, sent)
+        if shop.ask is not None:
+            shop.observer.stage(f"{title}: collecting results to compare")
+            try:
+                shop.ask(client, root)
+            except NodeRequestError:
+                # What is missing is asked on a copy of the index later.
+                node.check_alive(within_s=NODE_DEATH_S)
+        shop.observer.stage(f"{title}: stopping the node")
+        node.stop()
+    return facts

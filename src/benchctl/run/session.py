@@ -1,7 +1,7 @@
 """The subject of a variant: a node booted on a private copy of its index, or a running cluster."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -169,33 +169,21 @@ class Subject:
 
     def changes(self, known: EngineFacts) -> list[str]:
         """Return what has changed since a run began, as text."""
+        name, now = self.spec.name, self.installation
         differences = []
         # A run that is known to have used the script had to: its plan asks for direct starts.
         if not known.start and self.starts is not None:
-            differences.append(f"nodes of {self.spec.name} were started by the engine's script")
+            differences.append(f"nodes of {name} were started by the engine's script")
         if known.start == ARCHIVED and (self.starts is None or not self.starts.archived or self.unarchived):
-            differences.append(f"nodes of {self.spec.name} were started with an archive of classes")
-        if known.archive_sha256 != self.installation.archive_sha256:
-            differences.append(f"the archive of {self.spec.name} has changed")
-        jdk = f"{self.jdk.vendor} {self.jdk.version}"
-        if known.jdk != jdk:
-            differences.append(f"the JDK of {self.spec.name} was {known.jdk}, is {jdk}")
-        now = dict(self.installation.jars)
-        for jar in sorted(known.jars.keys() | now.keys()):
-            was, has = ((jars[jar][:12] if jar in jars else "the engine's own") for jars in (known.jars, now))
-            if was != has:
-                differences.append(f"{jar} of {self.spec.name} was {was}, is {has}")
-        if gone := set(known.modules) - set(self.installation.modules):
-            differences.append(f"{self.spec.name} lacks the modules {', '.join(sorted(gone))}")
-        if come := set(self.installation.modules) - set(known.modules):
-            differences.append(f"{self.spec.name} has further modules: {', '.join(sorted(come))}")
-        if known.plugins != self._plugins:
-            were, are = (
-                ", ".join(f"{name} {version}" for name, version in plugins.items()) or "none"
-                for plugins in (known.plugins, self._plugins)
-            )
-            differences.append(f"the plug-ins of {self.spec.name} were {were}, are {are}")
-        return differences
+            differences.append(f"nodes of {name} were started with an archive of classes")
+        return differences + _differences(
+            name,
+            ("archive", {known.archive_sha256[:12]}, {now.archive_sha256[:12]}),
+            ("JDK", {known.jdk}, {f"{self.jdk.vendor} {self.jdk.version}"}),
+            ("replaced jars", _digests(known.jars), _digests(dict(now.jars))),
+            ("modules", {*known.modules}, {*now.modules}),
+            ("plug-ins", _digests(known.plugins), _digests(self._plugins)),
+        )
 
     @property
     def _plugins(self) -> dict[str, str]:
@@ -260,14 +248,27 @@ class TargetSubject:
 
     def changes(self, known: EngineFacts) -> list[str]:
         """Return what has changed since a run began, as text."""
-        pairs = (
-            ("version", known.version, self.facts.version),
-            ("build", known.build, self.facts.build),
-            ("JDK", known.jdk, self.facts.jdk),
+        return _differences(
+            self.spec.name,
+            ("version", {known.version}, {self.facts.version}),
+            ("build", {known.build}, {self.facts.build}),
+            ("JDK", {known.jdk}, {self.facts.jdk}),
         )
-        return [
-            f"the {what} of {self.spec.name} was {was}, is {now}" for what, was, now in pairs if was != now
-        ]
+
+
+def _digests(by_name: Mapping[str, str]) -> set[str]:
+    """Return versions or digests with their names, short."""
+    return {f"{name} {text[:12]}" for name, text in by_name.items()}
+
+
+def _differences(name: str, *pairs: tuple[str, set[str], set[str]]) -> list[str]:
+    """Return what of a variant was otherwise, as text."""
+    return [
+        f"{what} of {name}: was {', '.join(sorted(was - now)) or 'none'}, "
+        f"is {', '.join(sorted(now - was)) or 'none'}"
+        for what, was, now in pairs
+        if was != now
+    ]
 
 
 NodeSubject = Subject | TargetSubject

@@ -25,7 +25,7 @@ from benchctl.results.model import SegmentFacts
 from benchctl.results.plan import Plan, Step, VariantSpec
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import SharedObserver
-from benchctl.run.building import NODE_DEATH_S
+from benchctl.run.prepare import NODE_DEATH_S
 from benchctl.run.session import Serving
 from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.stats.disturbed import LARGE_SHARE

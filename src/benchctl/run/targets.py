@@ -26,8 +26,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run.bench import Observer
-from benchctl.run.building import send_parcels
 from benchctl.run.documents import Parcel
+from benchctl.run.prepare import send_parcels
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Track
 from benchctl.track.operations import Asking, OnIndex, Operation

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from benchctl.engine.answers import Compared
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
@@ -33,6 +34,7 @@ from benchctl.run.documents import (
 from benchctl.track.library import checked_out, find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track, TrackOperation
+from benchctl.track.operations import Asking
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
 from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
 from benchctl.track.operations.search import RawRequest
@@ -305,3 +307,19 @@ def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]
                 operation.reported and not is_bulk(operation) for operation in operations
             )
     return frozenset(before)
+
+
+def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
+    """The plan's operations whose answers can be compared, in order of first use.
+
+    Only searches, since a raw request may do anything, and only without values, since others have no single
+    answer.
+    """
+    challenges = (*plan.all_warmups, *plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
+    return tuple(
+        operation
+        for operation in (operations[name] for name in names)
+        if isinstance(operation, Compared) and not operation.values
+    )

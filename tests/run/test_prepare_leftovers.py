@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.run.building import keep_logs, logs_kept_of_failure
+from benchctl.run.prepare import keep_logs, logs_kept_of_failure
 
 
 @pytest.fixture

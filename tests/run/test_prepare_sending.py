@@ -8,8 +8,8 @@ import pytest
 
 from benchctl.endpoint import Endpoint
 from benchctl.errors import BenchctlError
-from benchctl.run.building import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, bodies, send_parcels
 from benchctl.run.documents import Parcel
+from benchctl.run.prepare import MOST_BODY_BYTES, MOST_DOCUMENTS_PER_BODY, bodies, send_parcels
 from loopback import KeepingHandler, serving
 
 LINES = b'{"n":1}\n{"n":2}\n{"n":3}\n'
