@@ -78,7 +78,6 @@ class Ahead:
 def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
     """Return the steps of runs and roughly what they take, for readers; the home is only looked at."""
     steps: list[str] = []
-    download = disk = seconds = 0.0
     specs = [
         (run, spec)
         for run in runs
@@ -95,8 +94,6 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
             download += archive
             disk += archive + unpacked
             seconds += _ENGINE_S
-    if specs and not any((home.root / "jdks").glob("*")):
-        disk += _RUNTIME_BYTES
     corpora = dict.fromkeys(
         (run.plan.corpus.generator, run.plan.of(spec).corpus.documents, run.plan.corpus.seed)
         for run in runs
