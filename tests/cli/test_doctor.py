@@ -1,7 +1,6 @@
 """`benchctl doctor` on hosts made by hand; hosts of a file are in tests/hosts."""
 
 import json
-from datetime import UTC, datetime
 from typing import Self
 
 import pytest
@@ -44,11 +43,10 @@ def seen(
     *,
     busy: float = 0.0,
     memory: float = 1e11,
-    load: float = 0.1,
     others: float | None = None,
 ) -> None:
     used = None if others is None else OtherLoad(2, 2 * others, {"rsync": 2 * others})
-    found = Snapshot(datetime.now(UTC), load, busy, used, None, 10**12, round(memory))
+    found = Snapshot(busy, used, None, 10**12, round(memory))
     monkeypatch.setattr(doctor, "snapshot", lambda _: found)
 
 
@@ -75,11 +73,11 @@ def test_a_busy_or_full_host_is_not_fit(monkeypatch: pytest.MonkeyPatch, wrong: 
 
 @pytest.mark.parametrize(
     ("found", "unfit"),
-    [({"others": 0.15}, True), ({"others": 0.05, "busy": 0.9}, False), ({"load": 64.0}, False)],
+    [({"others": 0.15}, True), ({"others": 0.05, "busy": 0.9}, False)],
 )
 def test_busy_is_what_a_run_warns_of(
     monkeypatch: pytest.MonkeyPatch, found: dict[str, float], *, unfit: bool
 ):
-    """The load average still includes the last run, and busy CPUs may be benchctl's own doing."""
+    """Busy CPUs may be benchctl's own doing."""
     seen(monkeypatch, **found)
     assert (states(unfit=unfit)["busy"] == "not fit") == unfit

@@ -30,7 +30,7 @@ variants: ["{label}=es{options}"]
 canary: steady=os
 challenges: [{challenge}]
 forks: 5
-host: {{max-load: 1000, max-busy: 100%, settle: 0s, least-free-memory-gb: 0, {limits}}}
+host: {{settle: 0s, {limits}}}
 {more}
 """
 
@@ -131,12 +131,11 @@ class World:
         return Laboratory(
             start=self.start,
             pin=lambda spec, _home: spec,
-            settle=lambda *_: 0.0,
             look=self.look,
         )
 
     def look(self, _home: Home) -> Snapshot:
-        return Snapshot(self.now, 0.0, 0.0, None, None, 100 * 10**9, 16 * 10**9)
+        return Snapshot(0.0, None, None, 100 * 10**9, 16 * 10**9)
 
     def start(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[RunFolder, RunRecord]:
         """Make a run up: one block after the other, for as long as there is time."""

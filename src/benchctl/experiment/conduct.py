@@ -25,7 +25,7 @@ from benchctl.results.model import ForkRecord, RunRecord, RunStatus
 from benchctl.results.plan import Plan, boot_of
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Bench, Observer
-from benchctl.run.calibrate import calibration_of
+from benchctl.run.fitness import calibration_of
 from benchctl.run.orchestrate import Extras, More, open_run, reopen_run
 from benchctl.run.plan import reload_track
 from benchctl.run.study import NotResumable, OpenRun, Study, ending

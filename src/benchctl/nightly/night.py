@@ -6,7 +6,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -33,17 +33,15 @@ from benchctl.nightly.records import (
 from benchctl.nightly.series import DEFAULT_MARGIN, changes, era_of, read_runs, same_engine, task_names
 from benchctl.nightly.suite import Suite
 from benchctl.plugin.code import Consent
-from benchctl.quantities import SIZE
+from benchctl.quantities import DURATION, SIZE
 from benchctl.report.numbers import interval, mebibytes, signed_percent
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import BUNDLED, FIRST_LOOK, EngineName, Plan, StopSpec, VariantSpec
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import Bench
-from benchctl.run.calibrate import calibration_of
 from benchctl.run.documents import FileOptions
-from benchctl.run.fitness import HostLimits, Snapshot, examine, settle, snapshot
+from benchctl.run.fitness import Snapshot, calibration_of, settle, snapshot
 from benchctl.run.form import run_spec
-from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import Extras, start_run
 from benchctl.run.plan import plan_run
 from benchctl.stats.analyse import analyse_run
@@ -121,7 +119,6 @@ class Laboratory:
 
     start: Callable[..., tuple[RunFolder, RunRecord]] = start_run
     pin: Callable[[VariantSpec, Home], VariantSpec] = pinned  # makes a variant with nothing left to move
-    settle: Callable[[HostLimits, Callable[[str], None]], float] = settle  # waits for a quiet host
     look: Callable[[Home], Snapshot] = snapshot  # observes the host
 
 
@@ -199,19 +196,17 @@ class _Night:
     def _measure_and_look(self) -> None:
         shift, suite = self.shift, self.shift.suite
         last = next((night for night in reversed(self.nights) if night.status == "done"), None)
-        environment = describe_host()
-        shift.laboratory.settle(suite.host, shift.bench.observer.note)
-        fitness = examine(
-            environment,
-            replace(shift.laboratory.look(shift.bench.home), now=shift.now()),
-            suite.host,
-            SIZE.parse(suite.heap),
-            None if last is None else (last.number, last.started),
-            suite.on_busy,
+        seen = settle(
+            lambda: shift.laboratory.look(shift.bench.home),
+            Snapshot.noise,
+            DURATION.parse(suite.host.settle),
+            shift.bench.observer.note,
         )
-        self._save(noise=fitness.noise, caveats=fitness.notes)
-        if fitness.refused:
-            self._end("refused", "; ".join(fitness.refused))
+        noise, refused = seen.noise(), seen.lacks(suite.host, SIZE.parse(suite.heap))
+        refused += noise if suite.on_busy == "fail" else []
+        self._save(noise=tuple(noise))
+        if refused:
+            self._end("refused", "; ".join(refused))
             return
         run, track = self._measure()
         self._look(run, track, last)

@@ -1,165 +1,136 @@
-"""Fitness of a host to measure, checked before anything starts; for nights, by their suite's limits."""
+"""Fitness of this host to measure: who else uses it, what is free, and what the load driver costs here."""
 
+import math
 import os
+import platform
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import msgspec
 import psutil
 from msgspec import Meta
 
+import benchctl
 from benchctl.disk import FreeBytes, free_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.quantities import DURATION, PERCENT, Duration, Percent
+from benchctl.load.floor import floor_stub, measure_floor
+from benchctl.quantities import Duration
 from benchctl.report.numbers import duration
-from benchctl.results.model import Environment, OtherLoad
+from benchctl.results.figures import Calibration
+from benchctl.results.folders import read_versioned, write_versioned
+from benchctl.results.model import OtherLoad
 from benchctl.results.plan import Plan
+from benchctl.run.bench import Bench, Observer
+from benchctl.run.checks import checked_hosts
 from benchctl.run.host import look, used_by_others
 from benchctl.spec import BusyAction
 from benchctl.stats.disturbed import cpus_used
 
 SAMPLE_S: Final = 2.0
 """Observation time of the CPUs, seconds: other load is rarely idle for longer."""
-
-MOST_STEAL: Final = 0.02
-_MOST_OTHERS = 0.2  # CPUs; what nodes are going to use is not known yet
-"""Share of CPU time stolen by the hypervisor beyond which a host is noisy."""
-
-BESIDE_HEAP_MB: Final = 1024
-"""Memory that a node needs beside its heap, MiB: native memory, and some of its index in the page cache."""
 # Before an interactive run: long enough to tell 10% from nothing.
 _GLANCE_S: Final = 0.5
+MOST_STEAL: Final = 0.02
+"""Share of CPU time stolen by the hypervisor beyond which a host is noisy."""
+_MOST_OTHERS = 0.2  # CPUs; what nodes are going to use is not known yet
+_MOST_BUSY = 0.2  # share of all CPUs, where it is not known whose load it is
+BESIDE_HEAP_MB: Final = 1024
+"""Memory that a node needs beside its heap, MiB: native memory, and some of its index in the page cache."""
 LONGEST_WAIT_S: Final = 600.0
 """For a quiet host, with `--on-busy wait`."""
-_SETTLE_POLL_S: Final = 10.0
-_CLOCK_SLACK: Final = timedelta(minutes=5)  # network time may step the clock so far
-_FIRST_YEAR: Final = 2026  # earlier, the clock has not been set
+_POLL_S: Final = 10.0
 _GB: Final = 1e9
 _MIB: Final = 2**20
 
-Reaction = Literal["mark", "refuse"]
-"""Measure, but mark the night as noisy; or do not measure."""
-
-NotNegative = Annotated[float, Meta(ge=0)]
-
 
 class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Limits that a host has to meet."""
+    """What a suite's nights ask of their host."""
 
-    max_load: NotNegative = 0.5  # maximum one-minute load average per CPU
-    max_busy: Percent = "20%"  # maximum share of CPU time in use
     settle: Duration = "10m"  # longest wait for a quiet host, before the night
-    governor: Annotated[str, Meta(min_length=1)] | None = None  # required CPU governor; by default any
-    least_free_gb: NotNegative = 5.0  # required disk space for benchctl's home, GB; less is always refused
-    # Required memory, GB, by default the heap and 1 GiB; less is always refused.
-    least_free_memory_gb: NotNegative | None = None
-    other_java: Reaction = "mark"  # what to do if other Java processes are running
+    # Required disk space for benchctl's home, GB; less is always refused.
+    least_free_gb: Annotated[float, Meta(ge=0)] = 5.0
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """The state of a host."""
 
-    now: datetime  # with its offset
-    load1: float  # one-minute load average
     busy: float  # share of all CPUs' time
     others: OtherLoad | None  # of that, what others use; None where it is not known
     steal: float | None  # share that the hypervisor took; None where the kernel does not report it
     free_disk_bytes: int
     free_memory_bytes: int  # available without swapping
 
+    def lacks(self, limits: HostLimits, heap_mb: int) -> list[str]:
+        """Return the resources that do not suffice to measure a node with such a heap at all."""
+        reasons = []
+        if self.free_disk_bytes < limits.least_free_gb * _GB:
+            reasons.append(
+                f"{self.free_disk_bytes / _GB:.1f} GB are free on the disk of benchctl's home, "
+                f"{limits.least_free_gb:g} GB are wanted"
+            )
+        wanted = (heap_mb + BESIDE_HEAP_MB) * _MIB
+        if self.free_memory_bytes < wanted:
+            free = f"{self.free_memory_bytes / _GB:.1f} GB of memory are free"
+            reasons.append(
+                f"{free}, {wanted / _GB:.1f} GB are wanted for a node with a heap of {heap_mb} MiB"
+            )
+        return reasons
 
-@dataclass(frozen=True)
-class Fitness:
-    """Outcome of a check of the host."""
+    def noise(self) -> list[str]:
+        """Return what else uses the CPUs, as far as results would show it.
 
-    refused: tuple[str, ...] = ()  # reasons not to measure
-    noise: tuple[str, ...] = ()  # reasons to mark the night as noisy
-    notes: tuple[str, ...] = ()
+        The load average is not considered: it still includes what has just ended, such as the previous run.
+        """
+        wrong = []
+        if self.others is not None and self.others.used > _MOST_OTHERS:
+            wrong.append(f"other processes use {cpus_used([self.others])}")
+        if self.others is None and self.busy > _MOST_BUSY:
+            wrong.append(f"the CPUs are {self.busy:.0%} busy")
+        if self.steal is not None and self.steal > MOST_STEAL:
+            wrong.append(f"the hypervisor took {self.steal:.0%} of the CPUs' time")
+        return wrong
 
 
-def snapshot(
-    home: Home,
-    *,
-    sample_s: float = SAMPLE_S,
-    pause: Callable[[float], None] = time.sleep,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC).astimezone(),
-    free: FreeBytes = free_bytes,
-) -> Snapshot:
-    """Observe the host: its CPUs for `sample_s` seconds, the disk of the home, its memory and load."""
+def snapshot(home: Home, *, sample_s: float = SAMPLE_S, free: FreeBytes = free_bytes) -> Snapshot:
+    """Observe the host: its CPUs for `sample_s` seconds, the disk of the home, and its memory."""
     before = look()
-    busy, steal = _cpu_shares(pause, sample_s)
+    shares = psutil.cpu_times_percent(sample_s)
+    steal: float | None = getattr(shares, "steal", None)
     return Snapshot(
-        now=now(),
-        load1=psutil.getloadavg()[0],
-        busy=busy,
+        # Waiting for a disk is not busy.
+        busy=1.0 - min(1.0, (shares.idle + getattr(shares, "iowait", 0.0)) / 100),
         others=used_by_others(before, look(), os.getpid()),
-        steal=steal,
+        steal=None if steal is None else steal / 100,
         free_disk_bytes=free(home.root),
         free_memory_bytes=psutil.virtual_memory().available,
     )
 
 
 def settle(
-    limits: HostLimits,
+    observe: Callable[[], Snapshot],
+    wrong: Callable[[Snapshot], list[str]],
+    longest_s: float,
     note: Callable[[str], None],
     *,
-    cpus: int | None = None,
-    look: Callable[[], tuple[float, float]] | None = None,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
-) -> float:
-    """Wait until the host is quiet, or for as long as the limits allow, and return the seconds waited.
-
-    `look` returns (load, busy share); None for the host's own. `note` is called once if it waits.
-    """
-    look = look or (lambda: (psutil.getloadavg()[0], _cpu_shares(pause)[0]))
-    cpus = cpus or psutil.cpu_count() or 1
-    begun = clock()
-    waiting = False
-    while noisy := _load_noise(limits, cpus, *look()):
-        left_s = DURATION.parse(limits.settle) - (clock() - begun)
+) -> Snapshot:
+    """Observe the host until nothing is wrong, or for so many seconds; `note` is called once if it waits."""
+    begun, waiting = clock(), False
+    while reasons := wrong(seen := observe()):
+        left_s = longest_s - (clock() - begun)
         if left_s <= 0:
             break
         if not waiting:
-            note(f"{'; '.join(noisy)}: waiting for a quiet host, {limits.settle} at most")
+            note(f"waiting for a quiet host, for {duration(longest_s)} at most: {'; '.join(reasons)}")
             waiting = True
-        pause(min(_SETTLE_POLL_S, left_s))
-    return clock() - begun if waiting else 0.0
-
-
-def examine(
-    environment: Environment,
-    seen: Snapshot,
-    limits: HostLimits,
-    heap_mb: int,
-    last: tuple[int, str] | None,
-    on_busy: BusyAction,
-) -> Fitness:
-    """Check a host against a suite's limits; with `fail`, one that is not quiet is refused.
-
-    `last` is number and start, ISO 8601, of the last measured night; `heap_mb` is of a node.
-    """
-    refused = _lacks(seen, limits, heap_mb)
-    noise: list[str] = []
-    if environment.other_java:
-        reason = f"other Java processes are up: {', '.join(environment.other_java)}"
-        (noise if limits.other_java == "mark" else refused).append(reason)
-    usual = _load_noise(limits, environment.cpus, seen.load1, seen.busy)
-    if seen.steal is not None and seen.steal > MOST_STEAL:
-        usual.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")
-    if limits.governor not in {None, environment.governor} and environment.governor is not None:
-        usual.append(f"the CPU governor is '{environment.governor}', not '{limits.governor}'")
-    (refused if on_busy == "fail" else noise).extend(usual)
-    notes = _clock_notes(seen.now, last)
-    if limits.governor is not None and environment.governor is None:
-        notes.append(f"the kernel does not say whether the CPU governor is '{limits.governor}'")
-    return Fitness(tuple(refused), tuple(noise), tuple(notes))
+        pause(min(_POLL_S, left_s))
+    return seen
 
 
 def check_quiet(
@@ -168,113 +139,139 @@ def check_quiet(
     note: Callable[[str], None],
     on_busy: BusyAction | None,
     *,
-    glance: Callable[[Home], Snapshot] | None = None,
+    glance: Callable[[Home], Snapshot] = lambda home: snapshot(home, sample_s=_GLANCE_S),
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
     """Warn that the host is busy, or short of memory or disk, before runs; first wait for its end, or fail.
 
-    The load average is not considered: it still includes what has just ended, such as the previous run. Runs
-    in test mode are exempt from the warning, which is what None is, too.
+    Runs in test mode are exempt from the warning, which is what None is, too.
 
     Raises:
         BenchctlError: If the host is busy, and `on_busy` is `fail`.
     """
-    reacting = on_busy not in {None, "warn"}
     heaps = [
         0 if spec.target else spec.heap_mb or plan.heap_mb
         for plan in plans
-        if reacting or not plan.test_mode
+        if on_busy in {"wait", "fail"} or not plan.test_mode
         for spec in plan.variants
     ]
     if not heaps:
         return
-    glance = glance or partial(snapshot, sample_s=_GLANCE_S)
-    begun, waiting = clock(), False
-    while wrong := "; ".join(_busy(glance(home), max(heaps))):
-        if on_busy == "fail":
-            raise BenchctlError(f"host is busy: {wrong}", hint="stop other processes, or use: --on-busy warn")
-        left_s = LONGEST_WAIT_S - (clock() - begun) if on_busy == "wait" else 0.0
-        if left_s <= 0:
-            note(f"warning: host is busy, results may be inconclusive: {wrong}")
-            return
-        if not waiting:
-            note(f"waiting for a quiet host, for {duration(LONGEST_WAIT_S)} at most: {wrong}")
-            waiting = True
-        pause(min(_SETTLE_POLL_S, left_s))
+
+    def wrong(seen: Snapshot) -> list[str]:
+        return [*seen.lacks(HostLimits(), max(heaps)), *seen.noise()]
+
+    longest_s = LONGEST_WAIT_S if on_busy == "wait" else 0.0
+    seen = settle(lambda: glance(home), wrong, longest_s, note, clock=clock, pause=pause)
+    reasons = "; ".join(wrong(seen))
+    if reasons and on_busy == "fail":
+        raise BenchctlError(f"host is busy: {reasons}", hint="stop other processes, or use: --on-busy warn")
+    if reasons:
+        note(f"warning: host is busy, results may be inconclusive: {reasons}")
 
 
-def _busy(seen: Snapshot, heap_mb: int) -> list[str]:
-    """Return what is wrong with a host for an interactive run."""
-    return [*_lacks(seen, HostLimits(), heap_mb), *used_elsewhere(seen)]
+# What the driver costs on this host, and how many processes a plan's clients need.
 
 
-def used_elsewhere(seen: Snapshot) -> list[str]:
-    """Return what else uses the CPUs, as far as results would show it."""
-    wrong = []
-    if seen.others is not None and seen.others.used > _MOST_OTHERS:
-        wrong.append(f"other processes use {cpus_used([seen.others])}")
-    if seen.steal is not None and seen.steal > MOST_STEAL:
-        wrong.append(f"the hypervisor took {seen.steal:.0%} of the CPUs' time")
-    return wrong
+def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = None) -> Calibration:
+    """Measure the driver against the built-in server, for about four seconds.
+
+    Nothing else may be measuring on this host: call it with the host lock held. Setting `stop` ends it with
+    an error. Where the load of the plan comes from other hosts, it is their drivers that are measured.
+
+    Raises:
+        BenchctlError: If the server does not start, a request fails, it is stopped, or a host cannot be used.
+    """
+    observer.stage("calibration: what the driver itself costs")
+    by_host: dict[str, Calibration] = {}
+    if plan is not None and plan.load_hosts:
+        # Dask takes a second to load, and is there only where hosts are.
+        from benchctl.hosts.pool import calibrate_hosts  # noqa: PLC0415 - see above
+
+        by_host = calibrate_hosts(checked_hosts(plan))
+    if plan is None or len(by_host) < max(len(plan.load_hosts), 1):
+        with floor_stub() as base_url:
+            here = measure_floor(base_url, stop=stop)
+        local = () if plan is None else (name for name in plan.load_hosts if name not in by_host)
+        by_host[next(iter(local), "")] = here
+    costliest = max(by_host.values(), key=lambda calibration: calibration.error_p50_ns)
+    by_name = {name: one for name, one in by_host.items() if name}
+    return msgspec.structs.replace(costliest, hosts=by_name)
 
 
-def _lacks(seen: Snapshot, limits: HostLimits, heap_mb: int) -> list[str]:
-    """Resources that do not suffice to measure at all."""
-    reasons = []
-    if seen.free_disk_bytes < limits.least_free_gb * _GB:
-        reasons.append(
-            f"{seen.free_disk_bytes / _GB:.1f} GB are free on the disk of benchctl's home, "
-            f"{limits.least_free_gb:g} GB are wanted"
-        )
-    if limits.least_free_memory_gb is None:
-        wanted = (heap_mb + BESIDE_HEAP_MB) * _MIB
-        why = f" for a node with a heap of {heap_mb} MiB"
-    else:
-        wanted, why = round(limits.least_free_memory_gb * _GB), ""
-    if seen.free_memory_bytes < wanted:
-        reasons.append(
-            f"{seen.free_memory_bytes / _GB:.1f} GB of memory are free, {wanted / _GB:.1f} GB are wanted{why}"
-        )
-    return reasons
+_KEPT_NAME = "calibration.json"
+_KEPT_VERSION = 2
 
 
-def _load_noise(limits: HostLimits, cpus: int, load1: float, busy: float) -> list[str]:
-    reasons = []
-    if load1 > limits.max_load * cpus:
-        reasons.append(
-            f"the load is {load1:.1f} on {cpus} CPU{'s' if cpus > 1 else ''}, "
-            f"more than {limits.max_load:g} each"
-        )
-    if busy > PERCENT.parse(limits.max_busy):
-        reasons.append(f"the CPUs are {busy:.0%} busy, more than {limits.max_busy}")
-    return reasons
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    machine: str
+    calibration: Calibration
+    calibration_version: int = _KEPT_VERSION
 
 
-def _clock_notes(now: datetime, last: tuple[int, str] | None) -> list[str]:
-    """A clock that cannot be right; nights are ordered by number, so it does not matter to them."""
-    notes = []
-    if now.year < _FIRST_YEAR:
-        notes.append(f"the clock says {now:%Y-%m-%d}: it has not been set")
-    if last is not None and now + _CLOCK_SLACK < datetime.fromisoformat(last[1]):
-        notes.append(
-            f"the clock went back: it says {now:%Y-%m-%d %H:%M}, and night {last[0]} before this one "
-            f"began at {last[1]}"
-        )
-    return notes
+def _machine() -> str:
+    return (
+        f"{platform.node()}, {platform.release()}, {psutil.cpu_count()} CPUs, benchctl {benchctl.__version__}"
+    )
 
 
-def _cpu_shares(pause: Callable[[float], None], sample_s: float = SAMPLE_S) -> tuple[float, float | None]:
-    """(busy, stolen) shares of all CPUs' time during a sample; waiting for a disk is not busy."""
-    before = psutil.cpu_times()
-    pause(sample_s)
-    after = psutil.cpu_times()
-    # Guest time is included in user and nice.
-    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-    spent = {name: getattr(after, name, 0.0) - getattr(before, name, 0.0) for name in names}
-    total = sum(spent.values())
-    if total <= 0:
-        return 0.0, None
-    idle = spent["idle"] + spent["iowait"]
-    steal = spent["steal"] / total if hasattr(after, "steal") else None
-    return min(1.0, max(0.0, 1.0 - idle / total)), steal
+def keep_calibration(home: Home, calibration: Calibration) -> None:
+    """Keep what the driver costs here, for all runs that follow on this host."""
+    write_versioned(home.root / _KEPT_NAME, _Kept(_machine(), calibration))
+
+
+def kept_calibration(home: Home) -> Calibration | None:
+    """Return what the driver costs here; None before it was measured on this host by this benchctl."""
+    try:
+        kept = read_versioned(home.root / _KEPT_NAME, _Kept, "calibration", _KEPT_VERSION)
+    except BenchctlError:
+        return None  # it is measured again
+    return kept.calibration if kept is not None and kept.machine == _machine() else None
+
+
+def calibration_of(bench: Bench, plan: Plan, *, is_needed: bool = False) -> Calibration | None:
+    """Return what the driver costs where a plan's load comes from.
+
+    Of this host, it is what `benchctl doctor` or an earlier run kept, and measured only if `is_needed`;
+    other hosts are always measured.
+    """
+    if plan.load_hosts:
+        return calibrate(bench.observer, bench.stop, plan)
+    calibration = kept_calibration(bench.home)
+    if calibration is None and is_needed:
+        calibration = calibrate(bench.observer, bench.stop, plan)
+        keep_calibration(bench.home, calibration)
+    return calibration
+
+
+# One process of clients sent ten times as many requests a second on every machine tried.
+EASY_PER_S = 1_000.0
+# Beyond half of a process's maximum against a server that does nothing, lag becomes visible.
+_COMFORTABLE = 0.5
+
+
+def most_offered_per_s(plan: Plan) -> float:
+    """Return the highest total rate of tasks that run together, requests a second; 0 without targets."""
+    search = plan.redline
+    if search is not None:
+        return search.max_per_s or 0.0
+    steps = (
+        [challenge.schedule[place] for place in step]
+        for challenge in (*plan.all_warmups, *plan.schedules)
+        for step in challenge.steps
+    )
+    return max((sum(task.rate_per_s or 0.0 for task in tasks) for tasks in steps), default=0.0)
+
+
+def needs_calibration(plan: Plan) -> bool:
+    """Return whether only a measurement can show that one process handles the plan's load."""
+    return most_offered_per_s(plan) > EASY_PER_S
+
+
+def with_workers(plan: Plan, calibration: Calibration, cpus: int) -> Plan:
+    """The plan with as many processes as its load needs on each of its hosts, at most one per CPU."""
+    drivers = calibration.hosts.values() or [calibration]
+    comfortable = _COMFORTABLE * min(max(driver.clients_per_s, driver.one_client_per_s) for driver in drivers)
+    needed = math.ceil(most_offered_per_s(plan) / comfortable / len(drivers))
+    return msgspec.structs.replace(plan, workers=max(1, min(needed, cpus)))

@@ -84,6 +84,8 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
         for spec in run.plan.variants
         if spec.target is None and run.plan.micro is None
     ]
+    download = seconds = 0.0
+    disk = 0.0 if not specs or any((home.root / "jdks").glob("*")) else _RUNTIME_BYTES
     engines = {
         (spec.engine, spec.version, spec.distribution): spec for _, spec in specs if spec.place is None
     }

@@ -13,7 +13,7 @@ from benchctl.home import Home
 from benchctl.results.figures import Calibration, PacedLag
 from benchctl.results.model import RunRecord
 from benchctl.run.bench import SilentObserver
-from benchctl.run.calibrate import calibrate, keep_calibration, kept_calibration
+from benchctl.run.fitness import calibrate, keep_calibration, kept_calibration
 from builders import make_driver, make_fork, make_record, make_summary
 
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from benchctl.results.figures import Calibration
-from benchctl.run.calibrate import most_offered_per_s, needs_calibration, with_workers
+from benchctl.run.fitness import most_offered_per_s, needs_calibration, with_workers
 from benchctl.track.model import Challenge, Task
 from builders import make_plan
 from redlines import SEARCH
