@@ -267,9 +267,9 @@ class Conditions(RunSettings, frozen=True, forbid_unknown_fields=True, rename="k
     corpus: Annotated[
         str,
         _said(
-            "JSON Lines (also .zst, .bz2, .gz) for the only index, for INDEX, or as named in action lines.",
+            "JSON Lines (also .zst, .bz2, .gz) for the only index, or as named in action lines.",
             "What to measure",
-            metavar="[INDEX=]FILE",
+            metavar="FILE",
         ),
     ] = ""
     corpus_dirs: Annotated[

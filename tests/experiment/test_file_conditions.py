@@ -150,16 +150,12 @@ def test_a_measurement_sweeps_histories_whose_points_rows_name(tmp_path: Path):
         load(tmp_path, text.replace('sweep: ["', 'warmup-challenges: [polluted], sweep: ["'))
 
 
-@pytest.mark.parametrize("index", ["", "big5"])
-def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: Path, index: str):
+def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: Path):
     (tmp_path / "own.json").write_text('{"a": 1}\n' * 30)
-    text = EXPERIMENT.replace("docs: 20k\n", f"corpus: {index and f'{index}='}own.json\n")
+    text = EXPERIMENT.replace("docs: 20k\n", "corpus: own.json\n")
     files = load(tmp_path, text).plans["fresh"].files
-    assert (files.local_index or "", files.local, files.docs) == (index, tmp_path / "own.json", None)
+    assert (files.local, files.docs) == (tmp_path / "own.json", None)
     assert load(tmp_path, text, Changes(docs=10)).plans["fresh"].files.docs == 10
-    if index:
-        with pytest.raises(UsageError, match="track 'big5' has no index 'other'"):
-            load(tmp_path, text.replace("big5=own", "other=own"))
 
 
 def test_counts_of_shipped_challenges_are_raised_where_that_is_asked_for(tmp_path: Path):

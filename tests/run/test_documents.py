@@ -21,10 +21,8 @@ from benchctl.run.documents import (
     expected_corpus,
     find_corpus,
     is_generated,
-    named_file,
     needs_documents,
     parcels,
-    placed_corpus,
     sources,
     vector_files,
 )
@@ -110,9 +108,6 @@ def test_generated_documents_need_one_place_to_go_to():
 
 
 def test_a_file_of_ones_own_is_for_one_index(tmp_path: Path):
-    several = track(indices=(Index("a", IndexBody()), Index("b", IndexBody())))
-    with pytest.raises(UsageError, match="no index 'c'"):
-        expected(several, "ask", local=Path("x.json"), local_index="c")
     with pytest.raises(UsageError, match="track 'house' has no index"):
         expected(track(indices=()), "ask", local=Path("x.json"))
     assert expected(track(corpus()), "ask", local=write(tmp_path), docs=3).documents == 3
@@ -266,7 +261,7 @@ def test_a_file_of_ones_own_fills_several_indices_if_its_action_lines_name_them(
     assert find(several, "ask", local=acts, docs=2).documents == 2
     with pytest.raises(UsageError, match=r"has 2 indices, and .* has no action lines") as caught:
         find(several, "ask", local=write(folder))
-    assert "INDEX=FILE with one of a, b" in caught.value.hint
+    assert "name the indices: a, b" in caught.value.hint
 
 
 def test_a_file_that_changed_since_the_plan_was_made_is_told(find: Find, folder: Path, home: Home):
@@ -326,28 +321,3 @@ def test_readers_open_any_slice(find: Find, folder: Path, home: Home):
     (parcel,) = parcels(make_plan(corpus=find(track(corpus()), "ask")), track(), home)
     assert b"".join(parcel.reader()).count(b"\n") == 6
     assert b"".join(parcel.reader(2, 4)) == b'{"n":2}\n{"n":3}\n'
-
-
-def test_a_file_replaces_the_documents_of_the_index_that_is_named(folder: Path, home: Home, tmp_path: Path):
-    write(folder, "fines", 4)
-    people, fines = corpus(), corpus("fines", lines=4, target_index="b")
-    several = track(people, fines, indices=(Index("a", IndexBody()), Index("b", IndexBody())))
-    own = FileOptions(local=write(tmp_path, "own", 9), local_index="a", folders=(folder,))
-    plan = msgspec.structs.replace(make_plan(), track=str(folder / "track.json"))
-    found = find_corpus(plan, several, own, home, SilentObserver())
-    assert [(file.index, file.corpus, file.documents) for file in found.files] == [
-        ("a", "", 9), ("b", "fines", 4),
-    ]  # fmt: skip
-    taken = sources(msgspec.structs.replace(plan, corpus=found), several, home)
-    assert [source.corpus for source in taken] == ["people", "fines"]
-    with pytest.raises(UsageError, match="index 'b' of track 'house' would have no documents"):
-        find_corpus(plan, msgspec.structs.replace(several, corpora=(people,)), own, home, SilentObserver())
-
-
-def test_a_file_may_say_which_index_it_is_for(tmp_path: Path):
-    (tmp_path / "a=b.json").write_text("{}\n", encoding="utf-8")
-    assert placed_corpus("logs=own.json", tmp_path) == f"logs={tmp_path / 'own.json'}"
-    assert named_file(f"logs={tmp_path / 'own.json'}") == ("logs", tmp_path / "own.json")
-    assert named_file(placed_corpus("a=b.json", tmp_path)) == ("", tmp_path / "a=b.json")
-    assert named_file("own.json", tmp_path) == ("", tmp_path / "own.json")
-    assert named_file(None) == ("", None)

@@ -100,7 +100,7 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
     form = read(
         tmp_path,
         "variants: [es, 'mine=os,jar:./l.jar']\nvariants-file: v.yml\njdk: ./jdk\n"
-        "challenges: [range-only, c.json]\nwarmup-challenges: [sub/w.json]\ncorpus: a=d.json\n"
+        "challenges: [range-only, c.json]\nwarmup-challenges: [sub/w.json]\ncorpus: d.json\n"
         "corpus-dirs: [more]\nhosts: h.yml\ntrack: tracks/mine\nparams: {iterations: 3}\nheap: 1g\n"
         "evidence: {kinds: [inlining]}\nuntil-decided: true\n",
     )
@@ -111,7 +111,7 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
         jdk=f"{here}/jdk",
         challenges=("range-only", f"{here}/c.json"),
         warmup_challenges=(f"{here}/sub/w.json",),
-        corpus=f"a={here}/d.json",
+        corpus=f"{here}/d.json",
         corpus_dirs=(f"{here}/more",),
         hosts=f"{here}/h.yml",
         track=f"{here}/tracks/mine",

@@ -1,11 +1,9 @@
 """The data every fork starts on, and the documents of a run: generated, from files, or none."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -24,7 +22,7 @@ from benchctl.corpus.source import (
     require_file,
 )
 from benchctl.corpus.source import names_of as file_names
-from benchctl.disk import disk_errors, expanded, replacing
+from benchctl.disk import disk_errors, replacing
 from benchctl.engine.declared import places
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
@@ -163,29 +161,6 @@ class FileOptions:
     folders: tuple[Path, ...] = ()  # searched in addition to the track's own
     docs: int | None = None  # in total; None for all
     at_most: bool = False  # fewer will do if there are no more
-    # The index or data stream that `local` is for; empty for the track's only one, or those of action lines.
-    local_index: str = ""
-
-
-def named_file(text: str | None, folder: Path = Path()) -> tuple[str, Path | None]:
-    """Split `[INDEX=]FILE` into the index, empty if not named, and the path; a file of such a name wins.
-
-    Args:
-        text: as written; None for no file.
-        folder: that the path is relative to.
-    """
-    if text is None:
-        return "", None
-    name, _, path = text.partition("=")
-    if not path or "/" in name or (folder / text).exists():
-        name, path = "", text
-    return name, folder / expanded(path)
-
-
-def placed_corpus(text: str, folder: Path) -> str:
-    """Return `[INDEX=]FILE` with the path made absolute."""
-    name, path = named_file(text, folder)
-    return f"{name}={path}" if name else str(path or "")
 
 
 @dataclass(frozen=True)
@@ -215,19 +190,11 @@ class FileReader:
         return open_file(self.file, self.home, start=start, stop=stop)
 
 
-class Reader(Protocol):
-    """Opens documents, repeatedly."""
-
-    def __call__(self, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
-        """Blocks of whole lines: documents [start, stop), by default all."""
-        ...
-
-
 @dataclass(frozen=True)
 class Parcel:
     """Documents for one target when an index is prepared."""
 
-    reader: Reader
+    reader: Callable[..., Iterator[bytes]]  # of (start, stop): blocks of whole lines, by default of all
     documents: int
     bytes_each: float
     index: str | None = None  # None if action lines name it, or for a data stream
@@ -262,19 +229,8 @@ def expected_corpus(
             hint="give --corpus FILE, or remove it",
         )
     if files.local is not None:
-        named = files.local_index
-        if named not in wanted.names and (named or not wanted.names):
-            raise UsageError(
-                f"--corpus: track '{track.name}' has no index '{named}'"
-                if named
-                else f"--corpus: track '{track.name}' has no index",
-                hint=_index_of_file(track) if wanted.names else "name another track",
-            )
-        if named and len(wanted.names) > 1 and files.docs is not None and not files.at_most:
-            raise UsageError(
-                "--docs cannot be used with --corpus INDEX=FILE: it would be a share of the other files, too",
-                hint="give a file with as many documents",
-            )
+        if not wanted.names:
+            raise UsageError(f"--corpus: track '{track.name}' has no index", hint="name another track")
         require_file(files.local)
         return msgspec.structs.replace(_NONE, documents=files.docs or 0)
     if track.corpora:
@@ -336,10 +292,6 @@ def find_corpus(
         corpus_files: tuple[CorpusFile, ...] = (
             _local(files.local, files, track, home, progress, looking=looking),
         )
-        if files.local_index and len(places(track).names) > 1:
-            others = _without(track, files.local_index)
-            own = dataclasses.replace(files, docs=None)
-            corpus_files += _declared(plan, others, own, home, observer, progress, looking=looking)
     elif not track.corpora:
         return plan.corpus
     else:
@@ -393,11 +345,13 @@ def parcels(plan: Plan, track: Track, home: Home) -> tuple[Parcel, ...]:
 
 def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
     """Return the sources of tasks that send documents; empty if those are generated."""
+    # What operations call the track's only corpus is the user's file in its place.
+    only = track.corpora[0].name if len(track.corpora) == 1 else ""
     return tuple(
         Source(
             open=FileReader(home, file),
             document_count=file.documents,
-            corpus=file.corpus or _replaced(file, track),
+            corpus=file.corpus or only,
             index=file.index,
             data_stream=file.data_stream,
             type=file.type,
@@ -496,7 +450,7 @@ def _local(
 ) -> CorpusFile:
     """The user's own file, in place of the track's documents; action lines name any of its indices."""
     wanted = places(track)
-    target = files.local_index or wanted.names[0]
+    target = wanted.names[0]
     is_index = target in {index.name for index in wanted.indices}
     index = target if is_index else ""
     if looking:
@@ -510,61 +464,19 @@ def _local(
             data_stream=None if is_index else target,
         )
     look = partial(local_file, path, index=index, home=home, progress=progress)
-    if files.docs is None or (files.at_most and look().held <= files.docs):
-        file = look()
-    else:
+    file = look() if files.docs is None or files.at_most else look(docs=files.docs)
+    if files.at_most and files.docs is not None and file.held > files.docs:
         file = look(docs=files.docs)
     if not file.held:
         raise UsageError(f"{path} holds no documents", hint="give a file with one JSON document a line")
-    if not (files.local_index or file.has_actions) and len(wanted.names) > 1:
+    if not file.has_actions and len(wanted.names) > 1:
         raise UsageError(
             f"--corpus: track '{track.name}' has {len(wanted.names)} indices, and {path} has no action lines",
-            hint=_index_of_file(track),
+            hint=f"give a file whose action lines name the indices: {', '.join(wanted.names[:_MOST_NAMES])}",
         )
     if is_index or file.has_actions:
         return file
     return msgspec.structs.replace(file, index=None, data_stream=target)
-
-
-def _index_of_file(track: Track) -> str:
-    listed = ", ".join(places(track).names[:_MOST_NAMES])
-    return f"give --corpus INDEX=FILE with one of {listed}, or a file whose action lines name the indices"
-
-
-def _replaced(file: CorpusFile, track: Track) -> str:
-    """Return the corpus that operations name and mean the user's file by; empty if several could be."""
-    target = file.index or file.data_stream
-    names = [
-        corpus.name
-        for corpus in track.corpora
-        if len(track.corpora) == 1 or any(_target(document) == target for document in corpus.documents)
-    ]
-    return names[0] if len(names) == 1 else ""
-
-
-def _target(documents: Documents) -> str | None:
-    return documents.target_index or documents.target_data_stream
-
-
-def _without(track: Track, target: str) -> Track:
-    """Return the track without the documents of an index or data stream.
-
-    Raises:
-        UsageError: If an index is left without any.
-    """
-    kept = [
-        (corpus, tuple(document for document in corpus.documents if target != _target(document)))
-        for corpus in track.corpora
-    ]
-    corpora = tuple(msgspec.structs.replace(corpus, documents=files) for corpus, files in kept if files)
-    filled = {_target(documents) for corpus in corpora for documents in corpus.documents}
-    empty = [name for name in places(track).names if name not in {*filled, target}]
-    if empty and None not in filled:
-        raise UsageError(
-            f"--corpus {target}=FILE: index '{empty[0]}' of track '{track.name}' would have no documents",
-            hint="declare corpora for the other indices in the track",
-        )
-    return msgspec.structs.replace(track, corpora=corpora)
 
 
 def _declared(

@@ -22,7 +22,7 @@ from benchctl.results.plan import (
     StopSpec,
     VariantSpec,
 )
-from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions, named_file, placed_corpus
+from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec
 from benchctl.spec import (
@@ -61,10 +61,10 @@ def pin_of_form(form: Conditions, workers: int) -> PinSpec | None:
 
 def files_of(form: Conditions, *, at_most: bool = False) -> FileOptions:
     """Return which documents come from files; with `at_most`, fewer than asked for will do."""
-    index, local = named_file(form.corpus or None)
+    local = Path(expanded(form.corpus)) if form.corpus else None
     folders = tuple(map(Path, form.corpus_dirs))
     docs = documents_of(form)
-    return FileOptions(local, folders, docs, at_most=at_most, local_index=index)
+    return FileOptions(local, folders, docs, at_most=at_most)
 
 
 def run_spec(
@@ -165,7 +165,7 @@ def placed(form: _C, folder: Path) -> _C:
         # In a repository, it is a name.
         track=form.track if form.track_repository else named_path(form.track, folder, track_names()),
         track_repository=form.track_repository and repository_place(form.track_repository, folder),
-        corpus=form.corpus and placed_corpus(form.corpus, folder),
+        corpus=form.corpus and absolute(form.corpus, folder),
         corpus_dirs=tuple(absolute(corpus_dir, folder) for corpus_dir in form.corpus_dirs),
         hosts=form.hosts and absolute(form.hosts, folder),
     )
