@@ -23,7 +23,7 @@ from benchctl.load.transport import open_client
 from benchctl.load.work import WorkContext
 from benchctl.results.figures import HostFigures
 from benchctl.results.samples import Columns, SampleSpool
-from benchctl.run.steps import host_figures
+from benchctl.run.fork import host_figures
 from benchctl.track.model import Task
 from benchctl.track.operations.catalogue import decode_operation
 from load.stub_server import Reply, StubServer

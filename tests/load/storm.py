@@ -18,8 +18,8 @@ from benchctl.load.work import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.fork import EndedNode, Load, StepRunner
 from benchctl.run.session import Serving
-from benchctl.run.steps import EndedNode, Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Task
 from benchctl.track.operations import Operation

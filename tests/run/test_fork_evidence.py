@@ -10,12 +10,11 @@ import click
 import pytest
 import zstandard
 
-from benchctl.engine.node import Node
 from benchctl.errors import BenchctlError
 from benchctl.evidence.collectors import COLLECTORS, Scene
 from benchctl.evidence.commands import explain_group
 from benchctl.run import fork
-from benchctl.run.fork import Collection, collecting, keep_evidence
+from benchctl.run.fork import collecting, keep_evidence
 from benchctl.spec import EvidenceKind
 
 LONG = b"[1ns][7] a line\n" * 100_000
@@ -28,27 +27,13 @@ class Recorder:
     scene: Scene
     kind: EvidenceKind = "jit"
     calls: list[str] = field(default_factory=list)
-    breaks: str = ""
-
-    def flags(self) -> tuple[str, ...]:
-        return (f"-X{self.kind}",)
-
-    def begin(self, node: Node) -> None:
-        self._note("begin")
-        del node
-
-    def measured(self, node: Node) -> None:
-        self._note("measured")
-        del node
+    breaks: bool = False
 
     def end(self) -> None:
         (self.scene.folder / f"{self.kind}.log").write_bytes(LONG if self.kind == "jit" else b"short")
-        self._note("end")
-
-    def _note(self, what: str) -> None:
-        self.calls.append(what)
-        if what == self.breaks:
-            raise BenchctlError(f"{self.kind} broke at its {what}")
+        self.calls.append("end")
+        if self.breaks:
+            raise BenchctlError(f"{self.kind} broke at its end")
 
 
 Recorders = list[Recorder]
@@ -63,21 +48,15 @@ def recorders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorders:
     return made
 
 
-NODE = Node.__new__(Node)
-
-
-def collect(recorders: Recorders, kept: Path, during: Callable[[], None] = lambda: None) -> Collection:
+def collect(recorders: Recorders, kept: Path, during: Callable[[], None] = lambda: None) -> None:
     with collecting(("jit", "gc"), recorders[0].scene, kept) as found:
-        found.begin(NODE)
+        assert found == recorders
         during()
-        found.measured(NODE)
-    return found
 
 
-def test_collectors_are_called_in_their_order_and_their_flags_add_up(recorders: Recorders, tmp_path: Path):
-    found = collect(recorders, tmp_path / "kept")
-    assert [one.calls for one in recorders] == [["begin", "measured", "end"]] * 2
-    assert found.flags == ("-Xjit", "-Xgc")
+def test_collectors_end_in_their_order(recorders: Recorders, tmp_path: Path):
+    collect(recorders, tmp_path / "kept")
+    assert [one.calls for one in recorders] == [["end"]] * 2
 
 
 def test_what_they_leave_is_moved_and_long_logs_are_packed(recorders: Recorders, tmp_path: Path):
@@ -105,16 +84,16 @@ def interrupt() -> None:
 def test_evidence_of_what_failed_is_kept_and_the_failure_is_what_is_told(
     recorders: Recorders, tmp_path: Path, during: Callable[[], None], raised: type[BaseException]
 ):
-    recorders[0].breaks = "end"
+    recorders[0].breaks = True
     with pytest.raises(raised) as caught:
         collect(recorders, tmp_path / "kept", during)
     assert "broke" not in str(caught.value)
-    assert [one.calls for one in recorders] == [["begin", "end"]] * 2
+    assert [one.calls for one in recorders] == [["end"]] * 2
     assert (tmp_path / "kept" / "gc.log").exists()
 
 
 def test_a_collector_that_fails_stops_no_other(recorders: Recorders, tmp_path: Path):
-    recorders[0].breaks = "end"
+    recorders[0].breaks = True
     with pytest.raises(BenchctlError, match="jit broke at its end"):
         collect(recorders, tmp_path / "kept")
     assert recorders[1].calls[-1] == "end"

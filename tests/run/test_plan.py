@@ -10,12 +10,12 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.results.metrics import METRIC_KINDS
-from benchctl.results.plan import PinSpec, Plan, TargetSpec
-from benchctl.run.checks import checked_hosts
+from benchctl.results.plan import EvidenceSpec, PinSpec, Plan, TargetSpec
 from benchctl.run.documents import FileOptions
 from benchctl.run.plan import (
     SETTLING_DOCUMENTS,
     RunSpec,
+    checked_hosts,
     plan_run,
     reload_track,
     settled,
@@ -119,14 +119,15 @@ def test_a_parameter_that_only_a_warm_up_knows_needs_its_name(tmp_path: Path, of
         ({"ingest_clients": 0}, "--ingest-clients"),
         ({"index_builds": 0}, "--index-builds: must be at least 1"),
         ({"index_builds": 4}, "--index-builds 4 needs at least 4 forks"),
-        ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: a cluster that runs already"),
+        ({"index_builds": 2, "variants": (ES, RUNNING)}, "--index-builds: .* a cluster that runs already"),
         ({"metrics": "cpu,cpus"}, "unknown metric 'cpus'"),
         (
             {"metrics": "took,cpu_search", "variants": (ES, RUNNING)},
             "--metric cpu_search: not available for running clusters.*the node's process",
         ),
-        ({"page_cache": "cold", "variants": (ES, RUNNING)}, "--page-cache: benchctl does not start the node"),
-        ({"pin": PinSpec((0,), (1,)), "variants": (RUNNING,)}, "--pin: benchctl has no say in the CPUs"),
+        ({"page_cache": "cold", "variants": (ES, RUNNING)}, "--page-cache: .* runs already"),
+        ({"pin": PinSpec((0,), (1,)), "variants": (RUNNING,)}, "--pin: .* runs already"),
+        ({"evidence": EvidenceSpec(("profile",)), "variants": (RUNNING,)}, "--evidence: .* runs already"),
         ({"params": {"iteration": 3}}, "iteration"),
         ({"params": {"nowhere.iterations": 3}}, "nowhere.iterations"),
         ({"params": {"iterations": "many"}}, "iterations"),

@@ -8,7 +8,7 @@ import pytest
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.plan import TargetSpec
-from benchctl.run.checks import check_index_settings
+from benchctl.run.plan import check_index_settings
 from benchctl.run.work import work_context
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
@@ -30,16 +30,6 @@ def test_index_settings_want_an_index_that_benchctl_makes(tmp_path: Path):
     streams, _ = load_track(str(folder), {})
     with pytest.raises(UsageError, match="'own' has index settings, but no index is made"):
         check_index_settings((OWN,), streams, "prepared", ())
-
-
-def test_an_index_setting_that_the_track_has_makes_no_variant():
-    track, _ = load_track("big5", {})
-    same = msgspec.structs.replace(OWN, index_settings={"index.codec": "best_compression"})
-    for variants in ((ES, same), (same, ES)):
-        with pytest.raises(UsageError, match=r"are the same: the track has index\.codec=best_compression"):
-            check_index_settings(variants, track, "prepared", ())
-    check_index_settings((OWN, same), track, "prepared", ())
-    check_index_settings((ES, msgspec.structs.replace(same, heap_mb=512)), track, "prepared", ())
 
 
 def test_a_challenge_that_makes_the_track_s_index_gives_it_the_variant_s_settings(tmp_path: Path):

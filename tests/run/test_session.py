@@ -18,7 +18,6 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.plan import TargetSpec
-from benchctl.run.fork import build_of
 from benchctl.run.session import Serving, Subject, TargetSubject
 from builders import ES
 
@@ -104,11 +103,6 @@ def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_pat
             assert (work / "data" / "which").read_text() == str(number)
     with several.workspace(home, "answers") as work:
         assert (work / "data" / "which").read_text() == "0"
-
-
-@pytest.mark.parametrize(("builds", "taken"), [(0, [0, 0, 0, 0]), (2, [0, 1, 0, 1])])
-def test_forks_take_builds_in_turn(builds: int, taken: list[int]):
-    assert [build_of(block, [INDEX] * builds) for block in range(4)] == taken
 
 
 def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Subject, tmp_path: Path):

@@ -34,9 +34,8 @@ from benchctl.home import resolve_home
 from benchctl.quantities import DURATION, PERCENT
 from benchctl.report.table import Format
 from benchctl.results.plan import Plan, RedlineSpec
-from benchctl.run.checks import check_options
 from benchctl.run.orchestrate import Extras, start_run
-from benchctl.run.plan import RunSpec, freeze, refuse_sweep
+from benchctl.run.plan import RunSpec, check_options, freeze, refuse_sweep
 from benchctl.run.targets import check_targets
 from benchctl.spec import BusyAction, RunForm
 from benchctl.track.load import load_track, reject_unused

@@ -25,8 +25,8 @@ from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.model import OtherLoad
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench, Observer
-from benchctl.run.checks import checked_hosts
 from benchctl.run.host import look, used_by_others
+from benchctl.run.plan import checked_hosts
 from benchctl.spec import BusyAction
 from benchctl.stats.disturbed import cpus_used
 

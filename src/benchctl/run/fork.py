@@ -1,94 +1,510 @@
-"""Fork: a fresh node on a private copy of the index, the schedules, and their evidence."""
+"""Fork: fresh nodes on a private copy of the index, the steps of the schedules, their costs and evidence."""
 
 import dataclasses
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
+import numpy as np
 import zstandard
 
 from benchctl.disk import disk_errors, open_regular
+from benchctl.engine.client import WRITE_CLOCKS
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.node import Collector, Node, Scene
 from benchctl.engine.prepared_index import prepare_page_cache, resident_share, settle
+from benchctl.engine.process import GcPause, Reading, cpu_of
 from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
-from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool
+from benchctl.load.client import NodeGone
+from benchctl.load.executor import WorkerPool, run_step
+from benchctl.load.task_clients import Job, Stage, TaskResult, lanes_of
+from benchctl.load.transport import open_client
 from benchctl.load.turns import ALONE, Member
-from benchctl.results.figures import CurvePoint, TaskSummary
-from benchctl.results.model import (
-    BootRecord,
-    EngineFacts,
-    ForkRecord,
-    IndexFacts,
-    SegmentFacts,
-)
-from benchctl.results.plan import Plan, Step, boots
-from benchctl.results.samples import SampleSpool
+from benchctl.results.figures import DOCUMENTS, CurvePoint, DriverFigures, HostFigures, TaskSummary
+from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, SegmentFacts
+from benchctl.results.plan import Plan, Step, VariantSpec, boots
+from benchctl.results.samples import Outcome, SampleSpool
 from benchctl.results.store import RunFolder
 from benchctl.run.bench import SharedObserver
-from benchctl.run.checks import checked_hosts
 from benchctl.run.documents import streams_made
 from benchctl.run.host import look, used_by_others
-from benchctl.run.prepare import keep_folder, keep_logs, logs_kept_of_failure
+from benchctl.run.plan import checked_hosts
+from benchctl.run.prepare import NODE_DEATH_S, keep_folder, keep_logs, logs_kept_of_failure
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
-from benchctl.run.steps import EndedNode, Load, StepRunner, index_meters
+from benchctl.run.work import check_prepared, tasks_before_searches, work_context
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
-from benchctl.track.model import Track
+from benchctl.stats.disturbed import LARGE_SHARE
+from benchctl.track.model import Challenge, Task, Track
+from benchctl.track.operations import Asking
+from benchctl.track.operations.search import Bulk, BulkVectors
 
+# Schedule number of warm-up challenges' samples: kept, but never part of a figure.
+WARMUP_SCHEDULE = -1
+_FORCE_MERGE = "force-merge"
+# Two busy CPUs may keep a thread waiting for a quarter of a second.
+_LEAST_STOP_S = 0.5
+_NS_PER_MS = 1e6
+_BYTES_PER_MB = 1e6
+# Of which half a millisecond, by which took is off, is 5%.
+_LEAST_TOOK_NS = 10_000_000
+# Documents: `range` alone takes as many requests to settle on 100,000, on a million and on four.
+_AS_MANY_UP_TO = 4_000_000
 # Shorter logs stay uncompressed, for grep.
 _PACKED_FROM_BYTES = 1 << 20
 _LEVEL = 3
 
 
-class Collection:
-    """The collectors of one node start, in the order in which they are called."""
+# The tasks of one node start: warm-ups, then step by step, and what they come to.
 
-    def __init__(self, collectors: Sequence[Collector] = ()) -> None:
-        self._collectors = collectors
+
+@dataclass(frozen=True)
+class EndedNode:
+    """Facts about a node that has ended."""
+
+    searching: Collection[int] | None  # threads, by their numbers in the kernel; None if it was not asked
+    # Of the collector, on the clock of the samples; None without a log of them.
+    pauses: Sequence[GcPause] | None
+
+
+@dataclass(frozen=True)
+class MeasuredTask:
+    """A measured task that has finished."""
+
+    job: Job
+    result: TaskResult
+    gap_s: float  # from the end of the step before, or the node's being ready, to the start
+    # Before the first measured request and after the last, or around each turn; none if it ran beside others.
+    readings: tuple[Reading | None, ...] = ()
+    # Milliseconds that nodes spent on writing; empty if they were not asked.
+    written: Mapping[str, float] = field(default_factory=dict)
 
     @property
-    def flags(self) -> tuple[str, ...]:
-        """JVM flags, appended to the variant's."""
-        return tuple(flag for collector in self._collectors for flag in collector.flags())
+    def indexes(self) -> bool:
+        """True if the task counts documents."""
+        return (self.result.unit or self.job.operation.unit) == DOCUMENTS
 
-    def begin(self, node: Node) -> None:
-        """Begin, as for `Collector`, before the first task."""
-        for collector in self._collectors:
-            collector.begin(node)
 
-    def measured(self, node: Node) -> None:
-        """End measuring, as for `Collector`, after the last task."""
-        for collector in self._collectors:
-            collector.measured(node)
+@dataclass
+class Load:
+    """The load of one node start."""
 
-    def end(self) -> None:
-        """End all collectors, as for `Collector`, even if one fails.
+    # When the previous step ended, or the node was ready.
+    free_ns: int = field(default_factory=time.monotonic_ns)
+    outcomes: list[MeasuredTask] = field(default_factory=list)
+    warmed: set[str] = field(default_factory=set)  # operations of its warm-up challenges
+    # How much of the warm-up that operations are known to need they need here, 0 to 1.
+    needed_share: float = 1.0
+    searches: int = 0  # sent, warm-up included
+    requests_s: float = 0.0
+    read: Callable[[], Reading | None] | None = None
+    readings: list[Reading | None] = field(default_factory=list)  # of the step
+    member: Member = ALONE
+
+    def mark(self) -> None:
+        """Read a node of benchctl's own, where a task begins to be measured and where it ends."""
+        self.readings.append(None if self.read is None else self.read())
+
+    def summaries(
+        self, origin_ns: int, node: EndedNode | None, index: Mapping[str, float] = MappingProxyType({})
+    ) -> tuple[TaskSummary, ...]:
+        """The figures of the measured tasks; made when the node is gone, so that none costs it time.
+
+        Args:
+            origin_ns: what the samples count from, on the monotonic clock.
+            node: what is known of it.
+            index: figures of what they had indexed then; empty where that is not known.
+        """
+        summaries = [_summary(outcome, _still(outcome.job, self.outcomes)) for outcome in self.outcomes]
+        indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
+        # The index is that of the last task which filled it, whatever was done with it behind that.
+        left = dict(index) | _merged(self.outcomes, summaries)
+        alone = len({outcome.job.operation.name for outcome in self.outcomes}) == 1
+        found = []
+        sent: Counter[str] = Counter()
+        for place, (one, summary) in enumerate(zip(self.outcomes, summaries, strict=True)):
+            operation = one.job.operation
+            before = sent[operation.name] + summary.warmup_samples
+            sent[operation.name] = before + summary.samples
+            needed = 0 if operation.name in self.warmed else operation.settles_after(0, alone=alone)
+            lacking = math.ceil(needed * self.needed_share) - before
+            figures = meters(one.readings, one.result, origin_ns, node, one.written)
+            figures |= left if place in indexing[-1:] else {}
+            found.append(msgspec.structs.replace(summary, meters=figures, lacking_warmup=max(lacking, 0)))
+        return tuple(found)
+
+
+class StepRunner:
+    """Runs the steps of a plan's schedules on a node.
+
+    Setting `stop` ends a step early; `workers` are the processes of its clients, None for this one;
+    `left_out` are operations that no warm-up runs.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        track: Track,
+        home: Home,
+        observer: SharedObserver,
+        stop: threading.Event,
+        workers: WorkerPool | None = None,
+        *,
+        left_out: frozenset[str] = frozenset(),
+    ) -> None:
+        self._plan = plan
+        self._track = track
+        self._home = home
+        self._observer = observer
+        self._stop = stop
+        self._workers = workers
+        self._left_out = left_out
+        self._before_searches = tasks_before_searches(plan, track)
+
+    def stage(
+        self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
+    ) -> Stage:
+        """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
+        context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
+        return Stage(
+            open_wire=partial(open_client, serving.endpoint),
+            context=context,
+            origin_ns=origin_ns,
+            boot=boot,
+            spool=spool,
+            abort_on_failure=self._plan.on_error == "abort",
+        )
+
+    def run(self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, *, variant: str) -> None:
+        """Run the warm-up challenges, the variant's own first, then these steps.
 
         Raises:
-            BenchctlError: If a collector fails; the first of them.
+            BenchctlError: If the node fails, or a request does and that ends the run.
         """
-        raised: list[BenchctlError] = []
-        for collector in self._collectors:
-            try:
-                collector.end()
-            except BenchctlError as err:
-                raised.append(err)
-        if raised:
-            raise raised[0]
+        clock = time.monotonic()
+        load.free_ns = time.monotonic_ns()
+        schedules = self._plan.schedules
+        numbers = sorted({s[0][0] for s in steps})
+        warmups = self._plan.warmups_of(variant, numbers[0])
+        measured = [schedules[number] for number in numbers]
+        for challenge in (*warmups, *measured):
+            if challenge.cluster_settings:
+                serving.client.put_cluster_settings(challenge.cluster_settings)
+        for challenge in warmups:
+            for together in challenge.steps:
+                jobs = [self._job(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in together]
+                jobs = [job for job in jobs if job.operation.name not in self._left_out]
+                if jobs:
+                    self.run_step(serving, jobs, _stage_of(challenge, stage), load)
+        for step in steps:
+            tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]
+            own_stage = _stage_of(schedules[step[0][0]], stage)
+            self.run_step(serving, [self._job(*task) for task in tasks], own_stage, load)
+        load.requests_s += time.monotonic() - clock
+
+    def run_step(
+        self, serving: Serving, jobs: Sequence[Job], stage: Stage, load: Load
+    ) -> tuple[TaskResult, ...]:
+        """Run tasks concurrently; measured ones go into `load`.
+
+        Raises:
+            BenchctlError: If the node fails, or a request does and that ends the run; if the node refuses
+                what the challenge needs for its data; if benchctl itself stood still for much of a task.
+        """
+        label = ", ".join(job.task.label for job in jobs)
+        # Of a search, whose steps may take minutes on a slow node, every one is the same task.
+        step = f"step {jobs[0].position}: " if self._plan.redline is not None else ""
+        if load.member.leads:
+            self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
+        expected = requests_of(jobs)
+        load.readings = []
+        before = _write_clocks(serving, jobs, load)
+
+        def on_progress(done: int) -> None:
+            self._observer.check()
+            if load.member.leads:
+                self._observer.progress("requests", done, expected)
+            serving.glance()
+
+        tasks = [job.task for job in jobs]
+        try:
+            with load.member.step(
+                tasks, len(lanes_of(tasks)), measured=jobs[0].measured, mark=load.mark
+            ) as turns:
+                results = run_step(
+                    jobs,
+                    replace(stage, turns=turns),
+                    stop=self._stop,
+                    workers=self._workers,
+                    on_progress=on_progress,
+                    mark=load.mark if turns is None else None,
+                )
+        except NodeGone as err:
+            # The process tells more than the connection about why it is gone.
+            serving.check_alive(within_s=NODE_DEATH_S)
+            raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
+        serving.glance()
+        written = _spent(before, _write_clocks(serving, jobs, load))
+        for job, result in zip(jobs, results, strict=True):
+            if result.stops and job.measured and not self._plan.test_mode:
+                _refuse_stops(job, _driver(job, result))
+            for failure in result.failures:
+                said = f": {failure.details[0]}" if failure.details else ""
+                kind = failure.outcome.name.lower()
+                self._observer.note(f"{job.task.label}: {failure.count:,} x {kind}{said}")
+            load.searches += result.searches_sent
+            if job.measured:
+                gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
+                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(load.readings), written))
+            else:
+                load.warmed.add(job.operation.name)
+        made = [body.get("settings", {}) for body in stage.context.indices.values()]
+        settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
+        given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
+        for job, result in zip(jobs, results, strict=True):
+            place = (job.schedule, job.position)
+            searched = job.schedule == WARMUP_SCHEDULE or place in self._before_searches
+            check_prepared(job, result, given, searched=searched)
+        load.free_ns = max(result.ended_ns for result in results)
+        return results
+
+    def _job(self, schedule: int, position: int, task: Task) -> Job:
+        operation = self._track.operations[task.operation]
+        return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
+
+
+def _write_clocks(serving: Serving, jobs: Sequence[Job], load: Load) -> Mapping[str, float]:
+    """Return what a node has spent on writing, for a task that writes alone; else nothing."""
+    writes = len(jobs) == 1 and isinstance(jobs[0].operation, Bulk | BulkVectors)
+    return serving.client.statistics(*WRITE_CLOCKS) if writes and load.read is not None else {}
+
+
+def _spent(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """Milliseconds between two readings; nothing where a node has gone, or counts from 0 again."""
+    spent = {name.removesuffix("_ms"): after[name] - before[name] for name in after.keys() & before.keys()}
+    return spent if all(value >= 0 for value in spent.values()) else {}
+
+
+def _merged(outcomes: Sequence[MeasuredTask], summaries: Sequence[TaskSummary]) -> dict[str, float]:
+    """Return what a challenge's own force-merges took."""
+    spent_ns = [
+        summary.mean_ns * summary.samples
+        for one, summary in zip(outcomes, summaries, strict=True)
+        if one.job.operation.type_name == _FORCE_MERGE and summary.mean_ns
+    ]
+    return {"force_merge": sum(spent_ns) / 1e9} if spent_ns else {}
+
+
+def _stage_of(challenge: Challenge, stage: Stage) -> Stage:
+    """The stage for tasks of a challenge, which the track's plug-in may look at."""
+    plugin = stage.context.plugin
+    if plugin is None:
+        return stage
+    return replace(stage, context=replace(stage.context, plugin=replace(plugin, challenge=challenge)))
+
+
+def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
+    """True if a task's requests are identical, and no parallel task is meant to change documents."""
+    beside = [
+        outcome.job.operation
+        for outcome in outcomes
+        if job.task.group is not None
+        and (outcome.job.schedule, outcome.job.task.group) == (job.schedule, job.task.group)
+    ]
+    return job.operation.constant and all(isinstance(operation, Asking) for operation in beside)
+
+
+def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001 - of one call
+    # Imported when the first node is gone: nothing needs statistics before.
+    from benchctl.stats.summary import summarise, took_quantiles  # noqa: PLC0415 - see above
+
+    job, result = outcome.job, outcome.result
+    summary = summarise(
+        result.samples,
+        schedule=job.schedule,
+        task_index=job.position,
+        task=job.task,
+        unsupported=result.unsupported,
+        constant=still,
+    )
+    took_sum, *took_parts = took_quantiles(result.tooks, summary.unanswered) or (None,)
+    return msgspec.structs.replace(
+        summary,
+        hosts=tuple(host_figures(job, result, part) for part in result.hosts if _clients(part)),
+        took_sum=took_sum,
+        took_parts=tuple(took_parts),
+        unit=result.unit or job.operation.unit,
+        reported=job.operation.reported,
+        failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
+        driver=msgspec.structs.replace(_driver(job, result), gap_s=outcome.gap_s),
+    )
+
+
+def host_figures(job: Job, result: TaskResult, part: TaskResult) -> HostFigures:
+    """Return the figures of one of several hosts of a task."""
+    from benchctl.stats.summary import driver_figures, start_late_ns  # noqa: PLC0415 - as in `_summary`
+
+    clients = len(_clients(part))
+    figures = driver_figures(
+        part.samples,
+        job.task,
+        cpu_s=part.driver_cpu_s,
+        wall_s=result.wall_s,
+        workers=part.processes,
+        share=clients / job.task.clients,
+    )
+    return HostFigures(
+        name=part.host.name,
+        clients=clients,
+        clock_offset_ns=part.host.offset_ns,
+        clock_error_ns=part.host.error_ns,
+        start_late_ns=start_late_ns(part.samples, job.task, part.start_ns),
+        driver=figures,
+    )
+
+
+def _clients(part: TaskResult) -> set[int]:
+    return {int(client) for chunk in part.samples for client in np.unique(chunk["client"])}
+
+
+def _driver(job: Job, result: TaskResult) -> DriverFigures:
+    from benchctl.stats.summary import driver_figures  # noqa: PLC0415 - as in `_summary`
+
+    figures = driver_figures(
+        result.samples,
+        job.task,
+        cpu_s=result.driver_cpu_s,
+        wall_s=result.wall_s,
+        workers=result.processes,
+        stops=result.stops,
+    )
+    return msgspec.structs.replace(figures, suspended_s=round(result.suspended_ns / 1e9, 3))
+
+
+def _refuse_stops(job: Job, driver: DriverFigures) -> None:
+    share = driver.stopped_s / driver.window_s if driver.window_s else 0.0
+    if share >= LARGE_SHARE and driver.stopped_s >= _LEAST_STOP_S:
+        raise BenchctlError(
+            f"benchctl itself did not run for {driver.stopped_s:.1f} s, {100 * share:.0f}% of the measured "
+            f"time of {job.task.label}, so its figures would not be the engine's: the process was stopped, "
+            "or the machine had no CPU for it"
+        )
+
+
+def requests_of(jobs: Sequence[Job]) -> int:
+    """Requests that tasks will send, warm-up included; 0 when time or the corpus ends one of them."""
+    tasks = [job.task for job in jobs]
+    if any(task.time_period is not None or task.warmup_time_period is not None for task in tasks):
+        return 0
+    if any(job.operation.ends and job.task.iterations is None for job in jobs):
+        return 0
+    return sum(task.clients * ((task.iterations or 1) + (task.warmup_iterations or 0)) for task in tasks)
+
+
+# The cost of a task on its nodes, from readings at its bounds and the GC log.
+
+
+def meters(
+    readings: Sequence[Reading | None],
+    result: TaskResult,
+    origin_ns: int,
+    node: EndedNode | None,
+    written: Mapping[str, float],
+) -> dict[str, float]:
+    """Return what a task cost its node.
+
+    Args:
+        readings: of the node, before the first measured request and after the last one, or at both ends of
+            every turn; empty for a task that ran beside others.
+        result: of the task.
+        origin_ns: what samples and pauses count from, on the clock of the readings.
+        node: that was read; None for a running cluster.
+        written: name of a figure -> milliseconds over the whole task.
+
+    Returns:
+        The metered values that are known, by metric.
+    """
+    spans = [
+        (begin, end)
+        for begin, end in zip(readings[::2], readings[1::2], strict=False)
+        if begin is not None and end is not None
+    ]
+    since_ns = spans[0][0].at_ns - origin_ns if spans else 0
+    sent = measured = answered = timed = took_ns = service_ns = 0
+    for chunk in result.samples:
+        whole = chunk["part"] == 0
+        done = whole & ~chunk["warmup"] & (chunk["outcome"] == Outcome.OK)
+        sent += int(whole.sum())
+        # In turns, what came before them is warm-up alone.
+        within = chunk["turn"] > 0 if result.turns else chunk["start_ns"] >= since_ns
+        measured += int((whole & within).sum())
+        answered += int(done.sum())
+        known = done & (chunk["took_ms"] >= 0)
+        timed += int(known.sum())
+        took_ns += int(chunk["took_ms"][known].sum()) * round(_NS_PER_MS)
+        service_ns += int((chunk["end_ns"] - chunk["start_ns"])[known].sum())
+    found: dict[str, float] = {}
+    if timed:
+        found["engine_time"] = took_ns / _NS_PER_MS / timed
+    # Whole milliseconds say nothing about what is left of quicker answers.
+    if timed and took_ns >= timed * _LEAST_TOOK_NS and service_ns >= took_ns:
+        found["client_time"] = (service_ns - took_ns) / _NS_PER_MS / timed
+    if result.tooks and service_ns >= timed * _LEAST_TOOK_NS:
+        summed_ms = sum(took_ms * times for took_ms, times in result.tooks[0].items())
+        found["parallelism"] = summed_ms * _NS_PER_MS / service_ns
+    if answered:
+        found |= {f"profile_{kind}": ns / _NS_PER_MS / answered for kind, ns in result.profile_ns.items()}
+    recall, judged = result.recall
+    if judged:
+        found["recall"] = recall / judged
+    if readings and sent:
+        found |= {name: spent / sent for name, spent in written.items()}
+    # What several clients sent as a warm-up while another one was measured already cost the node as much.
+    if measured and node is not None and spans and 2 * len(spans) == len(readings):
+        found |= {name: total / measured for name, total in _totals(spans, origin_ns, node).items()}
+    return found
+
+
+def index_meters(segments: Sequence[SegmentFacts]) -> dict[str, float]:
+    """Return the metrics of an index that a challenge has filled, of all its shards; none where unknown."""
+    size = sum(segment.size_bytes for segment in segments)
+    return {"index_size": size / _BYTES_PER_MB} if segments else {}
+
+
+def _totals(spans: Sequence[tuple[Reading, Reading]], origin_ns: int, node: EndedNode) -> dict[str, float]:
+    found = {"cpu": sum(end.cpu_ns - begin.cpu_ns for begin, end in spans) / _NS_PER_MS}
+    if node.searching is not None:
+        searching = node.searching
+        found["cpu_search"] = sum(cpu_of(begin, end, searching) for begin, end in spans) / _NS_PER_MS
+    if node.pauses is not None:
+        windows = [(begin.at_ns - origin_ns, end.at_ns - origin_ns) for begin, end in spans]
+        paused_ns = sum(
+            max(min(pause.start_ns + pause.pause_ns, end) - max(pause.start_ns, begin), 0)
+            for pause in node.pauses
+            for begin, end in windows
+        )
+        found["gc"] = paused_ns / _NS_PER_MS
+    return found
+
+
+# Evidence of a node start.
 
 
 @contextmanager
-def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Iterator[Collection]:
+def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Iterator[Sequence[Collector]]:
     """Collect and keep evidence of the node that runs within the block, even if either fails.
 
     The evidence stays in the directory `kept`, which is replaced.
@@ -96,22 +512,23 @@ def collecting(kinds: Sequence[EvidenceKind], scene: Scene, kept: Path) -> Itera
     Raises:
         BenchctlError: If a collector fails, or the disk is full or cannot be written; else the block's.
     """
-    collection = Collection(hook("collectors").collectors(kinds, scene))
+    collectors: Sequence[Collector] = hook("collectors").collectors(kinds, scene)
     try:
-        yield collection
+        yield collectors
     except BaseException:
         # Why the node failed matters more than incomplete evidence; but threads must end.
         with suppress(BenchctlError):
-            _close(collection, scene, kept)
+            _close(collectors, scene, kept)
         raise
-    _close(collection, scene, kept)
+    _close(collectors, scene, kept)
 
 
-def _close(collection: Collection, scene: Scene, kept: Path) -> None:
-    try:
-        collection.end()
-    finally:
-        keep_evidence(scene.folder, kept)
+def _close(collectors: Sequence[Collector], scene: Scene, kept: Path) -> None:
+    """End all collectors in order, even if one fails, and keep what they left."""
+    with ExitStack() as stack:
+        stack.callback(keep_evidence, scene.folder, kept)
+        for collector in reversed(collectors):
+            stack.callback(collector.end)
 
 
 def keep_evidence(folder: Path, target: Path) -> None:
@@ -139,8 +556,7 @@ def _pack(log: Path) -> None:
     log.unlink()
 
 
-# Documents: `range` alone takes as many requests to settle on 100,000, on a million and on four.
-_AS_MANY_UP_TO = 4_000_000
+# A fork: its node starts, one after the other.
 
 
 def pool_of(plan: Plan) -> WorkerPool | None:
@@ -213,11 +629,6 @@ class _Place:
     member: Member
 
 
-def build_of(block: int, builds: Sequence[IndexFacts]) -> int:
-    """Return the build that a fork runs on: each in turn."""
-    return block % max(len(builds), 1)
-
-
 class ForkRunner:
     """Runs forks of one run; setting `stop` ends a task early; see `StepRunner`."""
 
@@ -287,7 +698,7 @@ class ForkRunner:
             summaries=tuple(progress.summaries),
             samples=progress.samples,
             curve=progress.curve,
-            index_build=self._build(job),
+            index_build=_build_of(job),
             evidence=self._plan.evidence_in(job.block),
             others=None if before is None else used_by_others(before, look(), os.getpid()),
         )
@@ -299,7 +710,7 @@ class ForkRunner:
         subject, variant = job.subject, job.subject.spec.name
         if not isinstance(subject, Subject | TargetSubject):
             raise TypeError("microbenchmarks have no nodes")
-        with subject.workspace(self._home, f"fork-{job.block:03d}", self._build(job)) as workspace:
+        with subject.workspace(self._home, f"fork-{job.block:03d}", _build_of(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
             origin_ns = time.monotonic_ns()
             with SampleSpool(workspace / "samples") as spool:
@@ -309,9 +720,6 @@ class ForkRunner:
                     self._boot(place, number, steps, progress)
                 progress.samples = self._folder.write_samples(spool.all_chunks(), variant, job.block)
 
-    def _build(self, job: ForkJob) -> int:
-        return build_of(job.block, job.subject.builds)
-
     def _boot(self, place: _Place, number: int, steps: Sequence[Step], progress: _Progress) -> None:
         """Node start and the tasks that share it."""
         subject = place.subject
@@ -319,7 +727,8 @@ class ForkRunner:
         root = place.workspace
         folder = root / f"boot-{number}"
         path = self._folder.path / "boots" / name
-        load = Load(needed_share=_needed_share(self._plan.of(subject.spec)), member=place.member)
+        documents = self._plan.of(subject.spec).corpus.documents
+        load = Load(needed_share=min(1.0, _AS_MANY_UP_TO / max(documents, 1)), member=place.member)
         resident = prepare_page_cache(root / "data", self._plan.page_cache)
         place.member.meet()
         with logs_kept_of_failure(folder, path):
@@ -332,17 +741,19 @@ class ForkRunner:
                 if node is not None:
                     node.reading()  # opens what later ones need
                     load.read = node.reading
-                if node is not None:
-                    evidence.begin(node)
+                    for collector in evidence:
+                        collector.begin(node)
                 idle_s = serving.wait_idle()
                 begun = None if resident is None else resident_share(root / "data")
                 place.member.meet()
                 stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                 search = self._offer(serving, steps, stage, load, place)
                 place.member.meet()
+                segments: Sequence[SegmentFacts] = ()
                 if node is not None:
-                    evidence.measured(node)
-                segments = () if node is None else _filled(node, load)
+                    for collector in evidence:
+                        collector.measured(node)
+                    segments = _filled(node, load)
                 # Not where a JVM's output is evidence: a thread dump would stand in its middle.
                 collected = bool(self._plan.evidence_in(place.block))
                 searching = None if node is None or collected else node.search_threads()
@@ -380,7 +791,9 @@ class ForkRunner:
             )
         )
 
-    def _started(self, place: _Place, folder: Path, evidence: Collection) -> AbstractContextManager[Serving]:
+    def _started(
+        self, place: _Place, folder: Path, evidence: Sequence[Collector]
+    ) -> AbstractContextManager[Serving]:
         """A node start of the fork, up while the block runs."""
         return place.subject.start(
             Start(
@@ -390,16 +803,16 @@ class ForkRunner:
                 self._plan.heap_mb,
                 self._expected,
                 self._node_cpus,
-                flags=evidence.flags,
+                flags=tuple(flag for collector in evidence for flag in collector.flags()),
                 listen="" if self._workers is None else self._workers.nodes_at,
             )
         )
 
-    def _collecting(self, place: _Place, number: int) -> AbstractContextManager[Collection]:
+    def _collecting(self, place: _Place, number: int) -> AbstractContextManager[Sequence[Collector]]:
         """Return what collects evidence of a node start; nothing where the plan wants none of this fork."""
         subject, kinds = place.subject, self._plan.evidence_in(place.block)
         if not kinds or not isinstance(subject, Subject):
-            return nullcontext(Collection())
+            return nullcontext(())
         cpus = None if self._plan.pin is None else self._plan.pin.driver
         scene = Scene(place.workspace / f"boot-{number}" / "evidence", subject.jdk.home, cpus)
         path = self._folder.evidence_folder(subject.spec.name, place.block, number)
@@ -407,7 +820,7 @@ class ForkRunner:
 
     def _offer(
         self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, place: _Place
-    ) -> "SearchResult | None":
+    ) -> SearchResult | None:
         """Return what the plan wants of a node that is up: its schedules, or a search."""
         if self._plan.redline is None:
             self._steps.run(serving, steps, stage, load, variant=place.subject.spec.name)
@@ -423,6 +836,11 @@ class ForkRunner:
         result: SearchResult = hook("redline_search")(self._plan, self._track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return result
+
+
+def _build_of(job: ForkJob) -> int:
+    """Return the build that a fork runs on: each in turn."""
+    return job.block % max(len(job.subject.builds), 1)
 
 
 def _filled(node: Node, load: Load) -> Sequence[SegmentFacts]:
@@ -444,8 +862,3 @@ def with_kept_logs(summaries: Sequence[TaskSummary], folder: Path, kept: Path) -
         )
         for summary in summaries
     ]
-
-
-def _needed_share(plan: Plan) -> float:
-    """Return the share of the usual warm-up; where visits dominate, fewer requests do."""
-    return _AS_MANY_UP_TO / max(plan.corpus.documents, _AS_MANY_UP_TO)

@@ -1,7 +1,7 @@
 """Turns options into a plan: everything is looked up and checked before any node starts."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -11,15 +11,19 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 
+from benchctl.engine.declared import places, whole_settings
 from benchctl.engine.prepared_index import bytes_at_rest
 from benchctl.engine.variant import VARIANT_OPTIONS
-from benchctl.errors import UsageError, guess
+from benchctl.errors import UsageError, suggestion
+from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
 from benchctl.results.plan import (
     HISTORY,
     Axis,
     CorpusSpec,
+    DataOrigin,
+    EngineName,
     EvidenceSpec,
     MicroSpec,
     PinSpec,
@@ -28,13 +32,6 @@ from benchctl.results.plan import (
     SweepSpec,
     Swept,
     VariantSpec,
-)
-from benchctl.run.checks import (
-    check_index_settings,
-    check_metrics,
-    check_options,
-    check_vectors,
-    checked_hosts,
 )
 from benchctl.run.documents import (
     FileOptions,
@@ -51,9 +48,10 @@ from benchctl.slices import hook
 from benchctl.spec import (
     BUILDS_OF_VECTORS,
     RunSettings,
-    run_settings,
+    check_settings,
     settings_in,
 )
+from benchctl.stats.metrics import check_told_by_clusters, metric, metric_names
 from benchctl.track.library import TrackSource, challenge_names, track_names
 from benchctl.track.load import (
     TASK_PARAMETERS,
@@ -66,6 +64,7 @@ from benchctl.track.load import (
 )
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations import Asking
+from benchctl.track.operations.admin import CreateIndex
 from benchctl.track.pollution import POLLUTED
 
 _MOST_OF_FREE = 0.7
@@ -312,16 +311,9 @@ def _schedules(
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
             there = dict.fromkeys((*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
-            if any(f"--{unused.replace('_', '-')}" in run_setting.options for run_setting in run_settings()):
-                raise UsageError(
-                    f"--sweep {unused}: --{unused.replace('_', '-')} is one for the whole run",
-                    hint="make two measurements of an experiment that differ in it",
-                )
-            variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
-            way = guess(unused, there) or f"write {variable} in the challenge, in place of the value"
             raise UsageError(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=f"{way}; a setting of the index is index:{unused}; known: {', '.join(there)}",
+                hint=f"{suggestion(unused, there)}; a setting of the index is index:{unused}",
             )
         if challenges:
             include, exclude = parse_filters(settings.include_tasks), parse_filters(settings.exclude_tasks)
@@ -593,3 +585,175 @@ def _note_source(name: str, path: str, sources: dict[str, str]) -> None:
             f"{path}: $.name: '{name}' is also the name of {other}", hint="give it a unique name"
         )
     sources[name] = path
+
+
+# What can be refused before anything is prepared.
+
+
+def check_options(options: RunSpec) -> None:
+    """Check what can be checked without files.
+
+    Raises:
+        UsageError: If a number is out of range, variants share a name, or options do not fit each other.
+    """
+    names = [variant.name for variant in options.variants]
+    if not names:
+        raise UsageError("no variant to run", hint="give --variant")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"duplicate variant '{twice}'", hint=f"label one of them, e.g. --variant again={twice}"
+        )
+    check_settings(options)
+    figures = metric_names(options.metrics)
+    target = next((variant.name for variant in options.variants if variant.target is not None), None)
+    histories = any(axis.startswith(f"{HISTORY}=") for axis in options.sweep)
+    if target is not None:
+        check_told_by_clusters(figures)
+        for asked, option in (
+            (histories, "--sweep history"),
+            (options.index_builds > 1, "--index-builds"),
+            (options.page_cache != "as-is", "--page-cache"),
+            (options.pin is not None, "--pin"),
+            (options.evidence is not None, "--evidence"),
+        ):
+            if asked:
+                raise UsageError(
+                    f"{option}: '{target}' is a cluster that runs already (--target), and stays as it is",
+                    hint=f"remove {option}, or measure nodes that benchctl starts (--variant)",
+                )
+    warmed = bool(options.warmup_challenges) or any(spec.warmups for spec in options.variants)
+    stop = options.stop or StopSpec()
+    rules = (
+        (
+            histories and (options.restart != "challenge" or warmed),
+            "--sweep history decides what a node ran before, as do --restart and warm-up challenges",
+            "use only one of them",
+        ),
+        (
+            options.index_builds > max(options.forks, 1),
+            f"--index-builds {options.index_builds} needs at least {options.index_builds} forks",
+            "raise --forks: forks take the builds in turn",
+        ),
+        (stop.budget_s is not None and stop.budget_s <= 0, "--budget must be more than 0s", ""),
+        (
+            stop.margin is not None and not (stop.decided and stop.margin > 0),
+            "--margin requires --until-decided and must be more than 0%",
+            "for a finished run: benchctl compare RUN --margin 5%",
+        ),
+        (
+            stop.decided and options.index_builds > 1,
+            "--until-decided cannot be used with --index-builds: it counts forks, not builds",
+            "",
+        ),
+        (
+            stop.decided and len(names) == 1,
+            "--until-decided requires at least two variants",
+            "add another --variant",
+        ),
+        (
+            stop.decided and options.forks < stop.least_forks,
+            f"--until-decided needs at least {stop.least_forks} forks, not --forks {options.forks}",
+            "raise or remove --forks",
+        ),
+    )
+    for broken, text, hint in rules:
+        if broken:
+            raise UsageError(text, hint=hint)
+
+
+def check_index_settings(
+    variants: Iterable[VariantSpec], track: Track, origin: DataOrigin, schedules: Iterable[Challenge]
+) -> None:
+    """Refuse settings that would have no effect.
+
+    Raises:
+        UsageError: If a variant has index settings, and no index is made of the track's body that could get
+            them.
+    """
+    name = next((spec.name for spec in variants if spec.index_settings), None)
+    operations = (track.operations[task.operation] for schedule in schedules for task in schedule.schedule)
+    made = any(isinstance(operation, CreateIndex) and operation.body is None for operation in operations)
+    # Data streams have theirs in templates, and no track has both.
+    if name is not None and ((origin == "empty" and not made) or not places(track).indices):
+        raise UsageError(
+            f"variant '{name}' has index settings, but no index is made of the track's body to have them",
+            hint="set them where the data are made: in the challenge, or in the track's templates",
+        )
+
+
+_OWN_TYPE: Mapping[EngineName, str] = {"elasticsearch": "dense_vector", "opensearch": "knn_vector"}
+_KNN = "org.opensearch.plugin:opensearch-knn"
+_WITH_KNN = f"write, for instance, --variant os@2.19.1,plugin:{_KNN}:2.19.1.0"
+
+
+def check_vectors(variants: Iterable[VariantSpec], track: Track) -> None:
+    """Refuse nodes that cannot have the fields of vectors in a track's mappings.
+
+    Raises:
+        UsageError: If a field is of a type of the other engine, or OpenSearch lacks its plug-in for vectors,
+            or native libraries that the field needs, which come with full distributions only.
+    """
+    for spec in variants:
+        if spec.target is not None or spec.place is not None:
+            continue
+        for index in places(track.of(spec.engine)).indices:
+            for name, field in _vector_fields(index.body.mappings):
+                where = f"variant '{spec.name}': field '{name}' of track '{track.name}'"
+                if field["type"] != _OWN_TYPE[spec.engine]:
+                    raise UsageError(
+                        f"{where} is a {field['type']}, which {spec.engine} does not have",
+                        hint="remove the variant, or give the track's index a body for each engine",
+                    )
+                if spec.engine != "opensearch" or spec.distribution == "official":
+                    continue
+                if not any("opensearch-knn" in plugin for plugin in spec.plugins):
+                    raise UsageError(f"{where} requires the plug-in opensearch-knn", hint=_WITH_KNN)
+                engine = (field.get("method") or {}).get("engine", "faiss, the default,")
+                if engine != "lucene" and str(whole_settings(index).get("index.knn")).lower() == "true":
+                    raise UsageError(
+                        f"{where}: engine {engine} requires native libraries, which opensearch-knn lacks",
+                        hint='set "engine": "lucene" in the mapping, or use distribution:official',
+                    )
+
+
+def _vector_fields(mapped: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, field in (mapped.get("properties") or {}).items():
+        if isinstance(field, dict):
+            if field.get("type") in _OWN_TYPE.values():
+                yield name, field
+            yield from _vector_fields(field)
+
+
+def checked_hosts(plan: RunSpec | Plan) -> Hosts:
+    """The hosts of a plan, if they reach what is measured.
+
+    Raises:
+        UsageError: If the hosts do not, or are not those that the plan was made for.
+    """
+    hosts = load_hosts(Path(plan.hosts))
+    hosts.check_nodes(plan.variants)
+    if isinstance(plan, Plan) and hosts.load != plan.load_hosts:
+        raise UsageError(
+            f"the load came from {', '.join(plan.load_hosts) or 'this host'}, and by {hosts.path} it would "
+            f"come from {', '.join(hosts.load) or 'this host'}",
+            hint="what more is measured must have the same load: put the old names back",
+        )
+    return hosts
+
+
+def check_metrics(plan: Plan, track: Track) -> None:
+    """Refuse a requested metric that no task that is shown, or index, has."""
+    tasks = [task for schedule in plan.schedules for task in schedule.schedule]
+    shown = [task for task in tasks if track.operations[task.operation].reported] or tasks
+    for figure in map(metric, metric_names(plan.metrics)):
+        if figure.kind.built and plan.origin == "prepared":
+            continue
+        reasons = [figure.lacking(task, track.operations[task.operation]) for task in shown]
+        if all(reasons):
+            # Of tasks that lack it for several reasons, the longest is the most specific.
+            reason, task = max(zip(reasons, shown, strict=True), key=lambda told: len(told[0]))
+            raise UsageError(
+                f"--metric {figure.kind.name}: no task reports it; '{task.label}': {reason}",
+                hint="list metrics with: benchctl list metrics",
+            )

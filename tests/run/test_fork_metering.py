@@ -15,7 +15,7 @@ from benchctl.results.figures import DriverFigures
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import SegmentFacts
 from benchctl.results.samples import Outcome, empty_columns
-from benchctl.run.steps import (
+from benchctl.run.fork import (
     EndedNode,
     Load,
     MeasuredTask,

@@ -1,37 +1,14 @@
 """Which evidence a run may collect, in which of its forks, and what it is compared with."""
 
-import msgspec
 import pytest
 
-from benchctl.errors import UsageError
 from benchctl.results.likeness import unlike_variants
-from benchctl.results.plan import EvidenceSpec, TargetSpec
-from benchctl.run.checks import EVIDENCE_KINDS, check_evidence
+from benchctl.results.plan import EvidenceSpec
 from benchctl.run.forecast import _same
-from builders import ES, OS, make_fork, make_plan, make_record
+from builders import make_fork, make_plan, make_record
 
 EXTRA = EvidenceSpec(("inlining", "profile"), 2)
 EVERYWHERE = EvidenceSpec(("inlining", "profile"), 0)
-
-
-def test_a_cluster_that_runs_already_takes_no_flags():
-    target = msgspec.structs.replace(OS, name="prod", target=TargetSpec(("http://h:9200",)))
-    with pytest.raises(UsageError, match=r"'prod' is a cluster that runs already \(--target\)"):
-        check_evidence(EXTRA, (ES, target))
-    check_evidence(EXTRA, (ES, OS))
-
-
-@pytest.mark.parametrize(
-    ("evidence", "said"),
-    [(EvidenceSpec(()), "names no kind"), (EvidenceSpec(("profile",), -1), "must be at least 1, or all")],
-)
-def test_evidence_of_nothing_or_in_no_fork_is_refused(evidence: EvidenceSpec, said: str):
-    with pytest.raises(UsageError, match=said):
-        check_evidence(evidence, (ES,))
-
-
-def test_all_kinds_are_known():
-    assert EVIDENCE_KINDS == ("inlining", "profile")
 
 
 @pytest.mark.parametrize(

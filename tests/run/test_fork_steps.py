@@ -14,9 +14,8 @@ from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult
 from benchctl.results.plan import boots
 from benchctl.run.bench import SharedObserver, SilentObserver
-from benchctl.run.fork import with_kept_logs
+from benchctl.run.fork import Load, StepRunner, with_kept_logs
 from benchctl.run.session import Serving
-from benchctl.run.steps import Load, StepRunner
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from builders import ES, make_plan, make_summary

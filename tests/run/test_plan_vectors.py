@@ -9,8 +9,7 @@ import pytest
 
 from benchctl.errors import UsageError
 from benchctl.results.plan import StopSpec, TargetSpec, VariantSpec
-from benchctl.run.checks import check_vectors
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.plan import RunSpec, check_vectors, plan_run
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
 from builders import CORPUS, ES, OS
