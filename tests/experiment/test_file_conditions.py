@@ -146,7 +146,7 @@ def test_a_measurement_sweeps_histories_whose_points_rows_name(tmp_path: Path):
     assert plan.pollution is not None
     with pytest.raises(UsageError, match="range-only-short@history=other"):
         load(tmp_path, text.replace("history=polluted/", "history=other/"))
-    with pytest.raises(UsageError, match="--sweep history and warm-up challenges"):
+    with pytest.raises(UsageError, match="--sweep history decides what a node ran before"):
         load(tmp_path, text.replace('sweep: ["', 'warmup-challenges: [polluted], sweep: ["'))
 
 

@@ -14,7 +14,7 @@ import psutil
 from benchctl.engine.declared import places, whole_settings
 from benchctl.engine.prepared_index import bytes_at_rest
 from benchctl.engine.variant import VARIANT_OPTIONS
-from benchctl.errors import UsageError, suggestion
+from benchctl.errors import UsageError, guess
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
@@ -310,10 +310,12 @@ def _schedules(
         challenges = _load(names, track, merged, common, used, sources)
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
-            there = dict.fromkeys((*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
+            variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
+            way = guess(unused, (*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
+            way = way or f"write {variable} in the challenge, in place of the value"
             raise UsageError(
                 f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=f"{suggestion(unused, there)}; a setting of the index is index:{unused}",
+                hint=f"{way}; a setting of the index is index:{unused}",
             )
         if challenges:
             include, exclude = parse_filters(settings.include_tasks), parse_filters(settings.exclude_tasks)
