@@ -14,7 +14,7 @@ import psutil
 from benchctl.errors import BenchctlError
 from benchctl.home import resolve_home
 from benchctl.results.plan import CorpusSpec, EngineName, VariantSpec
-from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.documents import parcels
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import prepare_corpus, prepare_started
@@ -30,7 +30,7 @@ def tell(what: str, value: object) -> None:
     sys.stdout.flush()
 
 
-class Teller(SilentObserver):
+class Teller(Observer):
     """Prints what a test waits for."""
 
     def stage(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Teller(SilentObserver):
 def fill(home_root: Path, engine: EngineName, documents: int) -> Subject:
     """Prepare the index of one engine."""
     home = resolve_home({"BENCHCTL_HOME": str(home_root)})
-    made = prepare_corpus(home, documents, 1, SilentObserver())
+    made = prepare_corpus(home, documents, 1, Observer())
     options = RunSpec(
         variants=(VariantSpec(engine, engine, VERSIONS[engine]),),
         challenges=("range-only-short",),

@@ -15,7 +15,7 @@ from benchctl.corpus.generated import Corpus
 from benchctl.errors import ExitCode
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import Observer
 from benchctl.run.orchestrate import clean_scratch
 from benchctl.run.prepare import prepare_corpus
 from integration import filler
@@ -30,7 +30,7 @@ ENOUGH = 15_000  # far enough from the end
 
 @pytest.fixture(scope="module")
 def corpus(home: Home) -> Corpus:
-    return prepare_corpus(home, DOCUMENTS, 1, SilentObserver())
+    return prepare_corpus(home, DOCUMENTS, 1, Observer())
 
 
 class Preparation:

@@ -20,7 +20,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, Plan, VariantSpec
 from benchctl.run import prepare
-from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.documents import Parcel, parcels
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import check_answers, prepare_corpus, prepare_started
@@ -39,13 +39,13 @@ VERSIONS: dict[EngineName, str] = {"elasticsearch": "8.11.0", "opensearch": "2.1
 
 def prepare_all(plan: Plan, track: Track, home: Home, sent: Sequence[Parcel] | None = None) -> list[Subject]:
     found = parcels(plan, track, home) if sent is None else sent
-    observer = SharedObserver(SilentObserver())
+    observer = SharedObserver(Observer())
     return prepare_started(plan.variants, plan, track, lambda _: (plan.corpus, found), home, observer)
 
 
 @pytest.fixture(scope="module")
 def corpus(home: Home) -> Corpus:
-    return prepare_corpus(home, DOCUMENTS, 1, SilentObserver())
+    return prepare_corpus(home, DOCUMENTS, 1, Observer())
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_the_node_that_filled_an_index_archived_its_classes_and_was_asked(
     assert subject.starts.archive(subject.installation, subject.jdk).path.stat().st_size > LEAST_ARCHIVE_BYTES
     assert not subject.unarchived
     monkeypatch.setattr(prepare, "_ask_all", lambda *_: pytest.fail("it is asked again"))
-    answered = check_answers([subject], *planned, home, SilentObserver())
+    answered = check_answers([subject], *planned, home, Observer())
     assert answered.exact_hits["range"][subject.spec.name] > 0
     # Of exercises for the archive, nothing is kept.
     assert (

@@ -17,7 +17,7 @@ from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusSpec, EngineName, VariantSpec
-from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.documents import parcels
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import check_answers, prepare_corpus, prepare_started
@@ -77,7 +77,7 @@ def _tried(home: Home, engine: EngineName, name: str) -> str:
     original = install(home, spec, lambda *_: None)
     with (original.root / "config/jvm.options").open("a", encoding="utf-8") as options:
         options.write("\n".join(["", *QUICK_FLAGS, ""]))
-    made = prepare_corpus(home, DOCUMENTS, 1, SilentObserver())
+    made = prepare_corpus(home, DOCUMENTS, 1, Observer())
     corpus = CorpusSpec(made.seed, made.documents, made.generator_version, made.digest)
     asked = RunSpec(
         variants=(spec,),
@@ -93,7 +93,7 @@ def _tried(home: Home, engine: EngineName, name: str) -> str:
         params={},
     )
     plan, track = plan_run(asked)
-    sent, observer = parcels(plan, track, home), SharedObserver(SilentObserver())
+    sent, observer = parcels(plan, track, home), SharedObserver(Observer())
     try:
         (subject,) = prepare_started((spec,), plan, track, lambda _: (corpus, sent), home, observer)
         answers = check_answers([subject], plan, track, home, observer)

@@ -17,7 +17,7 @@ from benchctl.load.transport import Exchange, Request, open_client
 from benchctl.load.work import WorkContext
 from benchctl.results.plan import Plan
 from benchctl.results.samples import Outcome, SampleSpool
-from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.fork import EndedNode, Load, StepRunner
 from benchctl.run.session import Serving
 from benchctl.track.load import load_track
@@ -119,7 +119,7 @@ def send_faulty(line: Connection, folder: Path, url: str) -> None:
 def run_step_of(line: Connection, url: str, plan: Plan) -> None:
     """In a process of its own: one task of some two seconds; says how it ended."""
     track, _ = load_track("big5", {})
-    runner = StepRunner(plan, track, Home(Path("/")), SharedObserver(SilentObserver()), threading.Event())
+    runner = StepRunner(plan, track, Home(Path("/")), SharedObserver(Observer()), threading.Event())
     stage = Stage(partial(open_client, url), WorkContext("big5"), origin_ns=0, boot=0)
     job, load = Job(Task("range", iterations=300), Search(name="range"), 0, 0), Load()
     try:

@@ -10,11 +10,11 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.run import bench
-from benchctl.run.bench import SharedObserver, SilentObserver, side_by_side
+from benchctl.run.bench import Observer, SharedObserver, side_by_side
 from waiting import DEADLINE_S, eventually
 
 
-class Told(SilentObserver):
+class Told(Observer):
     """Keeps what it is told."""
 
     def __init__(self) -> None:

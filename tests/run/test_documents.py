@@ -13,7 +13,7 @@ from benchctl.corpus.source import corpus_digest
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.results.plan import CorpusFile, CorpusSpec, Plan, TargetSpec
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import Observer
 from benchctl.run.documents import (
     FileOptions,
     bring_vectors,
@@ -143,7 +143,7 @@ def find(home: Home, folder: Path) -> Find:
         schedules = (challenge(*operations),)
         spec = expected_corpus(GENERATED, options, of, schedules, origin)
         plan = make_plan(track=str(folder), schedules=schedules, origin=origin, corpus=spec)
-        return find_corpus(plan, of, options, home, SilentObserver())
+        return find_corpus(plan, of, options, home, Observer())
 
     return found
 
@@ -219,13 +219,13 @@ def test_vectors_that_a_task_names_are_brought_into_the_home(
     plan = make_plan(track=str(folder), schedules=(challenge("near"),), origin="empty")
     for looking in (False, True):
         with pytest.raises(UsageError, match=r"corpus 'sift': no sift\.hdf5"):
-            bring_vectors(plan, of, (), home, SilentObserver(), looking=looking)
+            bring_vectors(plan, of, (), home, Observer(), looking=looking)
     for name in ("sift", "gist"):
         content = name.encode()
         (tmp_path / f"{name}{suffix}").write_bytes(bz2.compress(content) if packed else content)
-    bring_vectors(plan, of, (tmp_path,), home, SilentObserver(), looking=True)
+    bring_vectors(plan, of, (tmp_path,), home, Observer(), looking=True)
     assert not list(home.corpora.glob("*/*"))
-    bring_vectors(plan, of, (tmp_path,), home, SilentObserver())
+    bring_vectors(plan, of, (tmp_path,), home, Observer())
     assert [path.read_bytes() for path in home.corpora.glob("*/*.hdf5")] == [b"sift"]
     assert vector_files(plan, of, home)["sift", "hdf5"] == home.corpora / "sift" / "sift.hdf5"
 

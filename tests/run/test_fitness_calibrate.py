@@ -12,12 +12,12 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.results.figures import Calibration, PacedLag
 from benchctl.results.model import RunRecord
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import Observer
 from benchctl.run.fitness import calibrate, keep_calibration, kept_calibration
 from builders import make_driver, make_fork, make_record, make_summary
 
 
-class Told(SilentObserver):
+class Told(Observer):
     def __init__(self) -> None:
         self.stages: list[str] = []
 

@@ -15,7 +15,7 @@ from benchctl.home import Home
 from benchctl.report.numbers import duration
 from benchctl.results.plan import DEFAULT_LENGTH, CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import (
     BOOT_S,
@@ -38,7 +38,7 @@ TRACK = load_track("big5", {})[0]
 HOST = make_environment().fingerprint
 
 
-class Notes(SilentObserver):
+class Notes(Observer):
     def __init__(self) -> None:
         self.notes: list[str] = []
 

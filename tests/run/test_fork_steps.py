@@ -13,7 +13,7 @@ import pytest
 from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult
 from benchctl.results.plan import boots
-from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.fork import Load, StepRunner, with_kept_logs
 from benchctl.run.session import Serving
 from benchctl.track.load import load_track
@@ -49,9 +49,7 @@ class Settings:
 
 def test_operations_are_told_the_version_that_the_node_says(tmp_path: Path):
     track, _ = load_track("big5", {})
-    runner = StepRunner(
-        make_plan(), track, Home(tmp_path), SharedObserver(SilentObserver()), threading.Event()
-    )
+    runner = StepRunner(make_plan(), track, Home(tmp_path), SharedObserver(Observer()), threading.Event())
     node = SimpleNamespace(version="9.2.0", endpoint=None)
     stage = runner.stage(cast("Serving", node), ES, 0, 0, cast("Any", None))
     assert (stage.context.engine, stage.context.version) == ("elasticsearch", "9.2.0")
@@ -75,7 +73,7 @@ def test_warm_ups_of_a_variant_come_first_and_for_it_alone(
         make_plan(), warmup_challenges=(common,), variant_warmups={"es-warm": (own,)}
     )
     track, _ = load_track("big5", {})
-    runner = Recording(plan, track, Home(tmp_path), SharedObserver(SilentObserver()), threading.Event())
+    runner = Recording(plan, track, Home(tmp_path), SharedObserver(Observer()), threading.Event())
     node, stage = Settings(), SimpleNamespace(context=SimpleNamespace(plugin=None))
     (steps,) = boots(plan)
     runner.run(cast("Serving", node), steps, cast("Stage", stage), Load(), variant=variant)
@@ -89,7 +87,7 @@ def test_a_warm_up_does_without_what_a_node_refuses(tmp_path: Path):
     track, _ = load_track("big5", {})
     left_out = frozenset({"default", "range"})
     runner = Recording(
-        plan, track, Home(tmp_path), SharedObserver(SilentObserver()), threading.Event(), left_out=left_out
+        plan, track, Home(tmp_path), SharedObserver(Observer()), threading.Event(), left_out=left_out
     )
     stage = SimpleNamespace(context=SimpleNamespace(plugin=None))
     (steps,) = boots(plan)

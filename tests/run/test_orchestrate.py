@@ -21,7 +21,7 @@ from benchctl.results.model import IndexFacts, IngestReport, RunRecord, SegmentF
 from benchctl.results.plan import EngineName, TargetSpec, VariantSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import orchestrate, study
-from benchctl.run.bench import Bench, SilentObserver
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.orchestrate import engine_caveats, engine_changes, host_caveats, plan_caveats
 from benchctl.run.session import Subject, TargetSubject
 from benchctl.track.model import Index, IndexBody, Track
@@ -149,7 +149,7 @@ def test_a_run_never_stays_running(
     monkeypatch.setattr(study, "check_answers", fail)
     folder = RunFolder(tmp_path / "elsewhere" / "x")
     store = RunStore(folder.path.parent)
-    bench = Bench(Home(tmp_path / "home"), store, SilentObserver(), threading.Event())
+    bench = Bench(Home(tmp_path / "home"), store, Observer(), threading.Event())
     run = study.OpenRun(bench, folder, record("x"), cast("Track", None), [])
     with pytest.raises(raised) as caught:
         orchestrate._measured(bench, run, {})

@@ -19,7 +19,7 @@ from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import orchestrate, study
-from benchctl.run.bench import Bench, SilentObserver
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import More, extended
 from benchctl.run.session import AnySubject
@@ -33,7 +33,7 @@ def mean_ms(name: str, block: int) -> float:
     return 10.0 + 0.1 * ((block + (name == "os")) % 3)
 
 
-class Notes(SilentObserver):
+class Notes(Observer):
     """Keeps what it is told."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from benchctl.home import Home
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunStore
 from benchctl.run import orchestrate
-from benchctl.run.bench import Bench, SilentObserver
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.orchestrate import with_terms
 from benchctl.run.session import Subject
 from benchctl.track.load import load_track
@@ -91,7 +91,7 @@ def planned(**source: Any) -> tuple[Plan, Track]:
 
 def drawn(tmp_path: Path, node: Node, **source: Any) -> tuple[Any, ...]:
     plan, track = planned(**source)
-    bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), SilentObserver(), cast("Any", None))
+    bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), Observer(), cast("Any", None))
     asked, ready = with_terms(bench, plan, track, [cast("Any", Made(tmp_path, node))])
     found = [
         cast("Any", operations["by"]).values["one"].items
@@ -174,7 +174,7 @@ def test_what_no_term_hits_and_what_cannot_be_asked_is_told(tmp_path: Path):
     with pytest.raises(BenchctlError, match=r"process\.name cannot be asked for: Text fields"):
         drawn(tmp_path / "none", Node(refuses=True))
     plan, track = planned()
-    bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), SilentObserver(), cast("Any", None))
+    bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), Observer(), cast("Any", None))
     with pytest.raises(UsageError, match="the challenge makes its own"):
         with_terms(bench, msgspec.structs.replace(plan, origin="empty"), track, [])
 

@@ -22,7 +22,7 @@ from benchctl.home import Home
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run import prepare
-from benchctl.run.bench import SharedObserver, SilentObserver
+from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import (
     Workshop,
@@ -43,7 +43,7 @@ from builders import ES, OS, make_plan
 CORPUS = CorpusSpec(seed=1, documents=2000, generator_version=GENERATOR_VERSION, digest="ab" * 32)
 
 
-class Stages(SilentObserver):
+class Stages(Observer):
     """Keeps the stages that it is told."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Stages(SilentObserver):
         self.told.append(text)
 
 
-class Notes(SilentObserver):
+class Notes(Observer):
     """Keeps what it is told to keep on the screen."""
 
     def __init__(self) -> None:
@@ -205,7 +205,7 @@ def test_all_variants_start_with_an_archive_of_classes_or_none(subject: Subject,
     second = dataclasses.replace(first, spec=OS, unarchived=reason)
     script = dataclasses.replace(subject, starts=None)
     notes: list[str] = []
-    observer = SilentObserver()
+    observer = Observer()
     observer.note = notes.append  # type: ignore[method-assign]
     found = started_alike([first, second, script], observer)
     assert [one.starts and one.starts.archived for one in found] == [not reason, not reason, None]
@@ -221,7 +221,7 @@ def test_a_run_that_goes_on_starts_its_nodes_as_its_first_forks(
 ):
     engines = [EngineFacts("es", "8.11.0", "b", "9.8.0", "s", "j", (), (), start=one) for one in manners]
     one = dataclasses.replace(subject, starts=Starts(Path("/starts"), Path("/scratch")))
-    (found,) = started_as_before(engines, [one], SilentObserver())
+    (found,) = started_as_before(engines, [one], Observer())
     assert isinstance(found, Subject)
     assert found.starts is not None
     assert found.starts.archived == archived

@@ -8,7 +8,7 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import BootRecord
-from benchctl.run.bench import SilentObserver
+from benchctl.run.bench import Observer
 from benchctl.run.study import Hopeless, OpenRun, Study, ending, stand_in_caveats
 from builders import make_fork
 
@@ -83,7 +83,7 @@ class Made:
 
 
 def go(runs: list[Made], enough: Any = lambda: "", **options: Any) -> str:
-    study = Study(cast("list[OpenRun]", runs), SilentObserver(), seed=7, ends=lambda *_: enough(), **options)
+    study = Study(cast("list[OpenRun]", runs), Observer(), seed=7, ends=lambda *_: enough(), **options)
     return study.measure()
 
 

@@ -112,7 +112,7 @@ def _looked_at(seen: SeenCall, site: CallSite, log: RunLog | None) -> SeenCall:
 # An experiment from plans to record.
 
 
-class Named:
+class Named(Observer):
     """An observer of one measurement among several: it forwards to another, with the measurement's name."""
 
     def __init__(self, observer: Observer, name: str) -> None:

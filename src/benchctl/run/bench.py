@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import psutil
 
@@ -21,48 +21,32 @@ _HALT_S: Final = 15.0
 T = TypeVar("T")
 
 
-class Observer(Protocol):
-    """Is told what happens, since a run itself never prints; must be quick, since forks wait for it."""
+class Observer:
+    """Is told what happens, since a run itself never prints; must be quick, since forks wait for it.
+
+    This one ignores everything: for tests, and for callers that only want the record.
+    """
 
     def note(self, text: str) -> None:
-        """Something worth keeping on the screen."""
+        """Take something worth keeping on the screen."""
 
     def stage(self, text: str) -> None:
         """Take the current activity, until the next stage."""
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Progress of the current step, in its own unit (`documents`, `bytes`, `requests`)."""
+        """Take the progress of the current step, in its own unit (`documents`, `bytes`, `requests`)."""
 
     def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
-        """Fork `number` of `total`, counted over all variants from 1.
+        """Take the start of fork `number` of `total`, counted over all variants from 1.
 
         `remaining_s` is the time until the last one is over, including this one; None while unknown.
         """
 
     def fork_done(self, record: ForkRecord) -> None:
-        """A fork is on disk, or failed."""
+        """Take a fork that is on disk, or failed."""
 
 
-class SilentObserver:
-    """Ignores everything: for tests, and for callers that only want the record."""
-
-    def note(self, text: str) -> None:
-        """Ignore it."""
-
-    def stage(self, text: str) -> None:
-        """Ignore it."""
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Ignore it."""
-
-    def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
-        """Ignore it."""
-
-    def fork_done(self, record: ForkRecord) -> None:
-        """Ignore it."""
-
-
-class SharedObserver(SilentObserver):
+class SharedObserver(Observer):
     """An observer of steps that may run side by side; once halted, it interrupts them."""
 
     def __init__(self, observer: Observer) -> None:
@@ -76,21 +60,13 @@ class SharedObserver(SilentObserver):
             self._observer.note(text)
 
     def stage(self, text: str) -> None:
-        """Pass it on.
-
-        Raises:
-            KeyboardInterrupt: If all steps are to end.
-        """
+        """Pass it on, as `check` lets it."""
         self.check()
         with self._lock:
             self._observer.stage(text)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """Pass it on.
-
-        Raises:
-            KeyboardInterrupt: If all steps are to end.
-        """
+        """Pass it on, as `check` lets it."""
         self.check()
         with self._lock:
             self._observer.progress(what, done, total)

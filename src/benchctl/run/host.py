@@ -24,8 +24,11 @@ from benchctl.results.plan import PinSpec, Plan, cpu_list, parse_cpus
 
 def describe_host() -> Environment:
     """Describe the host, as far as it matters to readers of the results."""
-    names = [line for line in (_read("/proc/cpuinfo") or "").splitlines() if line.startswith("model name")]
-    cpu = names[0].partition(":")[2].strip() if names else platform.processor() or "unknown"
+    lines = [line.partition(":")[::2] for line in (_read("/proc/cpuinfo") or "").splitlines()]
+    told = {name.strip(): value.strip() for name, value in lines}
+    cpu = told.get("model name") or platform.processor() or "unknown"
+    virtual = "hypervisor" in told.get("flags", "").split()
+    virtualization = (_read("/sys/class/dmi/id/product_name") or "hypervisor") if virtual else None
     try:
         distribution = platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
     except OSError:
@@ -33,7 +36,6 @@ def describe_host() -> Environment:
     processes = psutil.process_iter(["pid", "name"])
     cpus = os.cpu_count() or 1
     memory = psutil.virtual_memory().total
-    virtualization = _virtualization()
     # What comparable runs must share; memory in GiB, because kernels reserve varying amounts.
     same = (socket.gethostname(), cpu, cpus, round(memory / 2**30), platform.machine(), virtualization)
     return Environment(
@@ -58,35 +60,25 @@ def describe_host() -> Environment:
     )
 
 
-def _virtualization() -> str | None:
-    product = _read("/sys/class/dmi/id/product_name")
-    flags = next(
-        (line for line in (_read("/proc/cpuinfo") or "").splitlines() if line.startswith("flags")), ""
-    )
-    if "hypervisor" in flags.split():
-        return product or "hypervisor"
-    return None
-
-
 def _commit() -> str | None:
     """The checkout that benchctl runs from; None when it is installed from a wheel."""
     here = Path(benchctl.__file__).resolve().parent
     if not (here.parents[1] / ".git").exists():
         return None
-    git = shutil.which("git")
-    if git is None:
-        return None
+    command = [
+        shutil.which("git") or "git",
+        "-C",
+        str(here),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     try:
-        describe = subprocess.run(
-            [git, "-C", str(here), "describe", "--always", "--dirty", "--abbrev=12"],
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return describe.stdout.strip() or None
+    return done.stdout.strip() or None
 
 
 def _read(path: str) -> str | None:
@@ -142,9 +134,7 @@ def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[S
             f"--pin needs at least 2 CPUs: this process may use only CPU {cpu_list(allowed)}",
             hint="remove --pin, or let benchctl have more CPUs (taskset, cpuset)",
         )
-    pin = _choose(workers, allowed, cores) if text == AUTO else _parse(text)
-    check_available(pin, allowed)
-    return pin
+    return _choose(workers, allowed, cores) if text == AUTO else _parse(text, allowed)
 
 
 def _choose(workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
@@ -159,39 +149,26 @@ def _choose(workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]
     return PinSpec(node=tuple(cpu for cpu in allowed if cpu not in driver), driver=tuple(sorted(driver)))
 
 
-def _parse(text: str) -> PinSpec:
-    by_role: dict[str, tuple[int, ...]] = {}
-    for part in _BETWEEN_ROLES.split(text):
-        role, equals, cpus = part.partition("=")
-        if role not in {"node", "driver"} or not equals or role in by_role:
-            raise UsageError(f"--pin {text}: expected node=CPUS,driver=CPUS", hint=_EXAMPLE)
-        try:
-            by_role[role] = parse_cpus(cpus)
-        except ValueError as err:
-            raise UsageError(f"--pin {text}: {err}", hint=_EXAMPLE) from err
-    if len(by_role) < 2:  # noqa: PLR2004 - one each
-        raise UsageError(f"--pin {text}: node and driver need CPUs, both of them", hint=_EXAMPLE)
-    both = set(by_role["node"]) & set(by_role["driver"])
-    if both:
+def _parse(text: str, allowed: Sequence[int]) -> PinSpec:
+    parts = _BETWEEN_ROLES.split(text)
+    roles = dict(part.partition("=")[::2] for part in parts)
+    if sorted(part.partition("=")[0] for part in parts) != ["driver", "node"]:
+        raise UsageError(f"--pin {text}: expected node=CPUS,driver=CPUS", hint=_EXAMPLE)
+    try:
+        pin = PinSpec(node=parse_cpus(roles["node"]), driver=parse_cpus(roles["driver"]))
+    except ValueError as err:
+        raise UsageError(f"--pin {text}: {err}", hint=_EXAMPLE) from err
+    if both := {*pin.node} & {*pin.driver}:
         raise UsageError(
             f"--pin {text}: CPU {cpu_list(both)} is given to node and driver",
             hint="the two need separate CPUs",
         )
-    return PinSpec(node=by_role["node"], driver=by_role["driver"])
-
-
-def check_available(pin: PinSpec, allowed: Sequence[int]) -> None:
-    """Check that these CPUs are available.
-
-    Raises:
-        UsageError: If some CPUs are not available.
-    """
-    missing = {*pin.node, *pin.driver} - set(allowed)
-    if missing:
+    if missing := {*pin.node, *pin.driver} - {*allowed}:
         raise UsageError(
             f"--pin: CPU {cpu_list(missing)} cannot be had: this process may use {cpu_list(allowed)}",
             hint="name others, or let benchctl have more CPUs (taskset, cpuset)",
         )
+    return pin
 
 
 def pin_caveats(plan: Plan, cores: Sequence[Sequence[int]]) -> tuple[str, ...]:
@@ -355,21 +332,15 @@ def used_by_others(before: Look, after: Look, own: int) -> OtherLoad | None:
             used[seen.name] = used.get(seen.name, 0.0) + spent_s / wall_s
             pids_of.setdefault(seen.name, []).append(pid)
     largest = sorted(used, key=used.__getitem__, reverse=True)[:_MOST_NAMED]
+    labels = {name: f"{name} pid {pids[0]}" if len(pids) == 1 else name for name, pids in pids_of.items()}
+    # Of this process without its children; nothing where it is hidden.
+    alone_s = [seen.processes[own].own_s if own in seen.processes else 0.0 for seen in (before, after)]
     return OtherLoad(
         after.cpus,
         max(busy_s - own_s, 0.0) / wall_s,
-        {_label(name, pids_of[name]): used[name] for name in largest if used[name] > 0},
-        max(own_s - _alone_s(after, own) + _alone_s(before, own), 0.0) / wall_s,
+        {labels[name]: used[name] for name in largest if used[name] > 0},
+        max(own_s - alone_s[1] + alone_s[0], 0.0) / wall_s,
     )
-
-
-def _alone_s(seen: Look, own: int) -> float:
-    """CPU seconds of a process without its children; 0 if it is hidden."""
-    return seen.processes[own].own_s if own in seen.processes else 0.0
-
-
-def _label(name: str, pids: Sequence[int]) -> str:
-    return f"{name} pid {pids[0]}" if len(pids) == 1 else name
 
 
 def _family(processes: Mapping[int, Seen], own: int) -> set[int]:
