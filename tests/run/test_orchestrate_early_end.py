@@ -277,29 +277,16 @@ def test_more_blocks_that_are_interrupted_are_gone_on_with(execute: Callable[...
 def test_what_was_said_of_an_end_is_taken_back_when_more_is_added(execute: Callable[..., Any]):
     ended, _ = execute(planned(decided=True, margin=0.0001, budget_s=75.0), Engines())
     assert (len(ended.caveats), ended.blocks) == (2, 3)
-    found = extended(ended, More(4))
-    assert (found.stopped, found.caveats, found.plan.forks) == ("", (), 7)
-    # What was not reached yet is still wanted.
-    assert found.plan.stop == StopSpec(decided=True, margin=0.0001)
-
-
-def test_more_of_what_is_decided_is_not_ended_by_that_again(execute: Callable[..., Any]):
-    ended, _ = execute(planned(decided=True, margin=0.1), Engines())
     engines = Engines()
-    record, _ = execute(extended(ended, More(2)), engines)
-    assert (blocks(engines), record.plan.stop, record.status) == ([5, 6], StopSpec(margin=0.1), "complete")
+    found, _ = execute(extended(ended, More(4)), engines)
+    assert (blocks(engines), found.stopped, found.caveats) == ([3, 4, 5, 6], "", ())
+    assert (found.status, found.plan.stop) == ("complete", StopSpec(margin=0.0001))
 
 
-def test_who_adds_to_what_was_decided_has_looked_at_it(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "all is decided")
+def test_who_adds_to_what_ended_by_its_verdicts_has_looked_at_it():
     found = extended(finished(stop=StopSpec(decided=True, margin=0.1)), More(3))
     assert (found.looks, found.plan.stop) == (None, StopSpec(margin=0.1))
     assert extended(msgspec.structs.replace(finished(), looks=None), More(3)).looks is None
-    monkeypatch.setattr(orchestrate, "reason_to_stop", lambda *_: "")
-    found = extended(finished(stop=StopSpec(decided=True)), More(3))
-    assert (found.looks, found.plan.stop) == (None, StopSpec(decided=True))
 
 
 def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]):
@@ -308,8 +295,6 @@ def test_a_budget_for_more_counts_from_what_is_spent(execute: Callable[..., Any]
     assert blocks(engines) == [2, 3, 4]
     assert record.stopped.startswith("ended after 5 forks per variant, of at most 52")
     assert (record.status, record.total) == ("complete", 10)
-    with pytest.raises(UsageError, match="too short: one block of run r takes 20 s"):
-        extended(record, More(50, 19.0))
 
 
 def test_forks_for_evidence_stay_where_they_are_when_more_is_added(execute: Callable[..., Any]):
@@ -333,13 +318,6 @@ def test_what_is_to_be_decided_is_so_from_then_on_and_has_as_many_forks_as_a_run
     assert found.plan.stop is not None
     assert (found.plan.stop.decided, found.plan.forks) == (True, MOST_FORKS)
     assert extended(finished(), More()).plan.forks == finished().plan.forks + DEFAULT_FORKS
-
-
-def test_a_run_that_is_decided_gets_no_more_until_it_is():
-    decided = made(make_plan(forks=20, stop=StopSpec(decided=True)), range(20))
-    with pytest.raises(UsageError, match="is decided already"):
-        extended(decided, More(until_decided=True))
-    assert extended(decided, More(2)).plan.forks == 22
 
 
 @given(

@@ -52,9 +52,9 @@ from benchctl.run.study import (
     NotResumable,
     OpenRun,
     Study,
-    budget_behind,
     ending,
     reason_to_stop,
+    seconds_spent,
     shortfall,
     within,
 )
@@ -370,8 +370,9 @@ def resume_run(
         return record
     run = reopen_run(bench, folder, track)
     if budget_s is not None:
-        stop = within(record.plan.stop, budget_behind(record, budget_s), instead=True)
-        run.extend(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, stop=stop)))
+        rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
+        rule = msgspec.structs.replace(rule, budget_s=seconds_spent(record) + budget_s, least_blocks=1)
+        run.extend(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, stop=rule)))
     return _measured(bench, run, {})
 
 
@@ -383,12 +384,11 @@ class More:
     budget_s: float | None = None  # for these forks; None for no limit
     until_decided: bool = False
 
-    def further(self, have: int, *, ends_early: bool = False) -> int:
-        """Return how many are added to so many; where a rule may end them, as many as there are at most."""
+    def further(self, have: int) -> int:
+        """Return how many are added to so many; where something else ends them, as many as there may be."""
         if self.forks is not None:
             return self.forks
-        early = ends_early or self.until_decided or self.budget_s is not None
-        return max(1, MOST_FORKS - have) if early else DEFAULT_FORKS
+        return max(1, MOST_FORKS - have) if self.until_decided or self.budget_s is not None else DEFAULT_FORKS
 
 
 def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> RunRecord:
@@ -404,13 +404,10 @@ def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> Run
 
 
 def extended(record: RunRecord, more: More) -> RunRecord:
-    """A finished run with further blocks, which counts as a look at its figures.
-
-    A rule that would end it at once is dropped if forks were asked for.
+    """A finished run with further blocks, which counts as a look at its figures; its old rule is over.
 
     Raises:
-        UsageError: If the run is not finished, is decided already though it was to
-            be extended until decided, or has no time for a block.
+        UsageError: If the run is not finished.
     """
     if record.unfinished:
         raise UsageError(
@@ -419,24 +416,14 @@ def extended(record: RunRecord, more: More) -> RunRecord:
         )
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     looks = None if record.looks is None or rule.decided else record.looks + 1
-    blocks = more.further(len(record.own_blocks), ends_early=rule.decided)
     first = 1 + max(record.own_blocks, default=-1)
     # Skip numbers that belong to forks for evidence.
     free = (block for block in itertools.count(first) if not record.plan.is_extra(block))
-    added = tuple(itertools.islice(free, blocks))
-    rule = msgspec.structs.replace(
-        rule,
-        budget_s=None if more.budget_s is None else budget_behind(record, more.budget_s),
-        decided=rule.decided or more.until_decided,
-    )
-    longer = record.with_blocks(added, rule)
-    if any(reason_to_stop(longer, block) for block in added[: record.plan.index_builds]):
-        if more.until_decided:
-            hint = f"add forks anyway with: benchctl extend {record.id} --forks N"
-            raise UsageError(f"run {record.id} is decided already", hint=hint)
-        rule = msgspec.structs.replace(rule, decided=False)
-    empty = (rule.budget_s, rule.margin, rule.decided) == (None, None, False)
-    longer = record.with_blocks(added, None if empty else rule)
+    added = tuple(itertools.islice(free, more.further(len(record.own_blocks))))
+    budget_s = None if more.budget_s is None else seconds_spent(record) + more.budget_s
+    rule = msgspec.structs.replace(rule, budget_s=budget_s, decided=more.until_decided)
+    is_empty = (rule.budget_s, rule.margin, rule.decided) == (None, None, False)
+    longer = record.with_blocks(added, None if is_empty else rule)
     lacking = shortfall(record)
     caveats = tuple(text for text in longer.caveats if text != lacking)
     return msgspec.structs.replace(longer, caveats=caveats, looks=looks)

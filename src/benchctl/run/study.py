@@ -11,7 +11,7 @@ import msgspec
 
 from benchctl.disk import free_bytes, require_space
 from benchctl.engine.prepared_index import bytes_per_document
-from benchctl.errors import BenchctlError, ExitCode, UsageError
+from benchctl.errors import BenchctlError, ExitCode
 from benchctl.load.turns import Member, Turnstile
 from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, duration
@@ -517,31 +517,11 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
     return left if expected_s is None else min(left, expected_s)
 
 
-def within(stop: StopSpec | None, seconds: float, *, instead: bool = False) -> StopSpec:
-    """A stop rule that also ends forks after so many seconds; the first block always runs.
-
-    `instead` of the rule's own budget, or within it.
-    """
-    seconds = max(seconds, 1.0)
-    if stop is None:
-        return StopSpec(budget_s=seconds, least_forks=FORKS_FOR_VERDICT)
-    least = seconds if instead or stop.budget_s is None else min(seconds, stop.budget_s)
-    return msgspec.structs.replace(stop, budget_s=least, least_blocks=1)
-
-
-def budget_behind(record: RunRecord, seconds: float) -> float:
-    """The total budget of a run that gets so many more seconds for further blocks.
-
-    Raises:
-        UsageError: If the time is too short for one block.
-    """
-    block_s = _block_s(record) * record.plan.index_builds
-    if seconds < block_s:
-        raise UsageError(
-            f"--budget {duration(seconds)} is too short: one block of run {record.id} takes "
-            f"{duration(block_s)}"
-        )
-    return seconds_spent(record) + seconds
+def within(stop: StopSpec | None, seconds: float) -> StopSpec:
+    """A stop rule that also ends forks after so many seconds; the first block always runs."""
+    rule, seconds = stop or StopSpec(least_forks=FORKS_FOR_VERDICT), max(seconds, 1.0)
+    least_s = seconds if rule.budget_s is None else min(seconds, rule.budget_s)
+    return msgspec.structs.replace(rule, budget_s=least_s, least_blocks=1)
 
 
 def seconds_spent(record: RunRecord) -> float:
