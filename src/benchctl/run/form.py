@@ -1,6 +1,7 @@
 """Resolution of a form on this host: its texts as documents, heaps, CPUs, stop rules and paths."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -59,14 +60,6 @@ def pin_of_form(form: Conditions, workers: int) -> PinSpec | None:
     return pin_of(form.pin, workers=workers, allowed=allowed, cores=cores_of(allowed))
 
 
-def files_of(form: Conditions, *, at_most: bool = False) -> FileOptions:
-    """Return which documents come from files; with `at_most`, fewer than asked for will do."""
-    local = Path(expanded(form.corpus)) if form.corpus else None
-    folders = tuple(map(Path, form.corpus_dirs))
-    docs = documents_of(form)
-    return FileOptions(local, folders, docs, at_most=at_most)
-
-
 def run_spec(
     form: Work,
     variants: Sequence[VariantSpec],
@@ -113,7 +106,12 @@ def run_spec(
         corpus=CorpusSpec(
             seed=form.corpus_seed, documents=docs or GENERATED_DOCUMENTS, generator_version=0, digest=""
         ),
-        files=files_of(form, at_most=at_most),
+        files=FileOptions(
+            Path(expanded(form.corpus)) if form.corpus else None,
+            tuple(map(Path, form.corpus_dirs)),
+            docs,
+            at_most=at_most,
+        ),
         params=form.params,
         workers=workers,
         free_builds=form.index_builds == AS_MANY_BUILDS_AS_NEEDED,
@@ -173,9 +171,8 @@ def placed(form: _C, folder: Path) -> _C:
 
 def placed_work(form: Work, folder: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return challenges and warm-ups of a form with absolute paths."""
-    built_in = warmup_names()
     challenges, warmups = (
-        tuple(named_path(name, folder, built_in) for name in names)
+        tuple(named_path(name, folder, warmup_names()) for name in names)
         for names in (form.challenges, form.warmup_challenges)
     )
     return challenges, warmups
@@ -189,15 +186,10 @@ def absolute(text: str, folder: Path) -> str:
 def named_path(text: str, folder: Path, known: Sequence[str]) -> str:
     """Return a known name as it is, and the path of what else exists, or looks like a file, absolute."""
     # A track's own challenges are known once it is loaded: a file is what is there, or looks like one.
-    is_file = _exists(folder / expanded(text)) or "/" in text or text.endswith(".json")
+    is_file = "/" in text or text.endswith(".json")
+    with suppress(OSError, ValueError):  # a name too long, or none that a file can have
+        is_file = is_file or (folder / expanded(text)).exists()
     return absolute(text, folder) if text not in known and is_file else text
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):  # a name too long, or none that a file can have
-        return False
 
 
 def read_form(path: Path) -> RunForm:
@@ -211,25 +203,21 @@ def read_form(path: Path) -> RunForm:
     folder = path.absolute().parent
     form = placed(typed.value, folder)
     challenges, warmups = placed_work(form, folder)
+    variants = []
+    for number, text in enumerate(form.variants):
+        try:
+            variants.append(placed_variant(text, folder))
+        except UsageError as err:
+            raise typed.document.refuse(("variants", number), err.message, hint=err.hint) from err
     return msgspec.structs.replace(
         form,
-        variants=_each(typed, "variants", lambda text: placed_variant(text, folder)),
+        variants=tuple(variants),
         jdk=form.jdk and placed_jdk(form.jdk, folder),
         variants_file=form.variants_file and absolute(form.variants_file, folder),
         targets_file=form.targets_file and absolute(form.targets_file, folder),
         challenges=challenges,
         warmup_challenges=warmups,
     )
-
-
-def _each(typed: Typed[RunForm], key: str, place: Callable[[str], str]) -> tuple[str, ...]:
-    texts = []
-    for number, text in enumerate(getattr(typed.value, key)):
-        try:
-            texts.append(place(text))
-        except UsageError as err:
-            raise typed.document.refuse((key, number), err.message, hint=err.hint) from err
-    return tuple(texts)
 
 
 # `--test-mode`: everything is started, asked and compared as usual, but hardly repeated.
@@ -241,12 +229,9 @@ TEST_MODE_FORKS = 1
 """Default number of forks."""
 
 _ITERATIONS = 3
-
 _WARMUP_ITERATIONS = 1
-
 _PERIOD_S = 2.0
-
-_MICRO_TEST_MODE = ("-wi", "1", "-i", "1", "-w", "50ms", "-r", "50ms")
+_MICRO_TEST_MODE = {"-wi": "1", "-i": "1", "-w": "50ms", "-r": "50ms"}
 
 
 def in_test_mode(plan: Plan) -> Plan:
@@ -257,16 +242,14 @@ def in_test_mode(plan: Plan) -> Plan:
     that ends by itself, such as indexing a corpus, does. A microbenchmark has one iteration of 50 ms.
     """
     if plan.micro is not None:
-        pairs = zip(*[iter(_MICRO_TEST_MODE)] * 2, strict=True)
         words = list(plan.micro.arguments)
-        for name, value in pairs:
+        for name, value in _MICRO_TEST_MODE.items():
             if name in words:
                 words[words.index(name) + 1] = value
             else:
                 words += [name, value]
-        plan = msgspec.structs.replace(
-            plan, micro=msgspec.structs.replace(plan.micro, arguments=tuple(words))
-        )
+        micro = msgspec.structs.replace(plan.micro, arguments=tuple(words))
+        plan = msgspec.structs.replace(plan, micro=micro)
     return msgspec.structs.replace(
         plan,
         schedules=tuple(map(_shortened, plan.schedules)),
@@ -286,11 +269,9 @@ def _shortened(challenge: Challenge) -> Challenge:
 def _short(task: Task) -> Task:
     return msgspec.structs.replace(
         task,
-        iterations=None if task.iterations is None else min(task.iterations, _ITERATIONS),
-        warmup_iterations=None
-        if task.warmup_iterations is None
-        else min(task.warmup_iterations, _WARMUP_ITERATIONS),
-        time_period=None if task.time_period is None else min(task.time_period, _PERIOD_S),
+        iterations=task.iterations and min(task.iterations, _ITERATIONS),
+        warmup_iterations=task.warmup_iterations and min(task.warmup_iterations, _WARMUP_ITERATIONS),
+        time_period=task.time_period and min(task.time_period, _PERIOD_S),
         warmup_time_period=None,
         ramp_up_time_period=None,
         target_throughput=None,

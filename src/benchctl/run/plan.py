@@ -49,7 +49,6 @@ from benchctl.spec import (
     BUILDS_OF_VECTORS,
     RunSettings,
     check_settings,
-    settings_in,
 )
 from benchctl.stats.metrics import check_told_by_clusters, metric, metric_names
 from benchctl.track.library import TrackSource, challenge_names, track_names
@@ -255,11 +254,10 @@ def _with_builds(options: RunSpec, track: Track, schedules: Sequence[Challenge])
     """The options with several index builds of a track with vectors, unless their number is given."""
     decided = options.stop is not None and options.stop.decided
     here = all(spec.target is None for spec in options.variants)
-    if decided or not (options.free_builds and track.has_vectors and here):
-        return options
-    if origin_of(track, schedules) != "prepared":
-        return options
-    return msgspec.structs.replace(options, index_builds=min(BUILDS_OF_VECTORS, options.forks))
+    is_free = options.free_builds and track.has_vectors and here and not decided
+    if is_free and origin_of(track, schedules) == "prepared":
+        return msgspec.structs.replace(options, index_builds=min(BUILDS_OF_VECTORS, options.forks))
+    return options
 
 
 def refuse_sweep(options: RunSpec, what: str) -> None:
@@ -429,43 +427,32 @@ def freeze(
     """
     origin = origin_of(track, schedules, warmups)
     if origin == "empty":
-        for asked, option in (
-            (options.index_builds > 1, "--index-builds"),
-            (options.page_cache != "as-is", "--page-cache"),
-        ):
-            if asked:
-                raise UsageError(
-                    f"{option}: nothing is prepared, since challenge '{schedules[0].name}' makes its own "
-                    "data",
-                    hint="remove it: nodes start empty, and every fork builds its own index",
-                )
-    settings, names = settings_in(options), tuple[str, ...]()
-    if options.hosts:
-        hosts = checked_hosts(options)
-        settings["hosts"], names = str(hosts.path), hosts.load
+        option = "--index-builds" if options.index_builds > 1 else "--page-cache"
+        if options.index_builds > 1 or options.page_cache != "as-is":
+            raise UsageError(
+                f"{option}: nothing is prepared, since challenge '{schedules[0].name}' makes its own data",
+                hint="remove it: nodes start empty, and every fork builds its own index",
+            )
+    hosts = checked_hosts(options) if options.hosts else None
     corpus = options.corpus
     if needs_documents(options.variants):
         corpus = expected_corpus(options.corpus, options.files, track, schedules, origin)
-    return Plan(
-        **settings,
-        load_hosts=names,
-        variants=options.variants,
-        schedules=schedules,
-        warmup_challenges=warmups,
-        forks=options.forks,
-        seed=options.seed,
-        heap_mb=options.heap_mb,
-        track=options.track if options.track in track_names() else str(Path(options.track).absolute()),
-        track_source=options.track_source,
-        track_digest=track.digest,
-        corpus=corpus,
-        params=dict(options.params),
-        workers=options.workers,
-        pin=options.pin,
-        stop=options.stop,
-        origin=origin,
-        evidence=options.evidence,
-    )
+    # What is asked for and planned under one name is taken over.
+    same = (name for name in Plan.__struct_fields__ if name in RunSpec.__struct_fields__)
+    known = options.track in track_names()
+    fields: dict[str, Any] = {
+        **{name: getattr(options, name) for name in same},
+        "hosts": "" if hosts is None else str(hosts.path),
+        "load_hosts": () if hosts is None else hosts.load,
+        "schedules": schedules,
+        "warmup_challenges": warmups,
+        "track": options.track if known else str(Path(options.track).absolute()),
+        "track_digest": track.digest,
+        "corpus": corpus,
+        "params": dict(options.params),
+        "origin": origin,
+    }
+    return Plan(**fields)
 
 
 def _apart(plan: Plan, track: Track) -> Plan:
