@@ -141,7 +141,6 @@ def top() -> Iterator[Path]:
         for variable in ("BENCHCTL_HOME", "HOME", "XDG_CONFIG_HOME"):
             patch.setenv(variable, str(top / "home"))
         patch.delenv("FORCE_COLOR", raising=False)
-        patch.setattr("benchctl.nightly.night.describe_host", make_environment)  # else of this host
         patch.setenv("PATH", str(top / "bin"))
         patch.setenv(REPOSITORY_VARIABLE, files.url)
         for name, version in ENGINES.items():

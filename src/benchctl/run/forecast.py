@@ -10,10 +10,9 @@ from typing import Final
 
 import msgspec
 
-from benchctl.corpus.generated import corpus_name, load_corpus, needed_bytes
+from benchctl.corpus.generated import corpus_name, load_corpus
 from benchctl.corpus.source import is_elsewhere
 from benchctl.engine.distribution import cached_archive, installed
-from benchctl.engine.prepared_index import BYTES_PER_DOCUMENT
 from benchctl.engine.variant import base_variant
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -32,15 +31,6 @@ _MOST_RECORDS = 100
 _MOST_NAMED = 5
 _SHOWN_BYTES = 5e7
 
-# Engine and named distribution -> bytes of the archive, and unpacked with its class-data-sharing archive.
-_BYTES = {
-    ("elasticsearch", None): (81e6, 175e6),
-    ("opensearch", None): (46e6, 125e6),
-    ("elasticsearch", "official"): (6e8, 12e8),
-    ("opensearch", "official"): (8e8, 12e8),
-    ("opensearch", "min"): (25e7, 45e7),
-}
-_RUNTIME_BYTES = 120e6
 # Seconds, measured on two cores: fetching and unpacking; an index without its documents, with its answers.
 _ENGINE_S = 5.0
 _INDEX_S = 20.0
@@ -78,23 +68,19 @@ class Ahead:
 def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
     """Return the steps of runs and roughly what they take, for readers; the home is only looked at."""
     steps: list[str] = []
+    seconds = 0.0
     specs = [
         (run, spec)
         for run in runs
         for spec in run.plan.variants
         if spec.target is None and run.plan.micro is None
     ]
-    download = seconds = 0.0
-    disk = 0.0 if not specs or any((home.root / "jdks").glob("*")) else _RUNTIME_BYTES
     engines = {
         (spec.engine, spec.version, spec.distribution): spec for _, spec in specs if spec.place is None
     }
-    for spec in engines.values():
+    for names, spec in engines.items():
         if cached_archive(home, spec) is None:
-            steps.append(" ".join(filter(None, ("fetch", spec.engine, spec.version, spec.distribution))))
-            archive, unpacked = _BYTES[spec.engine, spec.distribution]
-            download += archive
-            disk += archive + unpacked
+            steps.append(" ".join(("fetch", *filter(None, names))))
             seconds += _ENGINE_S
     corpora = dict.fromkeys(
         (run.plan.corpus.generator, run.plan.of(spec).corpus.documents, run.plan.corpus.seed)
@@ -105,23 +91,12 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
     for generator, documents, seed in corpora:
         if not (home.root / "corpora" / corpus_name(generator, documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
-            disk += needed_bytes(generator, documents)
-    files = {
-        file.path: _published_bytes(file, run.track)
-        for run in runs
-        for file in run.plan.corpus.files
-        if is_elsewhere(file)
-    }
-    for path, size in files.items():
-        steps.append(f"fetch {path.rpartition('/')[2]}")
-        download += size
-        disk += size
+    files = {file.path: run for run in runs for file in run.plan.corpus.files if is_elsewhere(file)}
+    steps += [f"fetch {path.rpartition('/')[2]}{_size_text(path, run.track)}" for path, run in files.items()]
     missing = dict(build for run, spec in specs for build in _missing(run, spec, home).items())
     for title, times in Counter(title for title, _ in missing.values()).items():
         steps.append(f"index {title}{f', {times} times' if times > 1 else ''}")
-    for _, documents in missing.values():
-        disk += documents * BYTES_PER_DOCUMENT
-        seconds += _INDEX_S + documents / DOCUMENTS_PER_S
+    seconds += sum(_INDEX_S + documents / DOCUMENTS_PER_S for _, documents in missing.values())
     measured = 0
     for run in runs:
         block_s = past.block_s(run.plan, run.track)
@@ -132,12 +107,10 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
     about = "up to " if any(run.plan.stop and run.plan.stop.decided for run in runs) else about
     if measured:
         steps.append(f"measure {about}{counted(measured, 'fork')}")
-    sizes = ((download, "to download"), (disk, "of disk"))
-    size_text = "".join(f"{amount / 1e9:.1f} GB {what}, " for amount, what in sizes if amount >= _SHOWN_BYTES)
     # Without forks or builds to be made, all builds are there.
     return [
         f"steps: {'; '.join(steps) or 'none: all index builds are in the cache'}",
-        f"in all about {size_text}{duration(seconds)}",
+        f"in all about {duration(seconds)}, downloads not counted",
     ]
 
 
@@ -219,15 +192,11 @@ def document_lines(files: Sequence[CorpusFile]) -> list[str]:
     return [*lines, *([f"and {len(files) - _MOST_NAMED} more files"] if len(files) > _MOST_NAMED else [])]
 
 
-def _published_bytes(file: CorpusFile, track: Track) -> int:
-    """Return the size of a file as it is fetched; 0 if unknown."""
-    sizes = (
-        documents.published_bytes or 0
-        for corpus in track.corpora
-        for documents in corpus.documents
-        if corpus.name == file.corpus and file.path.endswith(f"/{documents.source_file}")
-    )
-    return next(sizes, 0)
+def _size_text(path: str, track: Track) -> str:
+    """Return the size of a file as it is fetched, for readers; empty if unknown."""
+    files = (file for corpus in track.corpora for file in corpus.documents)
+    size = next((file.published_bytes for file in files if path.endswith(f"/{file.source_file}")), None)
+    return f" ({size / 1e9:.1f} GB)" if size and size >= _SHOWN_BYTES else ""
 
 
 def rate_lines(plan: Plan) -> list[str]:
