@@ -21,7 +21,6 @@ from benchctl.run.plan import (
     settled,
     settling_text,
 )
-from benchctl.run.targets import _lacking
 from benchctl.run.work import operations_used
 from benchctl.track.model import Challenge, Task
 from benchctl.track.pollution import POLLUTED
@@ -517,13 +516,3 @@ def test_more_is_measured_with_load_from_the_same_hosts(hosts: Path):
     hosts.write_text(hosts.read_text().replace("one]", "two]"))
     with pytest.raises(UsageError, match=r"the load came from here, one, and by .* from here, two"):
         checked_hosts(plan)
-
-
-def test_a_challenge_that_may_not_write_though_writes_are_allowed_hears_why():
-    for writes, said in (
-        (None, "--allow-writes lets a challenge that makes"),
-        ("removed", "does not make its own"),
-    ):
-        plan, _ = plan_run(options())
-        target = msgspec.structs.replace(ES, target=TargetSpec(("http://127.0.0.1:9",), writes=writes))
-        assert said in _lacking(target, plan)

@@ -15,7 +15,6 @@ from benchctl.engine.prepared_index import IndexKey, Sent, fill
 from benchctl.engine.target import (
     NOT_OFFERED,
     Address,
-    ClusterFacts,
     ClusterIndex,
     explained,
     find_data_stream,
@@ -23,7 +22,7 @@ from benchctl.engine.target import (
     identify,
 )
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.model import IndexFacts, IngestReport
+from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run.bench import Observer
 from benchctl.run.documents import Parcel
@@ -77,21 +76,18 @@ def prepare_target(
     """
     observer.stage(f"{spec.name}: looking at {endpoint.title}")
     subject = look_at(spec, endpoint, plan, track)
-    if subject.makes is not None:
-        with explained(spec.name, endpoint), SearchClient(subject.facts.engine, endpoint) as client:
-            try_out(client, subject.makes)
-    if not subject.fills:
-        held, wanted = subject.index_facts, plan.corpus.documents
-        if spec.target is not None and spec.target.fill and held is not None and held.documents != wanted:
-            observer.note(
-                f"{spec.name} has its index already, of {held.documents:,} documents: it is not filled with "
-                f"{wanted:,}; delete it for that"
-            )
-        return subject
-    with explained(spec.name, endpoint), SearchClient(subject.facts.engine, endpoint) as client:
-        filled = _fill(
-            subject.address, subject.facts, client, plan=plan, track=track, corpus=corpus, observer=observer
+    held, wanted = subject.index_facts, plan.corpus.documents
+    if spec.target is not None and spec.target.fill and held is not None and held.documents != wanted:
+        observer.note(
+            f"{spec.name} has its index already, of {held.documents:,} documents: it is not filled with "
+            f"{wanted:,}; delete it for that"
         )
+    with explained(spec.name, endpoint), SearchClient(subject.facts.engine, endpoint) as client:
+        if subject.makes is not None:
+            try_out(client, subject.makes)
+        if not subject.fills:
+            return subject
+        filled = _fill(subject, client, plan=plan, track=track, corpus=corpus, observer=observer)
         name = places(track).target
         index = find_index(client, name)
         if index is None:
@@ -123,14 +119,16 @@ def look_at(spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track) -> 
         indexes += [_checked(find_data_stream(client, name), spec, name) for name in wanted.data_streams]
         shards = sum(index.shards for index in indexes)
         held = sum(index.documents for index in indexes)
-        unsized = ""
+        unsized, segments = "", tuple[SegmentFacts, ...]()
         try:
-            index = _facts_of(client, wanted)
+            segments = tuple(client.segments(wanted.target))
+            held = sum(segment.documents for segment in segments)
         except NodeRequestError as err:
             if err.status not in NOT_OFFERED:
                 raise
             unsized = f"HTTP {err.status}: {err.reason}"
-            index = IndexFacts("", held, 0, (), _NOT_FILLED, cached=True)
+        size = sum(segment.size_bytes for segment in segments)
+        index = IndexFacts("", held, size, segments, _NOT_FILLED, cached=True)
         return TargetSubject(spec, address, facts, shards, index, unsized=unsized)
 
 
@@ -177,22 +175,12 @@ def refuse_writes(spec: VariantSpec, plan: Plan, track: Track) -> bool:
             listed = ", ".join(dict.fromkeys(writes))
             raise UsageError(
                 f"challenge {challenge.name} would change the cluster {spec.name}: {listed}",
-                hint=f"{_lacking(spec, plan)}; all else needs nodes that benchctl starts: --variant, "
-                "not --target",
+                hint="--allow-writes lets a challenge that makes its own data create, fill, merge and delete "
+                "the track's indices and data streams by name; all else needs nodes that benchctl starts: "
+                "--variant, not --target",
             )
         is_writing |= bool(writing)
     return is_writing
-
-
-def _lacking(spec: VariantSpec, plan: Plan) -> str:
-    """Return what `--allow-writes` lets challenges do, or why this one may not though it was given."""
-    if spec.target is None or not spec.target.writes:
-        lets = "--allow-writes lets a challenge that makes its own data"
-    elif plan.origin != "empty":
-        lets = "it does not make its own data, and --allow-writes lets only a challenge that does"
-    else:
-        lets = "it reaches further than --allow-writes, which lets a challenge"
-    return f"{lets} create, fill, merge and delete the track's indices and data streams by name"
 
 
 def _stays_at_home(operation: Operation, plan: Plan, track: Track) -> bool:
@@ -263,17 +251,8 @@ def _checked(index: ClusterIndex | None, spec: VariantSpec, name: str) -> Cluste
     return index
 
 
-def _facts_of(client: SearchClient, wanted: Places) -> IndexFacts:
-    segments = tuple(client.segments(wanted.target))
-    documents = sum(segment.documents for segment in segments)
-    return IndexFacts(
-        "", documents, sum(facts.size_bytes for facts in segments), segments, _NOT_FILLED, cached=True
-    )
-
-
 def _fill(
-    address: Address,
-    facts: ClusterFacts,
+    subject: TargetSubject,
     client: SearchClient,
     *,
     plan: Plan,
@@ -282,6 +261,7 @@ def _fill(
     observer: Observer,
 ) -> IndexFacts:
     """Create the index and send the corpus. After a failure it stays: nothing is deleted on a target."""
+    address, facts = subject.address, subject.facts
     spec, parcels = corpus()
     # Nothing was installed; this only distinguishes fillings by different engines.
     stand_in = Installation(
