@@ -393,13 +393,8 @@ def bring_vectors(
 ) -> None:
     """Copy or fetch the files of vectors that a plan's tasks name into the home, and unpack them.
 
-    Args:
-        plan: whose tasks, warm-ups too, need them.
-        track: that has the corpora.
-        folders: searched in addition to the track's own.
-        home: that keeps them.
-        observer: told what is done.
-        looking: nothing is written; what can be had is taken for granted.
+    `folders` are searched in addition to the track's own. When only `looking`, nothing is written, and what
+    can be had is taken for granted.
 
     Raises:
         UsageError: If a file is nowhere, and has no source.

@@ -24,7 +24,7 @@ from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, is_bulk, is_generated, needs_documents
 from benchctl.run.prepare import index_keys
 from benchctl.run.study import stop_text
-from benchctl.track.model import Task, Track
+from benchctl.track.model import Track
 
 # Reading them delays the start, by about 2 ms each.
 _MOST_RECORDS = 100
@@ -166,19 +166,13 @@ def rough_fork_s(plan: Plan, track: Track, spec: VariantSpec) -> float:
             paced_per_s = DOCUMENTS_PER_S if task.rate_per_s is None else task.rate_per_s * task.per_request
             seconds += documents / min(DOCUMENTS_PER_S, paced_per_s)
         else:
-            seconds += _task_s(task, request_s)
+            measured_s = max((task.iterations or 1) * request_s, task.least_time or 0.0)
+            warm_up_s = (task.warmup_iterations or 0) * request_s
+            seconds += warm_up_s + measured_s if task.planned_s is None else task.planned_s
     if plan.redline is not None:
         search = plan.redline
         seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
     return seconds
-
-
-def _task_s(task: Task, request_s: float) -> float:
-    """Return the seconds of a task: as planned, or as long as its requests take."""
-    if task.planned_s is not None:
-        return task.planned_s
-    measured_s = max((task.iterations or 1) * request_s, task.least_time or 0.0)
-    return (task.warmup_iterations or 0) * request_s + measured_s
 
 
 def document_lines(files: Sequence[CorpusFile]) -> list[str]:

@@ -123,10 +123,7 @@ class Load:
     ) -> tuple[TaskSummary, ...]:
         """The figures of the measured tasks; made when the node is gone, so that none costs it time.
 
-        Args:
-            origin_ns: what the samples count from, on the monotonic clock.
-            node: what is known of it.
-            index: figures of what they had indexed then; empty where that is not known.
+        Samples count from `origin_ns` on the monotonic clock; `index` are figures of what they had indexed.
         """
         summaries = [_summary(outcome, _still(outcome.job, self.outcomes)) for outcome in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
@@ -424,7 +421,7 @@ def meters(
     node: EndedNode | None,
     written: Mapping[str, float],
 ) -> dict[str, float]:
-    """Return what a task cost its node.
+    """Return what a task cost its node: the metered values that are known, by metric.
 
     Args:
         readings: of the node, before the first measured request and after the last one, or at both ends of
@@ -433,9 +430,6 @@ def meters(
         origin_ns: what samples and pauses count from, on the clock of the readings.
         node: that was read; None for a running cluster.
         written: name of a figure -> milliseconds over the whole task.
-
-    Returns:
-        The metered values that are known, by metric.
     """
     spans = [
         (begin, end)

@@ -69,15 +69,9 @@ def run_spec(
     stop: StopSpec | None = None,
     at_most: bool = False,
 ) -> RunSpec:
-    """Return the run that a form asks for, on this host.
+    """Return the run that a form asks for, on this host, of the variants that it names.
 
-    Args:
-        form: What is asked for.
-        variants: Those that it names.
-        home: That has copies of repositories.
-        consent: To execute tracks' plug-ins.
-        stop: When the run ends early.
-        at_most: Whether fewer documents than asked for will do.
+    The home has copies of repositories; with `at_most`, fewer documents than asked for will do.
 
     Raises:
         UsageError: If something is out of range, or cannot be had here.

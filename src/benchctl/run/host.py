@@ -118,13 +118,9 @@ def _siblings(cpu: int, topology: Path) -> tuple[int, ...]:
 
 
 def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[Sequence[int]]) -> PinSpec:
-    """Resolve `--pin` on this host.
+    """Resolve `--pin`, `auto` or `node=CPUS,driver=CPUS`, where clients work in so many processes.
 
-    Args:
-        text: `auto`, or `node=CPUS,driver=CPUS`.
-        workers: processes of the driver's clients.
-        allowed: CPUs that benchctl may use.
-        cores: the same, by core.
+    `allowed` are the CPUs that benchctl may use, and `cores` the same by core.
 
     Raises:
         UsageError: If the specification is invalid, or these CPUs are not available.

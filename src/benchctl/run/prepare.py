@@ -471,12 +471,8 @@ def send_parcels(
 ) -> Sent:
     """Send all documents, in order, each body by the next free client.
 
-    Args:
-        parcels: the documents.
-        endpoint: of the node or cluster.
-        clients: concurrent senders.
-        helper: of which official client the bulk helper sends; None for benchctl's own wire.
-        on_progress: called with the number of documents acknowledged so far.
+    `helper` is the engine whose official client sends them, None for benchctl's own wire; `on_progress` is
+    called with the number of documents acknowledged so far.
 
     Raises:
         BenchctlError: If the node refused documents or went away, or documents cannot be read.

@@ -276,7 +276,7 @@ NodeSubject = Subject | TargetSubject
 
 
 class NodelessSubject(Protocol):
-    """A variant without nodes, such as a JVM of microbenchmarks, ready to run."""
+    """A variant without nodes and index, such as a JVM of microbenchmarks, ready to run."""
 
     @property
     def spec(self) -> VariantSpec:
@@ -284,11 +284,11 @@ class NodelessSubject(Protocol):
 
     @property
     def builds(self) -> tuple[IndexFacts, ...]:
-        """Nothing, for want of an index."""
+        """Nothing."""
 
     @property
     def index_facts(self) -> IndexFacts | None:
-        """Nothing, for want of an index."""
+        """Nothing."""
 
     @property
     def facts(self) -> EngineFacts:

@@ -163,16 +163,10 @@ class OpenRun:
     def fork(
         self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: float | None
     ) -> dict[str, Hopeless]:
-        """Run forks of a block at the same time and put them on disk.
+        """Run forks of a block at the same time and put them on disk; return variants that failed too often.
 
-        Args:
-            jobs: of different variants.
-            number: of the first, counted over all variants from 1.
-            total: how many there are going to be; None while unknown.
-            left_s: expected until the last is done; None while unknown.
-
-        Returns:
-            The variants that failed too often.
+        `number` is the first's, counted over all variants from 1, of `total`; `left_s` are the seconds until
+        the last is done.
 
         Raises:
             BenchctlError: If there is no space, or results cannot be written.
@@ -428,12 +422,8 @@ Ending = Literal["failed", "interrupted"]
 def ending(keep: Callable[[Ending, str], None], kept: Callable[[], str], go_on: str) -> Iterator[None]:
     """Have a record tell how a measurement ended that did not end well, and its user how to go on.
 
-    Only the outermost measurement has one: whatever is inside passes the interrupt on.
-
-    Args:
-        keep: puts it on disk, with the reason.
-        kept: what an interrupt leaves, for readers.
-        go_on: the command that goes on.
+    Only the outermost measurement has one: whatever is inside passes the interrupt on. `keep` puts its end
+    and the reason on disk, `kept` tells what an interrupt leaves, and `go_on` is the command that goes on.
 
     Raises:
         BenchctlError: If the block was interrupted, or raised one.

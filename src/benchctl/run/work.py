@@ -45,13 +45,7 @@ def allowed_plugin(
 ) -> PluginSpec | None:
     """The plug-in that challenges need, executed once to check it; None when none is needed.
 
-    A plug-in that only changes the track is executed if the user trusts it.
-
-    Args:
-        name: of the track, as given.
-        track: as it was read.
-        challenges: that are to be run.
-        consent: to execute plug-ins; None for none at all.
+    A plug-in that only changes the track is executed if the user trusts it. `name` is the track's as given.
 
     Raises:
         UsageError: If the plug-in is needed and may not be executed, is missing, fails, or lacks something.
@@ -164,10 +158,8 @@ def work_context(
     """The context of a plan's tasks.
 
     Operations that name no index mean the only index or data stream, as in Rally. Of several they mean all:
-    by name
-    if those certainly exist, else whatever the challenge has created by then. Tasks of the same `session`
-    share the
-    state of the plug-in's modules; `version` is the engine's, empty while no node is up.
+    by name if those certainly exist, else whatever the challenge has created by then. Tasks of the same
+    `session` share the state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
     plan = plan.of(variant)
     declared = with_settings(Places(track.of(variant.engine).indices, ()), variant.index_settings)
@@ -242,11 +234,7 @@ _OF_DOCUMENTS = re.compile(r"/_(doc|create|bulk)\b")
 def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, searched: bool) -> None:
     """Fail if a task could not make or change what later tasks work on: their figures would be of other work.
 
-    Args:
-        job: the task.
-        result: its outcome.
-        given: the variant's index settings.
-        searched: whether later tasks search the documents that this one sends.
+    `given` are the variant's index settings; `searched` tells whether later tasks search what it sends.
 
     Raises:
         BenchctlError: If it failed, in the node's words; except for tasks whose failures are not fatal.
