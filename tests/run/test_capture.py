@@ -93,8 +93,8 @@ def test_searches_come_from_a_file(tmp_path: Path):
     assert read_queries(path) == QUERIES
     for text, words in (
         ("{}", "has no searches"),
-        ('{"a": 5}', "Expected `object`"),
-        ("{", "truncated"),
+        ('{"a": 5}', "a: expected a mapping"),
+        ("{", "queries.json:1"),
     ):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(UsageError, match=words):

@@ -18,6 +18,7 @@ from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.track.load import load_track
+from benchctl.yaml_file import read_typed
 
 DOCUMENTS_FILE = "documents.json.zst"
 
@@ -90,22 +91,16 @@ class _Page(msgspec.Struct):
 
 
 def read_queries(path: Path) -> Queries:
-    """Return the searches of a file.
+    """Return the searches of a file, JSON or YAML: names and bodies.
 
     Raises:
         UsageError: If the file cannot be read, or does not map names to bodies of searches.
     """
-    try:
-        queries = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, Any]])
-    except OSError as err:
-        raise UsageError(f"cannot read {path}: {err.strerror}") from err
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise UsageError(
-            f"{path}: {err} (expected names and bodies of searches)",
-            hint='e.g. {"lamps": {"query": {"match": {"name": "lamp"}}}}',
-        ) from err
+    queries = read_typed(path, dict[str, dict[str, Any]]).value
     if not queries:
-        raise UsageError(f"{path} has no searches")
+        raise UsageError(
+            f"{path} has no searches", hint='e.g. {"lamps": {"query": {"match": {"name": "lamp"}}}}'
+        )
     return queries
 
 
@@ -163,7 +158,9 @@ def capture(
             ("index.json", body),
             ("track.json", _track(name, documents, queries, source)),
         ):
-            (ready / file_name).write_text(_literal(content), encoding="utf-8")
+            # JSON that Jinja2 does not interpret.
+            text = _TEMPLATE.sub("\\\\u007b", json.dumps(content, indent=2, ensure_ascii=False))
+            (ready / file_name).write_text(f"{text}\n", encoding="utf-8")
         load_track(str(ready), {})
         ready.rename(folder)
     return Captured(documents, held, tuple(sorted(left_out)))
@@ -235,23 +232,15 @@ def _page(answer: object) -> _Page:
 
 
 def _track(name: str, documents: int, queries: Queries, description: str) -> dict[str, Any]:
-    operations = [
-        {"name": query, "operation-type": "search", "body": body} for query, body in queries.items()
-    ]
-    tasks = [
-        {"operation": query, "warmup-iterations": _WARM_UP, "iterations": _ITERATIONS} for query in queries
-    ]
     files = [{"source-file": DOCUMENTS_FILE, "document-count": documents}]
+    counts = {"warmup-iterations": _WARM_UP, "iterations": _ITERATIONS}
     return {
         "version": 2,
         "description": description,
         "indices": [{"name": name, "body": "index.json"}],
         "corpora": [{"name": name, "documents": files}],
-        "operations": operations,
-        "schedule": tasks,
+        "operations": [
+            {"name": query, "operation-type": "search", "body": body} for query, body in queries.items()
+        ],
+        "schedule": [{"operation": query, **counts} for query in queries],
     }
-
-
-def _literal(value: object) -> str:
-    """JSON that Jinja2 does not interpret."""
-    return _TEMPLATE.sub("\\\\u007b", json.dumps(value, indent=2, ensure_ascii=False)) + "\n"
