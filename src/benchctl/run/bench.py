@@ -81,8 +81,8 @@ class SharedObserver(Observer):
             raise KeyboardInterrupt
 
 
-def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, most: int) -> list[T]:
-    """Run steps that report to an observer, at most so many at a time, and return their results in order.
+def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver) -> list[T]:
+    """Run steps that report to an observer, all at the same time, and return their results in order.
 
     If one fails, or Ctrl-C comes, the others are interrupted when they report next; after a while, or with a
     second Ctrl-C, the processes that they wait for are terminated.
@@ -91,10 +91,10 @@ def side_by_side(steps: Sequence[Callable[[], T]], observer: SharedObserver, mos
         BaseException: If a step fails: the first error. If Ctrl-C comes: what a step says that it kept, else
             KeyboardInterrupt.
     """
-    if min(most, len(steps)) <= 1:
+    if len(steps) <= 1:
         return [step() for step in steps]
     before = set(psutil.Process().children())
-    with ThreadPoolExecutor(most, thread_name_prefix="prepare") as pool:
+    with ThreadPoolExecutor(len(steps), thread_name_prefix="prepare") as pool:
         futures: list[Future[T]] = []
         failed: BaseException | None = None
         try:

@@ -18,7 +18,7 @@ from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
 from benchctl.results.model import RunRecord
-from benchctl.results.plan import CorpusFile, Plan, VariantSpec, boots
+from benchctl.results.plan import Plan, VariantSpec, boots
 from benchctl.results.store import RunStore
 from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, is_bulk, is_generated, needs_documents
@@ -92,7 +92,7 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
         if not (home.root / "corpora" / corpus_name(generator, documents, seed)).exists():
             steps.append(f"generate {documents:,} documents")
     files = {file.path: run for run in runs for file in run.plan.corpus.files if is_elsewhere(file)}
-    steps += [f"fetch {path.rpartition('/')[2]}{_size_text(path, run.track)}" for path, run in files.items()]
+    steps += [f"fetch {path}{_size_text(path, run.track)}" for path, run in files.items()]
     missing = dict(build for run, spec in specs for build in _missing(run, spec, home).items())
     for title, times in Counter(title for title, _ in missing.values()).items():
         steps.append(f"index {title}{f', {times} times' if times > 1 else ''}")
@@ -173,17 +173,6 @@ def rough_fork_s(plan: Plan, track: Track, spec: VariantSpec) -> float:
         search = plan.redline
         seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
     return seconds
-
-
-def document_lines(files: Sequence[CorpusFile]) -> list[str]:
-    """Return what is known of files of documents before a run reads or fetches them, for readers."""
-    lines = []
-    for file in files[:_MOST_NAMED]:
-        name = file.path if is_elsewhere(file) else file.path.rpartition("/")[2]
-        count = counted(file.held, "document") if file.held else "documents not counted"
-        used = f", {file.documents:,} of them used" if 0 < file.documents < file.held else ""
-        lines.append(f"{name}: {count}{used}")
-    return [*lines, *([f"and {len(files) - _MOST_NAMED} more files"] if len(files) > _MOST_NAMED else [])]
 
 
 def _size_text(path: str, track: Track) -> str:

@@ -118,7 +118,7 @@ def prepare_started(
         generate,
         *(partial(equip_all, alike) for alike in by_archive.values()),
     ]
-    side_by_side(steps, observer, len(steps))
+    side_by_side(steps, observer)
     equipped = [equipment[spec.name] for spec in specs]
     builds: list[list[PreparedIndex]] = [[] for _ in specs]
     for number in range(0 if plan.origin == "empty" else plan.index_builds):

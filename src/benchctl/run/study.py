@@ -182,7 +182,7 @@ class OpenRun:
             partial(runner.run, job, Member(stile, place, len(jobs), cpus)) for place, job in enumerate(jobs)
         ]
         hopeless = {}
-        for record, facts in side_by_side(runs, self._observer, len(runs)):
+        for record, facts in side_by_side(runs, self._observer):
             fork = msgspec.structs.replace(record, wall_s=record.wall_s / len(jobs))
             others = [old for old in self._record.forks if (old.block, old.variant) != (block, fork.variant)]
             engines = self._record.engines
