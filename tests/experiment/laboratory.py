@@ -63,8 +63,8 @@ class MadeRun(OpenRun):
         super().__init__(bench, folder, record, track, subjects)
         self._world = world
 
-    def ask(self, timings: dict[str, float]) -> None:
-        timings["answers-s"] = 0.1
+    def ask(self) -> None:
+        self.timings["answers-s"] = 0.1
 
     def company(self, job: ForkJob) -> object:
         return job.subject.spec.name
@@ -170,7 +170,7 @@ class World:
         self.calibrated += 1
         return CALIBRATION
 
-    def open(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> tuple[OpenRun, dict[str, float]]:
+    def open(self, bench: Bench, plan: Plan, _track: Any, extras: Extras) -> OpenRun:
         self.before_open(plan)
         assert not extras.forecast
         folder = bench.store.create(f"run-{len(bench.store.folders())}")
@@ -182,7 +182,9 @@ class World:
             calibration=extras.calibration,
         )
         folder.save(record)
-        return MadeRun(self, bench, folder, record), {"prepare-s": 1.5}
+        run = MadeRun(self, bench, folder, record)
+        run.timings["prepare-s"] = 1.5
+        return run
 
     def reopen(self, bench: Bench, folder: RunFolder, _track: Any) -> OpenRun:
         record = folder.load()

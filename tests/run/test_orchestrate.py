@@ -152,7 +152,7 @@ def test_a_run_never_stays_running(
     bench = Bench(Home(tmp_path / "home"), store, Observer(), threading.Event())
     run = study.OpenRun(bench, folder, record("x"), cast("Track", None), [])
     with pytest.raises(raised) as caught:
-        orchestrate._measured(bench, run, {})
+        orchestrate._measured(bench, run)
     assert folder.load().status == status
     if isinstance(error, KeyboardInterrupt):
         assert isinstance(caught.value, BenchctlError)

@@ -79,7 +79,7 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
         folder = RunFolder(tmp_path / "runs" / record.id)
         run = study.OpenRun(bench, folder, record, cast("Track", None), subjects)
         try:
-            return orchestrate._measured(bench, run, {}), notes
+            return orchestrate._measured(bench, run), notes
         except BenchctlError:
             return folder.load(), notes
 

@@ -37,6 +37,7 @@ class Made:
             plan=plan,
             block_numbers=range(blocks + extra),
         )
+        self.timings: dict[str, float] = {}
         self.ended: list[str] = []
         self.reasons: list[str] = []
 
@@ -49,7 +50,7 @@ class Made:
         done = sum(entry[1] == self.name for entry in forks(self.log))
         self.record.total = done + self.extra
 
-    def going(self, timings: dict[str, float]) -> Any:
+    def going(self) -> Any:
         made = self
 
         class Held:
@@ -58,11 +59,11 @@ class Made:
 
             def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
                 made.ended.append("well" if kind is None else kind.__name__)
-                assert timings["forks-s"] >= 0
+                assert made.timings["forks-s"] >= 0
 
         return Held()
 
-    def ask(self, _timings: dict[str, float]) -> None:
+    def ask(self) -> None:
         self.log.append((self.name, "asked"))
 
     def jobs(self, _number: int = 0) -> list[Any]:

@@ -145,7 +145,7 @@ class Named(Observer):
 class Laboratory:
     """Environment of the measurements."""
 
-    open: Callable[..., tuple[OpenRun, dict[str, float]]] = open_run  # makes a run of a plan; see `open_run`
+    open: Callable[..., OpenRun] = open_run  # makes a run of a plan; see `open_run`
     reopen: Callable[..., OpenRun] = reopen_run  # goes on with one; see `reopen_run`
     calibration: Callable[[Bench, Plan], Calibration | None] = calibration_of
 
@@ -191,7 +191,6 @@ class _Conduct:
         self._laboratory = laboratory
         self._record = folder.load()
         self._open: dict[str, OpenRun] = {}
-        self._prepared: dict[str, dict[str, float]] = {}
 
     def open(self, plans: Plans) -> None:
         """Prepare all measurements and open their runs, before anything is measured."""
@@ -208,9 +207,8 @@ class _Conduct:
                     files=planned.files,
                     forecast=False,
                 )
-                run, timings = self._laboratory.open(bench, planned.plan, planned.track, extras)
+                run = self._laboratory.open(bench, planned.plan, planned.track, extras)
                 self._open[name] = run
-                self._prepared[run.record.id] = timings
                 self._update(runs={**self._record.runs, name: run.record.id})
 
     def reopen(self, more: More | None) -> None:
@@ -262,7 +260,7 @@ class _Conduct:
             numbers=numbers,
             left_s=None if budget_s is None else lambda: budget_s - (_spent_s(runs) - before),
         )
-        return study.measure([self._prepared.get(run.record.id, {}) for run in runs])
+        return study.measure()
 
     def _extend(self, more: More) -> None:
         records = [run.record for run in self._open.values()]

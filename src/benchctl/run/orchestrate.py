@@ -255,11 +255,11 @@ def start_run(
     Raises:
         UsageError, BenchctlError: as for `open_run`, or the run was interrupted.
     """
-    run, timings = open_run(bench, plan, track, extras)
-    return run.folder, _measured(bench, run, timings)
+    run = open_run(bench, plan, track, extras)
+    return run.folder, _measured(bench, run)
 
 
-def _measured(bench: Bench, run: OpenRun, timings: dict[str, float]) -> RunRecord:
+def _measured(bench: Bench, run: OpenRun) -> RunRecord:
     """Measure what a run is missing, and record how it ended."""
     study = Study(
         [run],
@@ -269,7 +269,7 @@ def _measured(bench: Bench, run: OpenRun, timings: dict[str, float]) -> RunRecor
         goes_on_without=False,
     )
     with ending(lambda _status, _reason: None, run.summary, run.resumed_by):
-        ended = study.measure([timings])
+        ended = study.measure()
     lacking = "" if run.record.missing() else shortfall(run.record)
     if lacking:
         run.doubt(lacking)
@@ -278,13 +278,8 @@ def _measured(bench: Bench, run: OpenRun, timings: dict[str, float]) -> RunRecor
     return run.record
 
 
-def open_run(
-    bench: Bench, plan: Plan, track: Track, extras: Extras = NO_EXTRAS
-) -> tuple[OpenRun, dict[str, float]]:
+def open_run(bench: Bench, plan: Plan, track: Track, extras: Extras = NO_EXTRAS) -> OpenRun:
     """Prepare a new plan and create its folder, without measuring yet.
-
-    Returns:
-        The run, and the seconds of its preparation, for the record.
 
     Raises:
         UsageError: If the plan's documents are missing, or there is not enough memory for its heaps.
@@ -310,7 +305,7 @@ def open_run(
         check_work(plan, track, bench.home)
     plan, subjects = prepare_subjects(bench, plan, track)
     plan, track = with_terms(bench, plan, track, subjects)
-    timings = {"prepare-s": time.monotonic() - clock}
+    prepare_s = time.monotonic() - clock
     if extras.left_s is not None:
         plan = msgspec.structs.replace(plan, stop=within(plan.stop, extras.left_s()))
     fork_s = None
@@ -345,7 +340,9 @@ def open_run(
         tags=extras.tags,
     )
     folder.save(record)
-    return OpenRun(bench, folder, record, track, subjects, fork_s=fork_s), timings
+    run = OpenRun(bench, folder, record, track, subjects, fork_s=fork_s)
+    run.timings["prepare-s"] = prepare_s
+    return run
 
 
 def resume_run(
@@ -373,7 +370,7 @@ def resume_run(
         rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
         rule = msgspec.structs.replace(rule, budget_s=seconds_spent(record) + budget_s, least_blocks=1)
         run.extend(msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, stop=rule)))
-    return _measured(bench, run, {})
+    return _measured(bench, run)
 
 
 @dataclass(frozen=True)
@@ -400,7 +397,7 @@ def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> Run
     """
     run = reopen_run(bench, folder, track)
     run.extend(extended(run.record, more))
-    return _measured(bench, run, {})
+    return _measured(bench, run)
 
 
 def extended(record: RunRecord, more: More) -> RunRecord:

@@ -68,6 +68,7 @@ class OpenRun:
         self._runner: Runner | None = None
         self._fork_s = fork_s
         self._failures_in_a_row: dict[str, int] = {}
+        self.timings: Final[dict[str, float]] = {}  # seconds of this session by activity, for the record
 
     @property
     def record(self) -> RunRecord:
@@ -86,11 +87,8 @@ class OpenRun:
         return own or ([] if self._fork_s is None else [self._fork_s])
 
     @contextmanager
-    def going(self, timings: dict[str, float]) -> Iterator[None]:
-        """Hold the run open for forks; however the block ends, the record tells how.
-
-        `timings` are seconds by activity, for the record; they may grow meanwhile.
-        """
+    def going(self) -> Iterator[None]:
+        """Hold the run open for forks; however the block ends, the record tells how."""
         status: RunStatus = "failed"
         try:
             with self._held:
@@ -104,11 +102,11 @@ class OpenRun:
         finally:
             # Even after a bug, the run must not look as if it were still going on.
             self._runner = None
-            before = self._record.timings
-            merged = {name: before.get(name, 0.0) + timings.get(name, 0.0) for name in {**before, **timings}}
+            before, own = self._record.timings, self.timings
+            merged = {name: before.get(name, 0.0) + own.get(name, 0.0) for name in {**before, **own}}
             self._update(status=status, timings=merged)
 
-    def ask(self, timings: dict[str, float]) -> None:
+    def ask(self) -> None:
         """Compare the variants' answers, on unmeasured node starts, unless that was done."""
         # If every fork makes its own data, there is none beforehand.
         if self._record.answers is not None or self._record.plan.origin == "empty":
@@ -116,7 +114,7 @@ class OpenRun:
         clock = time.monotonic()
         bench, subjects = self._bench, list(self._subjects.values())
         check = check_answers(subjects, self._record.plan, self._track, bench.home, bench.observer)
-        timings["answers-s"] = time.monotonic() - clock
+        self.timings["answers-s"] = time.monotonic() - clock
         self._update(answers=check)
 
     def jobs(self, number: int = 0) -> list[ForkJob]:
@@ -301,11 +299,8 @@ class Study:
         self._steps: list[tuple[Side, ForkJob]] = []
         self._begun = 0  # blocks of this session
 
-    def measure(self, prepared: Sequence[dict[str, float]] = ()) -> str:
+    def measure(self) -> str:
         """Check all runs' answers, then run forks until none is missing or the rest is not begun.
-
-        Args:
-            prepared: for every run, the seconds that preparing it took by activity, for its record.
 
         Returns:
             Why it ended before all forks were there; empty when nothing is missing.
@@ -314,18 +309,17 @@ class Study:
             Hopeless: If a variant failed too often, and the others do not go on without it.
             BenchctlError: If nothing can be measured any more.
         """
-        timings: list[dict[str, float]] = [dict(timing) for timing in prepared] or [{} for _ in self._runs]
         with ExitStack() as stack:
-            for run, spent in zip(self._runs, timings, strict=True):
-                stack.enter_context(run.going(spent))
-            for run, spent in zip(self._runs, timings, strict=True):
-                run.ask(spent)
+            for run in self._runs:
+                stack.enter_context(run.going())
+            for run in self._runs:
+                run.ask()
             begun = time.monotonic()
             try:
                 return self._all()
             finally:
-                for spent in timings:
-                    spent["forks-s"] = time.monotonic() - begun
+                for run in self._runs:
+                    run.timings["forks-s"] = time.monotonic() - begun
 
     @property
     def records(self) -> list[RunRecord]:
