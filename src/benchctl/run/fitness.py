@@ -48,7 +48,7 @@ _MIB: Final = 2**20
 
 
 class HostLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What a suite's nights ask of their host."""
+    """Limits that a suite sets for the host of its nights."""
 
     settle: Duration = "10m"  # longest wait for a quiet host, before the night
     # Required disk space for benchctl's home, GB; less is always refused.

@@ -436,7 +436,7 @@ def keep_logs(folder: Path, target: Path) -> None:
     """Move the folder of a node start (log, GC log, settings), if there is one; replaces the target.
 
     Raises:
-        BenchctlError: As `keep_folder` does.
+        BenchctlError: If the disk is full or cannot be written.
     """
     if folder.is_dir():
         keep_folder(folder, target, "the node's logs")
