@@ -2,18 +2,16 @@
 
 import multiprocessing
 import threading
-from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
 from benchctl.errors import BenchctlError
-from benchctl.home import Home
 from benchctl.results.figures import Calibration, PacedLag
 from benchctl.results.model import RunRecord
 from benchctl.run.bench import Observer
-from benchctl.run.fitness import calibrate, keep_calibration, kept_calibration
+from benchctl.run.fitness import calibrate
 from builders import make_driver, make_fork, make_record, make_summary
 
 
@@ -40,25 +38,3 @@ def test_a_record_keeps_the_calibration_and_what_the_driver_did():
     fork = make_fork("es", 0, make_summary("range", 5.0, driver=make_driver(possible_per_s=100.0)))
     record = make_record(calibration=calibration, forks=(fork,))
     assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record
-
-
-def test_a_calibration_is_kept_for_later_runs_of_the_same_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    home = Home(tmp_path)
-    measured = Calibration(41_000, 95_000, 28_400, 14_800.5, 8, 30_120.0, (), 2.9)
-    assert kept_calibration(home) is None
-    keep_calibration(home, measured)
-    assert kept_calibration(home) == measured
-    monkeypatch.setattr(psutil, "cpu_count", lambda: 64)
-    assert kept_calibration(home) is None
-    (tmp_path / "calibration.json").write_text("{", encoding="utf-8")
-    assert kept_calibration(home) is None
-
-
-def test_records_from_before_have_neither():
-    plain = make_record(forks=(make_fork("es", 0, make_summary("range", 5.0)),))
-    old = msgspec.to_builtins(plain)
-    del old["calibration"]
-    del old["forks"][0]["summaries"][0]["driver"]
-    assert msgspec.convert(old, RunRecord) == plain

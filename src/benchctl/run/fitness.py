@@ -2,7 +2,6 @@
 
 import math
 import os
-import platform
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -13,7 +12,6 @@ import msgspec
 import psutil
 from msgspec import Meta
 
-import benchctl
 from benchctl.disk import FreeBytes, free_bytes
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
@@ -21,7 +19,6 @@ from benchctl.load.floor import floor_stub, measure_floor
 from benchctl.quantities import Duration
 from benchctl.report.numbers import duration
 from benchctl.results.figures import Calibration
-from benchctl.results.folders import read_versioned, write_versioned
 from benchctl.results.model import OtherLoad
 from benchctl.results.plan import Plan
 from benchctl.run.bench import Bench, Observer
@@ -200,49 +197,9 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
     return msgspec.structs.replace(costliest, hosts=by_name)
 
 
-_KEPT_NAME = "calibration.json"
-_KEPT_VERSION = 2
-
-
-class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    machine: str
-    calibration: Calibration
-    calibration_version: int = _KEPT_VERSION
-
-
-def _machine() -> str:
-    return (
-        f"{platform.node()}, {platform.release()}, {psutil.cpu_count()} CPUs, benchctl {benchctl.__version__}"
-    )
-
-
-def keep_calibration(home: Home, calibration: Calibration) -> None:
-    """Keep what the driver costs here, for all runs that follow on this host."""
-    write_versioned(home.root / _KEPT_NAME, _Kept(_machine(), calibration))
-
-
-def kept_calibration(home: Home) -> Calibration | None:
-    """Return what the driver costs here; None before it was measured on this host by this benchctl."""
-    try:
-        kept = read_versioned(home.root / _KEPT_NAME, _Kept, "calibration", _KEPT_VERSION)
-    except BenchctlError:
-        return None  # it is measured again
-    return kept.calibration if kept is not None and kept.machine == _machine() else None
-
-
 def calibration_of(bench: Bench, plan: Plan, *, is_needed: bool = False) -> Calibration | None:
-    """Return what the driver costs where a plan's load comes from.
-
-    Of this host, it is what `benchctl doctor` or an earlier run kept, and measured only if `is_needed`;
-    other hosts are always measured.
-    """
-    if plan.load_hosts:
-        return calibrate(bench.observer, bench.stop, plan)
-    calibration = kept_calibration(bench.home)
-    if calibration is None and is_needed:
-        calibration = calibrate(bench.observer, bench.stop, plan)
-        keep_calibration(bench.home, calibration)
-    return calibration
+    """Return what the driver costs where a plan's load comes from: of other hosts, or if it `is_needed`."""
+    return calibrate(bench.observer, bench.stop, plan) if is_needed or plan.load_hosts else None
 
 
 # One process of clients sent ten times as many requests a second on every machine tried.
