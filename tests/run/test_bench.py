@@ -10,22 +10,9 @@ import pytest
 
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.run import bench
-from benchctl.run.bench import Observer, SharedObserver, side_by_side
+from benchctl.run.bench import SharedObserver, side_by_side
+from observed import Told
 from waiting import DEADLINE_S, eventually
-
-
-class Told(Observer):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.steps: list[tuple[str, int, int]] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        self.steps.append((what, done, total))
 
 
 @pytest.fixture

@@ -10,17 +10,9 @@ import pytest
 from benchctl.errors import BenchctlError
 from benchctl.results.figures import Calibration, PacedLag
 from benchctl.results.model import RunRecord
-from benchctl.run.bench import Observer
 from benchctl.run.fitness import calibrate
 from builders import make_driver, make_fork, make_record, make_summary
-
-
-class Told(Observer):
-    def __init__(self) -> None:
-        self.stages: list[str] = []
-
-    def stage(self, text: str) -> None:
-        self.stages.append(text)
+from observed import Told
 
 
 def test_a_calibration_that_is_stopped_leaves_no_server_behind():

@@ -15,7 +15,6 @@ from benchctl.home import Home
 from benchctl.report.numbers import duration
 from benchctl.results.plan import DEFAULT_LENGTH, CorpusSpec, EngineName, Plan, StopSpec
 from benchctl.results.store import RunStore
-from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions
 from benchctl.run.forecast import (
     BOOT_S,
@@ -33,17 +32,10 @@ from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
 from benchctl.track.operations.catalogue import decode_operation
 from builders import ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
+from observed import Told
 
 TRACK = load_track("big5", {})[0]
 HOST = make_environment().fingerprint
-
-
-class Notes(Observer):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def keep(store: RunStore, name: str, forks: int = 4) -> None:
@@ -56,7 +48,7 @@ def keep(store: RunStore, name: str, forks: int = 4) -> None:
 
 
 def test_a_run_says_what_the_last_one_could_detect(tmp_path: Path):
-    store, notes = RunStore(tmp_path), Notes()
+    store, notes = RunStore(tmp_path), Told()
     keep(store, "a", forks=5)
     announce(Past(store, HOST), make_plan(forks=10), TRACK, notes)
     assert len(notes.notes) == 2
@@ -66,7 +58,7 @@ def test_a_run_says_what_the_last_one_could_detect(tmp_path: Path):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_run_by_time_says_how_long_its_minimum_of_blocks_takes(tmp_path: Path, *, known: bool):
-    store, notes = RunStore(tmp_path), Notes()
+    store, notes = RunStore(tmp_path), Told()
     if known:
         forks = tuple(make_fork(name, 0, make_summary("range", 10.0), wall_s=40.0) for name in ("es", "os"))
         store.create("a").save(make_record("a", forks=forks))
@@ -79,7 +71,7 @@ def test_a_run_by_time_says_how_long_its_minimum_of_blocks_takes(tmp_path: Path,
 
 
 def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
-    notes = Notes()
+    notes = Told()
     plan = make_plan(forks=50, stop=StopSpec(decided=True, budget_s=600.0))
     announce(Past(RunStore(tmp_path), HOST), plan, TRACK, notes)
     assert notes.notes[0].startswith("ends when every effect")

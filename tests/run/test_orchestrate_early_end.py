@@ -19,33 +19,19 @@ from benchctl.results.model import AnswerCheck, ForkRecord, RunRecord
 from benchctl.results.plan import EvidenceSpec, Plan, StopSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.run import orchestrate, study
-from benchctl.run.bench import Bench, Observer
+from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import More, extended
 from benchctl.run.session import AnySubject
 from benchctl.spec import DEFAULT_FORKS, MOST_FORKS
 from benchctl.track.model import Track
 from builders import make_fork, make_plan, make_record, make_summary
+from observed import Told
 
 
 def mean_ms(name: str, block: int) -> float:
     """Alike on both sides on the mean, and not block by block."""
     return 10.0 + 0.1 * ((block + (name == "os")) % 3)
-
-
-class Notes(Observer):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-        self.left: list[float | None] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
-        del variant, number, total
-        self.left.append(remaining_s)
 
 
 @dataclass
@@ -67,12 +53,12 @@ class Engines:
 
 
 @pytest.fixture
-def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[RunRecord, Notes]]:
+def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[RunRecord, Told]]:
     """Run what a record is missing."""
 
-    def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Notes]:
+    def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Told]:
         monkeypatch.setattr(study, "ForkRunner", lambda *_args, **_named: engines)
-        notes = Notes()
+        notes = Told()
         bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), notes, threading.Event())
         Home(tmp_path).scratch.mkdir(parents=True, exist_ok=True)
         subjects = [cast("AnySubject", SimpleNamespace(spec=spec)) for spec in record.plan.variants]
@@ -218,7 +204,7 @@ def test_forks_for_evidence_that_were_cut_off_are_run_again_and_no_other(execute
 
 
 def test_resuming_a_run_that_ended_early_says_that_there_is_nothing_to_do(tmp_path: Path):
-    notes = Notes()
+    notes = Told()
     record = make_record(
         "x",
         status="complete",

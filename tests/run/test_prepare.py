@@ -39,28 +39,9 @@ from benchctl.run.work import operations_used
 from benchctl.track.model import Track
 from benchctl.track.pollution import POLLUTED
 from builders import ES, OS, make_plan
+from observed import Told
 
 CORPUS = CorpusSpec(seed=1, documents=2000, generator_version=GENERATOR_VERSION, digest="ab" * 32)
-
-
-class Stages(Observer):
-    """Keeps the stages that it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def stage(self, text: str) -> None:
-        self.told.append(text)
-
-
-class Notes(Observer):
-    """Keeps what it is told to keep on the screen."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.told.append(text)
 
 
 @pytest.fixture
@@ -152,10 +133,10 @@ def test_a_cluster_is_asked_every_time(asked: Subject):
 
 
 def test_what_is_remembered_is_not_asked_again(asked: Subject, home: Home):
-    observer = Stages()
+    observer = Told()
     check = check_answers([asked, changed(asked, name="os")], *planned(), home, observer)
     assert check.exact_hits == {"range": {"es": 7, "os": 7}}
-    assert observer.told == []
+    assert observer.stages == []
 
 
 def test_pollution_that_a_node_refuses_is_named_once_and_left_out_for_all(asked: Subject, home: Home):
@@ -169,10 +150,10 @@ def test_pollution_that_a_node_refuses_is_named_once_and_left_out_for_all(asked:
             answer = answers.get(operation.name) if subject is other else None
             book.add(operation, answer or Answer(total=7))
         book.save()
-    observer = Notes()
+    observer = Told()
     check = check_answers([asked, other], plan, track, home, observer)
     assert plan.polluting & check.refused == {lacking, failing}
-    (note,) = observer.told
+    (note,) = observer.notes
     assert lacking in note
     assert failing in note
     assert not any(name in note for name in others)
@@ -233,7 +214,7 @@ class World:
     def __init__(self, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
         self.home = home
         self.built: list[tuple[IndexKey, Workshop]] = []
-        self.notes = Notes()
+        self.notes = Told()
         self.lock = threading.Lock()
         for name in ("_prepared", "archive_classes"):
             monkeypatch.setattr(prepare, name, lambda *_: None)
