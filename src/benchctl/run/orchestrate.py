@@ -74,7 +74,7 @@ def prepare_subjects(bench: Bench, plan: Plan, track: Track) -> tuple[Plan, list
     observer = SharedObserver(bench.observer)
 
     @cache
-    def corpus(count: int = plan.corpus.documents) -> tuple[CorpusSpec, Sequence[Parcel]]:
+    def corpus(count: int) -> tuple[CorpusSpec, Sequence[Parcel]]:
         spec = msgspec.structs.replace(plan.corpus, documents=count)
         if is_generated(plan):
             prepared = prepare_corpus(bench.home, count, spec.seed, observer, spec.generator)
@@ -505,10 +505,7 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
         return by_name
 
     def with_items(challenges: Sequence[Challenge]) -> tuple[Challenge, ...]:
-        return tuple(
-            msgspec.structs.replace(challenge, operations=filled(challenge.operations))
-            for challenge in challenges
-        )
+        return tuple(msgspec.structs.replace(one, operations=filled(one.operations)) for one in challenges)
 
     filled_plan = msgspec.structs.replace(
         plan, schedules=with_items(plan.schedules), warmup_challenges=with_items(plan.warmup_challenges)

@@ -146,8 +146,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
     """Load what the options name, check that it fits together, and freeze it.
 
     Parameters without a challenge's name apply to the track and the measured challenges; a warm-up challenge
-    takes
-    only its own (`warmup.iterations=50`), because its counts have another purpose.
+    takes only its own (`warmup.iterations=50`), because its counts have another purpose.
 
     Raises:
         UsageError: If an option, file or combination is invalid; nothing has been started.
@@ -385,15 +384,6 @@ def settled(
     return msgspec.structs.replace(challenge, schedule=tuple(map(lengthened, challenge.schedule)))
 
 
-def _lengthened(challenge: Challenge) -> Challenge:
-    """Return a challenge whose variants take no turns."""
-    schedule = (
-        msgspec.structs.replace(task, least_time=_APART_S) if task.least_time else task
-        for task in challenge.schedule
-    )
-    return msgspec.structs.replace(challenge, schedule=tuple(schedule))
-
-
 def track_remarks(plan: Plan) -> tuple[str, ...]:
     """Return what the track's loader remarks on the plan's challenges, for readers."""
     outdated = "" if plan.track_source is None else plan.track_source.outdated
@@ -460,19 +450,21 @@ def _apart(plan: Plan, track: Track) -> Plan:
     plan = msgspec.structs.replace(plan, apart=why_apart(plan, track))
     if plan.together:
         return plan
-    return msgspec.structs.replace(plan, schedules=tuple(_lengthened(one) for one in plan.schedules))
+    replace = msgspec.structs.replace
+    schedules = (
+        replace(one, schedule=tuple(replace(t, least_time=t.least_time and _APART_S) for t in one.schedule))
+        for one in plan.schedules
+    )
+    return replace(plan, schedules=tuple(schedules))
 
 
 def why_apart(plan: Plan, track: Track) -> str:
     """Return why variants are measured one after another, for readers; empty if they can take turns."""
     if len(plan.variants) == 1:
         return ""
-    operations = track.operations | {
-        name: operation
-        for challenge in (*plan.all_warmups, *plan.schedules)
-        for name, operation in challenge.operations.items()
-    }
-    tasks = [task for challenge in (*plan.all_warmups, *plan.schedules) for task in challenge.schedule]
+    challenges = (*plan.all_warmups, *plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    tasks = [task for challenge in challenges for task in challenge.schedule]
     writing = next((task.label for task in tasks if not only_reads(operations[task.operation])), "")
     hosts = [_hosts_of(spec) for spec in plan.variants]
     shared = any(first & second for first, second in combinations(hosts, 2))
@@ -528,11 +520,6 @@ def reload_track(plan: Plan) -> Track:
     return track.with_challenges(*plan.all_warmups, *plan.schedules)
 
 
-def param_prefix(name: str) -> str:
-    """Prefix of parameters of a single challenge, given its name or the path of its file."""
-    return f"{name if name in challenge_names() else Path(name).stem}."
-
-
 def _common(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters without a challenge's name, for the track and every measured challenge."""
     return {name: value for name, value in params.items() if "." not in name}
@@ -551,7 +538,8 @@ def _load(
     """Load challenges; notes the parameters they used, and the paths of files. Warm-ups take no `common`."""
     challenges = []
     for name in names:
-        prefix = param_prefix(name)
+        # Of its own parameters, given its name or the path of its file.
+        prefix = f"{name if name in challenge_names() else Path(name).stem}."
         own = {key.removeprefix(prefix): value for key, value in params.items() if key.startswith(prefix)}
         challenge, found = load_challenge(name, track, {**(common or {}), **own}, documents)
         if common is None:

@@ -1,7 +1,7 @@
 """Preparing a running cluster: its indices found, or made on request; everything else stays as it is."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,10 +23,9 @@ from benchctl.engine.target import (
 )
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import IndexFacts, IngestReport, SegmentFacts
-from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
+from benchctl.results.plan import Plan, VariantSpec
 from benchctl.run.bench import Observer
-from benchctl.run.documents import Parcel
-from benchctl.run.prepare import send_parcels
+from benchctl.run.prepare import Corpora, send_parcels
 from benchctl.run.session import TargetSubject
 from benchctl.track.model import Track
 from benchctl.track.operations import Asking, OnIndex, Operation
@@ -41,9 +40,6 @@ from benchctl.track.operations.catalogue import OPERATION_TYPES
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-
-FullCorpus = Callable[[], tuple[CorpusSpec, Sequence[Parcel]]]
-"""Generates or finds the corpus, when it is needed."""
 
 
 def check_targets(plan: Plan, track: Track) -> None:
@@ -64,7 +60,7 @@ def check_targets(plan: Plan, track: Track) -> None:
 
 
 def prepare_target(
-    spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track, corpus: FullCorpus, observer: Observer
+    spec: VariantSpec, endpoint: Endpoint, plan: Plan, track: Track, corpus: Corpora, observer: Observer
 ) -> TargetSubject:
     """Inspect a cluster and its indices; creates and fills a single missing index if allowed.
 
@@ -257,12 +253,12 @@ def _fill(
     *,
     plan: Plan,
     track: Track,
-    corpus: FullCorpus,
+    corpus: Corpora,
     observer: Observer,
 ) -> IndexFacts:
     """Create the index and send the corpus. After a failure it stays: nothing is deleted on a target."""
     address, facts = subject.address, subject.facts
-    spec, parcels = corpus()
+    spec, parcels = corpus(plan.corpus.documents)
     # Nothing was installed; this only distinguishes fillings by different engines.
     stand_in = Installation(
         facts.engine, facts.version, Path(), facts.build, facts.modules, facts.lucene, "none"
