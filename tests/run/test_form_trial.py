@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asked import asked
 from benchctl.run.form import in_test_mode
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.plan import plan_run
 from benchctl.track.model import Challenge, Task
-from builders import CORPUS, ES, OS
 
 
 def trial(*tasks: Task) -> tuple[Task, ...]:
@@ -21,19 +21,7 @@ def trial(*tasks: Task) -> tuple[Task, ...]:
     return changed.schedules[0].schedule
 
 
-OPTIONS = RunSpec(
-    variants=(ES, OS),
-    challenges=("big5",),
-    warmup_challenges=("warmup",),
-    restart="challenge",
-    forks=1,
-    seed=1,
-    heap_mb=512,
-    track="big5",
-    corpus=CORPUS,
-    segments=1,
-    params={"iterations": 300},
-)
+OPTIONS = asked(challenges=("big5",), warmup_challenges=("warmup",), params={"iterations": 300})
 
 
 def test_the_whole_of_big5_becomes_four_requests_a_task():

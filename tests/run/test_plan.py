@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from asked import asked
 from benchctl.errors import UsageError
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.plan import EvidenceSpec, PinSpec, Plan, TargetSpec
@@ -33,20 +34,7 @@ RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://se
 
 
 def options(**changes: Any) -> RunSpec:
-    base: dict[str, Any] = {
-        "variants": (ES, OS),
-        "challenges": ("big5rangedebug", "range-only-short"),
-        "warmup_challenges": (),
-        "restart": "challenge",
-        "forks": 3,
-        "seed": 1,
-        "heap_mb": 512,
-        "track": "big5",
-        "corpus": CORPUS,
-        "segments": 1,
-        "params": {},
-    }
-    return RunSpec(**{**base, **changes})
+    return asked(**{"challenges": ("big5rangedebug", "range-only-short"), **changes})
 
 
 def test_parameters_reach_measured_challenges_and_scoped_ones_only_theirs():

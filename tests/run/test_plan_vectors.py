@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from asked import asked
 from benchctl.errors import UsageError
 from benchctl.results.plan import StopSpec, TargetSpec, VariantSpec
 from benchctl.run.plan import RunSpec, check_vectors, plan_run
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
-from builders import CORPUS, ES, OS
+from builders import ES, OS
 from foreign_tracks import write_files
 
 LUCENE = {"type": "knn_vector", "dimension": 4, "method": {"name": "hnsw", "engine": "lucene"}}
@@ -75,19 +76,8 @@ def test_vectors_without_graphs_need_no_native_libraries(tmp_path: Path):
 
 
 def options(path: str, **changes: Any) -> RunSpec:
-    base: dict[str, Any] = {
-        "variants": (ES,),
-        "challenges": ("c",),
-        "warmup_challenges": (),
-        "forks": 6,
-        "seed": 1,
-        "heap_mb": 512,
-        "track": path,
-        "corpus": CORPUS,
-        "params": {},
-        "free_builds": True,
-    }
-    return RunSpec(**{**base, **changes})
+    usual = {"variants": (ES,), "challenges": ("c",), "forks": 6, "track": path, "free_builds": True}
+    return asked(**{**usual, **changes})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from asked import asked as asked_for
 from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.endpoint import Endpoint
 from benchctl.engine.answers import Answer
@@ -23,7 +24,7 @@ from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run import prepare
 from benchctl.run.bench import Observer, SharedObserver
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.plan import plan_run
 from benchctl.run.prepare import (
     Workshop,
     _book,
@@ -51,21 +52,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def planned(*warmups: str) -> tuple[Plan, Track]:
-    return plan_run(
-        RunSpec(
-            variants=(ES, OS),
-            challenges=("range-only",),
-            warmup_challenges=warmups,
-            restart="challenge",
-            forks=1,
-            seed=1,
-            heap_mb=512,
-            track="big5",
-            corpus=CORPUS,
-            segments=1,
-            params={},
-        )
-    )
+    return plan_run(asked_for(warmup_challenges=warmups, corpus=CORPUS))
 
 
 INDEX = IndexFacts("", 2000, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))

@@ -5,18 +5,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from asked import asked
 from benchctl.errors import UsageError
 from benchctl.home import Home
 from benchctl.plugin.code import Consent
 from benchctl.results.plan import Plan, PluginSpec
 from benchctl.run.form import in_test_mode
 from benchctl.run.orchestrate import track_changes
-from benchctl.run.plan import RunSpec, plan_run
+from benchctl.run.plan import plan_run
 from benchctl.run.work import allowed_plugin, confirm_plugin, plugin_use
 from benchctl.track.load import load_track
 from benchctl.track.model import Track
 from benchctl.track.operations.catalogue import PluginOperation
-from builders import CORPUS, ES, OS
 from plugins import code_in, executed, write_track
 
 
@@ -31,22 +31,7 @@ def trusting(tmp_path: Path) -> Consent:
 
 
 def planned(books: Path, consent: Consent | None) -> tuple[Plan, Track]:
-    return plan_run(
-        RunSpec(
-            variants=(ES, OS),
-            challenges=("ask",),
-            warmup_challenges=(),
-            restart="challenge",
-            forks=1,
-            seed=1,
-            heap_mb=512,
-            track=str(books),
-            corpus=CORPUS,
-            segments=1,
-            params={},
-            consent=consent,
-        )
-    )
+    return plan_run(asked(challenges=("ask",), track=str(books), consent=consent))
 
 
 def test_the_plan_records_what_is_executed(books: Path, trusting: Consent):
