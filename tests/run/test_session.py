@@ -81,12 +81,6 @@ def test_a_node_of_another_version_than_its_archive_is_told(subject: Subject):
         facts(subject, version="8.12.0")
 
 
-def test_records_from_before_checksums_were_kept_are_read(subject: Subject):
-    old = msgspec.to_builtins(facts(subject))
-    del old["verified-by"]
-    assert msgspec.convert(old, EngineFacts).verified_by == ""
-
-
 def test_a_workspace_holds_the_build_that_is_asked_for(subject: Subject, tmp_path: Path):
     home = Home(tmp_path)
     builds = []

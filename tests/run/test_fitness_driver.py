@@ -1,13 +1,38 @@
-"""One process, until the load is more than one can offer."""
+"""What the driver costs here, and how many processes a load needs."""
+
+import threading
 
 import msgspec
+import psutil
 import pytest
 
-from benchctl.results.figures import Calibration
-from benchctl.run.fitness import most_offered_per_s, needs_calibration, with_workers
+from benchctl.errors import BenchctlError
+from benchctl.results.figures import Calibration, PacedLag
+from benchctl.results.model import RunRecord
+from benchctl.run.fitness import calibrate, most_offered_per_s, needs_calibration, with_workers
 from benchctl.track.model import Challenge, Task
-from builders import make_plan
+from builders import make_driver, make_fork, make_plan, make_record, make_summary
+from observed import Told
 from redlines import SEARCH
+
+
+def test_a_calibration_that_is_stopped_leaves_no_server_behind():
+    stop, told = threading.Event(), Told()
+    stop.set()
+    with pytest.raises(BenchctlError, match="was ended before"):
+        calibrate(told, stop)
+    assert told.stages == ["calibration: what the driver itself costs"]
+    children = [child.cmdline() for child in psutil.Process().children()]
+    assert not any("benchctl.load.floor_stub" in command for command in children)
+
+
+def test_a_record_keeps_the_calibration_and_what_the_driver_did():
+    paced = (PacedLag(100.0, 1, 2, 3),)
+    calibration = Calibration(41_000, 95_000, 28_400, 14_800.5, 8, 30_120.0, paced, 2.9)
+    fork = make_fork("es", 0, make_summary("range", 5.0, driver=make_driver(possible_per_s=100.0)))
+    record = make_record(calibration=calibration, forks=(fork,))
+    assert msgspec.json.decode(msgspec.json.encode(record), type=RunRecord) == record
+
 
 FLOOR = Calibration(
     error_p50_ns=20_000, error_p99_ns=50_000, cpu_ns_per_request=20_000, one_client_per_s=9_000.0, clients=8,
