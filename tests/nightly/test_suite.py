@@ -90,8 +90,6 @@ def test_paths_are_relative_to_the_suite_file(tmp_path: Path):
     assert suite.warmup_challenges == (str(tmp_path / "warm.json"),)
     assert suite.track == str(tmp_path / "here")
     assert suite.corpus == str(tmp_path / "docs.json")
-    named = suite_of(tmp_path, text.replace("corpus: docs", "corpus: logs=docs"))
-    assert named.corpus == f"logs={tmp_path / 'docs.json'}"
     assert suite.corpus_dirs == (str(tmp_path / "more"), "/data")
     assert suite.hosts == str(tmp_path / "hosts.yml")
 
