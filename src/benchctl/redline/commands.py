@@ -35,7 +35,7 @@ from benchctl.quantities import DURATION, PERCENT
 from benchctl.report.table import Format
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.run.orchestrate import Extras, start_run
-from benchctl.run.plan import RunSpec, check_options, freeze, refuse_sweep
+from benchctl.run.plan import RunSpec, check_options, freeze
 from benchctl.run.targets import check_targets
 from benchctl.spec import BusyAction, RunForm
 from benchctl.track.load import load_track, reject_unused
@@ -177,7 +177,6 @@ def plan_redline(options: RunSpec, search: RedlineSpec) -> tuple[Plan, Track]:
         UsageError: If an option or combination is invalid; nothing has been started.
     """
     check_options(options)
-    refuse_sweep(options, "a red-line search")
     _check(search)
     warmed = next((spec.name for spec in options.variants if spec.warmups), None)
     if warmed is not None:

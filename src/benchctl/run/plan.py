@@ -240,7 +240,11 @@ def plan_ingest(options: RunSpec) -> tuple[Plan, Track]:
         UsageError: If an option is invalid, or the track declares no index to be filled.
     """
     check_options(msgspec.structs.replace(options, forks=options.index_builds))
-    refuse_sweep(options, "what only builds indices")
+    if options.sweep:
+        raise UsageError(
+            f"--sweep {options.sweep[0]}: what only builds indices is not swept",
+            hint="make one for each value, or name what differs as variants",
+        )
     track, used = load_track(options.track, _common(options.params))
     reject_unused(options.params, used)
     if origin_of(track, ()) == "empty":
@@ -257,19 +261,6 @@ def _with_builds(options: RunSpec, track: Track, schedules: Sequence[Challenge])
     if is_free and origin_of(track, schedules) == "prepared":
         return msgspec.structs.replace(options, index_builds=min(BUILDS_OF_VECTORS, options.forks))
     return options
-
-
-def refuse_sweep(options: RunSpec, what: str) -> None:
-    """Refuse to leave out the points that were asked for.
-
-    Raises:
-        UsageError: If there is a sweep.
-    """
-    if options.sweep:
-        raise UsageError(
-            f"--sweep {options.sweep[0]}: {what} is not swept",
-            hint="make one for each value, or name what differs as variants",
-        )
 
 
 def _swept_options(options: RunSpec, sweep: Axes) -> RunSpec:
