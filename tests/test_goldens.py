@@ -25,7 +25,7 @@ from benchctl.experiment.record import ExperimentFolder
 from benchctl.home import Home
 from benchctl.results.model import OtherLoad, RunRecord
 from benchctl.results.store import RunStore
-from builders import ES, make_environment, make_record
+from builders import ES, make_record
 from cli.test_runs import earlier
 from drawn import draw_run
 from evidence.commands.test_inlining import logged

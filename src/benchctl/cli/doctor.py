@@ -20,12 +20,11 @@ from benchctl.hosts.file import load_hosts
 from benchctl.hosts.remote import VERSIONS, describe, versions
 from benchctl.lock import host_lock, lock_name, measuring_pid, process_words
 from benchctl.network import Unanswered, outside
-from benchctl.quantities import PERCENT, SIZE
+from benchctl.quantities import SIZE
 from benchctl.report.facts import calibration_lines
 from benchctl.report.numbers import counted
 from benchctl.report.table import Column, Table
-from benchctl.run.calibrate import calibrate, keep_calibration
-from benchctl.run.fitness import HostLimits, Snapshot, examine, snapshot, used_elsewhere
+from benchctl.run.fitness import HostLimits, Snapshot, calibrate, snapshot
 from benchctl.run.host import allowed_cpus, describe_host
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind, setting
@@ -93,14 +92,14 @@ def _checks(home: Home) -> Iterator[_Check]:
     scaled = host.governor not in {None, "performance"}
     yield _Check("frequency governor", host.governor or "unknown", "set it to performance" if scaled else "")
     seen = snapshot(home)
-    fitness = examine(host, seen, HostLimits(), SIZE.parse(setting("heap").default), None, on_busy="warn")
+    lacks = seen.lacks(HostLimits(), SIZE.parse(setting("heap").default))
     memory_gib, disk_gib = seen.free_memory_bytes / _GIB, seen.free_disk_bytes / _GIB
     free = f"{memory_gib:.1f} GiB of memory and {disk_gib:.1f} GiB of disk are free in {home.root}"
     yield _Check(
         "memory and disk",
-        "; ".join(fitness.refused) or free,
-        "free some, or set BENCHCTL_HOME to another disk" if fitness.refused else "",
-        is_fit=not fitness.refused,
+        "; ".join(lacks) or free,
+        "free some, or set BENCHCTL_HOME to another disk" if lacks else "",
+        is_fit=not lacks,
     )
     pid = measuring_pid(lock_name(os.environ))
     yield _busy(seen, host.other_java, pid)
@@ -117,19 +116,16 @@ def _checks(home: Home) -> Iterator[_Check]:
     if pid is None:
         with watching(quiet=True) as observer, host_lock(wait=False, on_wait=observer.note):
             calibration = calibrate(observer, threading.Event())
-            keep_calibration(home, calibration)
             for line in calibration_lines(calibration):
                 yield _Check("load driver", line)
 
 
 def _busy(seen: Snapshot, other_java: Sequence[str], pid: int | None) -> _Check:
-    """Return what a run warns of; the load average is not: it still includes the last one."""
+    """Return what a run warns of, and what else is up."""
     others = "" if seen.others is None else f"other processes use {cpus_used([seen.others])}"
-    busy = used_elsewhere(seen)
+    busy = seen.noise()
     if pid:
         busy.append(f"another benchctl is measuring: {process_words(pid)}")
-    if seen.others is None and seen.busy > PERCENT.parse(HostLimits().max_busy):
-        busy.append(f"the CPUs are {seen.busy:.0%} busy")
     java = [f"other Java processes are up: {', '.join(other_java)}"] if other_java else []
     found = "; ".join([*(busy or [others or f"the CPUs are {seen.busy:.0%} busy"]), *java])
     advice = "stop other processes, or use: benchctl run --on-busy wait" if busy or java else ""

@@ -23,11 +23,10 @@ from benchctl.results.figures import Calibration
 from benchctl.results.model import RunRecord, unanswered
 from benchctl.results.plan import Plan
 from benchctl.results.store import RunFolder, RunStore, reference
-from benchctl.run.bench import Bench, Observer, SilentObserver
-from benchctl.run.calibrate import calibration_of, needs_calibration, with_workers
+from benchctl.run.bench import Bench, Observer
 from benchctl.run.documents import FileOptions, bring_vectors, find_corpus, needs_documents
-from benchctl.run.fitness import check_quiet
-from benchctl.run.forecast import Ahead, Past, announce, document_lines, preparation, rate_lines
+from benchctl.run.fitness import calibration_of, check_quiet, needs_calibration, with_workers
+from benchctl.run.forecast import Ahead, Past, announce, preparation, rate_lines
 from benchctl.run.form import pin_of_form
 from benchctl.run.host import describe_host
 from benchctl.run.plan import SEVERAL_PROCESSES, settling_text, track_remarks
@@ -117,9 +116,9 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
     """
     if plan.micro is not None:
         return plan
-    bring_vectors(plan, track, files.folders, home, SilentObserver(), looking=True)
+    bring_vectors(plan, track, files.folders, home, Observer(), looking=True)
     if needs_documents(plan.variants):
-        corpus = find_corpus(plan, track, files, home, SilentObserver(), looking=True)
+        corpus = find_corpus(plan, track, files, home, Observer(), looking=True)
         plan = msgspec.structs.replace(plan, corpus=corpus)
     check_work(plan, track, home, looking=True)
     return plan
@@ -128,7 +127,7 @@ def with_documents(plan: Plan, track: Track, files: FileOptions, home: Home) -> 
 def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
     """Remarks on a plan for a dry run: of its track, its documents and its rates."""
     lines = [] if plan.track_source is None else [plan.track_source.text]
-    lines += [*track_remarks(plan), *document_lines(plan.corpus.files, track), *rate_lines(plan)]
+    lines += [*track_remarks(plan), *rate_lines(plan)]
     if plan.index_builds > 1:
         lines.append(f"{plan.index_builds} index builds of every variant, which forks take in turn")
     generated = plan.origin == "prepared" and plan.micro is None and not plan.corpus.files
@@ -162,13 +161,13 @@ def only_say(
         what += f" on {counted(plan.corpus.documents, 'document')}"
     if plan.swept is not None:
         what += ", at " + "; ".join(f"{axis.name} {', '.join(axis.labels)}" for axis in plan.swept.axes)
-    past = Past(store, describe_host().fingerprint, home)
+    past = Past(store, describe_host().fingerprint)
     for line in (
         what,
         *(seen_text(subject, plan.corpus.documents) for subject in subjects),
         *filter(None, (settling_text(plan), plan.way)),
         *plan_lines(plan, track),
-        *preparation([Ahead(plan, track, files)], home, past).lines(),
+        *preparation([Ahead(plan, track, files)], home, past),
     ):
         say(line)
     with watching(quiet=False) as observer:

@@ -14,7 +14,7 @@ from benchctl.cli.streams import is_terminal, shown
 from benchctl.report.numbers import counted, duration
 from benchctl.results.figures import OPERATIONS, TaskSummary, rate_text
 from benchctl.results.model import ForkRecord
-from benchctl.run.bench import Observer, SilentObserver
+from benchctl.run.bench import Observer
 
 LIVE_EVERY_S: Final = 0.1
 # Plain output may end in a log file or a mail: often enough to see life, seldom enough to be read.
@@ -27,7 +27,7 @@ PLAIN_FORK_EVERY_S: Final = 60.0
 def watching(*, quiet: bool) -> Iterator[Observer]:
     """Return the observer that suits standard error, for one run."""
     if quiet:
-        yield SilentObserver()
+        yield Observer()
     elif is_terminal(sys.stderr):
         with Console(stderr=True).status("") as status:
             yield Watcher(status)
@@ -50,7 +50,7 @@ class _Fork(NamedTuple):
         return f", about {duration(max(0.0, self.ends - time.monotonic()))} left"
 
 
-class Watcher:
+class Watcher(Observer):
     """What happens, in lines; and what goes on, in the live line, or in a line now and then."""
 
     def __init__(self, live: Status | None = None) -> None:

@@ -29,8 +29,7 @@ from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
-from benchctl.load.executor import WorkerPool, run_step
-from benchctl.load.task_clients import Job, Stage, TaskResult, lanes_of
+from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, lanes_of, run_step
 from benchctl.load.transport import open_client
 from benchctl.load.turns import ALONE, Member
 from benchctl.results.figures import DOCUMENTS, CurvePoint, DriverFigures, HostFigures, TaskSummary

@@ -24,7 +24,6 @@ from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import ClassArchive, Starts, starts_of
 from benchctl.engine.node import ARCHIVED, Node, archive_classes, exercise
 from benchctl.engine.prepared_index import (
-    SETTLE_TIMEOUT_S,
     DamagedIndexError,
     IndexKey,
     PreparedIndex,
@@ -561,7 +560,7 @@ def _fill(shop: Workshop, key: IndexKey, root: Path) -> IndexFacts:
         if shop.archive is not None:
             exercise(client)
         declared = create(client, key)
-        client.health(key.places.target, SETTLE_TIMEOUT_S)
+        node.wait_shards(key.places.target)
         shop.observer.stage(f"{title}: ingesting {key.corpus.documents:,} documents")
         try:
             sent = send_parcels(
