@@ -296,7 +296,7 @@ def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, benchct
     [
         (["run", "--challenge", "rnge-only"], "did you mean 'range-only'?"),
         (["run", "--target-hosts", "127.0.0.1:9200"], "--target NAME=URL"),
-        (["run", *MEASURED, "--sweep", "clients=0,1"], "clients must be at least 1"),
+        (["run", *MEASURED, "--sweep", "clients=0,1"], "must be at least 1"),
         (["run", *MEASURED, "--pin"], "--pin: 'prod' is a cluster that runs already"),
         (["run", "--challenge", "{folder}/timed.json", "--include-tasks", "nothing"], "nothing"),
         (["redline", "--operation", "rnge", "--slo", "p90=5ms"], "did you mean 'range'?"),

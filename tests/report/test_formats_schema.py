@@ -16,9 +16,9 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "361eb761713d920a",
-    "run": "589de9541d22ff27",
-    "message": "9c8f3fc77bfeaedf",
+    "analysis": "ac1fd3951b6231d1",
+    "run": "14eb79a1f3b78655",
+    "message": "78b93a28d6f03ab9",
     "config": "fbc4c2b5c246f7cf",
 }
 
@@ -76,7 +76,7 @@ def test_records_keep_to_theirs(record: RunRecord):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 1}, "7 was expected"),
+        ({"schema_version": 1}, "8 was expected"),
         ({"rows": None}, "is not of type 'array'"),
         ({"extra": 1}, "Additional properties are not allowed"),
     ],

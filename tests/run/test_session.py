@@ -103,6 +103,7 @@ def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Su
     builds = []
     for number in range(2):
         (tmp_path / f"build-{number}" / "data").mkdir(parents=True)
+        (tmp_path / f"build-{number}" / "files.json").write_text("{}")
         builds.append(
             PreparedIndex(tmp_path / f"build-{number}", msgspec.structs.replace(INDEX, store_bytes=0))
         )
@@ -110,10 +111,10 @@ def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Su
     unread = several._damaged("es died")
     assert unread.message == "es died; the prepared index is whole, this copy of it was not"
     (builds[1].data / "_state").mkdir()
-    (builds[1].data / "_state" / "segments_1").write_bytes(b"no footer")
+    (builds[1].data / "_state" / "segments_1").write_bytes(b"unknown")
     told = several._damaged("es died")
     assert told.message.startswith(
-        f"es died; the prepared index {builds[1].root} is damaged: the content of "
+        f"es died; the prepared index {builds[1].root} is damaged: _state/segments_1"
     )
     assert told.hint == "the next run builds it again"
 

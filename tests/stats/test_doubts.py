@@ -60,6 +60,8 @@ def doubts(
 
 COLD = {"drift": math.log(0.7)}
 STOOD = {"driver": make_driver(window_s=44.0), "stalled": 2, "stalled_s": 20.0, "stalled_share": 0.45}
+CLAIMED = {"took": Quantiles(4e7, 4e7, 4e7), "driver": make_driver()}
+FOUR_CLIENTS = Task("range", iterations=100, clients=4)
 PLUG_IN = Task("range", iterations=10, scheduler="lazily")
 DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "different", "buckets 7 and 8"),))
 
@@ -118,6 +120,16 @@ DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "dif
         ([made(took=Quantiles(3.9e7, 3.9e7, 3.9e7))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(0, 0, 0))] * 3, {"of": metric("took")}, "coarse", "steps of 1 ms"),
         ([made(took=Quantiles(4.1e7, 4.1e7, 4.1e7))] * 3, {"of": metric("took")}, "", ""),
+        # An answer cannot have taken more time than it took to get; a bulk request's own time is not exact.
+        ([made(**CLAIMED)] * 3, {}, "counted-less", "report 40 ms"),
+        ([made(**CLAIMED, unit="docs")] * 3, {}, "", ""),
+        ([made(**CLAIMED | {"driver": None})] * 3, {}, "", ""),
+        ([made(**CLAIMED | {"took": Quantiles(1.1e7, 1.1e7, 1.1e7)})] * 3, {}, "", ""),
+        # Tasks that end early: 200 requests were sent.
+        ([made(driver=make_driver())], {"task": FOUR_CLIENTS}, "cut-short", "fork 0 of es sent 200 of 400"),
+        ([made(driver=make_driver())], {"task": Task("range", iterations=200)}, "", ""),
+        ([made(driver=make_driver())], {"task": Task("range", iterations=400, group=1)}, "", ""),
+        ([made(driver=make_driver(), unit="docs")], {"task": FOUR_CLIENTS}, "", ""),
         ([made(meters={})], {"of": metric("cpu")}, "missing-values", "is not known"),
         ([made(meters={"cpu": 1.0})], {"of": metric("cpu")}, "", ""),
     ],

@@ -36,7 +36,7 @@ _LEAST_QUANTILE, _GREATEST_QUANTILE = 0.0001, 0.9999
 
 @dataclass(frozen=True)
 class Measures:
-    """What is compared, as given on the command line."""
+    """Metrics, difference and margins of a comparison, as given on the command line."""
 
     metrics: tuple[str, ...] = ()  # by name; empty for the default ones
     quantiles: tuple[float, ...] = ()  # of times; empty for p90

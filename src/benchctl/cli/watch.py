@@ -51,7 +51,7 @@ class _Fork(NamedTuple):
 
 
 class Watcher(Observer):
-    """What happens, in lines; and what goes on, in the live line, or in a line now and then."""
+    """Shows what happens in lines, and progress in the live line, or in a line now and then."""
 
     def __init__(self, live: Status | None = None) -> None:
         self._live = live

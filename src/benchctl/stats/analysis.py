@@ -180,7 +180,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return () if self.pairs else tuple(one for point in self.comparisons for one in point)
 
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""

@@ -68,7 +68,7 @@ class Side(msgspec.Struct, frozen=True):
 
     @property
     def usable(self) -> Mask:
-        """Which values are measurements: finite, and of those with a logarithm above 0; shape (n,)."""
+        """Mask of values that are measurements: finite, and above 0 if compared by logarithms; shape (n,)."""
         raw = np.asarray(self.values, dtype=np.float64)
         return np.isfinite(raw) & (self.signed | ((raw >= 0) if self.additive else (raw > 0)))
 

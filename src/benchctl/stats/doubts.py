@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from benchctl.results.figures import Quantiles, TaskSummary
+from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, stray_boots
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import Steadiness, Trend
@@ -39,6 +39,11 @@ _NOTABLE_SHARE = 0.1
 _ALIKE_SAMPLES = 1.1
 _ALIKE_UNITS = 1.01
 _NOTABLE_BIAS = 0.2
+_SENT_OF_PLANNED = 0.99
+
+# Engines give whole milliseconds of a search; not all of them count those of a bulk request exactly.
+_SEARCHES = "queries"
+_TOOK_ERROR_NS = 2e6
 
 # Means over the requests that succeeded.
 _MEANS = frozenset({"mean", "engine_time", "client_time"})
@@ -56,6 +61,7 @@ def row_doubts(
     baseline = next(iter(found))
     for label, forks in found.items():
         doubts += _variant_doubts(metric, label, forks)
+        doubts += _cut_short(task, label, forks)
         doubts += [
             answers_differ(label, finding.baseline or baseline, finding.detail)
             for finding in (answers.findings if answers else ())
@@ -324,6 +330,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
             "ignores: they are in the figures",
         )
     yield from _hits_doubts(label, forks)
+    yield from _replay_doubts(label, measured)
     if not metric.kind.of_start:
         yield from _stall_doubts(label, forks)
     has_values = any(metric.value(summary) is not None for summary in measured)
@@ -343,6 +350,41 @@ def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]
         f"failed requests of {label}, ranked above every response in percentiles and in no other value: "
         f"{listed}{reason}{again}"
     )
+
+
+def _cut_short(task: Task, label: str, forks: ForkSummaries) -> Iterator[Caveat]:
+    """Yield counted tasks that sent less than planned; indexing ends by itself, and groups together."""
+    if task.iterations is None or task.group is not None:
+        return
+    planned = task.iterations * task.clients
+    short = [
+        (summary.driver.requests, block)
+        for block, summary in forks
+        if summary.driver is not None and summary.unit != DOCUMENTS
+        if 0 < summary.driver.requests < _SENT_OF_PLANNED * planned
+    ]
+    if short:
+        sent, block = min(short)
+        more = f", and {counted(len(short) - 1, 'fork')} more did so" if len(short) > 1 else ""
+        text = f"cut short: fork {block} of {label} sent {sent:,} of {planned:,} requests{more}"
+        yield Caveat("cut-short", text)
+
+
+def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Caveat]:
+    """Yield answers that claim more time than they took, which those of an engine cannot."""
+    for summary in measured:
+        took_ns, service_ns = (
+            None if times is None else times.p50 for times in (summary.took, summary.service_time)
+        )
+        if summary.driver is None or summary.unit != _SEARCHES or took_ns is None or service_ns is None:
+            continue
+        if took_ns > service_ns + _TOOK_ERROR_NS:
+            text = (
+                f"searches of {label} report {took_ns / 1e6:.3g} ms of server time but were answered within "
+                f"{service_ns / 1e6:.3g} ms: something else, such as a caching proxy, answered them"
+            )
+            yield Caveat("counted-less", text)
+            return
 
 
 def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
