@@ -195,15 +195,3 @@ def test_a_repository_of_another_user_is_told_as_such(
     with pytest.raises(UsageError, match="another user") as raised:
         Repository(home, str(source), "--source")
     assert f"safe.directory {source}" in raised.value.hint
-
-
-def test_a_history_goes_by_first_parents(home: Home, source: Path):
-    git(source, "checkout", "--quiet", "-b", "side", "HEAD~1")
-    git(source, "commit", "--quiet", "--allow-empty", "-m", "Aside")
-    git(source, "checkout", "--quiet", "main")
-    git(source, "merge", "--quiet", "--no-ff", "-m", "Merge", "side")
-    repository = Repository(home, str(source), "--source")
-    good, bad = (repository.commit("--good", ref) for ref in ("HEAD~2", "HEAD"))
-    assert [one.subject for one in repository.between(good, bad)] == ["Second | `ticks`", "Third", "Merge"]
-    with pytest.raises(UsageError, match="does not lead to"):
-        repository.between(bad, good)

@@ -125,20 +125,6 @@ class Auth:
 
 
 @dataclass(frozen=True)
-class OptionNames:
-    """Names of the options about a cluster in the command that got its address; hints show them."""
-
-    # Certificates to trust; `{name}` stands for the cluster's name, here and below.
-    ca: str = "`ca: PATH` of {name} in --targets FILE"
-    auth: str = "--targets FILE"
-    insecure: str = "`insecure: true` of {name} in --targets FILE"
-
-
-TARGET_OPTIONS = OptionNames()
-"""Options of commands that take several clusters, each with a name."""
-
-
-@dataclass(frozen=True)
 class Endpoint:
     """A cluster as clients see it."""
 
@@ -147,7 +133,6 @@ class Endpoint:
     auth: Auth | None = None
     ca: Path | None = None
     verify: bool = True
-    options: OptionNames = TARGET_OPTIONS
     proxy: str | None = None  # URL of the proxy on the way to it; benchctl's own nodes never have one
 
     @classmethod
@@ -228,24 +213,24 @@ def tls_context(ca: Path | str | None = None, *, verify: bool = True) -> ssl.SSL
     return context
 
 
-def read_hosts(text: str, options: OptionNames = TARGET_OPTIONS) -> tuple[str, ...]:
+def read_hosts(text: str) -> tuple[str, ...]:
     """Return addresses of one cluster, as `https://one:9200,https://two:9200`.
 
     Raises:
         UsageError: If an address is not http or https, is a duplicate, or holds credentials.
     """
-    hosts = tuple(_read_host(part.strip(), options) for part in text.split(","))
+    hosts = tuple(_read_host(part.strip()) for part in text.split(","))
     if len(set(hosts)) < len(hosts):
         raise UsageError("duplicate address", hint="give every host once")
     return hosts
 
 
-def _read_host(text: str, options: OptionNames) -> str:
+def _read_host(text: str) -> str:
     if "@" in text:
         # First of all, and the text itself stays out of the message: it holds the password.
         raise UsageError(
             "an address holds credentials, which other users see in the list of processes",
-            hint=f"put them into the environment or a file: see {options.auth.partition(' ')[0]}",
+            hint="put them into the environment, or into a file: see --targets",
         )
     try:
         parts = urlsplit(text)

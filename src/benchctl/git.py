@@ -244,22 +244,6 @@ class Repository:
             raise UsageError(f"{option} {ref} is not a commit of {self.text}", hint=hint)
         return self._log(["-1", sha])[0]
 
-    def between(self, good: Commit, bad: Commit) -> list[Commit]:
-        """Return the commits from one to another, by first parents, the oldest first.
-
-        Raises:
-            UsageError: If the one does not lead to the other.
-        """
-        if good == bad:
-            raise UsageError(f"--good and --bad are the same commit, {good.short}", hint="name two")
-        commits = self._log(["--first-parent", "--reverse", f"{good.sha}..{bad.sha}"])
-        ancestor = git(["merge-base", "--is-ancestor", good.sha, bad.sha], self.path)
-        if ancestor.returncode != 0 or not commits:
-            raise UsageError(
-                f"{good.short} does not lead to {bad.short}", hint="--good is the older one, --bad the newer"
-            )
-        return [good, *commits]
-
     def refs(self, *kinds: str) -> dict[str, str]:
         """Return short -> full name of the refs of some kinds, such as `refs/heads`; the first kind wins."""
         names = {}

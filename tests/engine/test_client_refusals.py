@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from authority import certificate_file, server_context
-from benchctl.endpoint import Auth, Endpoint, OptionNames
+from benchctl.endpoint import Auth, Endpoint
 from benchctl.engine.client import NodeRequestError, loopback
 from benchctl.engine.target import Address, explained, identify
 from benchctl.errors import BenchctlError, ExitCode
@@ -68,14 +68,6 @@ def test_credentials_that_are_missing_or_wrong_name_their_variables(node: FakeNo
     wrong = refusal(Endpoint(loopback(node.port).hosts, Auth.api_key("hunter2")))
     assert "does not accept the api key (HTTP 401)" in wrong.message
     assert "hunter2" not in str(wrong)
-
-
-def test_hints_name_the_options_of_the_command_that_got_the_address(node: FakeNode, shielded: FakeNode):
-    options = OptionNames(ca="--ca PATH", auth="--auth FILE", insecure="--insecure")
-    node.answers[NODES] = (401, {"error": "who are you"})
-    assert refusal(Endpoint(loopback(node.port).hosts, options=options)).hint.endswith("or give --auth FILE")
-    untrusted = refusal(Endpoint((f"https://127.0.0.1:{shielded.port}",), options=options))
-    assert untrusted.hint == "name the authority that signed it with --ca PATH (PEM)"
 
 
 def test_a_lack_of_privileges_names_them(node: FakeNode):

@@ -70,12 +70,10 @@ def planned(corpus: Corpus) -> tuple[Plan, Track]:
 def subjects(
     planned: tuple[Plan, Track], home: Home, jdk: Jdk, installations: dict[EngineName, Installation]
 ) -> dict[str, Subject]:
-    """Both engines with their indices and archives of classes, prepared as with nothing and four CPUs."""
+    """Both engines with their indices and archives of classes, prepared as with nothing."""
     for installation in installations.values():
         starts_of(home, installation).archive(installation, jdk).path.unlink()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(prepare, "allowed_cpus", lambda: range(4))
-        prepared = prepare_all(*planned, home)
+    prepared = prepare_all(*planned, home)
     return {subject.spec.engine: subject for subject in prepared}
 
 
@@ -148,7 +146,6 @@ def test_a_prepared_index_is_one_segment_with_an_empty_translog(subject: Subject
 def test_the_node_that_filled_an_index_archived_its_classes_and_was_asked(
     subject: Subject, planned: tuple[Plan, Track], home: Home, monkeypatch: pytest.MonkeyPatch
 ):
-    assert index_of(subject).facts.ingest.beside
     assert subject.starts is not None
     assert subject.starts.archive(subject.installation, subject.jdk).path.stat().st_size > LEAST_ARCHIVE_BYTES
     assert not subject.unarchived

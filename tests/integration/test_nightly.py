@@ -39,7 +39,7 @@ heap: 512m
 forks: 3
 # Searches take ten times as long: five forks tell, and more only where a busy machine spoils one.
 confirm-forks: 8
-host: {{settle: 0s, max-load: 1000, max-busy: 100%{host}}}
+host: {{settle: 0s{host}}}
 notify:
   command: [/bin/sh, -c, "cat > told-$$.json"]
 """
@@ -146,7 +146,7 @@ def test_a_killed_night_is_told_and_the_next_is_measured(story: Story, teller: T
     assert (story.cut_off.number, story.cut_off.status) == (1, "running")
     night = story.quiet
     assert night.done.returncode == 0, night.done.stderr
-    assert night.done.stdout.startswith("nights night 2: quiet")
+    assert night.done.stdout.startswith("Suite nights, night 2: no alarms")
     assert (night.record.status, night.record.findings) == ("done", ())
     assert teller.suite.nights(pytest.fail)[0].status == "interrupted"
     (told,) = night.told

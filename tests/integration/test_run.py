@@ -121,7 +121,6 @@ def test_samples_logs_and_facts_are_kept(main_job: tuple[object, RunFolder]):
     record = folder.load()
     for fork in record.forks:
         assert fork.samples is not None
-        assert fork.files[fork.samples].rows == 30
         assert fork.files.keys() == {fork.samples}
         assert not any(folder.damage(fork, file) for file in fork.files)
         samples = read_parquet(folder.path / fork.samples)

@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "ac1fd3951b6231d1",
-    "run": "14eb79a1f3b78655",
+    "analysis": "831feab4ffe90a83",
+    "run": "7c49a1410e05d226",
     "message": "78b93a28d6f03ab9",
     "config": "fbc4c2b5c246f7cf",
 }

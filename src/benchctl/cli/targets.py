@@ -173,7 +173,7 @@ def _endpoint(name: str, target: TargetSpec, environ: Mapping[str, str]) -> Endp
     if auth is not None and endpoint.verify and not (endpoint.is_encrypted or endpoint.is_local):
         raise UsageError(
             f"refusing to send credentials for {name} to {endpoint.title} without TLS",
-            hint=f"use https, or add {endpoint.options.insecure.format(name=name)} on a trusted network",
+            hint=f"use https, or add `insecure: true` of {name} in --targets FILE on a trusted network",
         )
     return endpoint
 

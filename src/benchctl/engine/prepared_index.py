@@ -288,13 +288,6 @@ def _note_whole(index: PreparedIndex) -> None:
         partial.write_bytes(msgspec.json.encode(stamps(index.data)))
 
 
-def known_builds(home: Home) -> Iterator[tuple[str, IndexFacts]]:
-    """Iterate over finished prepared indices, without checking files: name of the folder, and facts."""
-    for path in sorted((home.root / "indices").glob(f"*/{MANIFEST_NAME}")):
-        with suppress(OSError, msgspec.DecodeError):
-            yield path.parent.name, msgspec.json.decode(read_file(path), type=IndexFacts)
-
-
 def bytes_per_document(corpus: CorpusSpec, more: int = 0) -> float:
     """Return approximate disk space per document while an index is built.
 

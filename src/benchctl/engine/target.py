@@ -81,13 +81,13 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         where += f" through {endpoint.proxy}"
     if err.status == _UNAUTHORISED:
         has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
-        return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name, endpoint))
+        return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name))
     if err.status == _FORBIDDEN:
         text, hint = "does not allow this user what benchctl asks", _PRIVILEGES
         if endpoint.signing is not None:
             text, hint = "does not accept the AWS access key, or not for this", _SIGNATURES
         return BenchctlError(
-            f"{where} {text} (HTTP 403): {err.reason}", hint=f"{hint}; {_credentials_hint(name, endpoint)}"
+            f"{where} {text} (HTTP 403): {err.reason}", hint=f"{hint}; {_credentials_hint(name)}"
         )
     is_page = err.status and err.reason.lstrip().startswith("<")
     trouble = Trouble.NO_JSON if is_page else err.trouble
@@ -102,17 +102,16 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         detail = f": {err.request}: {err.reason}"
     return BenchctlError(
         f"{where} {text}{detail}",
-        hint=hint.format(ca=endpoint.options.ca.format(name=name), rest=rest),
+        hint=hint.format(ca=f"`ca: PATH` of {name} in --targets FILE", rest=rest),
     )
 
 
-def _credentials_hint(name: str, endpoint: Endpoint) -> str:
+def _credentials_hint(name: str) -> str:
     user, password, api_key, bearer = (
         variable(name, what) for what in ("user", "password", "api-key", "bearer")
     )
-    option = endpoint.options.auth.format(name=name)
     signed = f" for AWS, {variable(name, 'region')} has its requests signed;"
-    return f"set {user} and {password}, {api_key}, or {bearer};{signed} or give {option}"
+    return f"set {user} and {password}, {api_key}, or {bearer};{signed} or give --targets FILE"
 
 
 _UNKNOWN = "unknown"

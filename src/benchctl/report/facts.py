@@ -252,9 +252,8 @@ def _ingest_text(ingest: IngestReport) -> str:
     if ingest.clients == 0:
         return "found on the cluster, not filled by this run"
     rate = f"{ingest.docs_per_s:,.0f} docs/s, " if ingest.ingest_s > 0 else ""
-    beside = ", while another index was built" if ingest.beside else ""
     return (
-        f"ingest: {rate}{ingest.ingest_s:.1f} s with {counted(ingest.clients, 'sender')}{beside}; refresh "
+        f"ingest: {rate}{ingest.ingest_s:.1f} s with {counted(ingest.clients, 'sender')}; refresh "
         f"{ingest.refresh_s:.1f} s, merge {ingest.force_merge_s:.1f} s, flush {ingest.flush_s:.1f} s"
     )
 

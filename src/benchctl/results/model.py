@@ -138,7 +138,6 @@ class IngestReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     engine_merge_s: float
     engine_flush_s: float
     costs: IngestCosts | None = None  # None where nothing was sent
-    beside: bool = False  # whether another index was built on the same host at the same time
 
     @property
     def docs_per_s(self) -> float:

@@ -18,8 +18,6 @@ from benchctl.stats.compare import LEVEL, Comparison
 from benchctl.stats.inference import Method, critical
 
 POWER: Final = 0.8
-EFFECT: Final = 0.10
-"""The difference that the power of a plan is told for, as a ratio - 1."""
 _NOTHING_PERCENT = -100.0  # a ratio of 0
 _MOST_LOG = 700.0  # exp of more is not a float
 _LEAST_DF = 1 - 1e-9  # of what is computed in floats, too

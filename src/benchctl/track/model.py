@@ -364,11 +364,6 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         chosen = marked or (names if len(names) == 1 else [])
         return chosen[0] if chosen else None
 
-    @property
-    def default_challenge(self) -> Challenge | None:
-        """The challenge to run by default; None if it is faulty."""
-        return self.challenges.get(self.default_name or "")
-
     def fault_of(self, challenge: str) -> Fault | None:
         """Return what prevents a challenge from being run."""
         return next((fault for fault in self.faults if challenge and fault.challenge == challenge), None)
