@@ -311,7 +311,7 @@ def test_a_run_that_is_killed_in_any_write_is_readable_and_resumable(
         # The first of them has a record only, the others have most of what there can be.
         for folder in (left[1], *left[-3:]):
             before = folder.load()
-            assert before.status == "running"
+            assert before.status == "interrupted"
             assert guarded(root, ["resume", before.id, "--quiet"]) == 0
             after = folder.load()
             assert (after.status, len(after.forks)) == ("complete", 1)

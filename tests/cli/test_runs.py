@@ -1,7 +1,7 @@
 """`benchctl runs`: what is deleted, what is refused, and what is said of it."""
 
 import json
-from collections.abc import Iterator
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchctl.cli import root
-from benchctl.cli.runs import state_of
 from benchctl.errors import BenchctlError
 from benchctl.experiment.record import ExperimentStore
 from benchctl.home import Home
-from benchctl.lock import SHARE_VARIABLE, host_lock, lock_name
 from benchctl.nightly.records import SuiteFolder
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import DEFAULT_LENGTH
@@ -31,9 +29,7 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(autouse=True)
-def home(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    # The lock of this home alone: others may measure on this host meanwhile.
-    monkeypatch.setattr("benchctl.cli.runs.LOCK_NAME", f"\0{tmp_path}")
+def home(home: Path) -> Home:
     return Home(home)
 
 
@@ -106,35 +102,28 @@ def test_nothing_is_deleted_when_one_of_several_is_refused(home: Home):
     assert left(home) == ["a"]
 
 
-@pytest.fixture
-def measuring(home: Home) -> Iterator[None]:
-    name = lock_name({"BENCHCTL_HOME": str(home.root), SHARE_VARIABLE: "1"})
-    with host_lock(wait=False, on_wait=pytest.fail, name=name):
-        yield
-
-
-@pytest.mark.usefixtures("measuring")
 def test_a_run_that_is_being_measured_is_not_deleted_even_by_force(home: Home):
-    run(home, "a", status="running")
+    folder = run(home, "a", status="running")
     run(home, "b")
-    error = refused("rm", "b", "a", "--force")
-    assert "run a is being measured: process " in error.message
-    assert call("prune", "--keep", 0).stdout == (
-        "b deleted, 1.0 MiB\n1 run deleted, 1.0 MiB freed; kept: 1 being measured\n"
-    )
+    with folder.writing():
+        assert "run a is being measured: process " in refused("rm", "b", "a", "--force").message
+        assert call("prune", "--keep", 0).stdout == (
+            "b deleted, 1.0 MiB\n1 run deleted, 1.0 MiB freed; kept: 1 being measured\n"
+        )
     assert left(home) == ["a"]
 
 
-def test_a_run_that_nobody_measures_any_more_was_cut_off(home: Home, request: pytest.FixtureRequest):
-    run(home, "a", status="running")
-    record = RunStore(home.runs).find("a", finished=False).load()
-    assert state_of(record) == "cut off"
+def test_a_run_that_nobody_measures_any_more_was_interrupted(home: Home):
+    folder = run(home, "a", status="running")
     run(home, "b")
-    listed = CliRunner().invoke(root, ["runs", "list"])
-    assert "benchctl resume a" in listed.stderr
-    request.getfixturevalue("measuring")
-    assert state_of(record) == "running"
-    assert "benchctl resume" not in CliRunner().invoke(root, ["runs", "list"]).stderr
+    assert folder.load().status == "interrupted"
+    assert "benchctl resume a" in CliRunner().invoke(root, ["runs", "list"]).stderr
+    with folder.writing():
+        assert folder.load().status == "running"
+        listed = CliRunner().invoke(root, ["runs", "list"])
+        assert "benchctl resume" not in listed.stderr
+        with pytest.raises(BenchctlError, match=f"process {os.getpid()}"), folder.writing():
+            pass
 
 
 def test_a_run_that_time_ends_is_not_said_to_have_all_forks_that_it_may_have(home: Home):

@@ -40,7 +40,7 @@ def labels(selection: Selection) -> list[str]:
     ("status", "forks", "changes", "reason"),
     [
         ("complete", 1, {}, "it has 1 fork of es, and a verdict takes 3"),
-        ("running", 3, {}, "running, or cut off"),
+        ("running", 3, {}, "running"),
         ("failed", 3, {}, "failed"),
         ("complete", 3, {"test_mode": True}, "it was a --test-mode run"),
         ("complete", 3, {"evidence": EvidenceSpec(("profile",))}, "its forks carried evidence"),

@@ -121,7 +121,7 @@ def test_latest_is_the_newest_finished_run_and_newer_ones_are_told_of(store: Run
     assert store.find("latest").path.name == "2-b"
     (text,) = told
     assert text.startswith("latest is 2-b, the newest finished run; newer: 5-e (")
-    assert text.endswith("is damaged: Input data was truncated), 4-d (running, or cut off), 3-c (failed)")
+    assert text.endswith("is damaged: Input data was truncated), 4-d (interrupted), 3-c (failed)")
     # Whoever goes on with a run means the newest of all.
     assert store.find("latest", finished=False).path.name == "5-e"
     assert len(told) == 1
@@ -159,7 +159,7 @@ def test_a_failed_write_leaves_the_old_record_and_no_rubbish(
     with pytest.raises(BenchctlError, match="No space left"):
         folder.save(record(status="complete"))
     monkeypatch.undo()
-    assert folder.load().status == "running"
+    assert folder.load().status == "interrupted"
     assert sorted(path.name for path in folder.path.iterdir()) == ["forks", "run.json"]
 
 
@@ -298,3 +298,17 @@ def test_copies_of_a_run_count_once(
     assert len(skipped) == len(names) - 1
     assert all("another copy of run r1" in text for text in skipped)
     assert [one.id for one in store.newest()] == ["r1"]
+
+
+@pytest.mark.parametrize("change", [("114", "914"), ('"sha256": "', '"sha256": "0'), ("\n}", " }")])
+def test_a_record_that_is_changed_is_damaged(tmp_path: Path, change: tuple[str, str]):
+    folder = RunFolder(tmp_path)
+    folder.save(make_record("t114", status="complete"))
+    assert folder.load().id == "t114"
+    text = folder.record_path.read_text(encoding="utf-8")
+    folder.record_path.write_text(text.replace(*change), encoding="utf-8")
+    with pytest.raises(BenchctlError, match="is damaged: its content is not what was written"):
+        folder.load()
+    folder.record_path.write_text(text.replace('"sha256"', '"sha1"'), encoding="utf-8")
+    with pytest.raises(BenchctlError, match="is damaged"):
+        folder.load()

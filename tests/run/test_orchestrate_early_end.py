@@ -1,5 +1,6 @@
 """A run with a stop rule, or with more blocks: from the first fork to the record; forks are made up."""
 
+import json
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -134,7 +135,8 @@ def test_a_run_that_goes_on_says_that_it_is_running(execute: Callable[..., Any],
     seen: list[str] = []
 
     def look(_job: ForkJob) -> None:
-        seen.append(RunFolder(tmp_path / "runs" / interrupted.id).load().status)
+        path = RunFolder(tmp_path / "runs" / interrupted.id).record_path
+        seen.append(json.loads(path.read_text())["status"])
 
     resumed, _ = execute(interrupted, Engines(look))
     assert (interrupted.status, set(seen), resumed.status) == ("interrupted", {"running"}, "complete")

@@ -1,6 +1,5 @@
 """`benchctl runs`: list and delete stored runs."""
 
-import os
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,11 +22,10 @@ from benchctl.cli.streams import note, say
 from benchctl.disk import disk_errors, remove_folder, size_bytes
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
-from benchctl.lock import LOCK_NAME, SHARE_VARIABLE, lock_name, measuring_pid, process_words
 from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.report.table import Column, Table
-from benchctl.results.model import RunRecord, moment
+from benchctl.results.model import moment
 from benchctl.results.store import RunFolder
 from benchctl.slices import hooks
 
@@ -49,7 +47,7 @@ def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         note(str(no_runs(store)))
         if output_format == "text":
             return
-    records = [(record, state_of(record)) for _, record in store.runs(note)]
+    records = [(record, record.status) for _, record in store.runs(note)]
     rows = [
         (
             record.id,
@@ -88,7 +86,7 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
         folders[folder.path] = folder
     references = {} if force else _references(home)
     for folder in folders.values():
-        if who := _measuring(folder):
+        if who := folder.writer():
             raise BenchctlError(f"run {folder.path.name} is being measured: {who}", hint="wait for it")
         if who := _referring(folder, references):
             raise BenchctlError(
@@ -130,7 +128,7 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
         began = moment(record.created)
         if age_s is not None and (began is None or began >= before):
             continue
-        if _measuring(folder):
+        if folder.writer():
             kept["being measured"] += 1
         elif _referring(folder, references):
             kept["referred to"] += 1
@@ -143,25 +141,6 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
     would = "would be " if dry_run else ""
     also = f"; kept: {', '.join(f'{count} {why}' for why, count in kept.items())}" if kept else ""
     say(f"{counted(len(sizes), 'run')} {would}deleted, {mebibytes(sum(sizes))} {would}freed{also}")
-
-
-def _measuring(folder: RunFolder) -> str:
-    """Return the process that may be measuring a run; empty when none is."""
-    try:
-        record = folder.load()
-    except BenchctlError:
-        return ""  # what cannot be read is not being written either
-    return "" if state_of(record) != "running" else process_words(_measurer())
-
-
-def state_of(record: RunRecord) -> str:
-    """Return a run's status; one that is unfinished and that nobody measures was cut off."""
-    return "cut off" if record.status == "running" and _measurer() is None else record.status
-
-
-def _measurer() -> int | None:
-    names = (LOCK_NAME, lock_name({**os.environ, SHARE_VARIABLE: "1"}))
-    return next(filter(None, map(measuring_pid, names)), None)
 
 
 def _references(home: Home) -> dict[str, str]:

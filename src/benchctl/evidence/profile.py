@@ -78,7 +78,7 @@ def read_profile(folder: Path) -> Profile | None:
         BenchctlError: If it cannot be read, is damaged, or of another version.
     """
     path = folder / PROFILE_NAME
-    profile = read_versioned(path, Profile, "profile", PROFILE_VERSION)
+    profile = read_versioned(path, Profile, "profile", PROFILE_VERSION, is_sealed=False)
     if profile is not None and not _holds_together(profile):
         raise BenchctlError(f"{path} is damaged: its columns do not belong together")
     return profile

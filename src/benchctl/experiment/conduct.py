@@ -223,7 +223,7 @@ class _Conduct:
                 gone = f"the run of measurement '{name}' is gone: {err.message}"
                 raise NotResumable(gone, hint=again) from err
             record = run_folder.load()
-            if more or record.missing() or record.stopped or record.status == "running":
+            if more or record.missing() or record.stopped or record.unfinished:
                 bench = self._named(name)
                 bench.observer.stage("preparing")
                 self._open[name] = self._laboratory.reopen(bench, run_folder, reload_track(record.plan))

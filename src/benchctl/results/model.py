@@ -312,8 +312,6 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     @property
     def unfinished(self) -> str:
         """Return the reason in words that it is not finished; empty when it is."""
-        if self.status == "running":
-            return "running, or cut off"
         return "" if self.status == "complete" else self.status
 
     def unsound(self, variant: str) -> str:

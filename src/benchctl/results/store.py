@@ -5,17 +5,19 @@ Every write is atomic.
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import re
 import secrets
 import shlex
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import IO, Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
@@ -33,6 +35,7 @@ from benchctl.results.samples import (
 
 LATEST: Final = "latest"
 RECORD_NAME: Final = "run.json"
+_LOCK_NAME: Final = "lock"
 _TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"
 _MOST_OF_LABEL_BYTES = 60
 _MOST_NAMED = 5
@@ -41,13 +44,14 @@ T = TypeVar("T")
 Record = TypeVar("Record")
 
 
-def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | None:
+def read_versioned(path: Path, kind: type[T], what: str, version: int, *, is_sealed: bool = True) -> T | None:
     """Read a file of the only supported version; None when there is none.
 
-    `what` is `record` for a version at `record-version`; also in messages.
+    `what` is `record` for a version at `record-version`; also in messages. `is_sealed` files were written by
+    `write_versioned`, with a digest.
 
     Raises:
-        BenchctlError: If the file cannot be read, is damaged, or of another version.
+        BenchctlError: If the file cannot be read, is damaged or changed, or of another version.
     """
     try:
         raw = read_file(path)
@@ -62,7 +66,7 @@ def read_versioned(path: Path, kind: type[T], what: str, version: int) -> T | No
                 f"{path}: unsupported {what} version {actual} (expected {version})",
                 hint="read it with the benchctl that wrote it, or delete it",
             )
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(_unsealed(raw, path) if is_sealed else raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise BenchctlError(f"{path} is damaged: {err}") from err
 
@@ -73,11 +77,31 @@ def write_versioned(path: Path, content: object) -> None:
     Raises:
         BenchctlError: If the disk is full or cannot be written.
     """
-    text = msgspec.json.format(msgspec.json.encode(content), indent=1)
+    text = sealed(msgspec.json.format(msgspec.json.encode(content), indent=1))
     with disk_errors(f"write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path, durable=True) as partial:
             partial.write_bytes(text + b"\n")
+
+
+_SEAL: Final = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
+
+
+def sealed(text: bytes) -> bytes:
+    """Return an object in indented JSON with the digest of all the rest as its first key."""
+    digest = hashlib.sha256(text.strip()).hexdigest()
+    return text.replace(b"{", f'{{\n "sha256": "{digest}",'.encode(), 1)
+
+
+def _unsealed(raw: bytes, path: Path) -> bytes:
+    seal = _SEAL.match(raw)
+    text = b"{" + raw[seal.end() :] if seal else raw
+    if seal is None or hashlib.sha256(text.strip()).hexdigest() != seal[1].decode():
+        raise BenchctlError(
+            f"{path} is damaged: its content is not what was written",
+            hint="copy it from where it was written, or delete it",
+        )
+    return text
 
 
 def _version(raw: bytes, what: str) -> int:
@@ -269,14 +293,14 @@ class UnknownTimesError(BenchctlError):
 
 
 class RunFolder(RecordFolder[RunRecord]):
-    """A run's folder."""
+    """A run's folder, written by one process at a time."""
 
     record_name = RECORD_NAME
     record_type = RunRecord
     record_version = RECORD_VERSION
 
     def load(self) -> RunRecord:
-        """Read the record.
+        """Read the record; a run that nothing is writing any more was interrupted, whatever it says.
 
         Raises:
             BenchctlError: If the record is missing, broken, inconsistent, or of another version.
@@ -284,7 +308,37 @@ class RunFolder(RecordFolder[RunRecord]):
         record = super().load()
         if wrong := _contradiction(record):
             raise BenchctlError(f"{self.record_path} is damaged: {wrong}")
+        if record.status == "running" and not self.writer():
+            record = msgspec.structs.replace(record, status="interrupted")
         return record
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the run alone, also among containers and homes that share its folder.
+
+        Raises:
+            BenchctlError: If another process does, which is named; or the disk refuses.
+        """
+        path = self.path / _LOCK_NAME
+        with disk_errors(f"lock {path}"):
+            file = path.open("a+b", buffering=0)
+        with file:
+            if not _locked(file, fcntl.LOCK_EX):
+                who = self.writer()
+                raise BenchctlError(
+                    f"run {self.path.name} is being measured: {who}", hint="wait for it to end"
+                )
+            file.truncate(0)
+            file.write(f"process {os.getpid()} of {socket.gethostname()}".encode())
+            yield
+
+    def writer(self) -> str:
+        """Return the process that holds the run, in words; empty if none does."""
+        try:
+            with (self.path / _LOCK_NAME).open("rb") as file:
+                return "" if _locked(file, fcntl.LOCK_SH) else file.read(200).decode(errors="replace")
+        except OSError:
+            return ""
 
     def inside(self, relative: str) -> Path:
         """Return a file that the record names.
@@ -423,6 +477,17 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
             "only they say when tasks ran"
         )
     return windows_in(samples.path)
+
+
+def _locked(file: IO[bytes], how: int) -> bool:
+    """Take a lock until the file is closed; False if another process has it."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
 
 
 def _described(path: Path) -> StoredFile:

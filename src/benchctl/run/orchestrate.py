@@ -7,7 +7,7 @@ import shutil
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -339,9 +339,12 @@ def open_run(bench: Bench, plan: Plan, track: Track, extras: Extras = NO_EXTRAS)
         calibration=extras.calibration,
         tags=extras.tags,
     )
-    folder.save(record)
-    run = OpenRun(bench, folder, record, track, subjects, fork_s=fork_s)
-    run.timings["prepare-s"] = prepare_s
+    with ExitStack() as held:
+        held.enter_context(folder.writing())
+        folder.save(record)
+        run = OpenRun(bench, folder, record, track, subjects, fork_s=fork_s)
+        run.timings["prepare-s"] = prepare_s
+        run.hold(held.pop_all())
     return run
 
 
@@ -433,6 +436,14 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
         NotResumable: If what is measured, or where, has changed.
         BenchctlError: If `open_run` would raise one.
     """
+    with ExitStack() as held:
+        held.enter_context(folder.writing())
+        run = _reopened(bench, folder, track)
+        run.hold(held.pop_all())
+    return run
+
+
+def _reopened(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
     record = folder.load()
     # Cheap checks first: preparing may take long.
     changes = environment_changes(record.environment, describe_host())

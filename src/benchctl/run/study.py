@@ -75,6 +75,10 @@ class OpenRun:
         """Current state of the run."""
         return self._record
 
+    def hold(self, resources: ExitStack) -> None:
+        """Take over what is released when its forks are over, such as the lock of its folder."""
+        self._held.push(resources)
+
     def extend(self, record: RunRecord) -> None:
         """Replace the record by one with further blocks, which are then missing."""
         self._record = record

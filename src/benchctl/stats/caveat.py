@@ -57,13 +57,14 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
         yield Caveat("test-mode", f"run {record.id} was a trial (--test-mode): its values mean nothing")
     if record.unfinished:
         done = record.total - len(record.missing())
-        unless_measured = "unless it is being measured, " if record.status == "running" else ""
-        yield Caveat(
-            "unfinished",
-            f"run {record.id} is unfinished ({record.unfinished}): {done} of {record.total_text} forks are "
-            "done; "
-            f"{unless_measured}resume it with: benchctl resume {record.id}",
-        )
+        forks = f"{done} of {record.total_text} forks are done"
+        if record.status == "running":
+            yield Caveat("unfinished", f"run {record.id} is being measured: {forks}")
+        else:
+            todo = f"resume it with: benchctl resume {record.id}"
+            yield Caveat(
+                "unfinished", f"run {record.id} is unfinished ({record.unfinished}): {forks}; {todo}"
+            )
 
 
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
