@@ -224,7 +224,7 @@ def test_passes_over_one_running_cluster_are_no_node_starts():
         ([{"searches_sent": 1000, "searches_counted": 989}], "counted-less", "counted 989 of 1,000"),
         ([{"searches_sent": 1000, "searches_counted": 990}], "", ""),
         ([{"searches_sent": 1000, "searches_counted": None}], "", ""),
-        ([{"searches_sent": 1000, "searches_counted": 1001}], "", ""),
+        ([{"searches_sent": 1000, "searches_counted": 1001}], "counted-more", "counted 1,001 searches"),
         # What a start read of an index that was to be cold.
         ([{"resident": 0.0, "resident_begun": 0.97}], "not-cold", "nodes of es read up to 97% of the index"),
         ([{"resident": 0.0, "resident_begun": 0.02}], "", ""),

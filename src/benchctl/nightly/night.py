@@ -348,7 +348,7 @@ def _caveats(run: RunRecord) -> Iterable[str]:
 
 _OF_VALUES: Final[tuple[CaveatCode, ...]] = (
     "failures", "hits-changed", "ignored-errors", "nothing-found", "not-cold", "stalled", "unsupported",
-    "answers-differ", "driver-limited", "missing-values",
+    "answers-differ", "counted-more", "cut-short", "driver-limited", "missing-values",
 )  # fmt: skip
 """Doubts about a run that are doubts about its values, whatever these are compared with."""
 

@@ -117,6 +117,14 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
             f"nodes of {label} counted {count:,} of {sent:,} searches in fork {block}{_and_more(less)}: "
             "something else, such as a caching proxy, answered the rest, and the figures are not the nodes'",
         )
+    if more := [count for count in counts if count[1] > count[2]]:
+        block, count, sent = max(more, key=lambda one: one[1] - one[2])
+        yield Caveat(
+            "counted-more",
+            f"nodes of {label} counted {count:,} searches in fork {block}{_and_more(more)} where benchctl sent "
+            f"{sent:,}: those of others take time and change what the JIT learns (ES 9.2 counts each kNN "
+            "search as two)",
+        )
 
 
 def cold_doubts(metric: Metric, plan: Plan, place: Place, variants: Iterable[str]) -> Iterator[Caveat]:
