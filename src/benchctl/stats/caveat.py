@@ -9,8 +9,8 @@ import msgspec
 from benchctl.results.model import RunRecord
 
 CaveatCode = Literal[
-    "answers-differ", "builds", "busy-host", "coarse", "counted-less", "counted-more", "cut-short", "driver-limited",
-    "failed-forks",
+    "answers-differ", "builds", "busy-host", "coarse", "counted-less", "counted-more", "cut-short",
+    "driver-limited", "failed-forks",
     "failures", "few-units", "hits-changed", "ignored-errors", "lower-bound", "missing-values", "no-ratio",
     "no-spread", "not-cold", "not-restarted", "not-steady", "nothing-found", "offered-rate", "other-tasks",
     "run", "saturated", "stalled", "test-mode", "too-few-samples", "unfinished", "unlike", "unlike-units",

@@ -121,9 +121,9 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         block, count, sent = max(more, key=lambda one: one[1] - one[2])
         yield Caveat(
             "counted-more",
-            f"nodes of {label} counted {count:,} searches in fork {block}{_and_more(more)} where benchctl sent "
-            f"{sent:,}: those of others take time and change what the JIT learns (ES 9.2 counts each kNN "
-            "search as two)",
+            f"nodes of {label} counted {count:,} searches in fork {block}{_and_more(more)} where benchctl "
+            f"sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 counts each "
+            "kNN search as two)",
         )
 
 
