@@ -53,6 +53,25 @@ def with_schedule(*tasks: Any, **keys: Any) -> dict[str, Any]:
     return {"operations": [SEARCH], "schedule": list(tasks), **keys}
 
 
+@pytest.mark.parametrize("name", ["../../x", "..", "A", "a b", "a,b", "a*", "-a", "", "x" * 256])
+@pytest.mark.parametrize("section", ["indices", "data-streams"])
+def test_names_that_become_addresses_are_checked(tmp_path: Path, section: str, name: str):
+    assert f"$.{section}[0].name: " in refused(tmp_path, with_schedule(**{section: [{"name": name}]}))
+
+
+@pytest.mark.parametrize("word", ["a\nb", "a\x1b[31m", "\x85"])
+def test_names_are_shown_on_one_line(tmp_path: Path, word: str):
+    search = {"operation-type": "search", "name": "s"}
+    for task in ({"operation": "s", "name": word}, {"operation": "s", "tags": word}):
+        said = refused(tmp_path, with_schedule(task))
+        assert (f"$.schedule[0].{'name' if 'name' in task else 'tags'}" in said, word in said) == (
+            True,
+            False,
+        )
+    assert "$.operations[0].name" in refused(tmp_path, {"operations": [{**search, "name": word}]})
+    small(tmp_path, with_schedule({"operation": "s", "name": "größe & 量"}, indices=[{"name": ".x-1"}]))
+
+
 def test_a_track_of_rallys_has_everything_that_its_files_say(books: Path):
     track = load(books)
     assert (track.name, track.description) == ("books", "Books and who lent them")

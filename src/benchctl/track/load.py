@@ -29,7 +29,7 @@ from benchctl.track.operations.catalogue import OpenPointInTime, SubmitAsyncSear
 from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
-from benchctl.track.template import Document, Renderer, convert, in_words, read_document
+from benchctl.track.template import Document, IndexName, Renderer, convert, in_words, read_document
 
 _VERSION = 2
 MOST_NAMES = 10
@@ -71,17 +71,17 @@ class _Bodies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _IndexEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    name: str
+    name: IndexName
     body: str | _Bodies | None = None
     types: tuple[str, ...] = ()
 
 
 class _DataStreamEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    name: str
+    name: IndexName
 
 
 class _TemplateEntry(msgspec.Struct, frozen=True, rename="kebab"):
-    name: str
+    name: IndexName
     template: str
     template_path: str | None = None
     index_pattern: str | None = None

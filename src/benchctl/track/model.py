@@ -9,7 +9,7 @@ import msgspec
 from benchctl.errors import UsageError
 from benchctl.track.operations import MOST_WAIT_S, PositiveSeconds
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
-from benchctl.track.template import Document, Remark, convert, encoded_names
+from benchctl.track.template import Document, Label, Name, Remark, convert, encoded_names
 
 SourceFormat = Literal["bulk", "hdf5", "big-ann"]
 
@@ -71,7 +71,7 @@ class Corpus(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
 class _CorpusEntry(_Destination, frozen=True, kw_only=True):
     """A corpus in a file."""
 
-    name: str
+    name: Name
     documents: tuple[dict[str, Any], ...]
     streaming_ingestion: str = ""
     meta: dict[str, Any] = {}
@@ -151,7 +151,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     """An entry of a schedule. Iterations are per client, as in Rally."""
 
     operation: str  # the operation's name
-    name: str = ""  # the task's own name; empty means the operation's
+    name: Label = ""  # the task's own name; empty means the operation's
     clients: _Clients = 1
     warmup_iterations: Annotated[int, msgspec.Meta(ge=0, le=10**12)] | None = None
     iterations: _Requests | None = None  # measured requests per client; None with a time period
@@ -176,7 +176,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     # Its requests and those of the rest of its group come in one random order, over as many clients as each
     # of these tasks has.
     mixed: bool = False
-    tags: tuple[str, ...] = ()
+    tags: tuple[Name, ...] = ()
     meta: dict[str, Any] = {}
     # The plug-in's scheduler that spaces its requests; None means `schedule` does.
     scheduler: str | None = None
@@ -225,7 +225,7 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", omit_defaults=True):
     """A named schedule of tasks."""
 
-    name: str
+    name: Label
     schedule: tuple[Task, ...]
     default: bool = False
     description: str = ""

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import jinja2
 import jinja2.runtime
@@ -449,6 +449,19 @@ _BYTE = re.compile(r" \(byte (\d+)\)")
 _LACKING = re.compile(r"Object missing required field `(.*)`")
 _BOUND = re.compile(r"Expected `\w+`(?P<length> of length)? (?P<sign>[<>]=?) (?P<limit>-?\d+)(\.0)?")
 _SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
+_FORM = re.compile(r"Expected `str` matching regex (?P<form>'.*')")
+_ON_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*\Z"
+# https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-indices-create
+_OF_AN_INDEX = r"^(?!\.{1,2}\Z)[^-_+A-Z\s\\/*?\"<>|,#:][^A-Z\s\\/*?\"<>|,#:]*\Z"
+_FORMS = {
+    repr(_ON_ONE_LINE): "has a control character",
+    repr(_OF_AN_INDEX): "names no index, which has no capitals, spaces, slashes, wildcards and commas",
+}
+Label = Annotated[str, msgspec.Meta(pattern=_ON_ONE_LINE)]
+"""Text of tables, files and messages, which show it on one line."""
+Name = Annotated[Label, msgspec.Meta(min_length=1)]
+IndexName = Annotated[str, msgspec.Meta(pattern=_OF_AN_INDEX, max_length=255)]
+"""A name that becomes part of an address."""
 _COMMENT = re.compile(r"#.*|//.*|_?comments?", re.IGNORECASE)
 _AROUND = 60  # characters shown before and after an error
 LIKE = 0.8
@@ -654,6 +667,8 @@ def in_words(err: msgspec.ValidationError) -> str:
     complaint = COMPLAINT_PLACE.sub("", str(err))
     if bound := _BOUND.fullmatch(complaint):
         return "is empty" if bound["length"] else f"must be {_SIGNS[bound['sign']]} {bound['limit']}"
+    if form := _FORM.fullmatch(complaint):
+        return _FORMS.get(form["form"], complaint)
     return _LACKING.sub(r"'\1' is missing", complaint)
 
 

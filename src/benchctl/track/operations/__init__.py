@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
+from benchctl.track.template import Name
 from benchctl.track.values import Entry, ValueSource
 
 _SETTLES_AFTER: Final = "settles-after"
@@ -92,7 +93,7 @@ class Operation(Entry, frozen=True, kw_only=True, tag_field="operation-type"):
     wire: ClassVar[Form | None] = None
     """The request of this type; None where there are several, or where it depends on more than its keys."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1)]
+    name: Name
     # Query parameters of the URL. Two of them are Rally's client's own, and stay out of it: `request_timeout`
     # (as the key of the operation) and `ignore` (status codes that count as success).
     request_params: dict[str, Any] = msgspec.field(default_factory=dict)
