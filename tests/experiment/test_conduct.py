@@ -127,7 +127,7 @@ def test_time_that_is_up_ends_it_after_a_whole_block_and_more_time_goes_on(
 ):
     # A block takes eight seconds by its records, and no time by the clock that says what is to be expected.
     record = world.begin(experiment, budget_s=7.0)
-    assert (record.status, record.stopped) == ("complete", "the time was up after 1 blocks")
+    assert (record.status, record.stopped) == ("complete", "the time was up after 1 block")
     assert len(world.forks) == 4
     for name in ("fresh", "used"):
         run = world.run(name)

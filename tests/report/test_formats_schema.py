@@ -17,7 +17,7 @@ from reference_pages import reference
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
     "analysis": "57ca583f81bddf23",
-    "run": "7c49a1410e05d226",
+    "run": "cfa7e150cdb2a427",
     "message": "78b93a28d6f03ab9",
     "config": "fbc4c2b5c246f7cf",
 }

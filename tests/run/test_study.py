@@ -194,7 +194,7 @@ def test_what_is_known_before_the_first_block_needs_none() -> None:
 def test_forks_for_evidence_are_run_although_the_time_is_up() -> None:
     log: list[Any] = []
     runs = [Made("a", "x", 3, log), Made("b", "x", 3, log, extra=1), Made("c", "x", 1, log, extra=2)]
-    assert "time was up after 1 blocks" in go(runs, left_s=lambda: -1.0)
+    assert "time was up after 1 block" in go(runs, left_s=lambda: -1.0)
     assert sorted(forks(log)) == [
         (0, "a", "x"), (0, "b", "x"), (0, "c", "x"), (1, "c", "x"), (2, "c", "x"), (3, "b", "x"),
     ]  # fmt: skip

@@ -288,6 +288,7 @@ class _Conduct:
                 # It was opened, and nothing of it measured.
                 ended = "interrupted" if status == "interrupted" else "failed"
                 run.folder.save(msgspec.structs.replace(run.record, status=ended))
+            run.release()
         spent_s = sum(fork.wall_s for run in self._runs().values() for fork in run.forks)
         self._update(status=status, stopped=stopped, spent_s=spent_s)
 

@@ -870,7 +870,8 @@ def end(workers: Sequence[tuple[Connection, BaseProcess]]) -> None:
 def died(status: int | None, where: str = "") -> BenchctlError:
     """Return the error for a process that ended unexpectedly."""
     return BenchctlError(
-        f"a load generating process{where} died with status {status}",
+        f"a load generating process{where} "
+        + ("closed its connection and did not end" if status is None else f"died with status {status}"),
         hint="killed by a user, or by the kernel for lack of memory: see the kernel's log"
         if status == -signal.SIGKILL
         else "see its output for the reason",
@@ -954,7 +955,8 @@ class WorkerPool:
         return {}
 
     def _begin(self) -> None:
-        self._workers += [LocalWorker() for _ in range(self.size)]
+        for _ in range(self.size):
+            self._workers.append(LocalWorker())
 
     def _end(self) -> None:
         end([(worker.line, worker.process) for worker in self._workers if isinstance(worker, LocalWorker)])

@@ -40,6 +40,7 @@ from benchctl.stats.outlook import estimate_of, rule_of
 _TWO = 2
 _NS_PER_MS, _MS_PER_S = 1e6, 1e3
 _LONG_MS = 10
+_WHOLE_FROM = 1000
 # Doubts that a reader must see first, the gravest first; others follow as they are met.
 _GRAVEST: tuple[CaveatCode, ...] = (
     "busy-host", "failures", "counted-less", "ignored-errors", "nothing-found", "answers-differ",
@@ -240,7 +241,9 @@ def value_text(figures: Figures, comparison: Comparison | None = None) -> str:
         of_baseline = figures.variant == comparison.baseline
         value = comparison.baseline_value if of_baseline else comparison.contender_value
     # A bound is what was tried: it has no digits that nobody asked for.
-    return f">= {value:,.4g}" if figures.at_least and value is not None else figure(value)
+    if figures.at_least and value is not None:
+        return f">= {value:,.0f}" if value >= _WHOLE_FROM else f">= {value:.4g}"
+    return figure(value)
 
 
 def change_cells(comparison: Comparison, sides: Sequence[Figures] = ()) -> tuple[str, Cell]:

@@ -261,6 +261,13 @@ def start_run(
 
 def _measured(bench: Bench, run: OpenRun) -> RunRecord:
     """Measure what a run is missing, and record how it ended."""
+    try:
+        return _ended(bench, run)
+    finally:
+        run.release()
+
+
+def _ended(bench: Bench, run: OpenRun) -> RunRecord:
     study = Study(
         [run],
         bench.observer,

@@ -65,6 +65,7 @@ class OpenRun:
         self._subjects = {subject.spec.name: subject for subject in subjects}
         self._observer = SharedObserver(bench.observer)
         self._held = ExitStack()
+        self._lock = ExitStack()
         self._runner: Runner | None = None
         self._fork_s = fork_s
         self._failures_in_a_row: dict[str, int] = {}
@@ -75,9 +76,13 @@ class OpenRun:
         """Current state of the run."""
         return self._record
 
-    def hold(self, resources: ExitStack) -> None:
-        """Take over what is released when its forks are over, such as the lock of its folder."""
-        self._held.push(resources)
+    def hold(self, lock: ExitStack) -> None:
+        """Take over the lock of its folder, until `release`: nothing is written after that."""
+        self._lock = lock
+
+    def release(self) -> None:
+        """Let others write its folder; harmless when repeated."""
+        self._lock.close()
 
     def extend(self, record: RunRecord) -> None:
         """Replace the record by one with further blocks, which are then missing."""
@@ -346,10 +351,9 @@ class Study:
             for group in self._groups(block):
                 self._measure(group)
             self._begun += 1
-        if ended or not self._hopeless:
-            return ended
         names = ", ".join(f"{side.variant} in {self.records[side.run].id}" for side in sorted(self._hopeless))
-        return f"given up after failures in a row: {names}"
+        given_up = f"given up after failures in a row: {names}" if names else ""
+        return "; ".join(filter(None, (ended, given_up)))
 
     def _extra(self, step: tuple[Side, ForkJob]) -> bool:
         """Return whether a fork is for evidence only."""
@@ -362,7 +366,7 @@ class Study:
         if not reason and self._begun and self._left_s is not None:
             sides = [side for side, job in self._steps if job.block == block or self._extra((side, job))]
             if (self._expected_s(sides) or 0.0) > self._left_s():
-                reason = f"{TIME_UP} after {block} blocks"
+                reason = f"{TIME_UP} after {counted(block, 'block')}"
         if reason:
             for number in sorted({step[0].run for step in self._steps if not self._extra(step)}):
                 self._runs[number].end_early(reason)
@@ -399,7 +403,7 @@ class Study:
             if not self._goes_on_without:
                 raise error
             self._hopeless.add(Side(run, variant))
-            self._observer.note(f"{error.message}; the others continue")
+            self._observer.note(f"{error.message.splitlines()[0]}; its other forks are given up")
 
     def _expected_s(self, sides: Collection[Side]) -> float | None:
         """Return the seconds that a fork of each will take; None before anything is known of their like."""

@@ -27,6 +27,8 @@ WITHOUT_VERDICT: Final[frozenset[CaveatCode]] = (WITHHOLDING - {"offered-rate"})
 )
 """Doubts that leave a row without one."""
 
+_WHOLE_FROM: Final = 100
+
 Replicate = Literal["fork", "build", "run"]
 """Unit of replication behind an interval."""
 
@@ -41,6 +43,11 @@ class Caveat(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def counted(count: int, noun: str) -> str:
     """Return `1 fork` or `3 forks`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def plain(value: float) -> str:
+    """Return a value with three digits, and large ones whole: never in powers of ten."""
+    return f"{value:,.0f}" if abs(value) >= _WHOLE_FROM else f"{value:.3g}"
 
 
 def missed_percent(replicates: int) -> float:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from benchctl.stats.caveat import (
     counted,
     failed_forks,
     one_index_build,
+    plain,
 )
 from benchctl.stats.compare import LEVEL, forks_by_build, several_builds
 from benchctl.stats.disturbed import large_stalls, stalls
@@ -112,16 +113,18 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
     ]
     if less := [count for count in counts if count[1] < count[2] * _LEAST_SHARE_COUNTED]:
         block, count, sent = max(less, key=lambda one: one[2] - one[1])
+        others = _and_more({number for number, *_ in less})
         yield Caveat(
             "counted-less",
-            f"nodes of {label} counted {count:,} of {sent:,} searches in fork {block}{_and_more(less)}: "
+            f"nodes of {label} counted {count:,} of {sent:,} searches in fork {block}{others}: "
             "something else, such as a caching proxy, answered the rest, and the figures are not the nodes'",
         )
     if more := [count for count in counts if count[1] > count[2]]:
         block, count, sent = max(more, key=lambda one: one[1] - one[2])
+        others = _and_more({number for number, *_ in more})
         yield Caveat(
             "counted-more",
-            f"nodes of {label} counted {count:,} searches in fork {block}{_and_more(more)} where benchctl "
+            f"nodes of {label} counted {count:,} searches in fork {block}{others} where benchctl "
             f"sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 counts each "
             "kNN search as two)",
         )
@@ -168,8 +171,8 @@ def general_doubts(
     if running:
         yield Caveat(
             "not-restarted",
-            f"{' and '.join(running)} ran already and was not restarted: the JIT's state carries over from "
-            "pass to pass, so its forks are not independent node starts, and the intervals are too narrow",
+            f"{' and '.join(running)} ran already, without a restart between forks: the JIT's state carries "
+            "over from pass to pass, so forks are not independent node starts, and intervals are too narrow",
         )
     if prepared and several_builds(done):
         listed = ", ".join(
@@ -191,7 +194,7 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
         yield Caveat(
             "coarse",
             f"{metric.title} is counted in steps of {step:g} {metric.unit}; that of {' and '.join(low)} is "
-            f"under {least:.3g} {metric.unit}, too little for a verdict",
+            f"under {plain(least)} {metric.unit}, too little for a verdict",
         )
 
 
@@ -285,7 +288,7 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             overloaded = True
             yield Caveat(
                 "saturated",
-                f"saturated: {label} completed {check.saturated_per_s:.3g} of the offered {target:g} "
+                f"saturated: {label} completed {plain(check.saturated_per_s)} of the offered {plain(target)} "
                 "requests/s, so requests queued: no verdict",
             )
         if check.limits:
@@ -388,8 +391,8 @@ def _replay_doubts(label: str, measured: Sequence[TaskSummary]) -> Iterator[Cave
             continue
         if took_ns > service_ns + _TOOK_ERROR_NS:
             text = (
-                f"searches of {label} report {took_ns / 1e6:.3g} ms of server time but were answered within "
-                f"{service_ns / 1e6:.3g} ms: something else, such as a caching proxy, answered them"
+                f"searches of {label} report {plain(took_ns / 1e6)} ms of server time but were answered "
+                f"within {plain(service_ns / 1e6)} ms: something else, such as a caching proxy, answered them"
             )
             yield Caveat("counted-less", text)
             return
@@ -422,7 +425,7 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
         )
 
 
-def _and_more(forks: Sequence[object]) -> str:
+def _and_more(forks: Collection[object]) -> str:
     """Return ` and 2 more forks`, beside the one that is named; empty for that alone."""
     return f" and {counted(len(forks) - 1, 'more fork')}" if len(forks) > 1 else ""
 
@@ -454,7 +457,9 @@ def unit_doubts(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[
     counts = [count for _, count in units.values()]
     apart = len(kinds) > 1 or (bool(counts) and max(counts) > _ALIKE_UNITS * min(counts))
     if apart and metric.kind.counts:
-        listed = ", of ".join(f"{label} counts {count:.4g} {unit}" for label, (unit, count) in units.items())
+        listed = ", of ".join(
+            f"{label} counts {plain(count)} {unit}" for label, (unit, count) in units.items()
+        )
         text = f"a request of {listed}: what they count is not the same, so no verdict"
         yield Caveat("unlike-units", text)
 
@@ -522,7 +527,7 @@ def _tested(drifts: Floats, test: Contrast | None, p: float | None, lacking: int
             return msgspec.structs.replace(result, state="not steady", text=text, trend=trend)
     if not lacking:
         return result
-    text = f"got {lacking:,} requests less before measurement than its operation needs (settles-after)"
+    text = f"had {lacking:,} requests fewer before measurement than its operation needs (settles-after)"
     return msgspec.structs.replace(result, state="not steady", text=text, trend="little warm-up")
 
 

@@ -10,7 +10,7 @@ from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.stats.analysis import DriverRow, LoadState
-from benchctl.stats.caveat import Caveat
+from benchctl.stats.caveat import Caveat, plain
 from benchctl.stats.metrics import DEFAULT_METRICS, Metric, collect, places, task_at
 from benchctl.track.model import Task
 
@@ -219,7 +219,7 @@ def _shortfall(known: _Known) -> list[DriverLimit]:
     if kept is None or kept >= _LEAST_SHARE_OF_POSSIBLE:
         return []
     offered = known_median([driver.offered_per_s for _, driver in known]) or 0.0
-    text = f"sent {offered:.3g}/s, {100 * (1 - kept):.0f}% less than was possible"
+    text = f"sent {plain(offered)}/s, {100 * (1 - kept):.0f}% less than was possible"
     return _limit(text, "any", "open", "closed")
 
 
@@ -240,7 +240,7 @@ def _lateness(known: _Known) -> list[DriverLimit]:
         return []
     many = median(driver.requests for _, driver in known) >= _REQUESTS_FOR_TAIL
     share = "1%" if many else "half"
-    return _limit(f"sent {share} of its requests at least {lag_ns / _NS_PER_MS:.3g} ms late", "open")
+    return _limit(f"sent {share} of its requests at least {plain(lag_ns / _NS_PER_MS)} ms late", "open")
 
 
 def _processor(task: Task, known: _Known) -> list[DriverLimit]:
