@@ -271,7 +271,7 @@ def staging(parent: Path, doing: str) -> Iterator[Path]:
     """
     with (
         disk_errors(doing),
-        _lock(parent, fcntl.LOCK_SH),
+        locked(parent, fcntl.LOCK_SH),
         tempfile.TemporaryDirectory(dir=parent, prefix=_PREFIX) as folder,
     ):
         yield Path(folder)
@@ -301,24 +301,29 @@ def sweep(home: Home) -> None:
     """
     with contextlib.suppress(OSError):
         for folder in {leftover.parent for leftover in home.root.glob(f"*/{_PREFIX}*")}:
-            with _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as locked:
-                for leftover in folder.glob(f"{_PREFIX}*") if locked else ():
+            with locked(folder, fcntl.LOCK_EX | fcntl.LOCK_NB) as held:
+                for leftover in folder.glob(f"{_PREFIX}*") if held else ():
                     shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _lock(folder: Path, operation: int) -> Iterator[bool]:
+def locked(folder: Path, operation: int) -> Iterator[bool | None]:
     """Lock a folder until the block or the process ends, however it does.
 
-    Yields whether it is locked; not if others hold it, or where the file system has no locks.
+    Yields whether it is locked: False if others hold it, None where the file system has no locks.
+
+    Raises:
+        OSError: If the folder cannot be opened.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    held: bool | None = True
     try:
         try:
             fcntl.flock(handle, operation)
-            held = True
-        except OSError:
+        except BlockingIOError:
             held = False
+        except OSError:
+            held = None
         yield held
     finally:
         os.close(handle)

@@ -25,10 +25,9 @@ from benchctl.run.plan import (
 from benchctl.run.work import operations_used
 from benchctl.track.model import Challenge, Task
 from benchctl.track.pollution import POLLUTED
-from benchctl.track.schedule import challenge_text
 from builders import CORPUS, ES, OS
 from certificates import write_certificates
-from foreign_tracks import write_files
+from foreign_tracks import challenge_text, write_files
 
 RUNNING = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
 

@@ -3,6 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from benchctl.track.model import Challenge
+
 TRACKS = Path(__file__).parent / "tracks"
 
 
@@ -30,3 +34,16 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return folder
+
+
+def challenge_text(challenge: Challenge) -> str:
+    """Return the file of a challenge whose tasks run one after the other, with its own operations inline."""
+    plain = msgspec.to_builtins(challenge)
+    operations = plain.pop("operations", {})
+    plain.pop("remarks", None)
+    plain["schedule"] = [
+        {**task, "operation": operations.get(task["operation"], task["operation"])}
+        for task in plain["schedule"]
+    ]
+    text = msgspec.json.encode(plain)
+    return msgspec.json.format(text, indent=2).decode() + "\n"

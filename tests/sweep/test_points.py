@@ -10,30 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asked import asked
 from benchctl.errors import UsageError
 from benchctl.results.plan import Axis, Plan, Swept, TargetSpec, boot_of, boots
 from benchctl.run.documents import FileOptions
-from benchctl.run.plan import RunSpec, plan_run, reload_track
+from benchctl.run.plan import plan_run, reload_track
 from benchctl.stats.metrics import ran_before
 from benchctl.sweep.points import Sweep
-from builders import CORPUS, ES, OS
+from builders import ES, OS
 from foreign_tracks import write_files
 from golden import Cases
 
 
 def planned(*sweep: str, **changes: Any) -> Plan:
-    base: dict[str, Any] = {
-        "variants": (ES, OS),
-        "challenges": ("range-only-short",),
-        "forks": 3,
-        "seed": 1,
-        "heap_mb": 512,
-        "track": "big5",
-        "corpus": CORPUS,
-        "params": {},
-        "sweep": sweep,
-    }
-    return plan_run(RunSpec(**{**base, **changes}))[0]
+    return plan_run(asked(**{"challenges": ("range-only-short",), "sweep": sweep, **changes}))[0]
 
 
 def test_a_parameter_is_swept_over_challenges_of_one_fork():

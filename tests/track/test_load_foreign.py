@@ -13,8 +13,7 @@ from benchctl.track.library import find_track
 from benchctl.track.load import load_challenge, load_track, reject_lacking, reject_unused
 from benchctl.track.model import Track
 from benchctl.track.operations.catalogue import PluginOperation
-from benchctl.track.schedule import challenge_text
-from foreign_tracks import BOOKS, SHOP, write_files
+from foreign_tracks import BOOKS, SHOP, challenge_text, write_files
 from golden import Cases
 
 

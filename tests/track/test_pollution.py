@@ -17,8 +17,7 @@ from benchctl.track.load import load_challenge, load_track
 from benchctl.track.model import Challenge, Index, IndexBody, Template, Track
 from benchctl.track.operations.search import Search
 from benchctl.track.pollution import LEAST_ITERATIONS, MOST_REQUESTS, POLLUTED, pollution
-from benchctl.track.schedule import challenge_text
-from foreign_tracks import BOOKS, SHOP, write_files
+from foreign_tracks import BOOKS, SHOP, challenge_text, write_files
 
 TYPES = (
     "date", "date_nanos", "long", "integer", "short", "byte", "unsigned_long", "double", "float",

@@ -12,16 +12,17 @@ import re
 import secrets
 import shlex
 import socket
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import msgspec
 
-from benchctl.disk import disk_errors, open_regular, read_file, replacing, try_writing
+from benchctl.disk import disk_errors, locked, open_regular, read_file, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord, StoredFile
 from benchctl.results.plan import Place
@@ -35,7 +36,8 @@ from benchctl.results.samples import (
 
 LATEST: Final = "latest"
 RECORD_NAME: Final = "run.json"
-_LOCK_NAME: Final = "lock"
+_WRITER_NAME: Final = "writer"
+_GLANCE_S: Final = 0.1
 _TIME, _TIME_FORMAT = re.compile(r"\d{8}-\d{6}"), "%Y%m%d-%H%M%S"
 _MOST_OF_LABEL_BYTES = 60
 _MOST_NAMED = 5
@@ -319,24 +321,24 @@ class RunFolder(RecordFolder[RunRecord]):
         Raises:
             BenchctlError: If another process does, which is named; or the disk refuses.
         """
-        path = self.path / _LOCK_NAME
-        with disk_errors(f"lock {path}"):
-            file = path.open("a+b", buffering=0)
-        with file:
-            if not _locked(file, fcntl.LOCK_EX):
+        with contextlib.ExitStack() as stack:
+            with disk_errors(f"lock {self.path}"):
+                held = stack.enter_context(locked(self.path, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                if held is False:  # perhaps only somebody who looks at this moment
+                    time.sleep(_GLANCE_S)
+                    held = stack.enter_context(locked(self.path, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                if held is not False:
+                    (self.path / _WRITER_NAME).write_text(f"process {os.getpid()} of {socket.gethostname()}")
+            if held is False:
                 who = self.writer()
-                raise BenchctlError(
-                    f"run {self.path.name} is being measured: {who}", hint="wait for it to end"
-                )
-            file.truncate(0)
-            file.write(f"process {os.getpid()} of {socket.gethostname()}".encode())
+                raise BenchctlError(f"run {self.path.name} is being measured: {who}", hint="wait for it")
             yield
 
     def writer(self) -> str:
         """Return the process that holds the run, in words; empty if none does."""
         try:
-            with (self.path / _LOCK_NAME).open("rb") as file:
-                return "" if _locked(file, fcntl.LOCK_SH) else file.read(200).decode(errors="replace")
+            with locked(self.path, fcntl.LOCK_SH | fcntl.LOCK_NB) as free:
+                return read_file(self.path / _WRITER_NAME).decode() if free is False else ""
         except OSError:
             return ""
 
@@ -477,17 +479,6 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
             "only they say when tasks ran"
         )
     return windows_in(samples.path)
-
-
-def _locked(file: IO[bytes], how: int) -> bool:
-    """Take a lock until the file is closed; False if another process has it."""
-    try:
-        fcntl.flock(file, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
 
 
 def _described(path: Path) -> StoredFile:

@@ -426,16 +426,3 @@ def _rules(task: Task, *, ends: bool) -> Iterator[tuple[bool, str]]:
         not least <= rate <= MOST_PER_S,
         f"the target is {rate:g} requests a second: not from {least:g} to {MOST_PER_S:,}",
     )
-
-
-def challenge_text(challenge: Challenge) -> str:
-    """Return the file of a challenge whose tasks run one after the other, with its own operations inline."""
-    plain = msgspec.to_builtins(challenge)
-    operations = plain.pop("operations", {})
-    plain.pop("remarks", None)
-    plain["schedule"] = [
-        {**task, "operation": operations.get(task["operation"], task["operation"])}
-        for task in plain["schedule"]
-    ]
-    text = msgspec.json.encode(plain)
-    return msgspec.json.format(text, indent=2).decode() + "\n"
