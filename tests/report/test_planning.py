@@ -59,6 +59,15 @@ def settled(block_s: float) -> Proposal:
     ), plan
 
 
+def cold_for_good() -> Proposal:
+    """No number of blocks decides what is open, and the first task had not settled."""
+    analysis, plan = settled(19.8)
+    analysis = changed(analysis, lambda _, one: msgspec.structs.replace(one, further=None))
+    first, *others = analysis.rows
+    first = msgspec.structs.replace(first, caveats=(*first.caveats, COLD))
+    return msgspec.structs.replace(analysis, rows=(first, *others)), plan
+
+
 def few_requests() -> Proposal:
     """Of counts that benchctl chose, and nothing is forecast."""
     analysis, plan = proposal(complete_record(edit=lambda summary, *_: of_requests(summary, 5)), settled=True)
@@ -106,6 +115,7 @@ PROPOSALS: dict[str, Callable[[], Proposal]] = {
     "a verdict is provisional": lambda: decided(doubtful=True),
     "tasks had settled": lambda: settled(19.8),
     "and further blocks take long": lambda: settled(20.2),
+    "blocks would decide nothing, and a task was cold": cold_for_good,
     "few requests, of counts that benchctl chose": few_requests,
     "it must not end as early again": ended_early,
     "a trial is measured for real": lambda: proposal(complete_record(), test_mode=True),

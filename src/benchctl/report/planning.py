@@ -2,14 +2,14 @@
 
 import math
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median
 from types import MappingProxyType
 
 from benchctl.report.numbers import counted, duration, rough
 from benchctl.report.table import Command
 from benchctl.results.model import FORKS_FOR_VERDICT
-from benchctl.results.plan import Plan
+from benchctl.results.plan import Place, Plan
 from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
@@ -80,12 +80,21 @@ def next_command(analysis: Analysis, plan: Plan) -> Command | None:
     is_open = any(one.judged and one.verdict not in DECIDED for one in _comparisons(analysis))
     unsettled = "not-steady" in codes and not (plan.settled and is_open)
     if alone and not (plan.test_mode or by_build or few or unsettled or "busy-host" in codes):
-        return _more_blocks(analysis, forks - fewest)
-    return _larger(plan, codes, forks, by_build=by_build) if plan.words and plan.redline is None else None
+        more = _more_blocks(analysis, forks - fewest)
+        if more is not None or "not-steady" not in codes:
+            return more
+    if not plan.words or plan.redline is not None:
+        return None
+    cold = {
+        (row.schedule, row.task)
+        for row in analysis.rows
+        if any(doubt.code == "not-steady" for doubt in row.caveats)
+    }
+    return _larger(plan, codes, forks, cold, by_build=by_build)
 
 
-def _larger(plan: Plan, codes: set[str], forks: int, *, by_build: bool) -> Command:
-    """Return the run's own command with more of what it lacked."""
+def _larger(plan: Plan, codes: set[str], forks: int, cold: Collection[Place], *, by_build: bool) -> Command:
+    """Return the run's own command with more of what it lacked; `cold` are tasks that had not settled."""
     options: dict[str, str | None] = {**_FRESH, "--forks": str(forks)}
     if "busy-host" in codes:
         options = {**(_FRESH if plan.forks >= FORKS_FOR_QUOTING else options), "--on-busy": "wait"}
@@ -94,9 +103,16 @@ def _larger(plan: Plan, codes: set[str], forks: int, *, by_build: bool) -> Comma
     tasks = [task for schedule in plan.schedules for task in schedule.schedule]
     if "not-steady" in codes:
         reasons.append("longer warm-up")
-        if not any(task.time_period or task.warmup_time_period for task in tasks):
-            sent = max((task.warmup_iterations or 0) + (task.iterations or 1) for task in tasks)
-            params["warmup_iterations"] = _GROWTH * sent
+        if plan.settled or not any(task.time_period or task.warmup_time_period for task in tasks):
+            # The parameter is that of all tasks: none may warm up for less than before.
+            lengths = [
+                (task.warmup_iterations or 0) + (task.iterations or 1)
+                for number, schedule in enumerate(plan.schedules)
+                for place, task in enumerate(schedule.schedule)
+                if not cold or (number, place) in cold
+            ]
+            least = max(task.warmup_iterations or 0 for task in tasks)
+            params["warmup_iterations"] = max(least, _GROWTH * max(lengths))
     if "too-few-samples" in codes:
         reasons.append("more requests")
         if not params:
