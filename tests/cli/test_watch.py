@@ -49,6 +49,11 @@ def test_a_fork_says_what_it_measured():
     )
     failed = msgspec.structs.replace(FORK, status="failed", reason="the node died")
     assert fork_result(failed) == "FAILED: the node died"
+    # Not more than fits a line or two.
+    seven = [msgspec.structs.replace(FORK.summaries[0], label=f"t{number}") for number in range(7)]
+    assert fork_result(msgspec.structs.replace(FORK, summaries=tuple(seven))).startswith(
+        "p90 t0 2.50 ms, t1 2.50 ms, t2 2.50 ms, t3 2.50 ms, t4 2.50 ms, 2 more tasks ("
+    )
 
 
 def test_operations_of_a_node_have_percentiles_and_those_of_jmh_a_mean():

@@ -21,6 +21,7 @@ LIVE_EVERY_S: Final = 0.1
 PLAIN_EVERY_S: Final = 10.0
 # Most forks are over before, and say what they measured then.
 PLAIN_FORK_EVERY_S: Final = 60.0
+SHOWN_TASKS: Final = 6  # of a fork, in its line; the tables have all
 
 
 @contextmanager
@@ -160,7 +161,10 @@ def fork_result(record: ForkRecord) -> str:
     for summary in sorted(record.summaries, key=lambda summary: (summary.schedule, summary.task)):
         outcome = _of_operations(summary) if by_jmh else _of_requests(summary)
         outcomes.setdefault(summary.label, []).append(outcome)
-    text = ", ".join(f"{label} {' / '.join(values)}" for label, values in outcomes.items())
+    lines = [f"{label} {' / '.join(values)}" for label, values in outcomes.items()]
+    if len(lines) > SHOWN_TASKS:
+        lines[SHOWN_TASKS - 1 :] = [f"{len(lines) - SHOWN_TASKS + 1} more tasks"]
+    text = ", ".join(lines)
     if by_jmh:
         return f"{text} ({record.wall_s:.1f} s)"
     starts_s = sum(boot.start_s for boot in record.boots)

@@ -174,7 +174,7 @@ def forecast_lines(last: Analysis | None, plan: Plan, block_s: float) -> list[st
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:
-        return [f"{size} gets no verdicts: these take {FORKS_FOR_VERDICT} per variant"]
+        return [f"{size}: too few for verdicts, which take {FORKS_FOR_VERDICT} per variant"]
     # Of fewer, the spread is hardly known.
     if last is None or (had := min(last.forks.values(), default=0)) < FORKS_FOR_QUOTING:
         return [size]

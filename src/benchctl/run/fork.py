@@ -257,7 +257,8 @@ class StepRunner:
         for job, result in zip(jobs, results, strict=True):
             if result.stops and job.measured and not self._plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
-            for failure in result.failures:
+            # What a node cannot do was told when results were collected, and its row says it.
+            for failure in () if result.unsupported else result.failures:
                 said = f": {failure.details[0]}" if failure.details else ""
                 kind = failure.outcome.name.lower()
                 self._observer.note(f"{job.task.label}: {failure.count:,} x {kind}{said}")
