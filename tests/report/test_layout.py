@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import golden
-from benchctl.report.formats import analysis_sections, render
+from benchctl.report.formats import analysis_sections, render, render_screen
 from benchctl.report.layout import (
     collect_notes,
     further_tables,
@@ -29,6 +29,7 @@ from benchctl.results.plan import StopSpec
 from benchctl.stats.analyse import analyse, analyse_run
 from benchctl.stats.analysis import Analysis, provisional
 from benchctl.stats.compare import DECIDED, Verdict
+from benchctl.stats.inference import Method
 from benchctl.stats.metrics import THROUGHPUT, metric
 from builders import make_driver
 from report.conftest import changed, complete_record, driven, on_builds
@@ -311,6 +312,28 @@ def test_the_legend_names_the_test_that_holds_at_all_looks(
         stop is not None,
         looks == 3,
     )
+
+
+@pytest.mark.parametrize(("method", "title"), [("benjamini-hochberg", "p (BH)"), ("holm", "p (Holm)")])
+def test_tables_name_how_p_is_adjusted_and_over_how_many(method: Method, title: str):
+    record = complete_record()
+    forks = {name: record.compared(name) for name in ("es", "os")}
+    found = analyse(forks, record.plan, method=method)
+    assert all(title in table.titles for table in result_tables(found, Notes((), ())))
+    own = [one for row in found.rows for one in row.comparisons]
+    assert {(one.adjustment, one.family) for one in own} == {(method, 6 if method == "holm" else 3)}
+    challenge = record.plan.schedules[0]
+    single = msgspec.structs.replace(challenge, schedule=challenge.schedule[:1])
+    alone = analyse(forks, msgspec.structs.replace(record.plan, schedules=(single,)))
+    assert all("p" in table.titles for table in result_tables(alone, Notes((), ())))
+
+
+def test_a_screen_names_the_adjustment_where_an_interval_excludes_0_and_p_does_not():
+    shown = "is adjusted for the 3 rows"
+    near = {"low_percent": 0.1, "high_percent": 9.0, "p_adjusted": 0.064}
+    assert shown in render_screen(judged(sound(), "inconclusive", **near)).plain
+    assert shown not in render_screen(judged(sound(), "inconclusive", **near | {"p_adjusted": 0.01})).plain
+    assert shown not in render_screen(judged(sound(), "inconclusive", **near | {"low_percent": -0.1})).plain
 
 
 def test_texts_name_builds_where_they_are_the_unit():

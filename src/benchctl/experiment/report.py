@@ -20,7 +20,7 @@ from benchctl.experiment.judge import (
 )
 from benchctl.experiment.record import CallSite, ExperimentRecord, ExperimentSpec, TableSpec
 from benchctl.report.facts import fact_sections
-from benchctl.report.layout import better, change_cells, misses, verdict_cell
+from benchctl.report.layout import better, change_cells, misses, p_column, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -217,7 +217,8 @@ def _comparison_table(table: ExperimentTable, spec: TableSpec, notes: Notes) -> 
     figures = worded("Figures")
     columns = (
         named("Comparison"), figures, spec.baseline, spec.contender,
-        "Diff" if in_units else "Diff %", INTERVAL, "p", VERDICT, NOTES,
+        "Diff" if in_units else "Diff %", INTERVAL, p_column(row.comparison for row in table.rows), VERDICT,
+        NOTES,
     )  # fmt: skip
     lines: list[tuple[Cell | str, ...]] = []
     for row in table.rows:

@@ -10,12 +10,22 @@ import msgspec
 from rich.text import Text
 
 from benchctl.errors import UsageError
-from benchctl.report.layout import at_points, collect_notes, further_tables, misses, ranked, result_tables
+from benchctl.report.layout import (
+    adjustment_text,
+    at_points,
+    collect_notes,
+    further_tables,
+    misses,
+    ranked,
+    result_tables,
+)
 from benchctl.report.numbers import counted, json_text, visible
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import additions, headline, legend, verdict
 from benchctl.report.table import (
     WIDE,
+    Block,
+    Command,
     Format,
     Section,
     Table,
@@ -33,7 +43,7 @@ from benchctl.results.model import EngineFacts, Environment, IndexFacts, RunReco
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.stats.analysis import Analysis, Figures, Row
 from benchctl.stats.caveat import Caveat
-from benchctl.stats.compare import DECIDED, Comparison
+from benchctl.stats.compare import DECIDED, LEVEL, Comparison
 from benchctl.stats.decisions import GateResult, decide
 from benchctl.stats.metrics import REDLINE
 
@@ -137,16 +147,24 @@ def analysis_sections(
 ) -> list[Section]:
     """Return the whole report; `render` describes the arguments."""
     notes = collect_notes(analysis)
-    following = None if plan is None else next_command(analysis, plan)
     return [
-        [Title(headline(analysis))],
-        [Verdict(verdict(analysis))],
+        *([block] for block in head(analysis, plan)),
         *([table] for table in result_tables(analysis, notes)),
         *(section for addition in additions(analysis, notes) for section in addition.results),
         [*legend(analysis), notes],
         *([table] for table in further_tables(analysis, details=details)),
-        [] if following is None else [following],
     ]
+
+
+def head(analysis: Analysis, plan: Plan | None) -> Iterator[Block]:
+    """Yield what every form begins with: what was compared, the verdict, the goal, and what to run next."""
+    yield Title(headline(analysis))
+    yield Verdict(verdict(analysis))
+    if plan is not None and plan.stop is not None:
+        ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
+        yield from [f"Goal: {ended}."] if ended else []
+    if plan is not None and (following := next_command(analysis, plan)) is not None:
+        yield following
 
 
 def all_notes(analysis: Analysis) -> Section:
@@ -247,7 +265,8 @@ def render_screen(
     rows = [row for row in analysis.rows if not row.swept]
     # Of equals the first: what was asked for first is shown first.
     strongest = sorted(range(len(rows)), key=lambda place: _weight(rows[place]), reverse=True)
-    top, bottom = [*_top(analysis, plan, width)], [*_bottom(analysis, plan, width, more, runs)]
+    first = [*head(analysis, plan)]
+    top, bottom = [*_top(first, width)], [*_bottom(first, width, more, runs)]
     curves, said, cut = list(brief), len(noted), 0
     while True:
         shown = tuple(rows[place] for place in sorted(strongest))
@@ -260,7 +279,10 @@ def render_screen(
         }
         hidden = ", ".join(counted(count, noun) for noun, count in counts.items() if count)
         equal = misses([one for row in shown for one in row.comparisons] + at_points(analysis))
-        remarks = [*equal, *([f"{hidden}: -v shows them"] if hidden else [])]
+        compared = [one for row in shown if row.level == "task" for one in row.comparisons]
+        adjusted = [f"{adjustment_text(compared, ' of each metric')}."]
+        remarks = [*equal, *(adjusted if any(map(_only_adjusted, compared)) else [])]
+        remarks += [f"{hidden}: -v shows them"] if hidden else []
         below = [paragraph(text, width) for text in remarks]
         body = [line for table in tables for line in _compact(table, width)]
         text = Text("\n").join([*top, *curves, *body, *noted[:said], *below, *bottom])
@@ -299,23 +321,32 @@ def _weight(row: Row) -> tuple[bool, float]:
     return row.metric == REDLINE.key or decided, size
 
 
-def _top(analysis: Analysis, plan: Plan | None, width: int) -> Iterator[Text]:
-    """Return what was compared, the verdict, and what was asked for."""
-    yield paragraph(headline(analysis), width, style="bold")
-    yield Text()
-    yield paragraph(verdict(analysis), width, style="bold")
-    if plan is not None and plan.stop is not None:
-        ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
-        yield from [paragraph(ended, width, lead="Goal  ")] if ended else []
+def _only_adjusted(one: Comparison) -> bool:
+    """Return whether a reader may wonder: the interval excludes no difference, and p as shown does not."""
+    ends = (
+        (one.difference_low, one.difference_high)
+        if one.compared_as == "difference"
+        else (one.low_percent, one.high_percent)
+    )
+    apart = (ends[0] or 0.0) > 0 or (ends[1] or 0.0) < 0
+    return apart and one.p_adjusted is not None and one.p_adjusted > LEVEL
+
+
+def _top(first: Sequence[Block], width: int) -> Iterator[Text]:
+    """Return the head up to the goal."""
+    for block in first:
+        match block:
+            case Title() | Verdict():
+                yield from [Text()] if isinstance(block, Verdict) else []
+                yield paragraph(block.text, width, style="bold")
+            case str():
+                yield paragraph(block, width)
     yield Text()
 
 
-def _bottom(
-    analysis: Analysis, plan: Plan | None, width: int, more: str, runs: Path | None
-) -> Iterator[Text]:
+def _bottom(first: Sequence[Block], width: int, more: str, runs: Path | None) -> Iterator[Text]:
     """Return what to run next, and where there is more."""
-    following = None if plan is None else next_command(analysis, plan)
-    if following is not None:
+    for following in (block for block in first if isinstance(block, Command)):
         line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
         yield Text(visible("\n".join([f"{following.purpose}:", *command_lines(line, width)])))
     if more:

@@ -24,6 +24,7 @@ from benchctl.report.table import (
     VARIANT,
     VERDICT,
     Cell,
+    Column,
     Notes,
     Table,
     bounds,
@@ -34,6 +35,7 @@ from benchctl.results.model import FORKS_FOR_VERDICT
 from benchctl.stats.analysis import Analysis, DriverRow, Figures, Row, TimeKind, TimeRow, weaknesses
 from benchctl.stats.caveat import Caveat, CaveatCode
 from benchctl.stats.compare import DECIDED, HELD_WORDS, QUALITY_WORDS, UNITS, VERDICT_WORDS, Comparison
+from benchctl.stats.inference import Method
 from benchctl.stats.metrics import HELD, QUALITY, Metric, metric_of
 from benchctl.stats.outlook import estimate_of, rule_of
 
@@ -105,9 +107,10 @@ def _result_table(analysis: Analysis, title: str, rows: Sequence[Row], notes: No
         return Table.of(title, columns, lines).without_empty(columns[2], NOTES.title)
     in_unit = any(one.compared_as == "difference" for row in rows for one in row.comparisons)
     change = f"Diff{'' if of_builds else f', {rows[0].unit}'}" if in_unit else "Diff %"
+    p = p_column(one for row in rows for one in row.comparisons)
     two = len(analysis.variants) == _TWO
     value = analysis.variants[1] if two else "Value"
-    compared = (VARIANT, baseline_of(rows), value, change, INTERVAL, "p", "MDE %", VERDICT)
+    compared = (VARIANT, baseline_of(rows), value, change, INTERVAL, p, "MDE %", VERDICT)
     lines = (line for row in rows for line in _compared(row, notes))
     table = Table.of(title, (head, *compared), lines).without_empty("MDE %")
     return table.without(VARIANT.title) if two else table
@@ -128,6 +131,28 @@ def _compared(row: Row, notes: Notes) -> Iterator[tuple[Cell | str, ...]]:
             rough(one.mde_percent) if one.verdict == "inconclusive" and one.mde_percent is not None else "",
             found if number else msgspec.structs.replace(found, notes=notes.cell(row.caveats).notes),
         )
+
+
+_ADJUSTED: Mapping[Method, tuple[str, str]] = {
+    "benjamini-hochberg": ("BH", "Benjamini-Hochberg"),
+    "holm": ("Holm", "Holm"),
+}
+
+
+def p_column(comparisons: Iterable[Comparison]) -> Column:
+    """Return the column of p-values, titled by how they are adjusted: `p (BH)`, or `p` where none is."""
+    return Column(next((f"p ({_ADJUSTED[one.adjustment][0]})" for one in comparisons if one.adjustment), "p"))
+
+
+def adjustment_text(comparisons: Sequence[Comparison], of: str = "") -> str:
+    """Return what p is adjusted for, `of` which family, as a clause."""
+    sizes = sorted({one.family for one in comparisons if one.adjustment})
+    method = next((one.adjustment for one in comparisons if one.adjustment), None)
+    if method is None:
+        return "neither p nor intervals are adjusted"
+    rows = f"{' or '.join(map(str, sizes))} rows{of if method != 'holm' else ' of all metrics'}"
+    title, (_, name) = p_column(comparisons).title, _ADJUSTED[method]
+    return f"{title} is adjusted for the {rows} ({name}), intervals are not"
 
 
 def metric_title(row: Row) -> str:

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from benchctl.quantities import COUNT
-from benchctl.report.layout import at_points, each_count, marked_word, misses, paired_points, said
+from benchctl.report.layout import (
+    adjustment_text,
+    at_points,
+    each_count,
+    marked_word,
+    misses,
+    paired_points,
+    said,
+)
 from benchctl.report.numbers import counted, rough, signed_percent
 from benchctl.report.table import Addition, Notes
 from benchctl.slices import hooks
@@ -142,10 +150,13 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
         tasks.setdefault(analysis.where(row), []).extend(own)
     groups: dict[tuple[bool, int, str, str], dict[str, Comparison | None]] = {}
     counts: Counter[tuple[str, bool]] = Counter()
+    detectable = []  # per inconclusive task, percent, of the metric that shows most
     for name, comparisons in tasks.items():
         word, provisional, one = _outcome(comparisons)
         if word in _COUNTED:
             counts[word, provisional] += 1
+            seen = [each.mde_percent for each in comparisons if each.verdict == "inconclusive"]
+            detectable += [min(sizes)] if word == "inconclusive" and (sizes := [*filter(None, seen)]) else []
             continue
         order = ("slower", "faster", _MIXED, "different").index(word)
         shown, metric = (word, "") if one is None else (said(one, word), _metric_text(one))
@@ -161,10 +172,12 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
                 size, reach = _sized(one)
                 parts.append(f"{how}{size}{word}{'' if parts else than} on {name}{metric}{reach}")
         else:
-            where = listed([*members]) if len(members) < _MOST_NAMED else f"{len(members)} of {every}"
+            where = f"all {every}" if len(members) == len(tasks) else f"{len(members)} of {every}"
+            where = listed([*members]) if len(members) < _MOST_NAMED else where
             parts.append(f"{how}{word}{'' if parts else than}{little}{metric} on {where}")
     rest = [
         f"{counts[word, provisional]} {'provisionally ' if provisional else ''}{text}"
+        f"{_detectable_text(detectable) if word == 'inconclusive' else ''}"
         for word, text in _COUNTED.items()
         for provisional in (False, True)
         if counts[word, provisional]
@@ -175,6 +188,12 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
     number, _, words = ", ".join(rest).partition(" ")
     others = f" {counted(int(number), 'task')} {words}." if rest else ""
     return f"{contender} {'looks' if looks else 'is'} {differences}.{others}"
+
+
+def _detectable_text(sizes: Sequence[float]) -> str:
+    """Return ` (minimum detectable effect 12 to 15%)`; empty without any."""
+    ends = dict.fromkeys(rough(end) for end in (min(sizes), max(sizes))) if sizes else {}
+    return f" (minimum detectable effect {' to '.join(ends)}%)" if ends else ""
 
 
 def _metric_text(one: Comparison) -> str:
@@ -266,15 +285,13 @@ def legend(analysis: Analysis) -> list[str]:
         test = f"paired t over {pairs}" if analysis.paired else f"Welch's t over {units}"
         lines.append(
             f"Diff %: variant / {baseline} - 1; the verdict is about the variant. Interval and p: {test}, on "
-            f"logarithms; intervals are unadjusted, p is adjusted {_adjustment(analysis)}"
+            f"logarithms; {adjustment_text(compared, ' of each metric')}"
             f"{in_spite_of_looks(compared)}."
         )
     if analysis.build_rows:
         built = [one for row in analysis.build_rows for one in row.comparisons]
         test = "paired t over builds, which were made in turns" if built and built[0].paired else "Welch's t"
-        tested = (
-            f"; {test}, on logarithms; p is adjusted {_adjustment(analysis, built=True)}" if built else ""
-        )
+        tested = f"; {test}, on logarithms; {adjustment_text(built)}" if built else ""
         lines.append(f"Index builds: geometric means over builds{tested}.")
     comparisons = [one for row in analysis.rows for one in row.comparisons]
     if any(comparison.compared_as == "difference" for comparison in comparisons):
@@ -301,11 +318,3 @@ def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
     factor = 2 ** (looks - 1)
     confidence = f"{100 - 5 / factor:.6g}%"
     return f"; both allow for {looks} looks: p is times {factor}, intervals are at {confidence}"
-
-
-def _adjustment(analysis: Analysis, *, built: bool = False) -> str:
-    """Return the family over which p-values are adjusted, and the method."""
-    if analysis.method == "holm":
-        return "over all tasks and metrics (Holm)"
-    family = "its usual rows, and over the others" if built else "all tasks of its metric"
-    return f"over {family} (Benjamini-Hochberg)"

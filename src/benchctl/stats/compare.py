@@ -248,7 +248,10 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Two-sided, Welch's t or paired t on the logarithms, or on the values where there is a difference; by
     # rearranging forks where a side is 0 in all of them, and None where both are.
     p: float | None = None
-    p_adjusted: float | None = None  # for the other tasks of this metric; None when it gets no verdict
+    p_adjusted: float | None = None  # for the others of its family; None when it gets no verdict
+    # How p was adjusted, and over how many p-values, this one included; None and 1 where it stands alone.
+    adjustment: Method | None = None
+    family: int = 1
     verdict: Verdict = "n/a"  # from the contender's side: `faster` means that the contender is faster
     # Share of forks, builds or runs that `equivalent` may have missed, whatever they are like: an interval
     # fails just where a rare state was not drawn, so that no data can say so. None from twelve on.
@@ -425,7 +428,11 @@ def adjust(comparisons: Sequence[Comparison], *, method: Method = "benjamini-hoc
     adjusted = dict(
         zip((place for place, _ in family), adjusted_p([p for _, p in family], method), strict=True)
     )
-    return [judge(one, adjusted.get(place)) for place, one in enumerate(comparisons)]
+    how = {"adjustment": method, "family": len(family)} if len(family) > 1 else {}
+    return [
+        msgspec.structs.replace(judge(one, adjusted.get(place)), **(how if place in adjusted else {}))
+        for place, one in enumerate(comparisons)
+    ]
 
 
 def judge(comparison: Comparison, p_adjusted: float | None = None) -> Comparison:

@@ -138,16 +138,17 @@ _UNSOUND = frozenset({"answers-differ", "failures"})
 def _size(comparison: Comparison) -> str:
     """Return how far, with the interval and p that decided."""
     effect, low, high = comparison.effect_percent, comparison.low_percent, comparison.high_percent
+    p = f"p {comparison.p_adjusted or 0.0:.2g}{' (Holm)' if comparison.adjustment else ''}"
     if comparison.has_zero and comparison.p_adjusted is not None:
         sides = (comparison.baseline_value, comparison.contender_value)
         values = [f"{value:.3g} {metric_of(comparison.metric).unit}" for value in sides]
-        return f", {' against '.join(values)}, p {comparison.p_adjusted:.2g}"
+        return f", {' against '.join(values)}, {p}"
     if effect is None or low is None or comparison.p_adjusted is None:
         return ""
     reach = f"{low:+.1f} or more" if high is None else f"{low:+.1f} to {high:+.1f}"
     if low <= _NOTHING_PERCENT:
         reach = "unbounded" if high is None else f"up to {high:+.1f}"
-    return f", {effect:+.1f}% ({reach}), p {comparison.p_adjusted:.2g}"
+    return f", {effect:+.1f}% ({reach}), {p}"
 
 
 def _summary(counts: Counter[str]) -> str:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from benchctl.report.charts import OVERVIEW, Chart, variant_style
-from benchctl.report.layout import better, change_cells, missed, said, verdict_cell
+from benchctl.report.layout import better, change_cells, missed, p_column, said, verdict_cell
 from benchctl.report.numbers import (
     NOT_AVAILABLE,
     counted,
@@ -332,7 +332,8 @@ def _points(curves: Sequence[SweepCurve], notes: Notes | None) -> Table:
     variants = [line.variant for line in first.lines]
     title = f"{_title(curves)}, {first.unit} ({better(metric_of(first.metric))}; mean, its 95% interval)"
     change = _change((one for curve in curves for point in curve.comparisons for one in point), first.unit)
-    tested = (change, INTERVAL, "p", VERDICT, NOTES)
+    p = p_column(one for curve in curves for point in curve.comparisons for one in point)
+    tested = (change, INTERVAL, p, VERDICT, NOTES)
 
     def lines(curve: SweepCurve) -> Iterator[_Line]:
         for place, label in enumerate(curve.axis.labels):
@@ -353,7 +354,7 @@ def _points(curves: Sequence[SweepCurve], notes: Notes | None) -> Table:
     columns = (named(first.axis.name), *values, "Forks", *tested)
     table = _table(title, columns, curves, lines).without_empty(NOTES.title).without_empty(VERDICT.title)
     if not first.comparisons:
-        table = table.without(change, INTERVAL.title, "p")
+        table = table.without(change, INTERVAL.title, p.title)
     same = len({count for curve in curves for line in curve.lines for count in line.forks}) == 1
     return table.without("Forks") if same else table
 
@@ -397,8 +398,8 @@ def _tested(
 
 def _at_recall(curves: Sequence[SweepCurve]) -> Table:
     """A line a recall and variant: its value, the points that it lies between, and the comparison."""
-    found = [level for curve in curves for level in curve.at_recall]
-    change = _change((one for level in found for one in level.comparisons), curves[0].unit)
+    found = [one for curve in curves for level in curve.at_recall for one in level.comparisons]
+    change, p = _change(found, curves[0].unit), p_column(found)
 
     def lines(level: AtRecall) -> Iterator[_Line]:
         unit = UNITS[level.comparisons[0].replicate if level.comparisons else "fork"]
@@ -419,12 +420,12 @@ def _at_recall(curves: Sequence[SweepCurve]) -> Table:
 
     table = _table(
         f"{_title(curves)}, at equal recall, {curves[0].unit} (mean, its 95% interval)",
-        (named("Recall"), VARIANT, "Value", "Between", change, INTERVAL, "p", VERDICT, worded("Remarks")),
+        (named("Recall"), VARIANT, "Value", "Between", change, INTERVAL, p, VERDICT, worded("Remarks")),
         curves,
         lambda curve: [line for level in curve.at_recall for line in lines(level)],
     ).without_empty("Remarks")
     alone = len(curves[0].lines) == 1
-    return table.without(VARIANT.title, change, INTERVAL.title, "p", VERDICT.title) if alone else table
+    return table.without(VARIANT.title, change, INTERVAL.title, p.title, VERDICT.title) if alone else table
 
 
 def _interactions(curves: Sequence[SweepCurve]) -> Table:
@@ -451,7 +452,8 @@ def _interactions(curves: Sequence[SweepCurve]) -> Table:
                 )
 
     title = f"{_title(curves)}: does the difference depend on {axis.name}? Changes since the first row"
-    columns = (named(axis.name), *sides, "Ratio %", INTERVAL, "p", _DEPENDS)
+    p = p_column(one for curve in curves for pair in curve.pairs for one in pair.interactions)
+    columns = (named(axis.name), *sides, "Ratio %", INTERVAL, p, _DEPENDS)
     return _table(title, columns, curves, lines)
 
 

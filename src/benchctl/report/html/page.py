@@ -11,12 +11,13 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.report.charts import LEAST_POINTS, OVERVIEW, Chart
 from benchctl.report.charts.plots import forest_charts, fork_charts, request_charts
 from benchctl.report.facts import fact_sections
+from benchctl.report.formats import head
 from benchctl.report.html import Figures, Group, PageBlock, Part, groups, rendered
 from benchctl.report.layout import collect_notes, further_tables, result_tables
 from benchctl.report.numbers import counted
-from benchctl.report.planning import again, next_command
-from benchctl.report.sentences import additions, headline, legend, verdict
-from benchctl.report.table import OPERATION, Command, Items, Table, Verdict, worded
+from benchctl.report.planning import again
+from benchctl.report.sentences import additions, legend
+from benchctl.report.table import OPERATION, Command, Items, Table, Title, worded
 from benchctl.results.likeness import JoinedRuns
 from benchctl.results.model import RunRecord
 from benchctl.results.plan import Plan
@@ -97,7 +98,8 @@ def _parts(subject: Subject) -> Iterator[Part]:
     plan = records[0].plan if len(records) == 1 else None
     notes = collect_notes(analysis)
     charts = [*forest_charts(analysis), *fork_charts(analysis), *subject.charts]
-    yield Part("verdict", "Verdict", [headline(analysis), Verdict(verdict(analysis))])
+    first = [block.text if isinstance(block, Title) else block for block in head(analysis, plan)]
+    yield Part("verdict", "Verdict", first)
     effects = tuple(chart for chart in charts if chart.group == OVERVIEW)
     yield Part("effects", "Effects", [Figures(effects)] if effects else [])
     added = (section for addition in additions(analysis, notes) for section in addition.results)
@@ -119,8 +121,7 @@ def _parts(subject: Subject) -> Iterator[Part]:
     commands = list(subject.commands)
     if plan is not None and plan.words:
         commands.append(Command("Measure the same again, from the same directory", again(plan.words)))
-    following = None if plan is None else next_command(analysis, plan)
-    yield Part("repeat", "How to repeat", [*commands, *filter(None, [following])])
+    yield Part("repeat", "How to repeat", commands)
 
 
 def _facts(record: RunRecord, *, alone: bool) -> Iterator[PageBlock]:
