@@ -8,11 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from asked import asked
 from benchctl.cli.measuring import conclude
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
 from benchctl.lock import host_lock
-from benchctl.results.store import RunStore
+from benchctl.results.store import RunFolder, RunStore
+from benchctl.run.host import describe_host
+from benchctl.run.plan import plan_run
 from builders import make_fork, make_record, make_summary
 from cli.conftest import Benchctl, Ended
 from stub_cluster import stub_cluster
@@ -44,6 +47,24 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(home: Path, be
         "steps: fetch elasticsearch 8.11.0; "
     )
     assert not [path for name in ("run.json", "*.zip") for path in home.rglob(name)]
+
+
+def test_a_dry_extension_says_how_much_is_added_and_changes_nothing(home: Path, benchctl: Benchctl):
+    here, (plan, _) = describe_host(), plan_run(asked(forks=2, challenges=("range-only",)))
+    forks = tuple(make_fork(name, block, wall_s=30.0) for block in range(2) for name in ("es", "os"))
+    folder = RunFolder(home / "runs" / "one")
+    folder.save(make_record("one", plan=plan, forks=forks, status="complete", environment=here))
+    before = folder.record_path.read_bytes()
+    with host_lock(wait=False, on_wait=print):
+        more = benchctl("extend", "one", "--forks", "8", "-n")
+        timed = benchctl("extend", "one", "--until-decided", "--budget", "20m", "-n")
+        assert benchctl("resume", "one", "-n").out == "run one is complete\n"
+    assert more.out == "run one: would measure 8 more forks of es and os, about 8 min 00 s (range-only)\n"
+    assert timed.out.startswith("run one: would measure up to 48 more forks of es and os, up to 20 min 00 s")
+    assert folder.record_path.read_bytes() == before
+    moved = msgspec.structs.replace(folder.load(), environment=msgspec.structs.replace(here, cpus=99))
+    folder.save(moved)
+    assert benchctl("extend", "one", "-n").status == ExitCode.FAILED
 
 
 def test_a_dry_run_looks_at_running_clusters_as_a_run_does(tmp_path: Path, benchctl: Benchctl):

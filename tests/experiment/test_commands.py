@@ -1,5 +1,6 @@
 """`benchctl experiment`: what it prints and refuses without any node."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.commands import BegunExperiment, conclude
 from benchctl.experiment.file import experiment_names
 from benchctl.home import Home
+from benchctl.results.store import RunFolder
+from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import More
 from experiment.laboratory import World
 from experiment_files import EXPERIMENT, load, write
@@ -95,10 +98,19 @@ def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     assert isinstance(wrong.exception, UsageError)
 
 
-def test_more_is_added_to_what_is_complete_only(home: Path, tmp_path: Path):
+def test_more_is_added_to_what_is_complete_only(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     world = measured(home, tmp_path)
     whole = BegunExperiment(Home(home), world.folder)
-    how = How("text", verbose=False, on_busy=None, quiet=True, trust=False)
+    how = How("text", verbose=False, on_busy=None, quiet=True, trust=False, dry_run=False)
+    for run in sorted((home / "runs").glob("*/run.json")):
+        folder = RunFolder(run.parent)
+        folder.save(msgspec.structs.replace(folder.load(), environment=describe_host()))
+    whole.extend(More(3), dataclasses.replace(how, dry_run=True))
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(world.record.runs)
+    assert all("would measure 3 more forks of" in line for line in said)
     with pytest.raises(UsageError, match="--until-decided"):
         whole.extend(More(until_decided=True), how)
     world.folder.save(msgspec.structs.replace(world.record, status="interrupted"))

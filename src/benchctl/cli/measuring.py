@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,8 +29,10 @@ from benchctl.run.fitness import calibration_of, check_quiet, needs_calibration,
 from benchctl.run.forecast import Ahead, Past, announce, preparation, rate_lines
 from benchctl.run.form import pin_of_form
 from benchctl.run.host import describe_host
-from benchctl.run.plan import SEVERAL_PROCESSES, settling_text, track_remarks
+from benchctl.run.orchestrate import require_unchanged
+from benchctl.run.plan import SEVERAL_PROCESSES, reload_track, settling_text, track_remarks
 from benchctl.run.prepare import check_host
+from benchctl.run.study import rest_text, stop_text
 from benchctl.run.targets import corpus_of_targets, look_at, seen_text
 from benchctl.run.work import check_work
 from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, BusyAction, RunForm, setting
@@ -62,7 +64,7 @@ dry_run_option = under(
     "Execution and output",
     click.option("-n", "--dry-run", is_flag=True, help="Check everything, print plan and duration."),
 )
-"""Of commands that measure something new; the command gets it as `dry_run`."""
+"""Of commands that measure; the command gets it as `dry_run`."""
 
 
 @contextmanager
@@ -173,6 +175,28 @@ def only_say(
     with watching(quiet=False) as observer:
         check_quiet(home, [plan], observer.note, "fail" if on_busy == "fail" else "warn")
         announce(past, plan, track, observer)
+
+
+def say_rest(records: Iterable[RunRecord], home: Home, on_busy: BusyAction | None) -> None:
+    """Describe what stored runs would go on with, after checking all that can be checked without it.
+
+    Raises:
+        NotResumable: If host, CPUs or track have changed.
+    """
+    records = list(records)
+    for record in records:
+        require_unchanged(record, reload_track(record.plan))
+        challenges, rest = ", ".join(record.plan.challenges), rest_text(record)
+        say(
+            f"run {record.id}: would measure {rest} ({challenges})"
+            if rest
+            else f"run {record.id} is complete"
+        )
+        for line in filter(None, [stop_text(record.plan)]):
+            say(line)
+    with watching(quiet=False) as observer:
+        plans = [record.plan for record in records]
+        check_quiet(home, plans, observer.note, "fail" if on_busy == "fail" else "warn")
 
 
 # The end of a command that measured: its tables, and an error where they do not show all that was asked.

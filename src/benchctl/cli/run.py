@@ -15,6 +15,7 @@ from benchctl.cli.measuring import (
     measuring_options,
     only_say,
     quiet_option,
+    say_rest,
     with_enough_workers,
 )
 from benchctl.cli.options import (
@@ -130,6 +131,7 @@ class How:
     on_busy: BusyAction | None  # None for that of its file, if it has one
     quiet: bool
     trust: bool
+    dry_run: bool
 
     def printed_as(self, *known: str, what: str) -> Any:
         """Return the form of the output.
@@ -142,7 +144,7 @@ class How:
         return self.output_format
 
 
-_how = grouped("how", How, trust_option, measuring_options, verbose_option, format_option)
+_how = grouped("how", How, trust_option, dry_run_option, measuring_options, verbose_option, format_option)
 _name = click.argument("name", metavar="ID", shell_complete=complete_runs)
 
 
@@ -255,6 +257,9 @@ def _go_on(name: str, runs_folder: Path | None, how: How, budget_s: float | None
         if more is not None:
             extended(record, more)  # refused before the host is looked at
         confirm_plugin(record.plan, Consent(home, given=how.trust))
+        if how.dry_run:
+            say_rest([record if more is None else extended(record, more)], home, how.on_busy)
+            return
         track = reload_track(record.plan)
         with benched(home, store, record.plan, how.on_busy, quiet=how.quiet) as bench:
             if more is None:

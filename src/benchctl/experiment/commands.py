@@ -8,7 +8,14 @@ from typing import get_args
 
 import click
 
-from benchctl.cli.measuring import dry_run_option, measuring, measuring_options, plan_lines, with_documents
+from benchctl.cli.measuring import (
+    dry_run_option,
+    measuring,
+    measuring_options,
+    plan_lines,
+    say_rest,
+    with_documents,
+)
 from benchctl.cli.options import (
     AmountType,
     ParamOptions,
@@ -47,7 +54,7 @@ from benchctl.run.bench import Bench
 from benchctl.run.fitness import check_quiet
 from benchctl.run.forecast import Ahead, Past, announce, preparation
 from benchctl.run.host import describe_host
-from benchctl.run.orchestrate import More
+from benchctl.run.orchestrate import More, extended
 from benchctl.run.prepare import check_host
 from benchctl.run.work import confirm_plugin
 from benchctl.spec import MOST_FORKS_IN_FILE, BusyAction
@@ -267,6 +274,14 @@ class BegunExperiment:
         store, record = RunStore(self.home.runs), self.folder.load()
         output_format: Format = how.printed_as(*get_args(Format), what="an experiment")
         on_busy = how.on_busy or record.on_busy
+        if how.dry_run:
+            runs = [
+                run if more is None else extended(run, more)
+                for name, run in runs_of(record, store, note).items()
+                if run.plan.schedules and (more is None or record.spec.measurements[name].grows)
+            ]
+            say_rest(runs, self.home, on_busy)
+            return
         with measuring(on_busy, quiet=how.quiet) as observer:
             plans = [run.plan for run in runs_of(record, store, observer.note).values()]
             for plan in plans:

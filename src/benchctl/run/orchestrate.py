@@ -427,7 +427,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
     # Skip numbers that belong to forks for evidence.
     free = (block for block in itertools.count(first) if not record.plan.is_extra(block))
     added = tuple(itertools.islice(free, more.further(len(record.own_blocks))))
-    budget_s = None if more.budget_s is None else seconds_spent(record) + more.budget_s
+    budget_s = None if more.budget_s is None else round(seconds_spent(record)) + more.budget_s
     rule = msgspec.structs.replace(rule, budget_s=budget_s, decided=more.until_decided)
     is_empty = (rule.budget_s, rule.margin, rule.decided) == (None, None, False)
     longer = record.with_blocks(added, None if is_empty else rule)
@@ -453,9 +453,7 @@ def reopen_run(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
 def _reopened(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
     record = folder.load()
     # Cheap checks first: preparing may take long.
-    changes = environment_changes(record.environment, describe_host())
-    changes += pin_changes(record.plan, allowed_cpus())
-    _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
+    require_unchanged(record, track)
     clean_scratch(bench.home)
     check_files(record.plan, bench.home)
     plan, subjects = prepare_subjects(bench, record.plan, track)
@@ -466,6 +464,17 @@ def _reopened(bench: Bench, folder: RunFolder, track: Track) -> OpenRun:
     subjects = started_as_before(record.engines, subjects, bench.observer)
     _, track = with_terms(bench, plan, track, subjects)
     return OpenRun(bench, folder, record, track, subjects)
+
+
+def require_unchanged(record: RunRecord, track: Track) -> None:
+    """Check that host, CPUs and track are those of a run, as far as that shows without preparing anything.
+
+    Raises:
+        NotResumable: If one has changed.
+    """
+    changes = environment_changes(record.environment, describe_host())
+    changes += pin_changes(record.plan, allowed_cpus())
+    _refuse_changes(record, [*changes, *track_changes(record.plan, track)])
 
 
 def _refuse_changes(record: RunRecord, changes: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -507,6 +508,18 @@ def remaining_s(record: RunRecord, expected_s: float | None) -> float | None:
     least = stop.whole_blocks(0, plan.index_builds) + len(plan.extra_blocks)
     left = max(0.0, max(stop.budget_s, least * block_s) - seconds_spent(record))
     return left if expected_s is None else min(left, expected_s)
+
+
+def rest_text(record: RunRecord) -> str:
+    """Return how many forks a run still gets and about how long they take, for readers; empty for none."""
+    left = Counter(variant for _, variant in record.missing())
+    if not left:
+        return ""
+    plan, blocks = record.plan, max(left.values())
+    seconds = remaining_s(record, blocks * _block_s(record) or None)
+    most = "up to " if plan.stop is not None and (plan.stop.decided or plan.stop.budget_s) else ""
+    took = "" if seconds is None else f", {most or 'about '}{duration(seconds)}"
+    return f"{most}{counted(blocks, 'more fork')} of {' and '.join(left)}{took}"
 
 
 def within(stop: StopSpec | None, seconds: float) -> StopSpec:
