@@ -83,7 +83,7 @@ def test_unlike_results_are_refused_with_the_reason_and_marked_when_forced(recor
     assert "--variant" in caught.value.hint
     forced = choose(records, ["es", "os"], force=True)
     assert ids(forced) == ["1", "2"]
-    assert any("different heap mb (512, 1024)" in text for text in forced.differences)
+    assert any("different heap mb: 512 vs 1024" in text for text in forced.differences)
 
 
 def test_force_takes_an_unlike_run_for_that_side_only_which_has_no_other(record: RecordMaker):

@@ -47,6 +47,6 @@ def test_forks_that_carry_evidence_are_unlike_plain_ones_and_extra_forks_change_
     )
     assert unlike_variants(("es", plain), ("es", extra)) == ()
     (said,) = unlike_variants(("es", plain), ("es", everywhere))
-    assert said == "different evidence (none, inlining+profile)"
+    assert said == "different evidence: none vs inlining+profile"
     assert not _same(plain.plan, everywhere.plan)
     assert _same(plain.plan, extra.plan)

@@ -35,7 +35,7 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         """Return both values."""
-        return f"different {self.what} ({self.here}, {self.there})"
+        return f"different {self.what}: {self.here} vs {self.there}"
 
 
 def differences(here: Facts, there: Facts) -> Iterator[Difference]:
@@ -55,10 +55,10 @@ def _first_difference(
     if isinstance(here, dict) and isinstance(there, dict):
         pairs = ((str(key), here.get(key), there.get(key)) for key in dict.fromkeys((*here, *there)))
     elif isinstance(here, list) and isinstance(there, list):
-        pairs = ((str(place), *pair) for place, pair in enumerate(zip_longest(here, there)))
+        pairs = (("", *pair) for pair in zip_longest(here, there))
     for name, left, right in pairs:
         if left != right:
-            return _first_difference(left, right, (*way, name))
+            return _first_difference(left, right, (*way, name) if name else way)
     return way, here, there
 
 
