@@ -48,11 +48,10 @@ def test_a_file_comes_whole_and_nothing_else_stays(files: FileServer, tmp_path: 
         tmp_path / "file",
         lambda *args: told.append(args),
         ADVICE,
-        counted="parts",
     ).run()
     assert (tmp_path / "file").read_bytes() == BODY
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    assert told[-1] == ("parts", len(BODY), len(BODY))
+    assert told[-1] == ("bytes of file", len(BODY), len(BODY))
 
 
 def test_a_dropped_connection_is_taken_up_where_it_ended(files: FileServer, tmp_path: Path):

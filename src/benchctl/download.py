@@ -70,7 +70,6 @@ class Download:
     target: Path  # appears when all has come
     progress: Progress
     advice: Advice
-    counted: str = "bytes"  # what progress calls them
     free: FreeBytes = free_bytes
     pause: Callable[[float], None] = time.sleep
 
@@ -157,7 +156,7 @@ class Download:
                 began = True
             sink.write(chunk)
             self._check_space(0)  # the server may send more than it said, and others write, too
-            self.progress(self.counted, sink.tell(), self._total or begin + (size or 0))
+            self.progress(f"bytes of {self.target.name}", sink.tell(), self._total or begin + (size or 0))
             if size is not None and sink.tell() - begin > size:
                 self._check_size(piece, sink.tell() - begin)
 

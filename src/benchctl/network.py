@@ -31,7 +31,7 @@ from benchctl.endpoint import Endpoint, Signing, tls_context
 from benchctl.errors import BenchctlError
 
 Progress = Callable[[str, int, int], None]
-"""Called with (what, bytes done, bytes in total) during long work; the total is 0 when unknown."""
+"""Called with (`bytes of FILE`, bytes done, bytes in total) during long work; the total is 0 when unknown."""
 
 TIMEOUT_S = 30
 MAX_ANSWER_BYTES = 64 << 20

@@ -153,7 +153,7 @@ def test_a_gate_ends_with_3_when_something_is_slower(compare: Benchctl):
     assert error.endswith("; and 1 more\n")
     assert "\nGate: regression\n  slow in range, throughput: slower" in output
     assert max(map(len, output.splitlines())) <= 120
-    assert "over all tasks and metrics (Holm)" in " ".join(output.split())
+    assert "p (Holm) is adjusted for the" in " ".join(output.split())
 
 
 def test_a_gate_ends_with_4_when_it_could_not_have_seen_it(compare: Benchctl, store: RunStore):

@@ -40,6 +40,9 @@ def test_a_step_says_how_far_how_fast_and_how_long():
     assert step_progress("documents", 2000, 8000, 1000, 2.0) == "2,000 documents, 25%, 500/s, about 12 s left"
     assert step_progress("documents", 8000, 8000, 8000, 2.0) == "8,000 documents, 100%, 4,000/s"
     assert step_progress("requests", 5, 0, 0, 0.0) == "5 requests"
+    size = step_progress("bytes of a.zip", 12_340_000, 40_000_000, 5_000_000, 2.0)
+    assert size == "12.3 of 40.0 MB of a.zip, 31%, 2.5 MB/s, about 11 s left"
+    assert step_progress("bytes of a.zip", 12_340_000, 0, 0, 0.0) == "12.3 MB of a.zip"
     assert step_progress("requests", 1, 10, 1, 0.0) == "1 request, 10%"
 
 

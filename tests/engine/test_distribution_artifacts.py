@@ -154,7 +154,7 @@ def test_progress_of_a_url_names_the_file(server: Server, home: Home):
     server.replies["/dist.zip"] = Reply(body)
     told: list[tuple[str, int, int]] = []
     download_archive(home, f"{server.url}/dist.zip", lambda *args: told.append(args))
-    assert told[-1] == ("dist.zip", len(body), len(body))
+    assert told[-1] == ("bytes of dist.zip", len(body), len(body))
 
 
 @pytest.mark.parametrize("status", [429, 503])

@@ -100,6 +100,15 @@ def test_next_to_a_version_of_the_future_are_the_newest(server: Server, tmp_path
     assert caught.value.hint == "nearest versions: 8.17.4, 8.18.0, 8.19.0, 8.19.1, 8.19.2"
 
 
+def test_next_to_a_version_beyond_the_listing_is_what_is_served_there(server: Server, tmp_path: Path):
+    server.list_versions("elasticsearch", "8.19.4", "8.19.21")
+    for version in ("9.0.0", "9.2.0", "9.2.2", "9.4.3"):
+        server.serve("elasticsearch", version, b"")
+    with pytest.raises(UsageError) as caught:
+        get(server, tmp_path, "9.99.0")
+    assert caught.value.hint == "nearest versions: 8.19.21, 9.0.0, 9.2.0, 9.2.2, 9.4.3"
+
+
 def test_a_missing_version_without_any_listing_is_told(server: Server, tmp_path: Path):
     with pytest.raises(UsageError, match=r"elasticsearch 8\.11\.0 not found") as caught:
         get(server, tmp_path)

@@ -22,6 +22,7 @@ PLAIN_EVERY_S: Final = 10.0
 # Most forks are over before, and say what they measured then.
 PLAIN_FORK_EVERY_S: Final = 60.0
 SHOWN_TASKS: Final = 6  # of a fork, in its line; the tables have all
+_MB: Final = 1e6
 
 
 @contextmanager
@@ -132,16 +133,21 @@ class Watcher(Observer):
 def step_progress(what: str, done: int, total: int, lately: int, seconds: float) -> str:
     """Return the progress of a step, its speed, and the time left at that speed.
 
-    `what` is the unit, in the plural; a `total` of 0 is unknown; `lately` of those done were done in
-    `seconds`, while being watched.
+    `what` is the unit, in the plural, or begins with `bytes`, which are shown in MB; a `total` of 0 is
+    unknown; `lately` of those done were done in `seconds`, while being watched.
     """
-    parts = [f"{done:,} {what.removesuffix('s') if done == 1 else what}"]
+    is_size = what.startswith("bytes")
+    if is_size:
+        whole = f" of {total / _MB:,.1f}" if total else ""
+        parts = [f"{done / _MB:,.1f}{whole} MB{what.removeprefix('bytes')}"]
+    else:
+        parts = [f"{done:,} {what.removesuffix('s') if done == 1 else what}"]
     # An operation of several requests, such as a scroll, has more of them than there are operations.
     if total and done <= total:
         parts.append(f"{100 * done / total:.0f}%")
     if lately > 0 and seconds > 0:
         speed = lately / seconds
-        parts.append(f"{speed:,.0f}/s")
+        parts.append(f"{speed / _MB:,.1f} MB/s" if is_size else f"{speed:,.0f}/s")
         if total > done:
             parts.append(f"about {duration((total - done) / speed)} left")
     return ", ".join(parts)

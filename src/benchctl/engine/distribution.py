@@ -158,9 +158,7 @@ def _downloaded(
     parts = urlsplit(url)
     name = Path(parts.path).name
     with staging(target.parent, f"download into {target.parent}") as folder:
-        fetched = Download(
-            [Piece(url)], folder / name, progress, _ADVICE, counted=name, free=free, pause=pause
-        ).run()
+        fetched = Download([Piece(url)], folder / name, progress, _ADVICE, free=free, pause=pause).run()
         if sha512:
             compare(fetched, "sha512", sha512, shown(parts))
         return _keep(fetched, target, "sha512" if sha512 else "none")

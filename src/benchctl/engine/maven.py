@@ -155,7 +155,7 @@ def latest_version(engine: EngineName, *, environ: Mapping[str, str] | None = No
             f"{source.repository} has no release of {engine}",
             hint=f"name a version, or check {REPOSITORY_VARIABLE}",
         )
-    return _text(_newest(listed[-1], source.serves))
+    return _text([*listed, *_beyond(listed[-1], source.serves)][-1])
 
 
 class MavenSource:
@@ -252,7 +252,10 @@ class MavenSource:
         return f"{self._url}/{version}/{'-'.join(parts)}.{self._file.packaging}"
 
     def _suggestion(self, version: str) -> str:
-        names = ", ".join(map(_text, _nearest(version, self.listed())))
+        listed, wanted = self.listed(), _numbers(version)
+        if listed and wanted is not None and wanted > listed[-1]:
+            listed += _beyond(listed[-1], self.serves)
+        names = ", ".join(map(_text, _nearest(version, listed)))
         if names:
             return f"nearest versions: {names}"
         return f"the repository lists no versions: check {REPOSITORY_VARIABLE}"
@@ -273,9 +276,7 @@ _ADVICE = Advice(
 def _download(
     url: str, target: Path, progress: Progress, free: FreeBytes, pause: Callable[[float], None] = time.sleep
 ) -> Path:
-    return Download(
-        [Piece(url)], target, progress, _ADVICE, counted=target.name, free=free, pause=pause
-    ).run()
+    return Download([Piece(url)], target, progress, _ADVICE, free=free, pause=pause).run()
 
 
 _NAME = re.compile(r"\w[\w.+-]*", re.ASCII)
@@ -349,18 +350,18 @@ def _check_zip(fetched: Path, what: str) -> None:
         raise BenchctlError(f"{what} is damaged at '{broken}'", hint="try again")
 
 
-def _newest(listed: Version, serves: Callable[[Version], bool]) -> Version:
-    """Step up from a version until none of its successors is served."""
-    newest = listed
+def _beyond(newest: Version, serves: Callable[[Version], bool]) -> list[Version]:
+    """Step up from a version until none of its successors is served; return those found, ascending."""
+    found: set[Version] = set()
     with ThreadPoolExecutor(_PROBES_AT_ONCE) as pool:
         for _ in range(_MOST_PROBE_STEPS):
             candidates = list(_successors(newest))
-            is_served = pool.map(serves, candidates)
-            further = [version for version, found in zip(candidates, is_served, strict=True) if found]
+            further = [*itertools.compress(candidates, pool.map(serves, candidates))]
             if not further:
                 break
+            found.update(further)
             newest = max(further)
-    return newest
+    return sorted(found)
 
 
 def _successors(version: Version) -> Iterator[Version]:
